@@ -1,4 +1,4 @@
-"""Compose the mail that notifies one address of one comment, with its links."""
+"""Compose the mail, with its links, that notifies one address of one comment."""
 
 import dataclasses
 import logging
@@ -17,14 +17,14 @@ _log = logging.getLogger("flatthread")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AddressedMail:
-    """A mail and the subscriber id of its recipient."""
+    """A mail, and its recipient's subscriber id."""
 
     to: str
     made: mime.MailMessage
 
 
 class CommentMail:
-    """Composes mail with the settings of a service."""
+    """Composes mail with a service's settings."""
 
     def __init__(self, settings: config.Settings, clock: Callable[[], datetime]) -> None:
         self._settings = settings
@@ -40,7 +40,10 @@ class CommentMail:
         about: compose.MailReason,
         ending: double_opt_in.Unsubscription | None = None,
     ) -> AddressedMail | None:
-        """Return the mail to one address; log an error and return None if it cannot be composed."""
+        """Return the mail to one address.
+
+        If the mail cannot be composed, log an error and return None.
+        """
         thread = thread_info.get(records.ThreadName(comment.site, comment.thread))
         notice = compose.Notice(
             event=event,
@@ -62,21 +65,21 @@ class CommentMail:
         try:
             made = compose.message(notice, self._settings.mail_from, now=self._clock())
         except errors.BadInput as error:
-            # For example, an older release accepted an address that is not valid. All other
-            # recipients must still get their mail.
+            # For example, an older release may have accepted an invalid address. All other
+            # recipients must still receive their mail.
             _log.error("Cannot compose a mail about comment %s: %s", comment.id, error)
             return None
         return AddressedMail(to, made)
 
     def _desk(self, comment: records.Comment, address: str) -> str:
-        """Return a link to the page where a moderator decides about the comment."""
+        """Return a link to the page on which a moderator decides about the comment."""
         token = moderation_links.link(
             comment, address, secret=self._settings.secret, now=self._clock()
         )
         return f"{self._settings.public_url}/decisions?{urlencode({'token': token})}"
 
     def _place(self, comment: records.Comment, thread: records.Thread | None) -> str:
-        """Return the comment's URL on the site's page or, if that is unknown, on the embed page."""
+        """Return the comment's URL on the site's page, or on the embed page if there is none."""
         on_site = thread_info.address(thread.url, site_settings.get(comment.site)) if thread else ""
         if on_site and compose.is_link(on_site):
             return f"{on_site}#comment-{comment.id}"
@@ -85,5 +88,5 @@ class CommentMail:
         return f"{page}?{query}#comment-{comment.id}"
 
     def link(self, page: str, token: str) -> str:
-        """Return the URL of a page about subscriptions."""
+        """Return the URL of a page for managing subscriptions."""
         return f"{self._settings.public_url}/subscriptions/{page}?{urlencode({'token': token})}"

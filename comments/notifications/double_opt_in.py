@@ -1,19 +1,19 @@
 """Double opt-in: send mail only to addresses whose owners have requested and confirmed it.
 
-A request for a subscription is encrypted into a link and mailed to the address. Until that mail is
+A subscription request is encrypted into a link, which is mailed to the address. Until that mail is
 sent, the queued mail is the only stored copy of the request. The link opens a page with a button,
-and only the button stores the subscription. Every mail about comments has a link that ends the
-subscription, by one POST (RFC 8058) or by a button.
+and only a click on the button stores the subscription. Every mail about comments contains a link
+that ends the subscription, by one POST (RFC 8058) or by a button.
 
 Invariants:
 
-1. A response depends only on the request, never on what is stored about an address. `ask` does the
-   same reads and writes for every address, so a caller cannot learn who follows what.
-2. A mailbox (`mail_addresses.mailbox`) gets at most `PER_ADDRESS` confirmation mails a day, no
-   matter how many people request them. A network can make `PER_NETWORK` requests an hour.
+1. A response depends only on the request, never on the data stored about an address. `ask` performs
+   the same reads and writes for every address, so a caller cannot learn who follows which threads.
+2. A mailbox (`mail_addresses.mailbox`) receives at most `PER_ADDRESS` confirmation mails per day,
+   no matter how many people request them. A network can make `PER_NETWORK` requests per hour.
 3. Confirmation mails contain nothing that a stranger chose: no name, no title, no text.
-4. A link is valid for one purpose. A confirmation link works once, within `TERM`, so it cannot
-   resubscribe a person who has unsubscribed since. An unsubscribe link never expires, because
+4. A link is valid for only one purpose. A confirmation link works once, within `TERM`, so it cannot
+   resubscribe a person who has since unsubscribed. An unsubscribe link never expires, because
    people keep mail.
 """
 
@@ -48,10 +48,10 @@ _ADDRESS, _CONFIRM = "address", "confirm"
 
 
 class SubscriptionRequest(msgspec.Struct, frozen=True, array_like=True):
-    """A request for a subscription, as encoded in a link. `thread` is a key name.
+    """A subscription request, as encoded in a link. `thread` is a key name.
 
-    `id` makes each link unique. Links of releases without `id` are valid for `TERM`, and using one
-    also uses up all others with the same content.
+    `id` makes each link unique. Links from releases without `id` are valid for `TERM`, and using
+    one link also uses up all others with the same content.
     """
 
     email: str
@@ -68,7 +68,7 @@ class SubscriptionRequest(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Unsubscription(NamedTuple):
-    """The content of an unsubscribe link: the subscriber and the names of subscriptions."""
+    """The content of an unsubscribe link: the subscriber and the names of the subscriptions."""
 
     subscriber: str
     names: tuple[str, ...]
@@ -82,22 +82,22 @@ def ask(
     author: str,
     replies: bool,
 ) -> None:
-    """Mail a confirmation link to an address, for the requested subscriptions.
+    """Mail a confirmation link for the requested subscriptions to an address.
 
     Args:
         email: the address.
         request: the website and the caller's network.
         thread: the thread to follow, or None.
-        author: the author id of the caller, or "" if it is unknown. Authors get no mail about their
+        author: the caller's author id, or "" if it is unknown. Authors receive no mail about their
             own comments.
         replies: whether to subscribe to replies to the author.
 
     Raises:
-        errors.BadInput: the address is not one plain address.
+        errors.BadInput: `email` is not one plain address.
         errors.NotFound: the thread has no comments yet.
         errors.Conflict: this service sends no mail.
         errors.TooMany: the network made too many requests.
-        errors.Overloaded: the store did not answer in time.
+        errors.Overloaded: the store did not respond in time.
     """
     settings, now = request.settings, request.now
     if not settings.sends_mail:
@@ -137,7 +137,7 @@ def request_of(link: str, *, secret: str, now: datetime) -> SubscriptionRequest:
     """Decrypt the request in a confirmation link.
 
     Raises:
-        errors.BadLink: the link is not valid, or has expired.
+        errors.BadLink: the link is invalid or has expired.
     """
     text = encryption.unseal(link, _CONFIRM, secret, now=now, term=TERM)
     return msgspec.json.decode(text, type=SubscriptionRequest)
@@ -147,7 +147,7 @@ def unused_request_of(link: str, *, secret: str, now: datetime) -> SubscriptionR
     """Decrypt the request in a confirmation link that has not been used yet.
 
     Raises:
-        errors.BadLink: the link is not valid, has expired, or was used.
+        errors.BadLink: the link is invalid, has expired, or has been used.
     """
     request = request_of(link, secret=secret, now=now)
     if one_time_links.is_spent(_subject(request), secret):
@@ -166,17 +166,17 @@ def things(request: SubscriptionRequest) -> list[str]:
 
 
 def title_of(request: SubscriptionRequest) -> str:
-    """Return the title of the requested thread, or "" if it has no title."""
+    """Return the title of the requested thread, or "" if the thread has no title."""
     row = reads.get(comment_rows.thread_key_of(request.thread)) if request.thread else None
     return "" if row is None else str(row.title or "")
 
 
 def confirm(link: str, *, secret: str, now: datetime) -> SubscriptionRequest:
-    """Store the subscriptions of a confirmation link, and use the link up.
+    """Store the subscriptions in a confirmation link, and mark the link as used.
 
     Raises:
-        errors.BadLink: the link is not valid, has expired, or was used.
-        errors.Overloaded: the store did not answer in time.
+        errors.BadLink: the link is invalid, has expired, or has been used.
+        errors.Overloaded: the store did not respond in time.
     """
     request = request_of(link, secret=secret, now=now)
     subscriber = subscriptions.known(ids_of(request.email, secret))
@@ -193,17 +193,20 @@ def confirm(link: str, *, secret: str, now: datetime) -> SubscriptionRequest:
 
 
 def _subject(request: SubscriptionRequest) -> str:
-    """Return the text that identifies a confirmation link, however it is encoded."""
+    """Return a text that identifies a confirmation link, no matter how the link is encoded."""
     return f"confirmation {request.id or msgspec.json.encode(request).decode()}"
 
 
 def subscriber_of(email: str, secret: str) -> str:
-    """Return the subscriber id for an address that has none yet. Case is ignored."""
+    """Return the subscriber id for an address without a stored subscriber id.
+
+    Upper and lower case are not distinguished.
+    """
     return ids_of(email, secret)[0]
 
 
 def ids_of(email: str, secret: str) -> tuple[str, ...]:
-    """Return the possible ids of an address, under the current secret first, then older ones."""
+    """Return the possible ids of an address, starting with the id under the current secret."""
     return tuple(map(keyed_hashes.text, keyed_hashes.every(secret, "subscriber", email.lower())))
 
 
@@ -211,24 +214,24 @@ def address(stored: str, *, secret: str, now: datetime) -> str:
     """Decrypt a stored address.
 
     Raises:
-        errors.BadLink: the address was encrypted under a different secret.
+        errors.BadLink: the address was encrypted with a different secret.
     """
     return encryption.unseal(stored, _ADDRESS, secret, now=now)
 
 
 def renewed(stored: str, secret: str) -> str:
-    """Encrypt a stored address under the current secret; return "" if it already is."""
+    """Encrypt a stored address with the current secret; return "" if it already is."""
     return encryption.renewed(stored, _ADDRESS, secret)
 
 
 def is_of_the_past(subscriber: str, secret: str, *, now: datetime) -> bool:
-    """Return whether a subscriber's id was made under an older secret."""
+    """Return whether a subscriber's id was derived with an older secret."""
     found = _opened(subscriptions.address_of(subscriber), secret, now)
     return bool(found) and subscriber in ids_of(found, secret)[1:]
 
 
 def unsubscribe_link(ending: Unsubscription, secret: str) -> str:
-    """Make the token of an unsubscribe link."""
+    """Make the token for an unsubscribe link."""
     return str(_signer(secret).dumps([ending.subscriber, *ending.names]))
 
 
@@ -236,7 +239,7 @@ def unsubscription_of(link: str, secret: str) -> Unsubscription:
     """Decode an unsubscribe link.
 
     Raises:
-        errors.BadLink: the link is not valid.
+        errors.BadLink: the link is invalid.
     """
     try:
         if len(link) > _LONGEST_LINK:
@@ -248,18 +251,18 @@ def unsubscription_of(link: str, secret: str) -> Unsubscription:
 
 
 def unsubscribe(link: str, secret: str, *, now: datetime) -> None:
-    """End the subscriptions of an unsubscribe link. Repeating it changes nothing.
+    """End the subscriptions in an unsubscribe link. Repeating the call changes nothing.
 
     Raises:
-        errors.BadLink: the link is not valid.
-        errors.Overloaded: the store did not answer in time.
+        errors.BadLink: the link is invalid.
+        errors.Overloaded: the store did not respond in time.
     """
     ending = unsubscription_of(link, secret)
     subscriptions.unsubscribe(ending.subscriber, ending.names, now=now)
 
 
 def unsubscribe_from_everything(link: str, secret: str, *, now: datetime) -> None:
-    """End all subscriptions of an unsubscribe link's recipient, and erase their address.
+    """End all subscriptions of an unsubscribe link's recipient, and erase the recipient's address.
 
     Raises:
         errors.BadLink, errors.Overloaded: see `unsubscribe`.
@@ -268,27 +271,30 @@ def unsubscribe_from_everything(link: str, secret: str, *, now: datetime) -> Non
 
 
 def forget(email: str, secret: str, *, now: datetime) -> int:
-    """Erase all data about an address, even from lists; return the number of subscriptions erased.
+    """Erase all data about an address, including its ids in lists.
+
+    Return the number of erased subscriptions.
 
     Raises:
-        errors.BadInput: the text is not one plain address.
-        errors.Overloaded: the store is busy; call it again.
+        errors.BadInput: `email` is not one plain address.
+        errors.Overloaded: the store is busy; repeating the call continues the erasure.
     """
     count = 0
     known = mail_addresses.known(email)
-    # Decrypt every subscriber's address too: an id may be from a secret that is no longer known.
+    # Also compare every stored address, because an id may have been derived with a secret that is
+    # no longer known.
     for subscriber in dict.fromkeys([*ids_of(known, secret), *_having(known, secret, now)]):
         count += len(subscriptions.of_subscriber(subscriber))
         subscriptions.forget(subscriber, now=now)
         # Also erase the id from lists that the subscriber has left, because no subscription names
-        # them.
+        # these lists.
         for name in follower_lists.naming(subscriber):
             follower_compaction.erase(name, subscriber)
     return count
 
 
 def _having(email: str, secret: str, now: datetime) -> list[str]:
-    """Return the subscribers with this address, no matter which secret made their ids."""
+    """Return the subscribers with this address, regardless of the secret behind their ids."""
     return [
         subscriber
         for subscriber, stored in subscriptions.addresses()
@@ -306,7 +312,7 @@ def _opened(stored: str, secret: str, now: datetime) -> str:
 
 def _signer(secret: str) -> itsdangerous.URLSafeSerializer:
     return itsdangerous.URLSafeSerializer(
-        list(secret_rotation.accepted(secret)[::-1]),  # oldest first, as the library requires
+        list(secret_rotation.accepted(secret)[::-1]),  # the oldest secret comes first
         salt=_LINK,
         signer_kwargs={"digest_method": hashlib.sha256},
         # People keep mail for years, and older releases signed links with SHA-1.

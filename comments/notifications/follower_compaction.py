@@ -1,29 +1,31 @@
 """Compact a large list by moving its marks into its sorted segments.
 
-Owns FollowerList and FollowerSegment. The steps of a compaction, each of which leaves the list
-intact:
+This module owns FollowerList and FollowerSegment. A compaction consists of four steps, each of
+which leaves the list intact:
 
-1. **Close** the current generation of marks by opening the next one.
+1. **Close** the current generation of marks by opening the next generation.
 2. **Write** new segments under keys of this attempt, which the list does not name yet.
-3. **Switch** the list to them, in a transaction that fails if another process has switched since.
+3. **Switch** the list to the new segments, in a transaction that fails if another process has
+   switched since.
 4. **Clean**: delete compacted marks and unreferenced segments. Marks that request a compaction are
    deleted last.
 
-A compaction of up to 500 marks in S segments bills at most 11 + S reads, 2 + S writes, and a delete
-for each mark and replaced segment. A compaction keeps the directory's lines and a few segments in
-memory.
+A compaction of up to 500 marks in S segments bills at most 11 + S reads, 2 + S writes, and one
+delete for each mark and each replaced segment. A compaction keeps the directory's lines and a few
+segments in memory.
 
 Invariants:
 
 1. A closed generation never grows (`follower_lists`), so step 2 reads all of its marks.
 2. A segment's key is never reused.
-3. Nothing is deleted before the switch that replaces it.
+3. No mark or segment is deleted before the switch that replaces it.
 4. If two processes compact a list at the same time, both write segments but only one switches.
-5. A crash in any step leaves marks, which readers merge, or garbage. In both cases, a mark that
-   requests a compaction remains. The next compaction finishes the work and deletes the garbage.
+5. A crash in any step leaves marks, which readers merge, or unreferenced segments. In both cases, a
+   mark that requests a compaction remains. The next compaction finishes the work and deletes the
+   unreferenced segments.
 6. A segment's key starts with the generation for which it was written, and the attempt that wrote
-   it can switch only while that generation is not compacted. Afterwards, a segment that the list
-   does not name will never be used, so it can be deleted without a grace period.
+   it can switch only until that generation is compacted. After that, a segment that the list does
+   not name will never be used, so it can be deleted without a grace period.
 """
 
 import dataclasses
@@ -39,9 +41,9 @@ from comments.store.models import follower_rows
 
 SEGMENT_BYTES = 256 * 1024  # bytes before compression, about 10,000 ids; Datastore allows 1 MiB
 DIRECTORY_BYTES = 16 * 1024  # bytes of lines in the list's entity, which every change reads
-LINES = 400  # lines in a segment of lines
-LOADED = 50_000  # ids that `load` adds at a time
-AT_ONCE = 500  # keys per commit
+LINES = 400  # maximum number of lines in a segment of lines
+LOADED = 50_000  # maximum number of ids that `load` adds at a time
+AT_ONCE = 500  # maximum number of keys per commit
 _TRIES = 10
 _OWNER = "follower_compaction"
 
@@ -57,7 +59,7 @@ class PreparedSegments:
 
 
 def compact(name: records.ListName) -> bool:
-    """Compact a list's marks into its segments. Return False if another process switched first."""
+    """Compact a list's marks into its segments; return False if another process switched first."""
     if not is_marked(name):
         clean(name)
         return True
@@ -65,13 +67,13 @@ def compact(name: records.ListName) -> bool:
 
 
 def erase(name: records.ListName, follower: str) -> None:
-    """Compact a list until none of its rows contains an id that has left.
+    """Compact a list until none of its rows contains an id that has left the list.
 
     Raises:
         errors.Overloaded: other processes keep compacting the list, or the store is busy.
     """
     for _ in range(_TRIES):
-        # Compact once even without marks: an interrupted compaction may have left segments.
+        # Compact once even without marks, because an interrupted compaction may have left segments.
         if compact(name) and not follower_lists.is_marked(name, follower):
             return
     raise errors.Overloaded(f"another process is compacting {name.text}")
@@ -80,10 +82,10 @@ def erase(name: records.ListName, follower: str) -> None:
 def load(name: records.ListName, ids: Iterable[str]) -> None:
     """Add many ids to a list, in any order, `LOADED` ids at a time.
 
-    Ids that had left join again. If the call is interrupted, repeat it.
+    Ids that had left the list join it again. If the call is interrupted, repeat it.
 
     Raises:
-        errors.BadInput: an id is not valid; the ids before it may be stored already.
+        errors.BadInput: an id is invalid; the ids before it may already be stored.
     """
     left = iter(ids)
     while part := list(itertools.islice(left, LOADED)):
@@ -93,12 +95,12 @@ def load(name: records.ListName, ids: Iterable[str]) -> None:
 
 
 def _join(name: records.ListName, joining: Sequence[str]) -> None:
-    # Compact an already closed generation first. If the ids joined in that generation, they would
-    # be older than the marks of the open one.
+    # First compact a generation that is already closed. If the ids joined in that generation, they
+    # would be older than the marks in the open generation.
     if follower_lists.pointer(name).is_closed:
         _fold(name, ())
     while not _fold(name, joining):
-        pass  # another process switched, so the list has advanced
+        pass  # another process switched first, so try again with the new state
 
 
 def _fold(name: records.ListName, joining: Sequence[str]) -> bool:
@@ -110,18 +112,18 @@ def _fold(name: records.ListName, joining: Sequence[str]) -> bool:
 
 
 def is_marked(name: records.ListName) -> bool:
-    """Return whether there are marks to compact."""
+    """Return whether a list has marks to compact."""
     at = follower_lists.pointer(name)
     return next(follower_lists.marks(name, at), None) is not None
 
 
 def close(name: records.ListName) -> follower_lists.Pointer:
-    """Open the next generation, unless a closed one must be compacted first."""
+    """Open the next generation unless a closed generation must be compacted first."""
 
     def body() -> follower_lists.Pointer:
         at = follower_lists.pointer(name)
         if at.is_closed:
-            return at  # also if an earlier run committed and its answer was lost
+            return at  # also reached if an earlier run committed but its response was lost
         opened = dataclasses.replace(at, generation=at.generation + 1)
         transactions.apply(ownership.Writes(_OWNER, put=(_row(name, opened),)))
         return opened
@@ -132,16 +134,17 @@ def close(name: records.ListName) -> follower_lists.Pointer:
 def prepare(
     name: records.ListName, base: follower_lists.Pointer, joining: Sequence[str] = ()
 ) -> PreparedSegments | None:
-    """Write the segments with the closed generation's marks.
+    """Write segments that include the closed generation's marks.
 
-    Return None if another process switched.
+    Return None if another process switched first.
     """
     writer = _Writer(name, f"{base.folded + 1:010d}-{secrets.token_hex(10)}")
     joined = ((each, True) for each in joining)
     found = follower_lists.marks_of(name, base.folded + 1)
     marks = id_sets.Ahead(id_sets.overlaid(found, joined))
     if not marks.is_before(None):
-        # Write nothing: no mark would request the compaction that deletes what a crash leaves.
+        # Write nothing, because no mark would request the compaction that deletes segments left by
+        # a crash.
         return PreparedSegments(name, base, base.directory, writer.token)
     try:
         stored = follower_lists.lines(name, base.directory)
@@ -152,13 +155,13 @@ def prepare(
 
 
 def switch(prepared: PreparedSegments) -> bool:
-    """Make the prepared directory current. Return False if another process switched first."""
+    """Make the prepared directory current; return False if another process switched first."""
     name, base = prepared.name, prepared.base
 
     def body() -> bool:
         at = follower_lists.pointer(name)
         if at.version == prepared.token:
-            return True  # an earlier run committed, and its answer was lost
+            return True  # an earlier run committed, but its response was lost
         if at.folded != base.folded:
             return False
         new = follower_lists.Pointer(
@@ -172,8 +175,8 @@ def switch(prepared: PreparedSegments) -> bool:
 
 def clean(name: records.ListName) -> None:
     """Delete compacted marks and unreferenced segments."""
-    # Marks that request a compaction are deleted last: while one exists, an interrupted clean-up is
-    # found and finished.
+    # Delete marks that request a compaction last: while such a mark exists, an interrupted clean-up
+    # is found and finished.
     at = follower_lists.pointer(name)
     _forget(name, at, asks=False)
     for keys in _in_parts(_unnamed(name, at)):
@@ -205,7 +208,7 @@ def _unnamed(name: records.ListName, at: follower_lists.Pointer) -> list[str]:
     try:
         named = set(follower_lists.keys(name, at.directory)) if old else set()
     except follower_lists.SegmentReplaced:
-        return []  # another process has switched since, and cleans up
+        return []  # another process has switched since, and will clean up
     return [key for key in old if key not in named]
 
 
@@ -255,10 +258,7 @@ class _Writer:
                 small = []
 
     def directory(self, lines: Sequence[id_sets.SegmentSummary]) -> id_sets.IdSetDirectory:
-        """Make a directory of these lines.
-
-        If there are too many for it, write segments of lines.
-        """
+        """Make a directory of these lines, or write segments of lines if it would be too large."""
         depth = 0
         while len(lines) > 1 and len(id_sets.encode_lines(lines)) > DIRECTORY_BYTES:
             parts = (lines[first : first + LINES] for first in range(0, len(lines), LINES))

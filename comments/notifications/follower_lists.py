@@ -1,25 +1,27 @@
 """Store large lists of ids that change concurrently, such as the followers of a thread.
 
-Owns FollowerMark and the reading of lists. A list consists of sorted segments of ids, which its
-entity names, and marks that override them. To add or remove an id, a transaction reads the list's
-entity and writes one mark under the list's *generation*. `follower_compaction` closes a generation,
-merges its marks into new segments and switches the list to them.
+This module owns FollowerMark and reads lists. A list consists of sorted segments of ids, which its
+entity names, and of marks that override the segments. To add or remove an id, a transaction reads
+the list's entity and writes one mark in the list's current *generation*. `follower_compaction`
+closes a generation, merges its marks into new segments and switches the list to these segments.
 
-Costs: a mark costs 2 reads and 1 write, or no write if the same mark exists. `contains` costs at
-most 5 reads (list, marks of two generations, segment, and a segment of lines if there are more than
-about 1,000,000 ids), or 3 while no compaction runs. Counting marks would need a read each time, or
-an entity for which all writers contend. Instead, about one in `_between` marks, chosen by a digest
-of its key, requests a compaction (`asks`). The request is stored with the mark, so it cannot get
-lost.
+A mark costs 2 reads and 1 write, or no write if the same mark exists. `contains` costs at most 5
+reads: the list, marks of two generations, a segment, and a segment of lines if the list has more
+than about 1,000,000 ids. While no compaction runs, and without a segment of lines, `contains` costs
+at most 3 reads. Counting marks would require a read each time, or an entity for which all writers
+contend. Instead, about one in `_between` marks, chosen by a digest of its key, requests a
+compaction (`asks`). The request is stored with the mark, so it cannot be lost.
 
 Invariants:
 
-1. A mark is written for the generation that is open when it commits. A transaction that has read a
-   generation which is then closed conflicts and runs again, so a closed generation never grows.
+1. A mark is written for the generation that is open when the mark commits. If a generation closes
+   after a transaction has read it as open, the transaction conflicts and runs again, so a closed
+   generation never grows.
 2. Marks of newer generations override older marks, and all marks override the segments.
-3. A read sees a single moment: within a snapshot, all segments that a list names exist.
-4. For each id, the order of commits in the store decides. Overlapping calls for one id may take
-   effect in either order. If the answer to a call is lost, a repeat of the call makes sure that it
+3. Each read sees the list at a single moment: within a snapshot, all segments that a list names
+   exist.
+4. For each id, the order of commits in the store is decisive. Overlapping calls for one id can take
+   effect in either order. If the response to a call is lost, repeating the call ensures that it
    takes effect.
 """
 
@@ -35,18 +37,21 @@ from comments.notifications import id_sets
 from comments.store import ownership, reads, transactions
 from comments.store.models import follower_rows
 
-LONGEST = 500  # bytes of an id; ids are part of keys, which are limited to 1,500
-# The average number of marks in a generation is `MARKS`, plus one for every `IDS_FOR_MARK` ids. A
+LONGEST = 500  # bytes in an id; ids are part of keys, which are limited to 1,500
+# The average number of marks in a generation is `MARKS` plus one for every `IDS_FOR_MARK` ids. A
 # compaction rewrites most segments, so a list with many segments waits for more marks.
 MARKS = 64
 IDS_FOR_MARK = 500
-AT_ONCE = 500  # marks per query or commit
+AT_ONCE = 500  # maximum number of marks per query or commit
 _OWNER = "follower_lists"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Pointer:
-    """The state of a list. Marks of generations after `folded` are not in its segments."""
+    """The state of a list.
+
+    Marks of generations after `folded` are not yet in the list's segments.
+    """
 
     version: str = ""
     generation: int = 1
@@ -55,15 +60,15 @@ class Pointer:
 
     @property
     def is_closed(self) -> bool:
-        """True if a closed generation is not compacted yet, or its compaction was interrupted."""
+        """Return whether a closed generation has not been compacted, or only in part."""
         return self.generation - self.folded > 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FollowerPage:
-    """Some ids of a list, in order.
+    """Some of a list's ids, in order.
 
-    Continue after `position`; None means that there are no more ids.
+    The next page begins after `position`, which is None on the last page.
     """
 
     ids: tuple[str, ...]
@@ -76,9 +81,9 @@ class SegmentReplaced(Exception):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Marked:
-    """The writes for a mark, and whether it requests a compaction.
+    """The writes for a mark, and whether the mark requests a compaction.
 
-    `writes` is empty if the mark exists already.
+    `writes` is empty if the mark already exists.
     """
 
     writes: ownership.Writes
@@ -86,11 +91,11 @@ class Marked:
 
 
 def mark(name: records.ListName, follower: str, *, follows: bool) -> bool:
-    """Let an id join or leave a list. Return whether the mark requests a compaction.
+    """Add an id to a list or remove it; return whether the mark requests a compaction.
 
     Raises:
-        errors.BadInput: the id is empty, longer than `LONGEST` bytes, or not valid text.
-        errors.Overloaded: the store did not answer in time.
+        errors.BadInput: the id is empty, is longer than `LONGEST` bytes, or is not valid text.
+        errors.Overloaded: the store did not respond in time.
     """
     check(follower)
 
@@ -103,11 +108,11 @@ def mark(name: records.ListName, follower: str, *, follows: bool) -> bool:
 
 
 def marking(name: records.ListName, follower: str, *, follows: bool) -> Marked:
-    """Let a valid id (see `check`) join or leave a list, in the current transaction."""
+    """Add a valid id (see `check`) to a list or remove it, in the current transaction."""
     at = pointer(name)
     key = follower_rows.follower_mark_key(name, at.generation, follower)
     entry = follower_rows.follower_mark_entry(name, at.generation, follows=follows)
-    # Read the mark even though it is overwritten: a commit that arrives after its caller gave up
+    # Read the mark although it is overwritten: if a commit arrives after its caller gave up, it
     # then conflicts with later decisions instead of replacing them.
     found = reads.get(key)
     if found is not None and found.entry == entry:
@@ -134,7 +139,7 @@ def contains(name: records.ListName, follower: str) -> bool:
 
 
 def page(name: records.ListName, *, after: str = "", limit: int) -> FollowerPage:
-    """Return the next ids of a list after a position, in the order of ids.
+    """Return the next ids in a list after a position, in the order of ids.
 
     Each page shows the list at a single moment. Positions are ids, so compactions between two pages
     do not matter: no id is returned twice, and an id that belongs to the list throughout is
@@ -151,7 +156,7 @@ def page(name: records.ListName, *, after: str = "", limit: int) -> FollowerPage
 
 
 def every(name: records.ListName, *, limit: int) -> Iterator[str]:
-    """Yield all ids of a list, reading a page at a time; see `page`."""
+    """Yield all ids in a list, one page per read (see `page`)."""
     position: str | None = ""
     while position is not None:
         found = page(name, after=position, limit=limit)
@@ -160,12 +165,12 @@ def every(name: records.ListName, *, limit: int) -> Iterator[str]:
 
 
 def count(name: records.ListName) -> int:
-    """Count the ids of a list. This reads the list and the segments that marks change."""
+    """Count the ids in a list. The function reads the list and the segments that marks change."""
     return transactions.snapshot(lambda: counted(name))
 
 
 def counted(name: records.ListName) -> int:
-    """Do the same as `count`, inside a snapshot."""
+    """Count the ids in a list, like `count`, but inside a snapshot."""
     at = pointer(name)
     ahead = id_sets.Ahead(marks(name, at))
     total = at.directory.count
@@ -179,7 +184,7 @@ def check(follower: str) -> None:
     """Check that a text can be an id.
 
     Raises:
-        errors.BadInput: the text is empty, longer than `LONGEST` bytes, or not valid Unicode.
+        errors.BadInput: the text is empty, is longer than `LONGEST` bytes, or is not valid Unicode.
     """
     try:
         size = len(follower.encode())
@@ -190,7 +195,7 @@ def check(follower: str) -> None:
 
 
 def pointer(name: records.ListName) -> Pointer:
-    """Read the state of a list. A list has no entity before its first compaction."""
+    """Read the state of a list, which has no entity before its first compaction."""
     row = reads.get(follower_rows.follower_list_key(name))
     if row is None:
         return Pointer()
@@ -207,7 +212,7 @@ def marks(name: records.ListName, at: Pointer, *, after: str = "") -> Iterator[i
 
 
 def marks_of(name: records.ListName, generation: int, *, after: str = "") -> Iterator[id_sets.Mark]:
-    """Yield the marks of one generation after an id, in the order of ids."""
+    """Yield one generation's marks after an id, in the order of ids."""
     joined, left = (
         _marked(name, generation, follows=follows, after=after) for follows in (True, False)
     )
@@ -215,7 +220,7 @@ def marks_of(name: records.ListName, generation: int, *, after: str = "") -> Ite
 
 
 def _marked(name: records.ListName, generation: int, *, follows: bool, after: str) -> Iterator[str]:
-    """Yield the ids that have a mark of this generation.
+    """Yield the ids that have a mark in this generation.
 
     A keys-only query bills one read for any number of marks.
     """
@@ -238,11 +243,11 @@ def _marked(name: records.ListName, generation: int, *, follows: bool, after: st
 def lines(
     name: records.ListName, directory: id_sets.IdSetDirectory
 ) -> Iterator[id_sets.SegmentSummary]:
-    """Yield the lines of all segments of ids, in order.
+    """Yield the lines for all segments of ids, in order.
 
     Raises:
-        SegmentReplaced: the list was compacted since the directory was read. Never inside a
-            snapshot.
+        SegmentReplaced: the list was compacted after the directory was read, which cannot happen
+            inside a snapshot.
     """
     for line in directory.lines:
         if directory.depth:
@@ -264,7 +269,7 @@ def keys(name: records.ListName, directory: id_sets.IdSetDirectory) -> Iterator[
 
 
 def read_ids(name: records.ListName, line: id_sets.SegmentSummary) -> list[str]:
-    """Read the ids of a segment.
+    """Read the ids in a segment.
 
     Raises:
         SegmentReplaced: see `lines`.
@@ -321,21 +326,27 @@ def _between(at: Pointer) -> int:
 
 
 def asking() -> list[records.ListName]:
-    """Find all lists that request a compaction."""
+    """Find all lists with a mark that requests a compaction."""
     query = reads.Query("FollowerMark", where=(("asks", "=", True),), keys_only=True)
     found = (each.key.path[0].name for each in reads.walk(query))
     return [records.ListName(text) for text in dict.fromkeys(found)]
 
 
 def known() -> list[str]:
-    """Return the texts of all stored lists, sorted. This reads the key of every mark."""
+    """Return the texts of all stored list names, sorted.
+
+    The function reads the key of every mark.
+    """
     marks = reads.walk(reads.Query("FollowerMark", keys_only=True))
     lists = reads.walk(reads.Query("FollowerList", keys_only=True))
     return sorted({each.key.path[0].name for rows in (marks, lists) for each in rows})
 
 
 def naming(follower: str) -> Iterator[records.ListName]:
-    """Yield the lists whose rows contain an id, even if the id has left them. Reads every list."""
+    """Yield the lists whose rows contain an id, even if the id has left the list.
+
+    The function reads every list.
+    """
     marked = (each.key for each in reads.walk(reads.Query("FollowerMark", keys_only=True)))
     found = {
         key.path[0].name
@@ -357,7 +368,7 @@ def _is_stored(name: records.ListName, follower: str) -> bool:
 
 
 def folded_marks(name: records.ListName, at: Pointer, *, asks: bool) -> list[str]:
-    """Return up to `AT_ONCE` names of compacted marks that match the value of `asks`."""
+    """Return up to `AT_ONCE` names of compacted marks whose `asks` has the given value."""
     first, behind = (follower_rows.follower_mark_key(name, n, "") for n in (0, at.folded + 1))
     query = reads.Query(
         "FollowerMark",
@@ -370,7 +381,7 @@ def folded_marks(name: records.ListName, at: Pointer, *, asks: bool) -> list[str
 
 
 def is_marked(name: records.ListName, follower: str) -> bool:
-    """Return whether a mark of an id is stored, in a generation that may still have marks."""
+    """Return whether an id has a stored mark, in any generation that may still have marks."""
     at = pointer(name)
     keys = [
         follower_rows.follower_mark_key(name, generation, follower)
@@ -380,9 +391,9 @@ def is_marked(name: records.ListName, follower: str) -> bool:
 
 
 def removal(name: records.ListName, found: Sequence[str]) -> ownership.Writes:
-    """Return the writes that delete marks by the names from `folded_marks`.
+    """Return the writes that delete marks by their names from `folded_marks`.
 
-    A name contains the mark's generation, so newer marks of the same ids are not deleted.
+    A name contains the mark's generation, so newer marks for the same ids are not deleted.
     """
     keys = [
         follower_rows.follower_mark_key(

@@ -1,9 +1,9 @@
-"""Make form tokens, which forms post in place of the mailed link that opened the page.
+"""Form tokens, which forms post in place of the mailed link that opened the page.
 
-A link in mail is valid for days or forever, and it ends up in browser histories and logs. It
-therefore only opens a page, except for one-click unsubscribe (RFC 8058). The form on that page
-posts a token: the link, encrypted for the page's purpose and valid for `TERM`. A token from a form
-or log that leaks later is useless.
+A link in mail is valid for days or forever, and it ends up in browser histories and logs.
+Therefore, the link itself only opens a page, except for one-click unsubscribe (RFC 8058). The form
+on that page posts a token: the link, encrypted for the page's purpose and valid for `TERM`. A token
+that later leaks from a form or log is useless.
 """
 
 from datetime import datetime, timedelta
@@ -24,7 +24,7 @@ def read(slip: str, purpose: str, secret: str, *, now: datetime) -> str:
     """Return the link in a form token.
 
     Raises:
-        errors.BadLink: the token is not valid for this purpose, or older than `TERM`.
+        errors.BadLink: the token is older than `TERM` or not valid for this purpose.
     """
     try:
         return encryption.unseal(slip, f"{purpose} slip", secret, now=now, term=TERM)

@@ -1,9 +1,9 @@
-"""Define large sets of ids: sorted segments, marks that override them, and directories (pure).
+"""Large sets of ids: sorted segments, marks that override them, and directories (pure).
 
-Owns the stored forms of a set and the arithmetic over them. A *segment* is a sorted run of ids. A
-*mark* states whether one id belongs to the set, and overrides segments and older marks. A
-*directory* has a line for each segment. A directory that is too large for its entity is cut into
-segments of lines and has a line for each of those.
+This module owns the stored forms of a set and the operations on them. A *segment* is a sorted run
+of ids. A *mark* states whether one id belongs to the set, and overrides segments and older marks. A
+*directory* has one line per segment. A directory that is too large for its entity is divided into
+segments of lines, and then has one line for each of these.
 
     segment    zlib(msgpack [id...])           sorted, no id twice
     lines      zlib(msgpack [line...])         in the order of their ids
@@ -15,7 +15,7 @@ keys.
 
 Invariants:
 
-1. Sets are passed as sorted iterators, so memory never holds a whole set.
+1. Functions take and return sets as sorted iterators, so memory never contains a whole set.
 2. Stored data outlives releases, so the stored forms must not change; golden tests check them.
 """
 
@@ -32,11 +32,11 @@ import msgspec
 Mark = tuple[str, bool]
 
 _OVERHEAD = 5  # the maximum number of bytes that msgpack puts before a text
-_FAST = 1  # zlib's level; higher levels gain little for random ids
+_FAST = 1  # zlib's compression level; higher levels gain little for random ids
 
 
 class SegmentSummary(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The directory's description of one segment."""
+    """A directory's description of one segment."""
 
     key: str
     first: str
@@ -44,14 +44,17 @@ class SegmentSummary(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class IdSetDirectory(msgspec.Struct, frozen=True, array_like=True):
-    """The top of a set. If `depth` is above 0, each line names a segment that holds lines."""
+    """The top level of a set.
+
+    If `depth` is above 0, each line names a segment that contains lines.
+    """
 
     depth: int = 0
     lines: tuple[SegmentSummary, ...] = ()
 
     @property
     def count(self) -> int:
-        """The number of ids in the segments."""
+        """Return the number of ids in the segments."""
         return sum(line.count for line in self.lines)
 
 
@@ -62,7 +65,7 @@ def signed(present: Iterable[str], absent: Iterable[str]) -> Iterator[Mark]:
 
 def overlaid(older: Iterable[Mark], newer: Iterable[Mark]) -> Iterator[Mark]:
     """Merge the marks of two generations; for an id in both, take the newer mark."""
-    # The merge is stable, so the newer mark of an id comes after the older one.
+    # The merge is stable, so an id's newer mark comes after its older mark.
     both = heapq.merge(older, newer, key=_id)
     for _, marks in itertools.groupby(both, key=_id):
         *_, last = marks
@@ -70,19 +73,19 @@ def overlaid(older: Iterable[Mark], newer: Iterable[Mark]) -> Iterator[Mark]:
 
 
 def changed(ids: Iterable[str], marks: Iterable[Mark]) -> Iterator[str]:
-    """Apply marks to a set's stored ids, and yield the result."""
+    """Apply marks to a set's stored ids, and yield the resulting ids."""
     stored = ((each, True) for each in ids)
     return (each for each, belongs in overlaid(stored, marks) if belongs)
 
 
 def gain(ids: Iterable[str], marks: Sequence[Mark]) -> int:
-    """Return the number of ids by which the marks change the size of a set."""
+    """Return the number of ids by which marks change the size of a set."""
     named = {each for each, _ in marks}
     return sum(belongs for _, belongs in marks) - sum(each in named for each in ids)
 
 
 def runs(ids: Iterable[str], most: int) -> Iterator[list[str]]:
-    """Cut ids into runs of about `most` bytes.
+    """Divide ids into runs of about `most` bytes.
 
     A run exceeds `most` by less than one id. If there are several runs, only the last can be
     smaller than half of `most`.
@@ -97,7 +100,7 @@ def runs(ids: Iterable[str], most: int) -> Iterator[list[str]]:
             yield run[:first]
             run = run[first:]
             total = size(run)
-    # Cut the remainder evenly to avoid a tiny last run.
+    # Divide the remainder evenly to avoid a tiny last run.
     number = -(-total // most)
     while run:
         first = _reaching(run, -(-total // number))
@@ -107,7 +110,7 @@ def runs(ids: Iterable[str], most: int) -> Iterator[list[str]]:
 
 
 def size(ids: Iterable[str]) -> int:
-    """Return the size in bytes of ids in a segment, before compression."""
+    """Return the uncompressed size of ids in a segment, in bytes."""
     return sum(map(_weight, ids))
 
 
@@ -125,12 +128,15 @@ def _reaching(run: Sequence[str], most: int) -> int:
 
 
 def place_of(lines: Sequence[SegmentSummary], each: str) -> int:
-    """Return the index of the line whose range contains an id. The first range has no start."""
+    """Return the index of the line whose range contains an id.
+
+    The first range has no lower bound.
+    """
     return max(0, bisect.bisect_right(lines, each, key=lambda line: line.first) - 1)
 
 
 def spans(lines: Iterable[SegmentSummary]) -> Iterator[tuple[SegmentSummary, str | None]]:
-    """Pair each line with the first id of the next line; the last one with None."""
+    """Pair each line with the first id of the next line, and the last line with None."""
     one, other = itertools.tee(lines)
     next(other, None)
     ends: Iterator[str | None] = (line.first for line in other)
@@ -138,7 +144,7 @@ def spans(lines: Iterable[SegmentSummary]) -> Iterator[tuple[SegmentSummary, str
 
 
 class Ahead(Iterator[Mark]):
-    """An iterator of marks that can be consumed range by range."""
+    """An iterator over marks that can be consumed range by range."""
 
     def __init__(self, marks: Iterable[Mark]) -> None:
         self._marks = iter(marks)
@@ -151,7 +157,7 @@ class Ahead(Iterator[Mark]):
         return mark
 
     def is_before(self, end: str | None) -> bool:
-        """Return whether there is a mark below `end`; None means that there is no limit."""
+        """Return whether a mark below `end` remains; None means that there is no limit."""
         return self._next is not None and (end is None or self._next[0] < end)
 
     def until(self, end: str | None) -> Iterator[Mark]:

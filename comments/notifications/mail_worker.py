@@ -1,15 +1,15 @@
-"""Send mail in a thread of its own, so that no other work waits for a mail server.
+"""Send mail in a separate thread, so that no other work waits for a mail server.
 
-The background worker (`background_worker`) passes mail events to this thread; it recognizes them by
-their ids (`outbox.is_of_mail`). The thread delivers one event at a time.
+The background worker (`background_worker`) passes mail events to this thread, and recognizes them
+by their ids (`outbox.is_of_mail`). The thread delivers one event at a time.
 
 Invariants:
 
 1. Each event is claimed before it is sent (`dispatcher`), so several processes can safely find the
-   same event, and an event can be passed to this thread twice.
+   same event, and an event can safely be passed to this thread twice.
 2. Nothing depends on this thread's memory: if the process ends, its events are still in the store,
    and a sweep finds them.
-3. The number of waiting events is bounded (`MOST`).
+3. The number of waiting events is limited to `MOST`.
 """
 
 import logging
@@ -23,14 +23,14 @@ from comments.store import connection
 
 _log = logging.getLogger("flatthread")
 
-MOST = 1_000  # waiting events; a later sweep finds any others
+MOST = 1_000  # maximum number of waiting events; a later sweep finds any others
 
 
 class MailThread:
     """Delivers mail events in a thread.
 
     Args:
-        store: the store of the events.
+        store: the store that contains the events.
         handlers: the handlers that send mail.
         now: returns the current time.
     """
@@ -50,11 +50,14 @@ class MailThread:
         self._thread = threading.Thread(target=self._run, name="postman", daemon=True)
 
     def start(self) -> None:
-        """Start the thread. Call this after the fork, because threads do not survive one."""
+        """Start the thread.
+
+        Call this method after the fork, because threads do not survive a fork.
+        """
         self._thread.start()
 
     def stop(self, seconds: float) -> bool:
-        """Stop after the current event. Return whether the thread ended within `seconds`."""
+        """Stop after the current event; return whether the thread ended within `seconds`."""
         with self._changed:
             self._is_open = False
             self._changed.notify_all()
@@ -63,7 +66,7 @@ class MailThread:
         return not self._thread.is_alive()
 
     def take(self, events: Iterable[str]) -> None:
-        """Queue events for delivery. An event that is already waiting is not queued again."""
+        """Queue events for delivery, except events that are already waiting."""
         with self._changed:
             for event in events:
                 if len(self._waiting) < MOST:

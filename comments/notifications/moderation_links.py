@@ -1,15 +1,15 @@
-"""Make and use moderation links, which let a moderator decide about one comment from a mail.
+"""Moderation links, which let a moderator decide about one comment from a mail.
 
-Owns the content and validity of these links. A link is encrypted for this purpose only:
+This module owns the content and validity of these links. A link is encrypted for this purpose only:
 
     encrypted [site, comment id, revision, keyed digest of the address]
 
 Invariants:
 
-1. A link names the revision that the mail was about. It has no effect if the comment has been
-   edited or moderated since.
-2. A link names the moderator it was mailed to. It becomes void when that person is no longer a
-   moderator of the site.
+1. A link names the revision that the mail was about. The link has no effect if the comment has
+   since been edited or moderated.
+2. A link names the moderator to whom it was mailed. The link becomes void when that person is no
+   longer a moderator of the site.
 3. Opening a link changes nothing; only a POST may call `act`.
 """
 
@@ -32,7 +32,7 @@ _MAIL = "mail"
 
 
 class ModerationLink(msgspec.Struct, frozen=True, array_like=True):
-    """The content of a link. `moderator` is a digest of the address."""
+    """The content of a link. `moderator` is a digest of the moderator's address."""
 
     site: str
     comment: str
@@ -41,7 +41,7 @@ class ModerationLink(msgspec.Struct, frozen=True, array_like=True):
 
 
 def link(comment: records.Comment, address: str, *, secret: str, now: datetime) -> str:
-    """Make the token of a link for a moderator."""
+    """Make the token for a moderator's link."""
     made = ModerationLink(comment.site, comment.id, comment.revision, _moderator(address, secret))
     return encryption.seal(msgspec.json.encode(made).decode(), _PURPOSE, secret, now=now)
 
@@ -50,7 +50,7 @@ def read(token: str, *, secret: str, now: datetime) -> ModerationLink:
     """Decrypt a link.
 
     Raises:
-        errors.BadLink: the link is not valid, has expired, or its recipient is no longer a
+        errors.BadLink: the link is invalid or has expired, or its recipient is no longer a
             moderator.
     """
     text = encryption.unseal(token, _PURPOSE, secret, now=now, term=TERM)
@@ -61,7 +61,7 @@ def read(token: str, *, secret: str, now: datetime) -> ModerationLink:
 
 
 def case(warrant: ModerationLink) -> records.Case:
-    """Return the link's comment as it is now.
+    """Return a link's comment in its current state.
 
     Raises:
         errors.NotFound: the comment no longer exists.
@@ -75,12 +75,12 @@ def is_current(warrant: ModerationLink, found: records.Case) -> bool:
 
 
 def act(warrant: ModerationLink, verb: Verb, *, now: datetime) -> records.Comment:
-    """Apply a decision. Repeating it changes nothing.
+    """Apply a moderator's decision to a link's comment. Repeating the call changes nothing.
 
     Raises:
         errors.BadInput: links do not allow this verb.
-        errors.RevisionMismatch: the comment was edited or moderated since the mail.
-        errors.Conflict: its author retracted it.
+        errors.RevisionMismatch: the comment has been edited or moderated since the mail.
+        errors.Conflict: the comment's author retracted it.
     """
     if verb not in VERBS:
         raise errors.BadInput("verb", "unknown-value", allowed=", ".join(VERBS))

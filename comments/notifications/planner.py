@@ -1,27 +1,28 @@
-"""Plan and send the mail that follows from events of comments.
+"""Plan and send the mail that follows from events about comments.
 
-Owns the event handlers that send mail (`dispatcher`). The work is split into steps. Each step is an
-event that follows from the previous one (`mail_jobs`). This keeps each step small, so a crash
-repeats little work:
+This module owns the event handlers that send mail (`dispatcher`). The work is divided into steps.
+Each step is an event that follows from the previous event (`mail_jobs`). Each step is therefore
+small, so a crash repeats little work:
 
-1. The comment's event: decide who gets mail.
-2. Replies and moderators: mail to a few recipients by their ids.
-3. Followers of the thread: mail to the next `PAGE` of them, and an event for the others.
+1. The comment's event: decide who receives mail.
+2. Replies and moderators: mail a few recipients, identified by their ids.
+3. Followers of the thread: mail the next `PAGE` followers, and make an event for the remaining
+   followers.
 
 Invariants:
 
-1. Subscribers get mail only about comments that readers see, and moderators only about pending
-   comments, because the comment is read when the mail is composed. A comment that was retracted
-   before that causes no mail.
-2. Authors get no mail about their own comments, and nobody gets two mails about one comment:
-   recipients of step 2 are left out in step 3. Authors are recognized by their author ids, not by
-   the addresses that they entered, which may belong to anyone.
-3. All mails about one event to one address have the same Message-ID, so most mailboxes show a
-   repeat after a crash as one message. A crash repeats at most `PAGE` mails.
-4. If the mail server is unavailable, the rest of the page is retried later. If a single recipient
-   cannot be reached temporarily, only that mail is retried. The pause doubles after each attempt,
-   and after the last attempt the event is kept but no longer retried (`dispatcher`). A mail that
-   the server refuses permanently is not retried.
+1. Subscribers receive mail only about comments that readers see, and moderators only about pending
+   comments, because the comment is read when the mail is composed. A comment that has been
+   retracted by then causes no mail.
+2. Authors receive no mail about their own comments, and no recipient receives two mails about one
+   comment: step 3 omits the recipients of step 2. Authors are recognized by their author ids, not
+   by the addresses that they entered, which may belong to anyone.
+3. All mails about one event to one address have the same Message-ID, so if a crash repeats a mail,
+   most mail programs show it only once. A crash repeats at most `PAGE` mails.
+4. If the mail server is unavailable, the remaining mails of the page are retried later. If a single
+   recipient is temporarily unreachable, only that mail is retried. The pause doubles after each
+   attempt, and after the last attempt the event is kept but no longer retried (`dispatcher`). A
+   mail that the server permanently refuses is not retried.
 """
 
 import dataclasses
@@ -42,8 +43,8 @@ from comments.sites import rate_limits, site_settings, thread_info, usage
 from comments.store import reads
 from comments.store.models import comment_rows, conversion, event_rows
 
-PAGE = 25  # mails per event
-TERM = timedelta(minutes=15)  # time for `PAGE` mails with a slow server
+PAGE = 25  # maximum number of mails per event
+TERM = timedelta(minutes=15)  # enough time for `PAGE` mails with a slow server
 MAIL = frozenset({outbox.EventKind.MAIL})
 _TOLD_OF = outbox.OF_COMMENTS - {outbox.EventKind.IMPORTED}
 _DAY = timedelta(days=1)
@@ -52,15 +53,16 @@ _log = logging.getLogger("flatthread")
 
 
 class Unsent(Exception):
-    """Mail could not be sent, for a reason that may be temporary."""
+    """Mail could not be sent, possibly for a temporary reason."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Sent:
-    """The result of sending mail: `count` is the number of mails sent.
+    """The result of sending mail.
 
-    `left` lists recipients whose mail was not tried, `later` lists those whose mail is retried, and
-    `reason` says why.
+    `count` is the number of mails to send. `left` lists the recipients whose mail could not be sent
+    because the server was unavailable, and `later` lists the recipients whose mail was refused
+    temporarily. `reason` is the reason for the last failure.
     """
 
     count: int
@@ -83,7 +85,7 @@ def handlers(
 
 
 class MailPlanner:
-    """Holds the mail server, the settings and a clock, with the handlers as methods."""
+    """The mail server, the settings and a clock, with the handlers as methods."""
 
     def __init__(
         self, settings: config.Settings, server: setting_values.Smtp, clock: Callable[[], datetime]
@@ -103,8 +105,8 @@ class MailPlanner:
         if status == was or status not in {Status.APPROVED, Status.PENDING}:
             return []
         comment = _comment(event.id, status)
-        # If classifiers have not answered yet, the last answer decides whether moderators get mail
-        # (`classifier_requests`).
+        # If classifiers have not answered yet, their last answer decides whether moderators receive
+        # mail (`classifier_requests`).
         if comment is None or (status == Status.PENDING and classifier_answers.waits(comment.id)):
             return []
         if status == Status.PENDING:
@@ -126,10 +128,10 @@ class MailPlanner:
     # --- Steps 2 and 3 --------------------
 
     def send(self, event: outbox.Event) -> list[event_rows.EventRow]:
-        """Send the mail of one event, and return the events for the remaining mail.
+        """Send the mail for one event, and return the events for the remaining mail.
 
         Raises:
-            Unsent: nothing could be sent.
+            Unsent: no mail could be sent.
         """
         errand = mail_jobs.decode(event.detail)
         if isinstance(errand, mail_jobs.ConfirmationMail | mail_jobs.LoginMail):
@@ -139,7 +141,7 @@ class MailPlanner:
         comment = _comment(errand.event, Status.APPROVED)
         if comment is None:
             return []
-        thread_info.fresh(_thread(comment))  # refreshes the cache of titles for the mails
+        thread_info.fresh(_thread(comment))  # refreshes the cached title for the mails
         if isinstance(errand, mail_jobs.ReplyMail):
             wanting = subscriptions.wants_replies(errand.to, comment.site, errand.author)
             return self._tell_replied(event, errand, comment, wanting)
@@ -154,8 +156,9 @@ class MailPlanner:
             is_entry = isinstance(errand, mail_jobs.LoginMail)
             made = (self._entry if is_entry else self._question)(event.id, errand.link)
         except (errors.BadLink, errors.BadInput):
-            return []  # the link expired while waiting, or the address is no longer accepted
-        # Confirmation and sign-in mails are not charged to the site, whose owner cannot limit them.
+            return []  # the link expired in the queue, or the address is no longer accepted
+        # Confirmation and sign-in mails are not charged to the site, because its owner cannot limit
+        # them.
         sent = self._post([comment_mail.AddressedMail("", made)], usage.SERVICE)
         if sent.left or sent.later:
             raise Unsent(sent.reason)
@@ -182,12 +185,12 @@ class MailPlanner:
         comment = _comment(errand.event, Status.PENDING)
         if comment is None:
             return []
-        thread_info.fresh(_thread(comment))  # as above
+        thread_info.fresh(_thread(comment))  # refreshes the cached title
         secret = self._settings.secret
         wanted = {
             double_opt_in.subscriber_of(each, secret): each
             for each in site_settings.get(comment.site).moderators
-            # The ids in the event may come from an older secret.
+            # The ids in the event may have been derived with an older secret.
             if errand.to is None
             or not set(errand.to).isdisjoint(double_opt_in.ids_of(each, secret))
         }
@@ -239,7 +242,8 @@ class MailPlanner:
         self._check_progress(event, sent)
         follow = [self._later(mail_jobs.RepeatedMail(errand.event, who), who) for who in sent.later]
         if sent.left:
-            # Retry the rest of this page and the pages after it when the server is back.
+            # When the server is available again, retry the rest of this page and the following
+            # pages.
             first = found.ids.index(sent.left[0])
             before = found.ids[first - 1] if first else errand.after
             rest = mail_jobs.FollowerMail(errand.event, errand.besides, before, errand.page + 1)
@@ -261,7 +265,7 @@ class MailPlanner:
         to: Sequence[str],
         subscription: tuple[str, compose.MailReason],
     ) -> _Sent:
-        """Mail a comment to subscribers who have not reached their daily limit of mails."""
+        """Mail a comment to subscribers who have not reached their daily mail limit."""
         day, most = self._clock().date().isoformat(), self._settings.mails_per_day
         name, about = subscription
         addresses = subscriptions.take(to, day=day, most=most) if to else {}
@@ -287,7 +291,7 @@ class MailPlanner:
             return ""
 
     def _check_progress(self, event: outbox.Event, sent: _Sent) -> None:
-        """Raise, to retry the event, if nothing was sent or its only mail failed again."""
+        """Raise `Unsent` to retry the event if nothing was sent or its only mail failed again."""
         is_stuck = bool(sent.left) and len(sent.left) == sent.count
         if is_stuck or (sent.later and sent.count == 1 and event.attempts):
             raise Unsent(sent.reason)
@@ -317,8 +321,8 @@ class MailPlanner:
     # --- Events that follow --------------------
 
     def _follow(self, errand: mail_jobs.Told) -> event_rows.EventRow:
-        # The event is due at once: on App Engine a sweep delivers it, and a claim keeps other
-        # processes away.
+        # The event is due immediately: on App Engine a sweep delivers it, and a claim keeps other
+        # processes from delivering it.
         due = self._clock()
         return outbox.follow(
             outbox.EventKind.MAIL, _id_of(errand, ""), mail_jobs.encode(errand), due=due
@@ -334,20 +338,20 @@ class MailPlanner:
 
 
 def _id_of(errand: mail_jobs.Told, who: str) -> str:
-    """Return the id of a mail job's event. The same job always has the same id."""
+    """Return the id of a mail job's event, which is always the same for the same job."""
     page = f"{errand.page}" if isinstance(errand, mail_jobs.FollowerMail) else ""
     return outbox.mail_id(errand.event, mail_jobs.tag(errand), page, who)
 
 
 def _comment(event: str, status: str) -> records.Comment | None:
-    """Return an event's comment if it still has the given status, or None."""
+    """Return an event's comment if it still has the given status, otherwise None."""
     row = reads.get(comment_rows.comment_key(event.partition(".")[0]))
     found = None if row is None else conversion.comment_record(row)
     return found if found is not None and found.status == status else None
 
 
 def _answered(comment: records.Comment) -> str:
-    """Return the author id of the comment that a comment replies to, or "" if there is none."""
+    """Return the author id of the comment that a comment replies to; "" if there is none."""
     row = reads.get(comment_rows.comment_key(comment.reply_to)) if comment.reply_to else None
     return "" if row is None else str(row.author_id or "")
 

@@ -1,21 +1,21 @@
 """Store the followers of threads, and the authors who get mail about replies to their comments.
 
-Owns the kinds Subscriber and Subscription, and the name of a thread's list. A subscriber is a
-confirmed mail address, stored under a keyed digest of it. A subscription is for a thread or for the
-replies to an author:
+This module owns the kinds Subscriber and Subscription, and the name of a thread's list. A
+subscriber is a confirmed mail address, stored under a keyed digest of the address. A subscription
+is for a thread or for the replies to an author:
 
     Subscriber    key: the digest (`double_opt_in`); `address`, encrypted; `sent` mails on `day`
     Subscription  key below the subscriber's: "thread:{digest of the thread}" or
                   "replies:{digest of the author}"; `list`, `site`, `owner`, `since`
 
-The followers of a thread are also in its list (`follower_lists`), which delivery reads in pages.
-`owner` is the author on the site who subscribed: authors get no mail about their own comments, and
-subscriptions to replies are found by it. The id of a subscriber who left may remain in a segment
-until the next compaction of the list; `follower_compaction.erase` erases it at once.
+The followers of a thread are also in the thread's list (`follower_lists`), which delivery reads in
+pages. `owner` is the author on the site who subscribed. It serves to find subscriptions to replies,
+and to send authors no mail about their own comments. The id of a former subscriber may remain in a
+segment until the list's next compaction; `follower_compaction.erase` erases it immediately.
 
 Invariants:
 
-1. An address is stored in one place, encrypted, and only while its owner has a subscription.
+1. An address is stored in only one place, encrypted, and only while its owner has a subscription.
 2. Nothing about an address is stored before its owner has confirmed it (`double_opt_in`).
 3. One commit writes a subscription, its mark in the thread's list and the event that counts
    followers, so the subscription and the list agree.
@@ -38,14 +38,14 @@ from comments.store.models.comment_rows import comment_id
 
 _OWNER = "subscriptions"
 _THREAD, _REPLIES = "thread", "replies"
-_AT_ONCE = 100  # subscriptions in one transaction
-_TOKEN = 16  # bytes of the token that makes each change of followers unique
+_AT_ONCE = 100  # maximum number of subscriptions in one transaction
+_TOKEN = 16  # bytes in the token that makes each change of followers unique
 
 
 class SubscriptionTarget(NamedTuple):
-    """The requested subscriptions: a thread, given by its key name, replies to an author, or both.
+    """The requested subscriptions: a thread, replies to an author, or both.
 
-    `author` is the author id of the subscribing person; it may be empty.
+    `thread` is a key name. `author` is the author id of the subscribing person; it may be empty.
     """
 
     site: str
@@ -55,12 +55,12 @@ class SubscriptionTarget(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """The site and id of the subscribing author, unique among all sites; "" if unknown."""
+        """The subscribing author's site and id, unique among all sites; "" if unknown."""
         return counter_rows.author_name(self.site, self.author) if self.author else ""
 
 
 class Found(NamedTuple):
-    """A stored subscription. `list` is the thread's list; it is empty for replies."""
+    """A stored subscription. `list` is the thread's list, and is empty for replies."""
 
     name: str
     list: str
@@ -74,13 +74,13 @@ def subscribe(
     now: datetime,
     using: Callable[[], ownership.Writes] | None = None,
 ) -> None:
-    """Store confirmed subscriptions of a subscriber. `address` is encrypted.
+    """Store a subscriber's confirmed subscriptions. `address` is encrypted.
 
-    Repeating it changes nothing. `using` is called in the transaction; it returns further writes,
-    or raises if the subscriptions must not be stored.
+    Repeating the call changes nothing. `using` is called in the transaction; it returns further
+    writes, or raises an error if the subscriptions must not be stored.
 
     Raises:
-        errors.Overloaded: the store did not answer in time.
+        errors.Overloaded: the store did not respond in time.
     """
     token = secrets.token_hex(_TOKEN)
 
@@ -103,10 +103,10 @@ def subscribe(
 
 
 def unsubscribe(subscriber: str, names: Sequence[str], *, now: datetime) -> None:
-    """End subscriptions, ignoring missing ones. With the last one, erase the address.
+    """End subscriptions, ignoring missing ones; with the last subscription, erase the address.
 
     Raises:
-        errors.Overloaded: the store did not answer in time.
+        errors.Overloaded: the store did not respond in time.
     """
     _end(subscriber, names, lists=(), now=now)
 
@@ -114,7 +114,7 @@ def unsubscribe(subscriber: str, names: Sequence[str], *, now: datetime) -> None
 def _end(
     subscriber: str, names: Sequence[str], *, lists: Sequence[records.ListName], now: datetime
 ) -> None:
-    """End subscriptions, and leave these lists even without a subscription."""
+    """End subscriptions, and leave `lists` even if there is no subscription for them."""
     token = secrets.token_hex(_TOKEN)
 
     def body() -> _Done:
@@ -137,7 +137,7 @@ def _end(
 
 
 def known(subscribers: Sequence[str]) -> str:
-    """Return the stored one of an address's possible ids, or the first if none is stored."""
+    """Return the stored id among an address's possible ids, or the first id if none is stored."""
     if len(subscribers) > 1:
         rows = reads.get_multi([follower_rows.subscriber_key(each) for each in subscribers])
         return next(
@@ -148,7 +148,7 @@ def known(subscribers: Sequence[str]) -> str:
 
 
 def address_of(subscriber: str) -> str:
-    """Return the encrypted address of a subscriber, or "" if there is none."""
+    """Return a subscriber's encrypted address; "" if there is none."""
     row = reads.get(follower_rows.subscriber_key(subscriber))
     return "" if row is None else str(row.address)
 
@@ -182,7 +182,7 @@ def of_subscriber(subscriber: str) -> list[Found]:
 
 
 def forget(subscriber: str, *, now: datetime) -> None:
-    """End all subscriptions of a subscriber and erase the address.
+    """End all of a subscriber's subscriptions and erase the address.
 
     Lists may contain the id until they are compacted.
     """
@@ -205,7 +205,10 @@ def end_of(site: str, author: str, *, now: datetime) -> None:
 
 
 def of_author(site: str, author: str) -> tuple[list[str], list[str]]:
-    """Return an author's subscriber ids, and those of them that subscribe to replies. One query."""
+    """Return an author's subscriber ids, and those among them that subscribe to replies.
+
+    The function makes one query.
+    """
     if not author:
         return [], []
     owner = counter_rows.author_name(site, author)
@@ -217,14 +220,14 @@ def of_author(site: str, author: str) -> tuple[list[str], list[str]]:
 
 
 def wants_replies(subscribers: Sequence[str], site: str, author: str) -> list[str]:
-    """Return those of these subscribers who subscribe to replies to an author."""
+    """Return those of the given subscribers who subscribe to replies to an author."""
     name = _name(_REPLIES, counter_rows.author_name(site, author))
     rows = reads.get_multi([follower_rows.subscription_key(each, name) for each in subscribers])
     return [each for each, row in zip(subscribers, rows, strict=True) if row is not None]
 
 
 def name_of_replies(site: str, author: str) -> str:
-    """Return the name of subscriptions to replies to an author."""
+    """Return the name of a subscription to replies to an author."""
     return _name(_REPLIES, counter_rows.author_name(site, author))
 
 
@@ -235,7 +238,7 @@ def name_of_thread(thread: records.ThreadName) -> str:
 def take(subscribers: Sequence[str], *, day: str, most: int) -> dict[str, str]:
     """Count one mail today for each subscriber, and return their encrypted addresses by id.
 
-    Subscribers who have unsubscribed, or who got `most` mails today, are left out.
+    Subscribers who have unsubscribed, or who have already received `most` mails today, are omitted.
     """
 
     def body() -> dict[str, str]:
@@ -257,7 +260,7 @@ def take(subscribers: Sequence[str], *, day: str, most: int) -> dict[str, str]:
 
 
 def give_back(subscribers: Sequence[str], *, day: str) -> None:
-    """Undo what `take` counted for subscribers whose mail was not sent."""
+    """Undo the count of `take` for subscribers whose mail was not sent."""
 
     def body() -> None:
         rows = reads.get_multi([follower_rows.subscriber_key(each) for each in subscribers])
@@ -270,11 +273,11 @@ def give_back(subscribers: Sequence[str], *, day: str) -> None:
 
 
 def follow(thread: records.ThreadName, follower: str, *, now: datetime) -> None:
-    """Add a follower to a thread. A repeated call changes nothing.
+    """Add a follower to a thread. Repeating the call changes nothing.
 
     Raises:
-        errors.BadInput: the id is not valid (`follower_lists.check`).
-        errors.Overloaded: the store did not answer in time.
+        errors.BadInput: the id is invalid (`follower_lists.check`).
+        errors.Overloaded: the store did not respond in time.
     """
     follower_lists.check(follower)
     wanted = SubscriptionTarget(thread.site, comment_rows.thread_key_name(thread))
@@ -290,7 +293,7 @@ def follow(thread: records.ThreadName, follower: str, *, now: datetime) -> None:
 
 
 def unfollow(thread: records.ThreadName, follower: str, *, now: datetime) -> None:
-    """Let a follower unfollow a thread. Repeating it changes nothing.
+    """Remove a follower from a thread. Repeating the call changes nothing.
 
     Raises:
         errors.BadInput, errors.Overloaded: see `follow`.
@@ -304,7 +307,7 @@ def is_following(thread: records.ThreadName, follower: str) -> bool:
 
 
 def page(thread: records.ThreadName, *, after: str = "", limit: int) -> follower_lists.FollowerPage:
-    """Return a thread's next followers after a position; see `follower_lists.page`."""
+    """Return a thread's next followers after a position (see `follower_lists.page`)."""
     return follower_lists.page(list_of(thread), after=after, limit=limit)
 
 
@@ -313,7 +316,7 @@ def count(thread: records.ThreadName) -> int:
 
 
 def list_of(thread: records.ThreadName) -> records.ListName:
-    # The name is stored: if it changed, all followers would be lost.
+    # The name is stored, so changing it would lose all followers.
     return _list(comment_rows.thread_key_name(thread))
 
 
@@ -336,7 +339,7 @@ def _name(kind: str, text: str) -> str:
 
 
 class _Done:
-    """Collects the writes of a transaction, and what to announce after the commit."""
+    """Collects a transaction's writes, and the notifications to make after the commit."""
 
     def __init__(self, token: str, now: datetime) -> None:
         self._token = token
@@ -346,13 +349,13 @@ class _Done:
         self._events: list[str] = []
 
     def mark(self, name: records.ListName, subscriber: str, *, follows: bool) -> None:
-        """Let a subscriber join or leave a list."""
+        """Add a subscriber to a list or remove them."""
         marked = follower_lists.marking(name, subscriber, follows=follows)
         self.writes.append(marked.writes)
         self._asking += [name] if marked.asks else []
 
     def count(self, site: str, thread: str, *, was: bool, follows: bool) -> None:
-        """Add an event that counts the thread's followers, if this changes their number."""
+        """Add an event that counts the thread's followers if this changes their number."""
         if was == follows:
             return
         one = counting.Following(thread)
