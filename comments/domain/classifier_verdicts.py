@@ -28,7 +28,7 @@ NAMES = (AKISMET, WEBHOOK)
 MOST = len(NAMES)  # classifiers per site
 LABELS = {AKISMET: "Akismet", WEBHOOK: "the site's own service"}
 LONGEST_REASON = 300
-SENDER = "sender"  # the purposes for which a sender and a classifier's secret are encrypted
+SENDER = "sender"  # The purposes for which a sender and a classifier's secret are encrypted.
 SECRET = "adviser's secret"  # noqa: S105 - the name of a purpose
 _WAITS = "opinion:"
 

@@ -178,7 +178,7 @@ def comment(
     record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET
 ) -> PublicComment:
     """Return the public form of a comment; only the place for a tombstone."""
-    gone = record.status is not records.Status.APPROVED  # the comment is a tombstone
+    gone = record.status is not records.Status.APPROVED  # The comment is a tombstone.
     return PublicComment(
         id=record.id,
         slug=record.slug,

@@ -230,7 +230,7 @@ class Actor(msgspec.Struct, frozen=True):
     name: str
 
 
-BY_MODERATOR = "moderator"  # the rule stored for a moderator's decision
+BY_MODERATOR = "moderator"  # The rule stored for a moderator's decision.
 
 
 class Ruling(msgspec.Struct, frozen=True):

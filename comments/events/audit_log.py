@@ -26,7 +26,7 @@ from comments.store.models import comment_rows, moderation_rows
 
 _OWNER = "audit_log"
 LONGEST_REASON = 500
-MOST = 200  # maximum number of entries per page
+MOST = 200  # Maximum number of entries per page.
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -26,16 +26,16 @@ from comments.domain import records
 from comments.store import per_process
 
 Name = records.ThreadName | records.ListName | records.VotedComment
-TELL_AFTER = 0.5  # seconds in which events are collected and then delivered together
-TOLD_AT_ONCE = 200  # maximum number of events delivered together
-MOST_EVENTS = 10_000  # maximum number in the backlog; a sweep finds all others
-FOLD_ROWS = 64  # changes; compacting fewer costs more writes per change (test_compactor_costs.py)
-FOLD_AFTER = 900.0  # seconds; each row stores its own deadline (`fold_by`) for other processes
+TELL_AFTER = 0.5  # Seconds in which events are collected and then delivered together.
+TOLD_AT_ONCE = 200  # Maximum number of events delivered together.
+MOST_EVENTS = 10_000  # Maximum number in the backlog; a sweep finds all others.
+FOLD_ROWS = 64  # Changes; compacting fewer costs more writes per change (test_compactor_costs.py).
+FOLD_AFTER = 900.0  # Seconds; each row stores its own deadline (`fold_by`) for other processes.
 # In seconds: short, but long enough to compact a burst of edits only once. Including the grace
 # period and the minute until cron runs, an erased text leaves every stored form within minutes; the
 # promise is an hour.
 ERASE_AFTER = 1.0
-COUNT_AFTER = 10.0  # seconds; the minimum time between two updates of a comment's row for votes
+COUNT_AFTER = 10.0  # Seconds; the minimum time between two updates of a comment's row for votes.
 
 
 @dataclasses.dataclass(slots=True)

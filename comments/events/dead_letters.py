@@ -23,7 +23,7 @@ from comments.store.models import conversion, event_rows
 
 MOST_COUNTED = 1_000
 PAGE = 50
-_LONGEST_ID = 1_000  # characters; the store refuses longer key names
+_LONGEST_ID = 1_000  # Characters; the store refuses longer key names.
 _KINDS = ("Event", "Message")
 _Row = event_rows.EventRow | event_rows.MessageRow
 

@@ -47,12 +47,12 @@ from comments.store.models import event_rows
 
 _log = logging.getLogger("flatthread")
 
-AT_ONCE = 16  # maximum number of events in one transaction
+AT_ONCE = 16  # Maximum number of events in one transaction.
 # The maximum number of counter rows in one transaction. Including marks, webhook messages and
 # classifier questions for each event, a transaction has at most 500 writes, which every Datastore
 # version accepts.
 MOST_ROWS = outbox.MOST_ROWS
-SWEPT = 200  # maximum number of events that one sweep reads
+SWEPT = 200  # Maximum number of events that one sweep reads.
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ class _Round:
         def body() -> bool:
             rows = outbox.read(events)
             if next(tries) > 0 and rows and all(row.claimed == claimed for row in rows):
-                return True  # an earlier run committed this claim, but the response was lost
+                return True  # An earlier run committed this claim, but the response was lost.
             if not rows or any(outbox.is_claimed(row, now) for row in rows):
                 return False
             transactions.apply(*(outbox.claim(row, until=claimed) for row in rows))
@@ -232,14 +232,14 @@ class _Round:
         self, handler: Sending, events: list[str], following: Sequence[event_rows.EventRow]
     ) -> None:
         rows = [row for row in outbox.read(events) if _is_for(handler, row)]
-        if rows:  # no rows remain if an earlier run committed, but the response was lost
+        if rows:  # No rows remain if an earlier run committed, but the response was lost.
             marks = outbox.mark(rows, {handler.name}, self._every)
             transactions.apply(marks, outbox.written(following))
 
     def _note_failure(self, event: str, error: Exception) -> None:
-        if event not in self._failed:  # one failed attempt, no matter how many handlers fail
+        if event not in self._failed:  # One failed attempt, no matter how many handlers fail.
             self._failed.add(event)
-            reason = type(error).__name__  # only the type, because its text may contain anything
+            reason = type(error).__name__  # Only the type, because its text may contain anything.
             transactions.transaction(functools.partial(self._postpone, event, reason))
 
     def _postpone(self, event: str, reason: str) -> None:

@@ -33,7 +33,7 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import conversion, event_rows
 
 _OWNER = "message_queue"
-LEASE = timedelta(seconds=60)  # longer than an attempt can take
+LEASE = timedelta(seconds=60)  # Longer than an attempt can take.
 
 
 class Message(NamedTuple):

@@ -30,21 +30,21 @@ from comments.store import connection, per_process
 
 _log = logging.getLogger("flatthread")
 
-OUTBOUND = per_process.PerProcess(safe_http.HttpClient)  # for webhooks and identity providers
-SWEEP_EVERY = 30.0  # seconds between two rounds unless this process has new messages
-THREADS = 8  # per round; an attempt takes at most ten seconds
-TURN = 5.0  # seconds for which a thread serves one queue before it turns to the next
-QUEUES = 200  # maximum number of queues per read
-_MESSAGES = 50  # maximum number of messages that one read takes from a queue
+OUTBOUND = per_process.PerProcess(safe_http.HttpClient)  # For webhooks and identity providers.
+SWEEP_EVERY = 30.0  # Seconds between two rounds unless this process has new messages.
+THREADS = 8  # Per round; an attempt takes at most ten seconds.
+TURN = 5.0  # Seconds for which a thread serves one queue before it turns to the next.
+QUEUES = 200  # Maximum number of queues per read.
+_MESSAGES = 50  # Maximum number of messages that one read takes from a queue.
 
 
 class Way(enum.Enum):
     """Whether the sender can currently send messages to a recipient."""
 
     OPEN = enum.auto()
-    PAUSED = enum.auto()  # not at the moment
-    CLOSED = enum.auto()  # not until the owner enables the recipient
-    GONE = enum.auto()  # never again
+    PAUSED = enum.auto()  # Not at the moment.
+    CLOSED = enum.auto()  # Not until the owner enables the recipient.
+    GONE = enum.auto()  # Never again.
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class _Server:
         try:
             outcome = tell(message)
         except errors.Overloaded:
-            raise  # the store failed, not the recipient: the message is retried after its lease
+            raise  # The store failed, not the recipient: the message is retried after its lease.
         except Exception as error:  # noqa: BLE001 - it must not be retried forever
             _report(message.id, error)
             outcome = outcomes.Outcome(outcomes.End.RETRY, type(error).__name__)
@@ -245,7 +245,7 @@ class Messenger:
     def _serve(self) -> None:
         try:
             while self._is_open and serve(self._now, reach=self._reach).told:
-                pass  # serve messages that became due in the meantime
+                pass  # Serve messages that became due in the meantime.
         except Exception as error:  # noqa: BLE001 - the next round follows soon
             _report("pending messages", error)
 

@@ -45,12 +45,12 @@ from comments.store import ownership, reads
 from comments.store.models import conversion, event_rows
 
 _OWNER = "outbox"
-SWEPT_AFTER = timedelta(seconds=30)  # time for the process that wrote an event to deliver it
-FIRST_PAUSE = timedelta(seconds=10)  # after a failure; the pause doubles with each further failure
+SWEPT_AFTER = timedelta(seconds=30)  # Time for the process that wrote an event to deliver it.
+FIRST_PAUSE = timedelta(seconds=10)  # After a failure; the pause doubles with each further failure.
 LONGEST_PAUSE = timedelta(hours=1)
-MOST_ROWS = 280  # maximum number of counter rows that one event changes
-MOST_ATTEMPTS = 24  # spread over most of a day; then an operator has to decide
-_MAIL = "mail/"  # prefix of the ids of mail events; comment ids contain no "/"
+MOST_ROWS = 280  # Maximum number of counter rows that one event changes.
+MOST_ATTEMPTS = 24  # Spread over most of a day; then an operator has to decide.
+_MAIL = "mail/"  # Prefix of the ids of mail events; comment ids contain no "/".
 _FOLLOWED = "followed/"
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 
@@ -66,10 +66,10 @@ class EventKind(enum.StrEnum):
     RETRACTED = "retracted"
     IMPORTED = "imported"
     VOTED = "voted"
-    JUDGED = "judged"  # a moderator or a rule decided about the comment
-    FILED = "filed"  # the thread has new categories; readers see no change
-    FOLLOWED = "followed"  # an address joined or left a thread's follower list
-    MAIL = "mail"  # part of the mail about an earlier event
+    JUDGED = "judged"  # A moderator or a rule decided about the comment.
+    FILED = "filed"  # The thread has new categories; readers see no change.
+    FOLLOWED = "followed"  # An address joined or left a thread's follower list.
+    MAIL = "mail"  # Part of the mail about an earlier event.
 
 
 # The kinds of changes to comments; handlers receive these unless they list other kinds.

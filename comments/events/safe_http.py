@@ -41,14 +41,14 @@ from comments import errors
 
 PORTS = frozenset({443, 8443})
 _USUAL = {"https": 443, "http": 80}
-_LONGEST = 2_000  # characters in a URL
+_LONGEST = 2_000  # Characters in a URL.
 _LONGEST_HOST = 253
 _PLAIN = re.compile(r"[!-~]+")
 _LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)")
 # A last label that parsers treat as part of an IPv4 address in one of its notations.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _CHUNK = 16 * 1024
-_MOST_ADDRESSES = 3  # addresses of a name, tried in turn
+_MOST_ADDRESSES = 3  # Addresses of a name, tried in turn.
 
 # `is_global` is not sufficient: it includes multicast, and ranges that lead to IPv4 addresses. For
 # IPv6, only the range that is allocated to the Internet is accepted.
@@ -57,12 +57,12 @@ _NOT_PUBLIC = tuple(
     map(
         ipaddress.ip_network,
         (
-            "192.0.0.0/24",  # protocol assignments
-            "192.88.99.0/24",  # 6to4 relays
-            "168.63.129.16/32",  # the host's own services in Azure
-            "2001::/23",  # protocol assignments, including Teredo
-            "2002::/16",  # 6to4
-            "3fff::/20",  # documentation
+            "192.0.0.0/24",  # Protocol assignments.
+            "192.88.99.0/24",  # 6to4 relays.
+            "168.63.129.16/32",  # The host's own services in Azure.
+            "2001::/23",  # Protocol assignments, including Teredo.
+            "2002::/16",  # 6to4.
+            "3fff::/20",  # Documentation.
         ),
     )
 )
@@ -357,6 +357,6 @@ def _answer(response: http.client.HTTPResponse, most: int) -> HttpResponse:
             break
         body += chunk
     if whole is not None and len(body) < min(whole, most):
-        raise http.client.IncompleteRead(body)  # the connection was cut
+        raise http.client.IncompleteRead(body)  # The connection was cut.
     headers = {name.lower(): value for name, value in response.getheaders()}
     return HttpResponse(response.status, headers, body[:most], is_cut=len(body) > most)

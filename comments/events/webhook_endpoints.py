@@ -83,7 +83,7 @@ def add(site: str, made: Registered, client: safe_http.HttpClient) -> None:
 
     def change(found: list[Registered]) -> list[Registered]:
         if any(each.id == made.id for each in found):
-            return found  # an earlier run committed this, but the response was lost
+            return found  # An earlier run committed this, but the response was lost.
         if any(each.url == made.url for each in found):
             raise errors.Conflict("hook-exists", value=made.url)
         if len(found) >= MOST:
@@ -124,7 +124,7 @@ def remove(site: str, name: str) -> None:
 
     def change(found: list[Registered]) -> list[Registered]:
         if gone and gone[0] not in found:
-            return found  # an earlier run committed this, but the response was lost
+            return found  # An earlier run committed this, but the response was lost.
         gone[:] = [_named(found, name)]
         return [each for each in found if each.id != name]
 
@@ -142,7 +142,7 @@ def rotate(site: str, name: str, secret: str, *, keeps_old: bool) -> None:
 
     def change(hook: Registered) -> Registered:
         if hook.secrets[0] == secret:
-            return hook  # an earlier run committed this, but the response was lost
+            return hook  # An earlier run committed this, but the response was lost.
         kept = (secret, hook.secrets[0]) if keeps_old else (secret,)
         return msgspec.structs.replace(hook, secrets=kept)
 

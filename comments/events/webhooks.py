@@ -32,12 +32,12 @@ from comments.domain.languages import error_texts
 from comments.events import safe_http
 
 _PREFIX = "whsec_"
-_SHORTEST_KEY, _LONGEST_KEY = 24, 64  # bytes, as the conventions require
-_MOST_SECRETS = 2  # the current and the previous secret
+_SHORTEST_KEY, _LONGEST_KEY = 24, 64  # Bytes, as the conventions require.
+_MOST_SECRETS = 2  # The current and the previous secret.
 _GONE = 410
 _LONGEST_PAUSE = 24 * 60 * 60
-_TOLERANCE = 300  # seconds by which two clocks may differ, including the transport time
-_LONGEST_MOMENT = 12  # digits
+_TOLERANCE = 300  # Seconds by which two clocks may differ, including the transport time.
+_LONGEST_MOMENT = 12  # Digits.
 
 
 class Type(enum.StrEnum):

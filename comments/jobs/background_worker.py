@@ -25,9 +25,9 @@ from comments.notifications import mail_worker
 from comments.sites import usage
 from comments.store import connection
 
-SWEEP_EVERY = 30.0  # seconds between two sweeps for events that ended processes left
-LOOK_EVERY = 300.0  # seconds between two searches for threads that ended processes left
-OLD = 600  # seconds after which the log reports waiting events and messages
+SWEEP_EVERY = 30.0  # Seconds between two sweeps for events that ended processes left.
+LOOK_EVERY = 300.0  # Seconds between two searches for threads that ended processes left.
+OLD = 600  # Seconds after which the log reports waiting events and messages.
 
 _log = logging.getLogger("flatthread")
 
@@ -114,7 +114,7 @@ class BackgroundWorker:
                     now=self._upkeep.now(), limit=dispatcher.SWEPT + mail_worker.MOST
                 )
                 if self._hand_out(due) == dispatcher.SWEPT:
-                    self._next_sweep = self._backlog.clock()  # more events are due
+                    self._next_sweep = self._backlog.clock()  # More events are due.
         except Exception as error:  # noqa: BLE001 - the next sweep tries again
             scheduler.report("Delivering events", error)
 

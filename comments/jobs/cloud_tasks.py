@@ -44,12 +44,12 @@ _log = logging.getLogger("flatthread")
 
 SERVICE = "https://cloudtasks.googleapis.com"
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-WITHIN = 0.5  # maximum seconds that a request waits for a task to be enqueued
-REST = 30.0  # seconds after a failure before the next attempt
+WITHIN = 0.5  # Maximum seconds that a request waits for a task to be enqueued.
+REST = 30.0  # Seconds after a failure before the next attempt.
 LONGEST_REST = 600.0
 DELIVER, COMPACT = "/tasks/deliver", "/tasks/compact"
-SPANS = {DELIVER: 2, COMPACT: 10}  # length of a span in seconds; each span has one task
-TIMEOUT = 5.0  # seconds for each step of a call, which continues after the request stops waiting
+SPANS = {DELIVER: 2, COMPACT: 10}  # Length of a span in seconds; each span has one task.
+TIMEOUT = 5.0  # Seconds for each step of a call, which continues after the request stops waiting.
 _OK, _EXISTS = 200, 409
 
 
@@ -78,7 +78,7 @@ class TaskQueue:
         self._connect = connect or _session
         self._now = now
         self._address = address
-        self._lock = threading.Lock()  # never held during a wait
+        self._lock = threading.Lock()  # Never held during a wait.
         self._connecting = threading.Lock()
         self._session: AuthorizedSession | None = None
         self._asked: dict[str, int] = {}
@@ -126,7 +126,7 @@ class TaskQueue:
             headers={"Content-Type": "application/json"},
             timeout=TIMEOUT,
             allow_redirects=False,
-            stream=True,  # only the status is needed
+            stream=True,  # Only the status is needed.
         )
         response.close()
         if response.status_code not in {_OK, _EXISTS}:

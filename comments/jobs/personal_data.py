@@ -39,7 +39,7 @@ from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree import votes
 
-AT_ONCE = 100  # maximum number of comments, and of votes, per step of an erasure
+AT_ONCE = 100  # Maximum number of comments, and of votes, per step of an erasure.
 
 
 class Writing(msgspec.Struct, frozen=True):
@@ -170,7 +170,7 @@ def _account_of(author: str) -> str:
 
 def _writings(author: str) -> Iterator[Writing]:
     if not author:
-        return  # an empty id would match retracted comments, which have no author
+        return  # An empty id would match retracted comments, which have no author.
     query = reads.Query("Comment", where=[("author_id", "=", author)])
     for entity in reads.fetch(query):
         row = conversion.comment_from_message(entity)

@@ -38,8 +38,8 @@ from comments.store.models import comment_rows, conversion
 from comments.tree import job_writes, values
 from comments.tree.threads import category_journal, details
 
-AT_ONCE = 50  # maximum number of comments per transaction and per event
-STEPS = 100  # maximum steps per call of `finish`, to leave time for other work
+AT_ONCE = 50  # Maximum number of comments per transaction and per event.
+STEPS = 100  # Maximum steps per call of `finish`, to leave time for other work.
 
 
 def change(name: records.ThreadName, names: Iterable[str], *, now: datetime) -> int:

@@ -39,9 +39,9 @@ from comments.store.models import comment_rows, conversion, counter_rows, event_
 from comments.tree import votes
 from comments.tree.counters import counter_repair, totals
 
-AT_ONCE = 100  # maximum number of authors' rows per transaction
-NOTE_EVERY = 20  # threads between two writes of the position; a restart repeats at most this many
-_TRIES = 5  # attempts, because other processes may correct the same counters
+AT_ONCE = 100  # Maximum number of authors' rows per transaction.
+NOTE_EVERY = 20  # Threads between two writes of the position; a restart repeats at most this many.
+_TRIES = 5  # Attempts, because other processes may correct the same counters.
 _NOT_OF_THREADS = {counting.PARTICIPANTS, counting.LISTED, counting.FOLLOWERS}
 
 Numbers = Mapping[str, int]
@@ -257,7 +257,7 @@ def _rows(site_id: str) -> Iterator[tuple[Scope, Numbers]]:
     for message in reads.fetch(query):
         author = message.key.path[-1].name.partition("/")[2]
         yield counting.author_scope(site_id, author), _numbers(message)
-    low, high = f"{site_id}/", f"{site_id}0"  # after "/" comes "0"
+    low, high = f"{site_id}/", f"{site_id}0"  # After "/" comes "0".
     for kind in ("Category", "Day", "Appearance"):
         where = (("__key__", ">=", low), ("__key__", "<", high))
         for message in reads.fetch(reads.Query(kind, where=where, order=("__key__",))):
@@ -334,7 +334,7 @@ def _following(name: records.ThreadName) -> int:
 
 
 def _participations(site_id: str) -> Iterator[tuple[str, Numbers]]:
-    low, high = counter_rows.author_name(site_id, ""), f"{site_id}0"  # after "/" comes "0"
+    low, high = counter_rows.author_name(site_id, ""), f"{site_id}0"  # After "/" comes "0".
     where = (("author", ">=", low), ("author", "<", high))
     query = reads.Query("Participation", where=where, order=("author",))
     for message in reads.fetch(query):

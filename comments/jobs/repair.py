@@ -22,7 +22,7 @@ from comments.store.models import comment_rows, conversion
 from comments.tree import job_writes, values
 
 _BATCH = 100
-SECONDS = 240.0  # seconds for reading one thread; the service aborts transactions after 270 s
+SECONDS = 240.0  # Seconds for reading one thread; the service aborts transactions after 270 s.
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

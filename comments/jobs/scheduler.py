@@ -43,8 +43,8 @@ from comments.sites import rate_limits
 from comments.store import connection, per_process, reads
 from comments.tree.counters import sharding
 
-_RETRY_AFTER = 5.0  # seconds; a random factor up to 2 keeps two processes apart
-_TRIES = 5  # maximum number of a command's attempts to compact one thread
+_RETRY_AFTER = 5.0  # Seconds; a random factor up to 2 keeps two processes apart.
+_TRIES = 5  # Maximum number of a command's attempts to compact one thread.
 
 _log = logging.getLogger("flatthread")
 

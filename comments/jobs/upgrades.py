@@ -21,10 +21,10 @@ from comments.store import ownership, per_process, reads, transactions
 from comments.store.models import event_rows
 from comments.tree.threads import details
 
-STEPS = 20  # maximum steps per call of `go_on`, to leave time for other work
-AT_ONCE = 100  # rows per step
+STEPS = 20  # Maximum steps per call of `go_on`, to leave time for other work.
+AT_ONCE = 100  # Rows per step.
 _DONE = "done"
-_FINISHED = per_process.PerProcess(set[str])  # scans that this process knows to be finished
+_FINISHED = per_process.PerProcess(set[str])  # Scans that this process knows to be finished.
 
 
 class _Walk(NamedTuple):

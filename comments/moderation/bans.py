@@ -21,10 +21,10 @@ from comments.moderation import policy_changes, review_queue, rulebook
 from comments.sites import site_settings
 from comments.store import per_process, reads, transactions
 
-LONGEST = 365  # maximum number of days for which a network is banned
-_LOOKED_AT = 20  # the number of the author's newest comments that are examined
-_EXCERPT = 100  # maximum number of characters
-_EVERY = 3600.0  # seconds between two searches of a process for expired marks
+LONGEST = 365  # Maximum number of days for which a network is banned.
+_LOOKED_AT = 20  # The number of the author's newest comments that are examined.
+_EXCERPT = 100  # Maximum number of characters.
+_EVERY = 3600.0  # Seconds between two searches of a process for expired marks.
 _LOOKS = per_process.PerProcess(dict[str, float])
 
 

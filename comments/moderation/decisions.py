@@ -27,8 +27,8 @@ from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree import status_changes, values
 
-MOST_AT_ONCE = 100  # maximum number of comments in one bulk decision
-MOST = 100  # maximum number of comments per page
+MOST_AT_ONCE = 100  # Maximum number of comments in one bulk decision.
+MOST = 100  # Maximum number of comments per page.
 BY_MODERATOR = records.BY_MODERATOR
 
 _STATUSES = {
@@ -114,7 +114,7 @@ def bulk(
     """
     if len(comment_ids) > MOST_AT_ONCE:
         raise errors.BadInput("comments", "too-many-items", limit=MOST_AT_ONCE)
-    audit_log.Act(actor, verb.value, reason)  # checks the reason before the first decision
+    audit_log.Act(actor, verb.value, reason)  # Checks the reason before the first decision.
     chosen = list(dict.fromkeys(comment_ids))
     return _each(chosen, lambda one: decide(site, one, verb, actor, now=now, reason=reason))
 

@@ -23,7 +23,7 @@ from comments.moderation import rules
 from comments.store import reads
 from comments.store.models import account_rows, comment_rows, conversion, counter_rows
 
-MOST = 10_000  # maximum number of comments that one dry run examines
+MOST = 10_000  # Maximum number of comments that one dry run examines.
 _DAY = timedelta(days=1)
 _LOOKED_AT = [status for status in Status if status is not Status.RETRACTED]
 

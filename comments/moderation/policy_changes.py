@@ -29,7 +29,7 @@ from comments.moderation import rulebook, rules
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion
 
-_MOST_AUTHOR = 200  # maximum number of characters in an author id
+_MOST_AUTHOR = 200  # Maximum number of characters in an author id.
 _SET_THREAD = "set-thread"
 _THREAD, _AUTHOR = "thread:", "author:"  # prefixes of subjects
 _OPPOSITES = {"ban": "unban", "unban": "ban"}

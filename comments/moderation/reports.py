@@ -26,7 +26,7 @@ from comments.store import ownership, reads
 from comments.store.models import moderation_rows
 
 _OWNER = "reports"
-MOST = 200  # maximum number of reports per comment; further reports add no information
+MOST = 200  # Maximum number of reports per comment; further reports add no information.
 
 
 class Reason(enum.StrEnum):

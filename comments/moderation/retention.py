@@ -32,10 +32,10 @@ from comments.tree import changes, job_writes, values, votes
 
 TERM = timedelta(days=30)
 AT_ONCE = 100
-STEPS = 20  # maximum transactions per scan and call; the next call continues the scan
+STEPS = 20  # Maximum transactions per scan and call; the next call continues the scan.
 _JOB = "retention/addresses"
 _CLEAR_JOB = "retention/clear-addresses"
-_DONE = per_process.PerProcess(set[str])  # scans that this process has finished
+_DONE = per_process.PerProcess(set[str])  # Scans that this process has finished.
 _START = datetime(1, 1, 1, tzinfo=UTC)
 
 
@@ -86,7 +86,7 @@ def forget_clear_addresses(now: datetime) -> int:
     row = reads.get(event_rows.job_key(_JOB))
     looked_at = _go_on(_CLEAR_JOB, "" if row is None else row.position, now, _holds_clear)
     if looked_at < STEPS * AT_ONCE:
-        done.add(_CLEAR_JOB)  # remembered until this process restarts
+        done.add(_CLEAR_JOB)  # Remembered until this process restarts.
     return looked_at
 
 

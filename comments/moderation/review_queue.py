@@ -28,10 +28,10 @@ from comments.domain.records import Status
 from comments.store import reads
 from comments.store.models import comment_rows, conversion, counter_rows
 
-MOST = 100  # maximum number of comments per page
+MOST = 100  # Maximum number of comments per page.
 PAGE = 25
 LOOKED_THROUGH = 300
-LONGEST_TEXT = 100  # maximum number of characters in a search text
+LONGEST_TEXT = 100  # Maximum number of characters in a search text.
 # Retracted comments have no text left to review.
 STATUSES = tuple(status for status in Status if status is not Status.RETRACTED)
 

@@ -24,13 +24,13 @@ from comments.store import caches, ownership, per_process, reads
 from comments.store.models import moderation_rows
 
 _OWNER = "rulebook"
-_TERM = 60.0  # seconds for which a cached copy is used
-_MOST_COPIES = 10_000  # maximum number of sites in the cache
+_TERM = 60.0  # Seconds for which a cached copy is used.
+_MOST_COPIES = 10_000  # Maximum number of sites in the cache.
 MOST_RULES = 100
-MOST_PATTERNS = 1_000  # in all rules of a site; matching the worst text then takes about 40 ms
+MOST_PATTERNS = 1_000  # In all rules of a site; matching the worst text then takes about 40 ms.
 MOST_BANS = 2_000
-_LARGEST = 900_000  # bytes; Datastore's limit for an entity is slightly higher
-LONGEST = 10_000  # the maximum for `close_after` (days) and `reports`
+_LARGEST = 900_000  # Bytes; Datastore's limit for an entity is slightly higher.
+LONGEST = 10_000  # The maximum for `close_after` (days) and `reports`.
 
 
 class BanMarks(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -28,16 +28,16 @@ from comments import errors
 from comments.domain.languages import catalogue
 from comments.domain.records import Ruling, Status
 
-MOST_PATTERNS = 500  # maximum number of patterns of one type in one rule
-LONGEST_PATTERN = 100  # maximum number of characters
-_MOST = 1_000_000  # the largest number in a rule
+MOST_PATTERNS = 500  # Maximum number of patterns of one type in one rule.
+LONGEST_PATTERN = 100  # Maximum number of characters.
+_MOST = 1_000_000  # The largest number in a rule.
 _LISTS = ("words", "names", "websites", "hosts", "scripts", "networks")
 _SEARCHED = ("words", "names")
 # A host name, or an IPv6 address without brackets.
 _HOST = re.compile(r"[^\s/:@*?#\[\]]+|[0-9A-Fa-f:.]+")
 _NUMBERS = ("links", "approved_under", "repeated", "younger_than")
-_GROWTH = 10_000  # the maximum number of characters that NFKC may add to a text
-_SHARE = 3  # a text is in a script if at least 1/3 of its letters are in that script
+_GROWTH = 10_000  # The maximum number of characters that NFKC may add to a text.
+_SHARE = 3  # A text is in a script if at least 1/3 of its letters are in that script.
 _HREF = re.compile(r'\bhref="([^"]*)"')
 _BARE = re.compile(r"https?://|\bwww\.")
 # Invisible characters, and two ligatures that NFKC would expand to 18 and 8 letters.
@@ -280,7 +280,7 @@ def _folded(text: str) -> str:
     shown = _INVISIBLE.sub("", text)
     plain = unicodedata.normalize("NFKC", shown).casefold()
     if len(plain) > len(shown) + _GROWTH:
-        plain = shown.lower()  # searching the expanded text would take too long
+        plain = shown.lower()  # Searching the expanded text would take too long.
     return _BETWEEN.sub(" ", plain).strip()
 
 

@@ -312,7 +312,7 @@ def _opened(stored: str, secret: str, now: datetime) -> str:
 
 def _signer(secret: str) -> itsdangerous.URLSafeSerializer:
     return itsdangerous.URLSafeSerializer(
-        list(secret_rotation.accepted(secret)[::-1]),  # the oldest secret comes first
+        list(secret_rotation.accepted(secret)[::-1]),  # The oldest secret comes first.
         salt=_LINK,
         signer_kwargs={"digest_method": hashlib.sha256},
         # People keep mail for years, and older releases signed links with SHA-1.

@@ -39,11 +39,11 @@ from comments.notifications import follower_lists, id_sets
 from comments.store import ownership, reads, transactions
 from comments.store.models import follower_rows
 
-SEGMENT_BYTES = 256 * 1024  # bytes before compression, about 10,000 ids; Datastore allows 1 MiB
-DIRECTORY_BYTES = 16 * 1024  # bytes of lines in the list's entity, which every change reads
-LINES = 400  # maximum number of lines in a segment of lines
-LOADED = 50_000  # maximum number of ids that `load` adds at a time
-AT_ONCE = 500  # maximum number of keys per commit
+SEGMENT_BYTES = 256 * 1024  # Bytes before compression, about 10,000 ids; Datastore allows 1 MiB.
+DIRECTORY_BYTES = 16 * 1024  # Bytes of lines in the list's entity, which every change reads.
+LINES = 400  # Maximum number of lines in a segment of lines.
+LOADED = 50_000  # Maximum number of ids that `load` adds at a time.
+AT_ONCE = 500  # Maximum number of keys per commit.
 _TRIES = 10
 _OWNER = "follower_compaction"
 
@@ -100,7 +100,7 @@ def _join(name: records.ListName, joining: Sequence[str]) -> None:
     if follower_lists.pointer(name).is_closed:
         _fold(name, ())
     while not _fold(name, joining):
-        pass  # another process switched first, so try again with the new state
+        pass  # Another process switched first, so try again with the new state.
 
 
 def _fold(name: records.ListName, joining: Sequence[str]) -> bool:
@@ -123,7 +123,7 @@ def close(name: records.ListName) -> follower_lists.Pointer:
     def body() -> follower_lists.Pointer:
         at = follower_lists.pointer(name)
         if at.is_closed:
-            return at  # also reached if an earlier run committed but its response was lost
+            return at  # Also reached if an earlier run committed but its response was lost.
         opened = dataclasses.replace(at, generation=at.generation + 1)
         transactions.apply(ownership.Writes(_OWNER, put=(_row(name, opened),)))
         return opened
@@ -161,7 +161,7 @@ def switch(prepared: PreparedSegments) -> bool:
     def body() -> bool:
         at = follower_lists.pointer(name)
         if at.version == prepared.token:
-            return True  # an earlier run committed, but its response was lost
+            return True  # An earlier run committed, but its response was lost.
         if at.folded != base.folded:
             return False
         new = follower_lists.Pointer(
@@ -208,7 +208,7 @@ def _unnamed(name: records.ListName, at: follower_lists.Pointer) -> list[str]:
     try:
         named = set(follower_lists.keys(name, at.directory)) if old else set()
     except follower_lists.SegmentReplaced:
-        return []  # another process has switched since, and will clean up
+        return []  # Another process has switched since, and will clean up.
     return [key for key in old if key not in named]
 
 

@@ -37,12 +37,12 @@ from comments.notifications import id_sets
 from comments.store import ownership, reads, transactions
 from comments.store.models import follower_rows
 
-LONGEST = 500  # bytes in an id; ids are part of keys, which are limited to 1,500
+LONGEST = 500  # Bytes in an id; ids are part of keys, which are limited to 1,500.
 # The average number of marks in a generation is `MARKS` plus one for every `IDS_FOR_MARK` ids. A
 # compaction rewrites most segments, so a list with many segments waits for more marks.
 MARKS = 64
 IDS_FOR_MARK = 500
-AT_ONCE = 500  # maximum number of marks per query or commit
+AT_ONCE = 500  # Maximum number of marks per query or commit.
 _OWNER = "follower_lists"
 
 

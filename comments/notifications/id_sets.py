@@ -31,8 +31,8 @@ import msgspec
 # An id, and whether it belongs to the set.
 Mark = tuple[str, bool]
 
-_OVERHEAD = 5  # the maximum number of bytes that msgpack puts before a text
-_FAST = 1  # zlib's compression level; higher levels gain little for random ids
+_OVERHEAD = 5  # The maximum number of bytes that msgpack puts before a text.
+_FAST = 1  # Zlib's compression level; higher levels gain little for random ids.
 
 
 class SegmentSummary(msgspec.Struct, frozen=True, array_like=True, gc=False):

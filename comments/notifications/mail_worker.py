@@ -23,7 +23,7 @@ from comments.store import connection
 
 _log = logging.getLogger("flatthread")
 
-MOST = 1_000  # maximum number of waiting events; a later sweep finds any others
+MOST = 1_000  # Maximum number of waiting events; a later sweep finds any others.
 
 
 class MailThread:

@@ -43,8 +43,8 @@ from comments.sites import rate_limits, site_settings, thread_info, usage
 from comments.store import reads
 from comments.store.models import comment_rows, conversion, event_rows
 
-PAGE = 25  # maximum number of mails per event
-TERM = timedelta(minutes=15)  # enough time for `PAGE` mails with a slow server
+PAGE = 25  # Maximum number of mails per event.
+TERM = timedelta(minutes=15)  # Enough time for `PAGE` mails with a slow server.
 MAIL = frozenset({outbox.EventKind.MAIL})
 _TOLD_OF = outbox.OF_COMMENTS - {outbox.EventKind.IMPORTED}
 _DAY = timedelta(days=1)
@@ -141,7 +141,7 @@ class MailPlanner:
         comment = _comment(errand.event, Status.APPROVED)
         if comment is None:
             return []
-        thread_info.fresh(_thread(comment))  # refreshes the cached title for the mails
+        thread_info.fresh(_thread(comment))  # Refreshes the cached title for the mails.
         if isinstance(errand, mail_jobs.ReplyMail):
             wanting = subscriptions.wants_replies(errand.to, comment.site, errand.author)
             return self._tell_replied(event, errand, comment, wanting)
@@ -156,7 +156,7 @@ class MailPlanner:
             is_entry = isinstance(errand, mail_jobs.LoginMail)
             made = (self._entry if is_entry else self._question)(event.id, errand.link)
         except (errors.BadLink, errors.BadInput):
-            return []  # the link expired in the queue, or the address is no longer accepted
+            return []  # The link expired in the queue, or the address is no longer accepted.
         # Confirmation and sign-in mails are not charged to the site, because its owner cannot limit
         # them.
         sent = self._post([comment_mail.AddressedMail("", made)], usage.SERVICE)
@@ -185,7 +185,7 @@ class MailPlanner:
         comment = _comment(errand.event, Status.PENDING)
         if comment is None:
             return []
-        thread_info.fresh(_thread(comment))  # refreshes the cached title
+        thread_info.fresh(_thread(comment))  # Refreshes the cached title.
         secret = self._settings.secret
         wanted = {
             double_opt_in.subscriber_of(each, secret): each

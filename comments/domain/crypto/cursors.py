@@ -56,7 +56,7 @@ class Keyed(SigningAlgorithm):
 def _serializer(accepted: tuple[str, ...]) -> URLSafeSerializer:
     # The fallback, HMAC with SHA-1, accepts older cursors that open pages may still contain.
     return URLSafeSerializer(
-        list(accepted[::-1]),  # the library expects the oldest secret first
+        list(accepted[::-1]),  # The library expects the oldest secret first.
         signer_kwargs={"digest_method": hashlib.blake2b, "algorithm": Keyed()},
         fallback_signers=[{}],
     )

@@ -34,7 +34,7 @@ from comments.domain.crypto import keyed_hashes, secret_rotation
 
 TERM = timedelta(hours=1)
 POST = "post"
-_LONGEST = 2_000  # characters; a real solution has about 500
+_LONGEST = 2_000  # Characters; a real solution has about 500.
 _ALGORITHM: Literal["SHA-256"] = "SHA-256"
 
 

@@ -32,7 +32,7 @@ MAX_NAME = 80
 # In characters. A Datastore index accepts at most 1,500 bytes.
 MAX_WEBSITE = 500
 _MAX_TITLE = 500
-_MAX_EMAIL = 254  # RFC 5321: the limit for an address in a mail's envelope
+_MAX_EMAIL = 254  # RFC 5321: the limit for an address in a mail's envelope.
 # The maximum number of marks on one letter. Living scripts use up to four; a higher pile covers the
 # neighboring lines.
 MAX_MARKS = 8
@@ -69,7 +69,7 @@ WORDS = (
     "support", "sysadmin", "system", "webmaster",
 )  # fmt: skip
 _LINKS = ("", "of", "at", "the", "ofthe", "from", "for")
-_SHORTEST_SITE = 2  # minimum number of characters in a site's name
+_SHORTEST_SITE = 2  # Minimum number of characters in a site's name.
 _LEET = str.maketrans("4@831|!i05$7", "aabellllosst")
 # Pairs of letters that look like one letter, applied after all other replacements.
 _PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))

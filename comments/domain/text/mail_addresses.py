@@ -9,7 +9,7 @@ import re
 from comments import errors
 from comments.domain.text import host_names
 
-LONGEST = 254  # characters
+LONGEST = 254  # Characters.
 # The last label must not be a number: some servers read a@127.0.0.1 as an address on that host.
 _ADDRESS = re.compile(
     r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@([A-Za-z0-9-]+\.)+(?!0[xX])[A-Za-z0-9-]*[A-Za-z][A-Za-z0-9-]*"

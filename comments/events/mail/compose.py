@@ -30,7 +30,7 @@ from comments.events.mail import mime, plain_words
 
 t = catalogue.ENGLISH.text
 
-MAX_TEXT = 2_000  # maximum number of a comment's characters that a message shows
+MAX_TEXT = 2_000  # Maximum number of a comment's characters that a message shows.
 _URL = re.compile(r"https?://[!#-;=?-~]+")
 
 

@@ -23,14 +23,12 @@ from collections.abc import Sequence
 
 from comments import errors
 
-_LONGEST_LINE = 998  # characters, from RFC 5322
+_LONGEST_LINE = 998  # Characters, from RFC 5322.
 _PLAIN = re.compile(r"[!-~]([ -~]{0,58}[!-~])?")
 _ATOMS = re.compile(r"[A-Za-z0-9-]{1,63}")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _VALUE = re.compile(r"[!-~][ -~]*(\r\n [!-~][ -~]*)*")
-_PIECE = (
-    39  # bytes of UTF-8 in an encoded word: with its header's name a line stays below 76 characters
-)
+_PIECE = 39  # Bytes of UTF-8 in an encoded word; keeps header lines below 76 characters.
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ _INVISIBLE = re.compile(
     "\U000e0000-\U000e0fff]"
 )
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_SIGNS = re.compile("[=? ]+")  # characters at which an encoded word may begin or end
+_SIGNS = re.compile("[=? ]+")  # Characters at which an encoded word may begin or end.
 
 
 def words(text: str) -> str:

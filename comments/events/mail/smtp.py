@@ -13,9 +13,9 @@ from comments import setting_values
 from comments.domain import outcomes
 from comments.events.mail import mime
 
-TIMEOUT = 10.0  # seconds per step; the whole session has no limit, as the operator chose the server
-_GOODBYE = 421  # the code with which the server ends the session
-_PERMANENT = 500  # for this code and higher codes, a retry does not help
+TIMEOUT = 10.0  # Seconds per step; not for a session, as the operator chose the server.
+_GOODBYE = 421  # The code with which the server ends the session.
+_PERMANENT = 500  # For this code and higher codes, a retry does not help.
 
 
 def send(server: setting_values.Smtp, message: mime.MailMessage) -> outcomes.Outcome:

@@ -29,7 +29,7 @@ from comments.store.models import comment_rows
 MAX_COMMENTS = 1_000_000
 GUEST = "Guest"
 _MAX_TITLE = 500
-_MAX_EMAIL = 254  # characters; RFC 5321 limits an address in an envelope to this length
+_MAX_EMAIL = 254  # Characters; RFC 5321 limits an address in an envelope to this length.
 
 
 class PlannedThread(msgspec.Struct, frozen=True):

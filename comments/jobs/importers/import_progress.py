@@ -21,10 +21,10 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import event_rows
 
 _JOBS = "import/"
-PAUSE = 2.0  # minimum seconds between two writes of the progress
-LATE = 60  # seconds without a write after which an import counts as interrupted
-_LONGEST_NAME = 200  # characters
-MOST = 100  # maximum number of imports in a list
+PAUSE = 2.0  # Minimum seconds between two writes of the progress.
+LATE = 60  # Seconds without a write after which an import counts as interrupted.
+_LONGEST_NAME = 200  # Characters.
+MOST = 100  # Maximum number of imports in a list.
 
 
 class Import(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ _ASCII = "".join(map(chr, range(128)))
 # These encodings decode a backslash together with the characters after it, so no table can
 # represent them.
 _ESCAPES = {"unicode-escape", "raw-unicode-escape"}
-_SHOWN = 40  # maximum number of characters of a name in an error message
+_SHOWN = 40  # Maximum number of characters of a name in an error message.
 _ADVICE = (
     'convert the file to UTF-8 and set encoding="UTF-8" in its first line '
     '(see "Encodings" in docs/importing.md)'

@@ -44,8 +44,8 @@ class AnswerState(enum.StrEnum):
     """The state of a classifier's answer about a text; stored as text."""
 
     SAID = "said"
-    LATER = "later"  # the classifier has received the question and will answer later
-    FAILED = "failed"  # the last attempt to ask the classifier failed
+    LATER = "later"  # The classifier has received the question and will answer later.
+    FAILED = "failed"  # The last attempt to ask the classifier failed.
 
 
 class StoredAnswer(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -51,7 +51,7 @@ from comments.tree.threads import naming
 
 LIMITS = safe_http.RequestLimits(connect=3.0, total=5.0, answer=16 * 1024)
 OUTBOUND = per_process.PerProcess(lambda: safe_http.HttpClient(LIMITS))
-TERM = timedelta(days=7)  # answers about older texts are ignored
+TERM = timedelta(days=7)  # Answers about older texts are ignored.
 _VERBS = {
     Status.APPROVED: Verb.APPROVE,
     Status.PENDING: Verb.HOLD,
@@ -65,10 +65,10 @@ _NOTHING_LEFT = outcomes.Outcome(outcomes.End.DELIVERED, "nothing left to ask ab
 class Taken(enum.Enum):
     """What happened to an answer."""
 
-    DONE = enum.auto()  # the answer was stored and applied
-    KNOWN = enum.auto()  # the same verdict was already stored
-    OTHER = enum.auto()  # a different verdict was already stored
-    OVERTAKEN = enum.auto()  # the comment changed after the question, or the answer is late
+    DONE = enum.auto()  # The answer was stored and applied.
+    KNOWN = enum.auto()  # The same verdict was already stored.
+    OTHER = enum.auto()  # A different verdict was already stored.
+    OVERTAKEN = enum.auto()  # The comment changed after the question, or the answer is late.
 
 
 class RequestSubject(NamedTuple):
