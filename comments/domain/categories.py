@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 from comments import errors
 
-MOST = 5  # Per thread, because each comment writes counter rows for every category.
+MOST = 5  # The maximum per thread, because each comment writes counter rows for every category.
 MOST_OF_SITE = 200
 LONGEST = 50  # characters
 

@@ -2,9 +2,9 @@
 
 A site asks its *classifiers* about its comments (`Classifier`). Each classifier is asked a
 *question* about one text of one comment and gives an *answer*, which is a verdict and a reason.
-This module also owns the formats in which they are stored: an event's `detail`
-(`ClassifiersToAsk`), a message's `content` (`ClassifierQuestion`), and the rule of a comment that
-awaits answers. The rule keeps the word that the first release stored:
+This module also owns three stored formats: an event's `detail` (`ClassifiersToAsk`), a message's
+`content` (`ClassifierQuestion`), and the rule of a comment that awaits answers. The rule begins
+with `opinion`, an older word for an answer:
 
     opinion:akismet+webhook   held until both have approved it
 
@@ -58,7 +58,7 @@ class ClassifierAnswer(msgspec.Struct, frozen=True):
 
 
 class Classifier(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A service that a site asks about its comments, and the terms of asking it.
+    """A service that a site asks about its comments, and the conditions for asking it.
 
     `secrets` are encrypted.
 
@@ -84,7 +84,7 @@ class ClassifiersToAsk(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ClassifierQuestion(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A question that a message asks a classifier about the text of one comment revision.
+    """The content of a message that asks a classifier about the text of one comment revision.
 
     A `correction` ("ham" or "spam") asks nothing; it reports that a moderator decided differently.
     """
@@ -95,9 +95,9 @@ class ClassifierQuestion(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Sender(msgspec.Struct, frozen=True, array_like=True):
-    """The origin of a text, for classifiers that need it.
+    """The network and browser from which a text was sent, for classifiers that need them.
 
-    The origin is stored encrypted until they answer.
+    They are stored encrypted until the classifiers answer.
     """
 
     network: str = ""
@@ -105,9 +105,9 @@ class Sender(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Heard(NamedTuple):
-    """The outcome of a request to a classifier, with the answer if there was one.
+    """The outcome of a request to a classifier, and the answer, if any.
 
-    If a question was delivered without an immediate answer, the answer follows later.
+    If the question was delivered but `opinion` is None, the classifier will answer later.
     """
 
     outcome: outcomes.Outcome

@@ -9,11 +9,11 @@ change removes one state and adds another:
 A creation has no old state, and a purge has no new state. Approvals, retractions, moves and changes
 of author or votes all use the same sum.
 
-Scopes of counting are a thread, a website, one of the website's categories, a day on a website or
-in a category, and an author within any of these scopes. The names of scopes and counters are
-stored, so they must never change. A comment counts in each category of its thread: the registry
-contains one counter for each possible position in the thread's list of categories. A comment counts
-on the day of its creation, in UTC.
+A scope is a thread, a website, one of the website's categories, a day on a website or in a
+category, or an author within any of these. The names of scopes and counters are stored, so they
+must never change. A comment counts in each category of its thread: the registry contains one
+counter for each possible position in the thread's list of categories. A comment counts on the day
+of its creation, in UTC.
 
 The number of participants is derived from counters (`PRESENCE`). An author participates in a scope
 while the author has an approved comment there, so the number of participants changes when the
@@ -100,7 +100,7 @@ class Following(NamedTuple):
 
 
 class CountedChange(NamedTuple):
-    """A comment before and after a change; None where no comment exists."""
+    """The old and new state of a comment; None if it does not exist."""
 
     old: CountedState | None
     new: CountedState | None
@@ -226,14 +226,15 @@ def _of_category(place: int) -> Sequence[Counter[CountedState]]:
     return (*_of_statistics(ever), *_of_statistics(on_its_day))
 
 
-# These are counted in the transaction of the change: the thread, and the author's row in it.
+# Counters that are updated in the transaction of a change: those of the thread, and of the author's
+# row in the thread.
 IN_THREAD: Sequence[Counter[CountedState]] = (
     *_of_comments(_of_thread),
     *_of_comments(_of_participation),
     Counter(lambda state: Key(thread_scope(state.thread), LISTED), lambda state: int(state.listed)),
 )
-# These are counted from the event of the change, because changes in many threads contend for their
-# rows.
+# Counters that are updated from the event of a change, because changes in many threads contend for
+# their rows.
 STATISTICS: Sequence[Counter[CountedState]] = (
     *_of_statistics(_of_day),
     *(each for place in range(categories.MOST) for each in _of_category(place)),
@@ -295,8 +296,8 @@ def rows(changes: Iterable[CountedChange]) -> set[Scope]:
 def parts(changes: Sequence[CountedChange], most: int) -> Iterator[slice]:
     """Yield slices of changes; counting one slice writes at most `most` rows.
 
-    A change that writes more rows than that becomes a slice of its own. Each slice begins with a
-    change that is counted.
+    A change that writes more rows than that becomes a slice of its own. Every slice except the
+    first begins with a change that writes rows.
     """
     start, seen = 0, set[Scope]()
     for place, change in enumerate(changes):

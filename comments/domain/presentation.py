@@ -25,9 +25,10 @@ class Shown(enum.StrEnum):
 class AuthorKind(enum.StrEnum):
     """An author's relation to the site at the time of writing.
 
-    The server determines the kind; the author cannot.
+    The server determines the kind; authors cannot choose it.
 
-    A guest can use any name, even a moderator's, so readers rely on the kind to tell them apart.
+    A guest can use any name, even a moderator's, so only the kind distinguishes a guest from a
+    moderator.
     """
 
     GUEST = "guest"
@@ -38,8 +39,8 @@ class AuthorKind(enum.StrEnum):
 class PublicAuthor(msgspec.Struct, frozen=True):
     """The public form of a comment's author.
 
-    `kind` is absent for imported comments, whose authors are unknown, and in buckets that an older
-    release wrote and nobody has compacted since. Treat an absent kind as a guest.
+    `kind` is absent for imported comments, whose authors are unknown, and in buckets of older
+    releases until these buckets are compacted again. Treat an absent kind as a guest.
     """
 
     name: str
@@ -53,8 +54,8 @@ class PublicComment(msgspec.Struct, frozen=True):
     `html` is sanitized; `replies` counts all comments below this one.
 
     A removed comment keeps only its place and has no text or author. `replies` is absent if it was
-    not counted. It must stay the last field, because `with_replies` appends it to a fragment.
-    `pinned` is present only if true.
+    not counted. The field must stay last, because `with_replies` appends it to a fragment. `pinned`
+    is present only if true.
     """
 
     id: str
@@ -103,7 +104,7 @@ class JoinedRows(msgspec.Struct, frozen=True):
 
     @property
     def replies(self) -> tuple[int, ...]:
-        """Return the number of replies of each comment."""
+        """Return each comment's number of replies."""
         return tuple(replies for _, replies in map(without_replies, self._shown()))
 
     def first(self, count: int) -> "JoinedRows":
@@ -134,7 +135,7 @@ class ThreadPage(msgspec.Struct, frozen=True):
 
     @property
     def replies(self) -> tuple[int, ...]:
-        """Return the number of replies of each comment."""
+        """Return each comment's number of replies."""
         return self.rows.replies
 
     def json(self) -> bytes:
@@ -161,7 +162,8 @@ _SEEMING = {
     records.Status.SPAM: records.Status.PENDING,
     records.Status.SHADOWED: records.Status.APPROVED,
 }
-# The statuses that authors see for their own comments that are not removed.
+# The statuses that authors see for their own comments; comments with any other status appear as
+# removed.
 _OWN = {
     records.Status.PENDING: Shown.PENDING,
     records.Status.APPROVED: Shown.APPROVED,
@@ -177,8 +179,8 @@ def page(listing: records.OrderedPage) -> ThreadPage:
 def comment(
     record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET
 ) -> PublicComment:
-    """Return the public form of a comment; only the place for a tombstone."""
-    gone = record.status is not records.Status.APPROVED  # The comment is a tombstone.
+    """Return the public form of a comment; a tombstone contains only its place."""
+    gone = record.status is not records.Status.APPROVED  # A tombstone.
     return PublicComment(
         id=record.id,
         slug=record.slug,

@@ -1,8 +1,8 @@
 """Records: frozen values that all code above the store uses.
 
-This module owns the statuses of a comment (`Status`) and the rule for which rows a reader sees
-(`visible`). A record never changes; a change makes a new record. Times are timezone-aware UTC with
-microsecond precision, as Datastore stores them.
+This module owns the statuses of a comment (`Status`) and the rule that determines which rows a
+reader sees (`visible`). A record never changes; a change makes a new record. Times are
+timezone-aware UTC with microsecond precision, as Datastore stores them.
 """
 
 import enum
@@ -120,8 +120,8 @@ class Site(msgspec.Struct, frozen=True):
 
     `cdn_seconds` is how long a shared cache in front of the service may reuse a response; 0
     disables caching. `freshness` is how many seconds a process may reuse a thread without a probe.
-    `categories` are the categories under which pages may file their threads. `moderators` are the
-    e-mail addresses that are notified of pending comments.
+    `categories` lists the categories under which pages may file their threads. `moderators` lists
+    the e-mail addresses that are notified of pending comments.
     """
 
     id: str
@@ -193,8 +193,8 @@ class Thread(msgspec.Struct, frozen=True):
 class ThreadHeading(msgspec.Struct, frozen=True, array_like=True):
     """The title and address that a thread shows (see `Thread`).
 
-    `by` is the comment that set them, "" for none, and None in directories that older releases
-    wrote.
+    `by` is the comment that set the title and address; "" means none. It is None in directories
+    that older releases wrote.
     """
 
     title: str
@@ -246,8 +246,8 @@ class Audit(msgspec.Struct, frozen=True):
 
     `before` and `after` are statuses or other changed values.
 
-    `subject` is the id of a comment, a thread or an author. The entry contains no text of comments.
-    `back` is the previous value in the form in which `policy_changes` restores it. It is empty for
+    `subject` is the id of a comment, a thread or an author. The entry contains no comment text.
+    `back` is the previous value in a form that `policy_changes` can restore. `back` is empty for
     decisions that are undone in a different way or cannot be undone.
     """
 
@@ -282,11 +282,12 @@ class Case(msgspec.Struct, frozen=True):
 class Comment(msgspec.Struct, frozen=True):
     """A stored comment.
 
-    `parent` is the comment above it in the tree, and `reply_to` is the comment that it answers.
+    `parent` is the comment above this one in the tree, and `reply_to` is the comment that this one
+    answers.
 
     `changed` is the time of the last change that readers saw (a post, edit or retraction); None if
     readers never saw the comment. `text_revision` is the revision of the current text; later
-    revisions changed only votes. A `pinned` comment is highlighted for readers.
+    revisions changed only votes. `pinned` comments are marked as pinned for readers.
     """
 
     id: str
@@ -327,8 +328,9 @@ class Comment(msgspec.Struct, frozen=True):
 class ImportedComment(msgspec.Struct, frozen=True):
     """A comment from another system's export, not yet placed in a tree.
 
-    `id` is derived from the source's id, so a repeated import finds the rows that the first one
-    wrote. `reply_to` is the id of the comment that it answers; the tree determines its place.
+    `id` is derived from the source's id, so a repeated import finds the rows that the first import
+    wrote. `reply_to` is the id of the comment that this comment answers; the tree determines its
+    place.
     """
 
     id: str
@@ -359,7 +361,7 @@ class OrderedPage(msgspec.Struct, frozen=True):
 
 
 def newest(moments: Iterable[datetime | None]) -> datetime | None:
-    """Return the latest of these times; None if there is none."""
+    """Return the latest of several times; None if there are none."""
     return max((moment for moment in moments if moment is not None), default=None)
 
 

@@ -26,7 +26,7 @@ class Role(enum.StrEnum):
     Roles are stored as text, so renaming one requires a migration.
 
     A guest writes without signing in, and an author is signed in; both may change only their own
-    comments. A moderator decides about the comments of a site; an owner controls the site, or the
+    comments. A moderator decides about the comments on a site; an owner controls the site, or the
     service.
     """
 

@@ -8,10 +8,11 @@ contiguous range.
 
 Invariants:
 
-1. **No segment is a prefix of another.** Two hashes therefore first differ within the same level of
-   both, and a hash is a string prefix of another only if its comment is an ancestor. Segments of a
-   single width would have that property, but would run out at `base ** width` siblings. Longer
-   segments therefore begin with one of two letters that are not digits and sort above all digits:
+1. **No segment is a prefix of another.** The first difference between two hashes is therefore
+   within the same level of both, and a hash is a string prefix of another only if its comment is an
+   ancestor. Segments of a single width would have that property, but would run out at `base **
+   width` siblings. Longer segments therefore begin with one of two letters that are not digits and
+   sort above all digits:
 
        first     width digits           numbers 0 ..                      AZ
        second    y + (width + 1) digits the next base ** (width + 1)      yAAA
@@ -69,11 +70,11 @@ class Scheme:
         """Refuse schemes whose strings would not sort in the order of their numbers."""
         ordered = "".join(sorted(set(self.digits)))
         if len(self.digits) < 2 or ordered != self.digits:  # noqa: PLR2004
-            raise BadSortHash(f"digits must be two or more, distinct and ascending: {self.digits}")
+            raise BadSortHash(f"digits must be at least two, distinct and ascending: {self.digits}")
         if not self.digits.isascii() or self.digits[-1] >= LONG:
             raise BadSortHash(f"digits must be ASCII and sort below {LONG!r}: {self.digits}")
         if self.width < 1 or self.levels < 1:
-            raise BadSortHash("width and levels are at least 1")
+            raise BadSortHash("width and levels must be at least 1")
 
     @property
     def base(self) -> int:
@@ -124,7 +125,7 @@ def encode_segment(scheme: Scheme, number: int) -> str:
     for klass in _classes(scheme):
         if klass.first <= number <= klass.last:
             return klass.lead + _in_digits(scheme, number - klass.first, klass.width)
-    raise BadSortHash(f"{number} is not within 0 .. {last_number(scheme)}")
+    raise BadSortHash(f"{number} is not between 0 and {last_number(scheme)}")
 
 
 def _in_digits(scheme: Scheme, value: int, width: int) -> str:
@@ -144,7 +145,7 @@ def decode_segment(scheme: Scheme, segment: str) -> int:
     klass = _class_at(scheme, segment, 0)
     digits = segment[len(klass.lead) :]
     if len(digits) != klass.width:
-        raise BadSortHash(f"not one segment: {segment!r}")
+        raise BadSortHash(f"not exactly one segment: {segment!r}")
     value = 0
     for digit in digits:
         if digit not in _values(scheme):
@@ -175,14 +176,14 @@ def to_numbers(scheme: Scheme, sort_hash: str) -> tuple[int, ...]:
         BadSortHash: the string is empty or is not a hash of `scheme`.
     """
     if not sort_hash:
-        raise BadSortHash("a hash has at least one segment")
+        raise BadSortHash("a hash must have at least one segment")
     return tuple(decode_segment(scheme, part) for part in segments(scheme, sort_hash))
 
 
 def child(scheme: Scheme, parent: str, number: int) -> str:
     """Return the hash of child `number` below `parent`.
 
-    A root has the empty string as its parent.
+    For a root, `parent` is the empty string.
     """
     return parent + encode_segment(scheme, number)
 

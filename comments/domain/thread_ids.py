@@ -19,8 +19,8 @@ The canonical form of a page URL is ASCII:
   information are dropped.
 - Trailing slashes are dropped unless the site keeps them. The root is always `/`.
 
-Decoded text would be easier to read, but its NFC can absorb a neighboring character: `%2C` followed
-by a combining cedilla would change with each normalization.
+Decoded text would be easier to read, but normalizing it (NFC) can absorb a neighboring character:
+`%2C` followed by a combining cedilla would change with each normalization.
 
 Thread ids are stored, so changing this form would separate every page from its comments.
 """
@@ -34,8 +34,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from comments import errors
 from comments.domain.text import host_names
 
-# The API promises this limit. The limit exceeds the length of a path that browsers and servers
-# accept in practice.
+# The API promises this limit. In practice, the paths that browsers and servers accept are shorter.
 MAX_BYTES = 2_000
 MAX_QUERY_KEYS = 20
 MAX_QUERY_KEY = 100  # characters
@@ -56,15 +55,15 @@ _RAW_IN_QUERY = _RAW_IN_PATH + "?"
 
 
 class SiteRules(Protocol):
-    """The site settings that identify its pages; `records.Site` provides them."""
+    """The settings by which a site identifies its pages; `records.Site` provides them."""
 
     @property
     def query_keys(self) -> tuple[str, ...]:
-        """Query keys that are part of a page's name."""
+        """Return the query keys that are part of a page's name."""
 
     @property
     def keep_trailing_slash(self) -> bool:
-        """Whether `/a` and `/a/` are two pages."""
+        """Return whether `/a` and `/a/` are two pages."""
 
 
 def canonical_id(raw: str) -> str:
@@ -154,7 +153,7 @@ def thread_from_query(query_string: bytes, site: SiteRules) -> str:
     query.
 
     Raises:
-        errors.BadInput: both or neither of the parameters are given, one is given twice, or the
+        errors.BadInput: neither or both parameters are given, one of them is given twice, or the
             value is not strictly percent-encoded UTF-8.
     """
     found: dict[str, str] = {}

@@ -58,7 +58,7 @@ def is_done(act: Act) -> bool:
     return reads.get(moderation_rows.audit_key(act.id)) is not None
 
 
-def noted(  # noqa: PLR0913 - an entry has as many parts
+def noted(  # noqa: PLR0913 - one for each part of an entry
     act: Act, site: str, subject: str, *, before: str, after: str, now: datetime, back: str = ""
 ) -> ownership.Writes:
     """Record a decision in the decision's transaction."""
@@ -102,13 +102,15 @@ def log(
     after: records.Audit | None = None,
     limit: int = 50,
 ) -> list[records.Audit]:
-    """Read a site's newest entries about one subject or all subjects, from `before` or `after` on.
+    """Read a site's log entries about one subject or all subjects, newest first.
+
+    `before` limits the entries to earlier times; `after` is the last entry of the previous page.
 
     Entries with the same time, for example from a bulk decision, are ordered by id, so `after` can
     continue among them.
 
     Raises:
-        errors.BadInput: the limit is not from 1 to `MOST`.
+        errors.BadInput: the limit is not between 1 and `MOST`.
     """
     if not 1 <= limit <= MOST:
         raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=MOST)

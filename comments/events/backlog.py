@@ -1,10 +1,10 @@
 """The backlog of this process: threads and lists to compact, votes to count, events to deliver.
 
-A thread is due `ERASE_AFTER` seconds after an edit or a retraction; otherwise when it has
-`FOLD_ROWS` pending changes, or when its oldest pending change is `FOLD_AFTER` seconds old. A list
-is due when one of its marks requests compaction; a comment is due `COUNT_AFTER` seconds after its
-first uncounted vote. Each thread, list, comment and event is in the backlog only once, no matter
-how often it changes.
+A thread is due `ERASE_AFTER` seconds after an edit or a retraction. Otherwise, it is due when it
+has `FOLD_ROWS` pending changes or when its oldest pending change is `FOLD_AFTER` seconds old. A
+list is due when one of its marks requests compaction; a comment is due `COUNT_AFTER` seconds after
+its first uncounted vote. Each thread, list, comment and event is in the backlog only once, no
+matter how often it changes.
 
 Invariants:
 
@@ -26,14 +26,14 @@ from comments.domain import records
 from comments.store import per_process
 
 Name = records.ThreadName | records.ListName | records.VotedComment
-TELL_AFTER = 0.5  # Seconds in which events are collected and then delivered together.
+TELL_AFTER = 0.5  # Seconds for which events are collected before they are delivered together.
 TOLD_AT_ONCE = 200  # Maximum number of events delivered together.
-MOST_EVENTS = 10_000  # Maximum number in the backlog; a sweep finds all others.
-FOLD_ROWS = 64  # Changes; compacting fewer costs more writes per change (test_compactor_costs.py).
+MOST_EVENTS = 10_000  # Maximum number of events in the backlog; a sweep finds all other events.
+FOLD_ROWS = 64  # Rows; compacting fewer costs more writes per change (test_compactor_costs.py).
 FOLD_AFTER = 900.0  # Seconds; each row stores its own deadline (`fold_by`) for other processes.
-# In seconds: short, but long enough to compact a burst of edits only once. Including the grace
-# period and the minute until cron runs, an erased text leaves every stored form within minutes; the
-# promise is an hour.
+# In seconds: short, but long enough that a burst of edits needs only one compaction. Including the
+# grace period and the minute until cron runs, an erased text leaves every stored form within
+# minutes; the promise is an hour.
 ERASE_AFTER = 1.0
 COUNT_AFTER = 10.0  # Seconds; the minimum time between two updates of a comment's row for votes.
 
@@ -79,9 +79,9 @@ class Backlog:
             self._changed.notify_all()
 
     def add(self, name: Name, *, changes: int = 1, within: float = math.inf) -> None:
-        """Record that changes to a thread, list or comment must be processed soon.
+        """Record changes to a thread, list or comment.
 
-        The limit is `within` seconds.
+        The changes must be processed within `within` seconds.
         """
         with self._changed:
             if not self._is_open:
@@ -94,7 +94,7 @@ class Backlog:
             self._changed.notify_all()
 
     def tell(self, event: str) -> None:
-        """Record an event to deliver, together with events that follow within `TELL_AFTER`."""
+        """Record an event; events within `TELL_AFTER` of the first are delivered together."""
         with self._changed:
             if not self._is_open or len(self._events) >= MOST_EVENTS:
                 return
@@ -126,7 +126,7 @@ class Backlog:
 
     @property
     def next_due(self) -> float:
-        """Return the time by the clock when the next work is due; infinite if there is none."""
+        """Return the clock time at which work is next due; infinity if there is none."""
         with self._changed:
             return min((self._events_due, *(each.due for each in self._waiting.values())))
 
@@ -146,9 +146,9 @@ class Notes(Protocol):
         """Record an event to deliver."""
 
     def add(self, name: Name, /, *, changes: int = 1, within: float = math.inf) -> None:
-        """Record that changes to a thread, list or comment must be processed soon.
+        """Record changes to a thread, list or comment.
 
-        The limit is `within` seconds.
+        The changes must be processed within `within` seconds.
         """
 
 

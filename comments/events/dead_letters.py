@@ -160,7 +160,7 @@ def _letter(row: _Row) -> DeadLetter:
     if isinstance(row, event_rows.MessageRow):
         what, detail, is_dead = row.queue, row.content, message_queue.is_given_up(row)
     else:
-        done = ", ".join(row.done) or "nobody"
+        done = ", ".join(row.done) or "no handler"
         what, detail, is_dead = row.kind, f"handled by {done}", outbox.is_given_up(row)
     return DeadLetter(
         row.key.id(),

@@ -69,7 +69,7 @@ class Sending:
     """A handler that acts outside the store; it must be idempotent by the event's id.
 
     `send` returns the follow-up events (`outbox.follow`), if any. After a claim's `term`, other
-    processes may take the event, because the claiming process must have died.
+    processes may take the event, because by then the claiming process must have died.
     """
 
     name: str
@@ -239,7 +239,7 @@ class _Round:
     def _note_failure(self, event: str, error: Exception) -> None:
         if event not in self._failed:  # One failed attempt, no matter how many handlers fail.
             self._failed.add(event)
-            reason = type(error).__name__  # Only the type, because its text may contain anything.
+            reason = type(error).__name__  # The type only; an error's text may contain anything.
             transactions.transaction(functools.partial(self._postpone, event, reason))
 
     def _postpone(self, event: str, reason: str) -> None:

@@ -39,7 +39,7 @@ _MESSAGES = 50  # Maximum number of messages that one read takes from a queue.
 
 
 class Way(enum.Enum):
-    """Whether the sender can currently send messages to a recipient."""
+    """The states of a recipient, which determine whether it can receive messages."""
 
     OPEN = enum.auto()
     PAUSED = enum.auto()  # Not at the moment.
@@ -49,7 +49,7 @@ class Way(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Recipient:
-    """Whether a recipient accepts messages and why not; `tell` makes one delivery attempt."""
+    """A recipient: whether it can receive messages, why not, and how to send one (`tell`)."""
 
     way: Way
     reason: str = ""

@@ -81,7 +81,7 @@ COUNTED = OF_COMMENTS | {EventKind.VOTED, EventKind.FILED}
 
 
 class Followed(NamedTuple):
-    """A follower before and after a change; None where no follower exists."""
+    """The old and new state of a follower; None if the follower does not exist."""
 
     old: Following | None
     new: Following | None
@@ -104,7 +104,7 @@ class Event(NamedTuple):
 
 
 def event_id(comment_id: str, revision: int) -> str:
-    """Return the id of the event for a comment's change to a revision."""
+    """Return the id of the event for the change that gave a comment this revision."""
     return f"{comment_id}.{revision}"
 
 
@@ -121,8 +121,8 @@ def filing_id(comment_id: str, times: int) -> str:
 def parts(changes: Sequence[CountedChange]) -> Iterator[slice]:
     """Divide the changes of one commit among several events.
 
-    A commit can count each of these events, no matter how many authors, days and categories it
-    involves.
+    One commit can count any of these events, no matter how many authors, days and categories the
+    event involves.
     """
     return counting.parts(changes, MOST_ROWS)
 

@@ -13,7 +13,7 @@ Invariants:
 3. A request always ends, even if the peer misbehaves. Connecting and the whole request have time
    limits, and the response has a size limit. A watchdog shuts down the socket, because the
    time-outs for single reads restart with every byte from a slow peer.
-4. The environment (proxies, .netrc) has no influence.
+4. Environment variables for proxies and the file .netrc have no effect.
 
 This module does not use a library: urllib3 can connect to an address and check the certificate
 against a name, but its time-outs do not limit a response that arrives byte by byte, and its pools,
@@ -48,7 +48,7 @@ _LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)")
 # A last label that parsers treat as part of an IPv4 address in one of its notations.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _CHUNK = 16 * 1024
-_MOST_ADDRESSES = 3  # Addresses of a name, tried in turn.
+_MOST_ADDRESSES = 3  # The maximum number of a name's addresses, which are tried in turn.
 
 # `is_global` is not sufficient: it includes multicast, and ranges that lead to IPv4 addresses. For
 # IPv6, only the range that is allocated to the Internet is accepted.
@@ -74,7 +74,7 @@ Resolve = Callable[[str], Sequence[str]]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """The limits for a request, in seconds, and for the response body, in bytes.
+    """The limits of a request: times in seconds, and the size of the response body in bytes.
 
     `total` limits the time from name resolution to the end of the response; `connect` limits each
     step before the response.
@@ -198,7 +198,7 @@ class HttpClient:
     def send(
         self, method: str, url: str, *, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> HttpResponse:
-        """Send a request and return the response, whatever its status.
+        """Send a request and return the response, which can have any status.
 
         Raises:
             errors.UnsafeAddress: `check` refuses the URL, or an address of the name is not public.
@@ -237,7 +237,7 @@ class HttpClient:
     def _connected(
         self, target: Target, addresses: Sequence[str], end: float
     ) -> Iterator[http.client.HTTPConnection]:
-        """Connect to the first address that accepts; shut the connection when the time is up."""
+        """Connect to the first address that accepts; shut down the connection when time is up."""
         watched = _Watched(max(0.0, end - time.monotonic()))
         try:
             watched.watch(_opened(addresses, target.port, self._limits.connect, end))
@@ -247,7 +247,7 @@ class HttpClient:
             connection.sock = watched.socket
             yield connection
             if watched.is_over:
-                # a connection that the watchdog shut looks like the end of a response
+                # a connection that the watchdog shut down looks like the end of a response
                 raise TimeoutError
         except (OSError, http.client.HTTPException) as error:
             raise errors.Unreachable(
@@ -258,7 +258,7 @@ class HttpClient:
 
 
 class _Watched:
-    """A socket that is shut when its time is up, even in the middle of an operation."""
+    """A socket that is shut down when its time is up, even in the middle of an operation."""
 
     def __init__(self, seconds: float) -> None:
         self.is_over = False
@@ -317,7 +317,7 @@ def _host(host: str) -> str:
 
 
 def _opened(addresses: Sequence[str], port: int, seconds: float, end: float) -> socket.socket:
-    """Open a socket to the first address that accepts it before `end`."""
+    """Open a socket to the first address that accepts the connection before `end`."""
     failed: OSError | None = None
     for address in addresses[:_MOST_ADDRESSES]:
         left = end - time.monotonic()
@@ -334,14 +334,14 @@ def _opened(addresses: Sequence[str], port: int, seconds: float, end: float) -> 
 def _within(seconds: float, ask: Callable[[], T]) -> T:
     """Call `ask`, but wait at most `seconds`.
 
-    The system's resolver has its own time-outs.
+    The limit is enforced here because the system's resolver has its own time-outs.
     """
     asked: futures.Future[T] = futures.Future()
 
     def run() -> None:
         try:
             asked.set_result(ask())
-        except Exception as error:  # noqa: BLE001 - raised again where it is waited for
+        except Exception as error:  # noqa: BLE001 - raised again in the waiting thread
             asked.set_exception(error)
 
     # Do not use an executor, because the process would wait for it at exit.

@@ -11,11 +11,11 @@ entity per site and sees exactly the current hooks.
 Invariants:
 
 1. An address is checked when it is registered, and again at each attempt (`safe_http`).
-2. A failing hook is paused for a time that doubles, or for longer if its response requested a
-   longer pause. A hook is *disabled* with a reason if no delivery has succeeded for `FAILING_FOR`,
-   if it answered 410, or if its address is not public. A disabled hook receives no messages until
-   its owner enables it; its pending messages become dead letters.
-3. Secrets leave this module only as signatures and once, when they are created.
+2. A failing hook is paused for a time that doubles with each failure, or for longer if its response
+   requested a longer pause. A hook is *disabled* with a reason if no delivery has succeeded for
+   `FAILING_FOR`, if it answered 410, or if its address is not public. A disabled hook receives no
+   messages until its owner enables it; its pending messages become dead letters.
+3. Secrets leave this module only in signatures, and once when they are created.
 4. Imports and changes that readers do not see cause no messages.
 """
 
@@ -197,7 +197,7 @@ def tell(
     comment_id = message.event.partition(".")[0]
     row = reads.get(comment_rows.comment_key(comment_id))
     if row is None:
-        return outcomes.Outcome(outcomes.End.DELIVERED, "the comment does not exist any more")
+        return outcomes.Outcome(outcomes.End.DELIVERED, "the comment no longer exists")
     thread = reads.get(comment_rows.thread_key_of(row.thread))
     about = None if thread is None else conversion.thread_record(thread)
     type_ = msgspec.json.decode(message.content, type=WebhookContent).type

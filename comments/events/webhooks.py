@@ -97,7 +97,7 @@ def body(
 
 
 def test_body(site: str, at: datetime) -> bytes:
-    """Encode the test message that an owner requested as JSON."""
+    """Return as JSON the test message that an owner requested."""
     return msgspec.json.encode({"type": "test", "timestamp": at, "data": {"site": site}})
 
 
@@ -123,8 +123,8 @@ def send(
 
     A 2xx status means that the message was delivered, and 410 that the hook wants no more messages.
 
-    Any other failure is retried, because the owner may fix it, unless the address is one to which
-    no requests are sent.
+    Any other failure is retried, because the owner may fix it, unless the address is unsafe
+    (`errors.UnsafeAddress`).
     """
     return ask(client, hook, event, payload, now=now)[0]
 

@@ -1,8 +1,7 @@
 """Work outside of requests: compaction, delivery, repair, recounts, imports, erasure.
 
-The entry points are `scheduler`, which decides what is due and in which order and is called by
-`background_worker`, cron or a command, and `wiring`, which lists a process's event handlers and
-channels.
+The entry points are `scheduler` (decides what is due and in which order) and `wiring` (lists a
+process's event handlers and channels). `background_worker`, cron and commands call the scheduler.
 
 Invariants:
 

@@ -1,7 +1,7 @@
 """Run the background work of a serving process in a thread.
 
-This module owns the timing. The worker handles its own process's changes within moments, and every
-`LOOK_EVERY` and `SWEEP_EVERY` seconds, it searches for work that other processes left. The worker
+This module owns the timing. The worker handles its own process's changes within moments. At
+intervals (`LOOK_EVERY`, `SWEEP_EVERY`), it searches for work that other processes left. The worker
 starts after the fork. It also starts one thread for messages (`message_sender`) and one for mail
 (`mail_worker`), because their recipients can be slow.
 

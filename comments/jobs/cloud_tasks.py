@@ -3,9 +3,9 @@
 On App Engine, no code runs after a response, so a process cannot empty its backlog (`backlog`).
 `TaskQueue` replaces the backlog; it enqueues tasks that call `/tasks/deliver` and `/tasks/compact`.
 
-Edits and retractions request the compaction of their thread, and changed follower lists request
-their own. Other changes wait for cron, because compacting after each of them would cost writes
-without benefiting readers.
+Edits and retractions request the compaction of their thread; marks in a follower list request the
+compaction of that list. Other changes wait for cron, because compacting after each of them would
+cost writes without benefiting readers.
 
 This module does not use google-cloud-tasks, because a single POST is enough. The client library
 would add 33 ms and 8 MB to the start of an instance; google-auth's session adds nothing, because
@@ -78,7 +78,7 @@ class TaskQueue:
         self._connect = connect or _session
         self._now = now
         self._address = address
-        self._lock = threading.Lock()  # Never held during a wait.
+        self._lock = threading.Lock()  # No thread waits while it holds this lock.
         self._connecting = threading.Lock()
         self._session: AuthorizedSession | None = None
         self._asked: dict[str, int] = {}
@@ -151,7 +151,7 @@ class TaskQueue:
 
 
 def _seconds(asked: str) -> float:
-    """Return the seconds in a Retry-After header, limited to `REST` to `LONGEST_REST`."""
+    """Return the seconds in a Retry-After header, at least `REST` and at most `LONGEST_REST`."""
     if not asked.isascii() or not asked.isdecimal():
         return REST
     return min(max(REST, float(asked[:9])), LONGEST_REST)

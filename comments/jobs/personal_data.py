@@ -1,8 +1,8 @@
 """Export and erase all data about an author.
 
-An author's data consists of their comments, votes, mail subscriptions and account. The author id
-finds all of it. No public response contains that id, so a caller must present the author's token or
-run commands as an operator.
+An author's data consists of their comments, votes, mail subscriptions and account. The author id is
+the key to all of this data. No public response contains that id, so a caller must present the
+author's token or run commands as an operator.
 
 Invariants:
 
@@ -73,7 +73,7 @@ class Profile(msgspec.Struct, frozen=True):
 class Everything(msgspec.Struct, frozen=True):
     """All data about an author.
 
-    `mailed` is the number of mail addresses with subscriptions by the author, counted per site.
+    `mailed` is the number of mail addresses that the author subscribed, counted per site.
     """
 
     account: Profile | None

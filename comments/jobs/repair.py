@@ -8,8 +8,8 @@ which leaves a valid state. If `fix` is interrupted, run it again. After a compl
 
 Links and numbers are the source of truth. If two siblings have the same number, the older sibling
 keeps the number and the other sibling gets a new number. A comment whose parent is missing becomes
-a root, and so does the oldest comment of a cycle. Counters are raised to the highest assigned
-number and never lowered, because a number is never assigned twice.
+a root, and so does one comment of each cycle. Counters are raised to the highest assigned number
+and never lowered, because a number is never assigned twice.
 """
 
 import dataclasses
@@ -151,7 +151,10 @@ def _children(rows: dict[str, records.Comment]) -> dict[str | None, list[records
 
 
 def _rooted(rows: dict[str, records.Comment]) -> set[str]:
-    """Return the comments whose links lead to a root. A cycle is cut at its oldest comment."""
+    """Return the comments whose links lead to a root.
+
+    A cycle is usually cut at its oldest comment.
+    """
     rooted: set[str] = set()
     cut: set[str] = set()
     for start in sorted(rows.values(), key=lambda row: (row.created, row.id)):
@@ -170,7 +173,9 @@ def _rooted(rows: dict[str, records.Comment]) -> set[str]:
 def _numbered(
     siblings: list[records.Comment], parent: str | None
 ) -> Iterator[tuple[records.Comment, int]]:
-    """Yield siblings with their numbers; duplicate and too small numbers are replaced.
+    """Yield siblings with their numbers.
+
+    Numbers that are duplicate or too small are replaced.
 
     Comments that already were children of this parent take precedence over moved comments.
     """

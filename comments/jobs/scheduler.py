@@ -98,12 +98,12 @@ class Scheduler:
 
     @property
     def waiting(self) -> Sequence[Switched]:
-        """The compactions that are not yet cleared."""
+        """Return the compactions that are not yet cleared."""
         return tuple(self._switched)
 
     @property
     def next_clearing(self) -> float:
-        """The time of the next clearing by this process's clock, or infinity if there is none."""
+        """Return this process's clock time of the next clearing; infinity if there is none."""
         return min((each.due for each in self._switched), default=float("inf"))
 
     def deliver(self, events: Sequence[str]) -> dispatcher.DeliveryCounts:

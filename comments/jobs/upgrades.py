@@ -39,7 +39,7 @@ class _Walk(NamedTuple):
 
 
 def go_on(*, steps: int | None = STEPS) -> int:
-    """Continue all scans for up to `steps` steps, or to their end if None.
+    """Continue all scans for up to `steps` steps, or to their end if `steps` is None.
 
     Return the number of rows read.
 

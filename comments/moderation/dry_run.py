@@ -75,7 +75,7 @@ def run(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> DryRunR
 
 
 def _newest(site: str, last: int) -> list[records.Comment]:
-    """Find the newest comments that are not retracted by index queries, and read them."""
+    """Use index queries to find the newest comments that are not retracted, and read them."""
     places = [place for status in _LOOKED_AT for place in _of_status(site, status, last)]
     newest = sorted(places, reverse=True)[:last]
     found = reads.read([comment_rows.comment_key(name) for _, name in newest])
@@ -133,7 +133,7 @@ def _age(comment: records.Comment, since: Mapping[str, datetime | None]) -> int 
 
 
 def _repeats(comments: Sequence[records.Comment]) -> dict[str, int]:
-    """Count for each comment how often its text was posted during the preceding day."""
+    """Count for each comment how often its text was posted during the day up to the comment."""
     found: dict[str, int] = {}
     seen: dict[str, list[datetime]] = {}
     for comment in sorted(comments, key=lambda each: each.created):

@@ -33,12 +33,12 @@ _MOST_AUTHOR = 200  # Maximum number of characters in an author id.
 _SET_THREAD = "set-thread"
 _THREAD, _AUTHOR = "thread:", "author:"  # prefixes of subjects
 _OPPOSITES = {"ban": "unban", "unban": "ban"}
-# A function from a classifier's old registration to its new registration. None stands for an
-# unregistered classifier.
+# A function from a classifier's old registration to its new registration. None means that the
+# classifier is not registered.
 Advised = Callable[[classifier_verdicts.Classifier | None], classifier_verdicts.Classifier | None]
 
 
-def set_policy(  # noqa: PLR0913 - each may be changed alone
+def set_policy(  # noqa: PLR0913 - each can be changed separately
     site: str,
     actor: Actor,
     *,
@@ -142,9 +142,9 @@ def ban(  # noqa: PLR0913 - the ban and the actor
 ) -> rulebook.Rulebook:
     """Ban an author from posting on a site, either until a given time or permanently.
 
-    `author` is the author id in a token or of an account. Bans ignore names, because anyone can use
-    any name. Existing comments do not change. The caller marks in `known` recognize the author with
-    a different id (`bans`).
+    `author` is the author id from a token or an account. Bans ignore names, because anyone can use
+    any name. Existing comments do not change. The caller marks in `known` recognize the author even
+    under a different id (`bans`).
 
     Raises:
         errors.BadInput: `author` is not an author id, `until` is in the past, or there are too many
@@ -329,7 +329,7 @@ def _encoded(value: object) -> str:
 class _Part(NamedTuple):
     """The part of a rulebook that an audit log entry covers.
 
-    `say` describes this part in words, `keep` encodes it for the log, and `restore` restores it.
+    `say` describes this part in words, `keep` encodes it for the log, and `restore` writes it back.
     """
 
     say: Callable[[rulebook.Rulebook], str]

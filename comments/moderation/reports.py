@@ -111,7 +111,10 @@ def settled(comment_id: str, *, now: datetime) -> ownership.Writes:
 
 
 def of(comment_ids: Sequence[str]) -> dict[str, Told]:
-    """Summarize the reports of comments, keyed by comment id, without comments that have no row."""
+    """Summarize the reports of comments, keyed by comment id.
+
+    Comments without a row are omitted.
+    """
     rows = reads.get_multi([moderation_rows.report_key(each) for each in comment_ids])
     return {row.key.id(): told(row) for row in rows if row is not None}
 

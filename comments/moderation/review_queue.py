@@ -59,7 +59,7 @@ class QueueFilter:
 
     @property
     def label(self) -> str:
-        """The label that binds a cursor to this listing."""
+        """Return the label that binds a cursor to this listing."""
         return cursors.label("docket", self.site, *self.statuses, "", self.author, self.text)
 
     def has(self, case: records.Case) -> bool:

@@ -27,7 +27,7 @@ _OWNER = "rulebook"
 _TERM = 60.0  # Seconds for which a cached copy is used.
 _MOST_COPIES = 10_000  # Maximum number of sites in the cache.
 MOST_RULES = 100
-MOST_PATTERNS = 1_000  # In all rules of a site; matching the worst text then takes about 40 ms.
+MOST_PATTERNS = 1_000  # In all rules together; matching the worst text then takes about 40 ms.
 MOST_BANS = 2_000
 _LARGEST = 900_000  # Bytes; Datastore's limit for an entity is slightly higher.
 LONGEST = 10_000  # The maximum for `close_after` (days) and `reports`.
@@ -51,7 +51,7 @@ class Ban(msgspec.Struct, frozen=True, omit_defaults=True):
     """A ban of an author from a site, until a given time or permanently.
 
     If `is_shadow` is set, the author can still post, but only the author sees the new comments.
-    `known` recognizes the author with a different id.
+    `known` recognizes the author even under a different id.
     """
 
     author: str

@@ -6,9 +6,9 @@ strictest rule applies; of equally strict rules, the first rule applies.
 
 Word conditions match whole words or phrases; a `*` at either end matches the rest of a word. Each
 word is one search for a fixed string, which takes time proportional to the length of the text.
-Rules do not support regular expressions, because Python's can run for hours on a crafted text. RE2
-would be safe, but it is a compiled library that every cold start would have to load for a few
-users.
+Rules do not support regular expressions, because those of Python can run for hours on a crafted
+text. RE2 would be safe, but it is a compiled library that every cold start would have to load for a
+few users.
 
 Before the comparison, texts are case-folded and normalized (NFKC), invisible characters are
 removed, and each run of characters other than letters and digits becomes one space.

@@ -7,8 +7,8 @@ within a day, `admission` counts the posts.
 
 Invariants:
 
-1. Trust is tied to the author id in a token or of an account, never to a name or mail address,
-   which anyone can enter.
+1. Trust is tied to the author id from a token or an account, never to a name or mail address, which
+   anyone can enter.
 2. To its author, a shadowed comment looks as it would without the shadow.
 """
 
@@ -129,7 +129,7 @@ def questions(
     *,
     now: datetime,
 ) -> str:
-    """Encode the classifiers to ask about a text for the text's event; "" if there are none.
+    """Encode the list of classifiers to ask about a text, for the text's event; "" if none.
 
     `author` is empty for a newcomer. The result includes the encrypted `sender` only if a
     classifier needs it.
@@ -152,7 +152,7 @@ def _advisers(book: rulebook.Rulebook, author: str) -> tuple[classifier_verdicts
 
 
 def _by_advisers(book: rulebook.Rulebook, text: ScreenedText, ruling: Ruling) -> Ruling:
-    """Hold a text that would be approved if classifiers must answer before it is shown."""
+    """Hold an otherwise approved text if classifiers must answer before it is shown."""
     if ruling.status is not Status.APPROVED:
         return ruling
     first = [each.name for each in _advisers(book, text.author.id) if each.holds]
@@ -207,7 +207,7 @@ def _by_policy(
 ) -> Ruling:
     """Apply a policy to a text that no rule matches.
 
-    Of the two functions, only those that the policy needs are called.
+    The function calls `has_links` and `is_trusted` only if the policy needs them.
     """
     is_held = (
         policy is Policy.ALL

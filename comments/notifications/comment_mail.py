@@ -1,4 +1,4 @@
-"""Compose the mail, with its links, that notifies one address of one comment."""
+"""Compose the mail that notifies one address of one comment, including the links."""
 
 import dataclasses
 import logging
@@ -79,7 +79,7 @@ class CommentMail:
         return f"{self._settings.public_url}/decisions?{urlencode({'token': token})}"
 
     def _place(self, comment: records.Comment, thread: records.Thread | None) -> str:
-        """Return the comment's URL on the site's page, or on the embed page if there is none."""
+        """Return the comment's URL on the site's page, or on the embed page if that is unknown."""
         on_site = thread_info.address(thread.url, site_settings.get(comment.site)) if thread else ""
         if on_site and compose.is_link(on_site):
             return f"{on_site}#comment-{comment.id}"

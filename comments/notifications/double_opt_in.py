@@ -198,15 +198,15 @@ def _subject(request: SubscriptionRequest) -> str:
 
 
 def subscriber_of(email: str, secret: str) -> str:
-    """Return the subscriber id for an address without a stored subscriber id.
+    """Return the id for a new subscriber with this address.
 
-    Upper and lower case are not distinguished.
+    The case of letters is ignored.
     """
     return ids_of(email, secret)[0]
 
 
 def ids_of(email: str, secret: str) -> tuple[str, ...]:
-    """Return the possible ids of an address, starting with the id under the current secret."""
+    """Return the possible ids of an address, starting with the id from the current secret."""
     return tuple(map(keyed_hashes.text, keyed_hashes.every(secret, "subscriber", email.lower())))
 
 
@@ -220,7 +220,10 @@ def address(stored: str, *, secret: str, now: datetime) -> str:
 
 
 def renewed(stored: str, secret: str) -> str:
-    """Encrypt a stored address with the current secret; return "" if it already is."""
+    """Re-encrypt a stored address with the current secret.
+
+    Return "" if that is unnecessary or impossible.
+    """
     return encryption.renewed(stored, _ADDRESS, secret)
 
 

@@ -1,7 +1,7 @@
 """Compact a large list by moving its marks into its sorted segments.
 
-This module owns FollowerList and FollowerSegment. A compaction consists of four steps, each of
-which leaves the list intact:
+This module owns the kinds FollowerList and FollowerSegment. A compaction consists of four steps,
+each of which leaves the list intact:
 
 1. **Close** the current generation of marks by opening the next generation.
 2. **Write** new segments under keys of this attempt, which the list does not name yet.

@@ -1,9 +1,10 @@
 """Store large lists of ids that change concurrently, such as the followers of a thread.
 
-This module owns FollowerMark and reads lists. A list consists of sorted segments of ids, which its
-entity names, and of marks that override the segments. To add or remove an id, a transaction reads
-the list's entity and writes one mark in the list's current *generation*. `follower_compaction`
-closes a generation, merges its marks into new segments and switches the list to these segments.
+This module owns the kind FollowerMark and the code that reads lists. A list consists of sorted
+segments of ids, which its entity names, and of marks that override the segments. To add or remove
+an id, a transaction reads the list's entity and writes one mark in the list's current *generation*.
+`follower_compaction` closes a generation, merges its marks into new segments and switches the list
+to these segments.
 
 A mark costs 2 reads and 1 write, or no write if the same mark exists. `contains` costs at most 5
 reads: the list, marks of two generations, a segment, and a segment of lines if the list has more
@@ -60,7 +61,7 @@ class Pointer:
 
     @property
     def is_closed(self) -> bool:
-        """Return whether a closed generation has not been compacted, or only in part."""
+        """Return whether a closed generation has not been fully compacted."""
         return self.generation - self.folded > 1
 
 
@@ -204,7 +205,7 @@ def pointer(name: records.ListName) -> Pointer:
 
 
 def marks(name: records.ListName, at: Pointer, *, after: str = "") -> Iterator[id_sets.Mark]:
-    """Yield the marks after an id that are not in the segments, in the order of ids."""
+    """Yield, in the order of ids, the marks after an id that are not yet in the segments."""
     found = marks_of(name, at.folded + 1, after=after)
     if at.is_closed:
         return id_sets.overlaid(found, marks_of(name, at.generation, after=after))

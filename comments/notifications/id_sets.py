@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-# An id, and whether it belongs to the set.
+# A mark: an id, and whether the id belongs to the set.
 Mark = tuple[str, bool]
 
 _OVERHEAD = 5  # The maximum number of bytes that msgpack puts before a text.

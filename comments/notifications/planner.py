@@ -85,7 +85,7 @@ def handlers(
 
 
 class MailPlanner:
-    """The mail server, the settings and a clock, with the handlers as methods."""
+    """Plans and sends mail; its methods are the event handlers."""
 
     def __init__(
         self, settings: config.Settings, server: setting_values.Smtp, clock: Callable[[], datetime]
@@ -287,7 +287,7 @@ class MailPlanner:
                 stored, secret=self._settings.secret, now=self._clock()
             )
         except errors.BadLink:
-            _log.error("Cannot decrypt an address: it was encrypted under another SECRET")
+            _log.error("Cannot decrypt an address: it was encrypted with a different SECRET")
             return ""
 
     def _check_progress(self, event: outbox.Event, sent: _Sent) -> None:

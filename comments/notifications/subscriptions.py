@@ -9,9 +9,10 @@ is for a thread or for the replies to an author:
                   "replies:{digest of the author}"; `list`, `site`, `owner`, `since`
 
 The followers of a thread are also in the thread's list (`follower_lists`), which delivery reads in
-pages. `owner` is the author on the site who subscribed. It serves to find subscriptions to replies,
-and to send authors no mail about their own comments. The id of a former subscriber may remain in a
-segment until the list's next compaction; `follower_compaction.erase` erases it immediately.
+pages. `owner` is the author on the site who subscribed. `owner` serves to find subscriptions to
+replies, and to exclude authors from mail about their own comments. The id of a former subscriber
+may remain in a segment until the list's next compaction; `follower_compaction.erase` erases it
+immediately.
 
 Invariants:
 
@@ -260,7 +261,7 @@ def take(subscribers: Sequence[str], *, day: str, most: int) -> dict[str, str]:
 
 
 def give_back(subscribers: Sequence[str], *, day: str) -> None:
-    """Undo the count of `take` for subscribers whose mail was not sent."""
+    """Undo what `take` counted for subscribers whose mail was not sent."""
 
     def body() -> None:
         rows = reads.get_multi([follower_rows.subscriber_key(each) for each in subscribers])
@@ -339,7 +340,7 @@ def _name(kind: str, text: str) -> str:
 
 
 class _Done:
-    """Collects a transaction's writes, and the notifications to make after the commit."""
+    """Collects a transaction's writes, and the reports to make after the commit."""
 
     def __init__(self, token: str, now: datetime) -> None:
         self._token = token

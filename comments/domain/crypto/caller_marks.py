@@ -1,4 +1,4 @@
-"""Caller marks: how a ban recognizes a caller with a new token by network and mailbox.
+"""Caller marks, by which a ban recognizes the network or mailbox of a caller with a new token.
 
 A ban can contain marks of both kinds, and each new post is compared with them. A mark is a keyed
 digest that also covers the site, so without the service's secret it identifies nobody. A guest's
@@ -50,7 +50,7 @@ def kept(site: str, network: str, secret: str, *, now: datetime) -> str:
 
 
 def opened(stored: str, secret: str, *, now: datetime) -> str:
-    """Decrypt the mark in a comment's row; return "" if it is empty or has a different secret."""
+    """Decrypt the mark in a comment's row; return "" if there is none or the secret differs."""
     try:
         return encryption.unseal(stored, _PURPOSE, secret, now=now) if stored else ""
     except errors.BadLink:

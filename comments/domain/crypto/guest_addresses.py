@@ -1,8 +1,8 @@
 """Encryption at rest of the e-mail addresses that guests enter with a comment.
 
-The service sends no mail to these addresses. Each address is kept for a term (`retention`) for two
-uses: Akismet, if the site asks it, and requests by the address's owner for stored data
-(`personal_data`). A person who reads the data files without the service's secret learns no address.
+The service sends no mail to these addresses. Each address is kept for a limited time (`retention`):
+for Akismet, if the site asks it, and for data requests by the address's owner (`personal_data`). A
+person who reads the data files without the service's secret learns no address.
 
     stored    encrypted (`sealed_address`); "" for none; with an "@", stored by an older release
 """
@@ -21,7 +21,7 @@ def sealed_address(address: str, secret: str, *, now: datetime) -> str:
 
 
 def address(stored: str, secret: str, *, now: datetime) -> str:
-    """Return the stored address; "" if it is empty or was encrypted with a different secret."""
+    """Return the stored address; "" if none is stored or the secret differs."""
     if not stored or is_clear(stored):
         return stored
     try:

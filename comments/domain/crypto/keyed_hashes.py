@@ -14,12 +14,12 @@ _BYTES = 16  # 128 bits
 
 
 def keyed(secret: str, *parts: str) -> bytes:
-    """Return the digest of several texts with the service's secret."""
+    """Return the keyed digest of several texts."""
     return hmac.digest(secret.encode(), joined(parts), "sha256")
 
 
 def every(secret: str, *parts: str) -> tuple[bytes, ...]:
-    """Return the digests with each accepted secret, starting with the current secret."""
+    """Return the keyed digests for all accepted secrets, starting with the current secret."""
     return tuple(keyed(each, *parts) for each in secret_rotation.accepted(secret))
 
 

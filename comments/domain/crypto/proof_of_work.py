@@ -82,7 +82,7 @@ class Proof(NamedTuple):
     secret: str = ""
 
 
-def make(  # noqa: PLR0913 - all that a challenge says
+def make(  # noqa: PLR0913 - the content of a challenge
     site: str,
     network: str,
     *,
@@ -123,7 +123,7 @@ def make(  # noqa: PLR0913 - all that a challenge says
 def check(solution: str, *, secret: str) -> Proof:
     """Check a solution.
 
-    The caller must check the proof's site and time, and that the proof has not been used before.
+    The caller must check the proof's site and time, and whether the proof has been used before.
 
     Raises:
         errors.Forbidden: the solution does not solve a challenge of this service.

@@ -9,7 +9,10 @@ from typing import Self
 
 
 class Secret(str):
-    """A secret with the secret that it replaced. As a string, it is the new secret."""
+    """A secret, together with the secret that it replaced.
+
+    Its value as a string is the new secret.
+    """
 
     __slots__ = ("old",)
     old: str

@@ -6,14 +6,15 @@ that would change the meaning for a reader are refused.
 
 A guest's name must not appear to speak for the site, so it must not be a role word, alone or
 combined with the site's name. Names are compared by their skeletons: case, marks, blanks and
-punctuation are dropped, and letters that look alike become one letter (UTS #39, by the library
-`disarm`), as do digits that replace letters. A name that merely contains such a word, or that
-belongs to another person, is allowed: readers can distinguish authors by the kind that the server
-shows with every name (`presentation.AuthorKind`).
+punctuation are dropped, and letters that look alike become one letter (UTS #39, as implemented by
+the library `disarm`), as do digits that replace letters. A name that merely contains such a word,
+or that belongs to another person, is allowed: readers can distinguish authors by the kind that the
+server shows with every name (`presentation.AuthorKind`).
 
-The library `disarm` was preferred to `confusable-homoglyphs` (data of 2024; no small capitals and
-no boxed letters) and `confusables` (2021, 3.4 MB, one character at a time). Importing `disarm`
-takes 0.2 s and 5 MB, so it is imported for the first name that is not plain ASCII.
+The library `disarm` was preferred to `confusable-homoglyphs` (data from 2024, without small
+capitals and boxed letters) and `confusables` (2021, 3.4 MB, which converts one character at a
+time). Importing `disarm` takes 0.2 s and 5 MB, so the import happens only at the first name that is
+not plain ASCII.
 """
 
 import functools
@@ -24,16 +25,16 @@ from collections.abc import Iterable
 from comments import errors
 from comments.domain.text import host_names
 
-# In characters. This is about three printed pages; the rendering time grows with it
-# (docs/settings.md).
+# In characters. The limit is about three printed pages; the rendering time grows with the length of
+# the body (docs/settings.md).
 MAX_BODY = 10_000
-# In characters. This is longer than real names, and short enough for one line on a phone.
+# In characters. The limit is longer than real names but short enough for one line on a phone.
 MAX_NAME = 80
 # In characters. A Datastore index accepts at most 1,500 bytes.
 MAX_WEBSITE = 500
 _MAX_TITLE = 500
 _MAX_EMAIL = 254  # RFC 5321: the limit for an address in a mail's envelope.
-# The maximum number of marks on one letter. Living scripts use up to four; a higher pile covers the
+# The maximum number of marks on one letter. Living scripts use up to four; more would cover the
 # neighboring lines.
 MAX_MARKS = 8
 # The maximum number of opening brackets, each of which may start a link, and of lines, each of
@@ -63,7 +64,7 @@ _UNSAFE_IN_URL = re.compile(
     r"|[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )
 
-# The reserved words, in the widget's languages: so far, only in English.
+# The reserved words in the widget's languages (so far, only English).
 WORDS = (
     "admin", "administrator", "author", "mod", "moderator", "operator", "owner", "staff",
     "support", "sysadmin", "system", "webmaster",

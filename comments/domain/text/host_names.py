@@ -12,12 +12,12 @@ from collections.abc import Callable
 
 from comments import errors
 
-# In characters: the limit for a host name in DNS, which cannot resolve longer names.
+# The maximum number of characters in a host name; DNS cannot resolve longer names.
 LONGEST = 253
 MAX_PORT = 65_535
 USUAL_PORTS = {"http": 80, "https": 443}
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
-# The last labels that make browsers read a host as an IPv4 address.
+# A last label of this form makes browsers read the host as an IPv4 address.
 _NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _PORT = re.compile(r"[0-9]{1,6}")
 _DOTS = re.compile("[.\u3002\uff0e\uff61]")

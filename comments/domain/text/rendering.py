@@ -1,6 +1,6 @@
 """Rendering of a body to HTML when it is written: Markdown, then the sanitizer (pure).
 
-A preview makes the same call.
+A preview uses the same function.
 
 Invariants:
 
@@ -56,9 +56,11 @@ SANITISER = "html-3"
 
 # The maximum number of characters of HTML in one imported comment.
 MAX_HTML = 100_000
-# The maximum number of tags in it: the time for nested lists grows with the square of their number.
+# The maximum number of tags in one imported comment: the time for nested lists grows with the
+# square of their number.
 MAX_TAGS = 4_000
-# The maximum nesting of its elements. Browsers flatten anything deeper than 512.
+# The maximum nesting of elements in one imported comment. Browsers flatten anything deeper than
+# 512.
 MAX_DEPTH = 200
 # The maximum bytes of sanitized HTML, which must fit into a Datastore entity (1 MiB) with its
 # source.
@@ -88,7 +90,7 @@ AUTOLINK, BRACKET, ADDRESS = 48, 80, 1
 SHOWN, HOST = 3, 30
 _TRIES = {"<": AUTOLINK, "[": BRACKET}
 _NAME = re.compile(r"(?://|mailto:)([^/?#]*)")
-# The work on this thread's current text, for calls to which the parser passes no state.
+# The work spent on the current text in this thread, for parser calls that receive no state.
 _parsing = threading.local()
 _UNSPACED = re.compile(r"[^\x00-\x20\x7f]*")
 # The maximum nesting of blocks. Markdown drops anything deeper, so deeper bodies are refused.

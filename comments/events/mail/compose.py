@@ -93,7 +93,7 @@ class ConfirmationLinkMail:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LoginLinkMail:
-    """A message with a link with which the owner of an address signs in on a site."""
+    """A message with a link that signs the owner of an address in on a site."""
 
     event: str
     recipient: str

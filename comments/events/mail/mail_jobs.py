@@ -65,7 +65,7 @@ MailJob = ConfirmationMail | LoginMail | Told
 
 
 def tag(job: MailJob) -> str:
-    """Return the word under which the kind of a job is stored.
+    """Return the word that is stored for a job's kind.
 
     The word does not change if the class is renamed.
     """

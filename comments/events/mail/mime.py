@@ -33,7 +33,7 @@ _PIECE = 39  # Bytes of UTF-8 in an encoded word; keeps header lines below 76 ch
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MailMessage:
-    """A message from one plain address to one plain address."""
+    """A message from one plain address to another."""
 
     sender: str
     recipient: str

@@ -6,7 +6,7 @@ corrected and noted: a comment becomes a root if its parent is missing or in a d
 cycle of replies is cut at its earliest comment, an unusable name becomes "Guest", and an unusable
 website is removed.
 
-Ids, links and dates are in memory; the texts are in a temporary file (`spool`).
+Ids, links and dates are kept in memory; the texts are in a temporary file (`spool`).
 """
 
 import hashlib
@@ -45,8 +45,8 @@ class PlannedThread(msgspec.Struct, frozen=True):
 def author_id(secret: str, site: str, comment: import_source.SourceComment) -> str:
     """Return the author id of an imported comment, or "" if nothing identifies the author.
 
-    Authors are distinguished by their mail address, otherwise by their account in the other system,
-    otherwise by their name. No token is ever issued for such an id, so nobody can act as the
+    Authors are distinguished by mail address if it is known, otherwise by account in the other
+    system, otherwise by name. No token is ever issued for such an id, so nobody can act as the
     author.
     """
     if _is_email(comment.email):

@@ -30,8 +30,8 @@ MOST = 100  # Maximum number of imports in a list.
 class Import(msgspec.Struct, frozen=True):
     """The progress of one import.
 
-    The import has processed `seen` of `comments` comments. `added` is the number of new comments;
-    None before the end. `at` is the time of the last write.
+    Of `comments` comments, `seen` have been processed. `added` is the number of new comments; None
+    until the import ends. `at` is the time of the last write.
     """
 
     system: str

@@ -83,10 +83,10 @@ def checked_id(file: Path, line: int, raw: str) -> str:
 
 
 def moment(file: Path, line: int, raw: str) -> datetime:
-    """Parse an ISO date and time from year 1 to 9999; a time without an offset is in UTC.
+    """Parse an ISO date and time from year 1 to 9999; a time without an offset is taken as UTC.
 
     Raises:
-        errors.BadImport: the text is not such a date.
+        errors.BadImport: the text is not a valid date and time.
     """
     text = raw.strip()
     try:

@@ -10,8 +10,8 @@ transaction, which also updates the counters.
 Invariants:
 
 1. An invalid file is refused before anything is stored.
-2. Comments that already exist are skipped. A repeated import adds nothing; after an interruption,
-   it adds the missing comments in their places.
+2. Comments that already exist are skipped. A repeated import adds nothing; repeating an interrupted
+   import adds the missing comments in their places.
 3. An import sends no mail and no webhooks.
 """
 
@@ -191,9 +191,9 @@ def _write_batch(
 def check(plan: CheckedImport) -> None:
     """Check that no comment in the plan is stored in a different thread, without storing anything.
 
-    A comment is in a different thread if the site's rules for page ids have changed, or if another
-    website's export from the same system was imported into this site. Replies would then cross
-    threads. Further calls for the same plan do nothing.
+    A comment is in a different thread if the site's rules for page ids have changed, or if the
+    export of a different website on the same system was imported into this site. Replies would then
+    cross threads. Further calls for the same plan do nothing.
 
     Raises:
         errors.BadImport: comments in the file are already stored in other threads.

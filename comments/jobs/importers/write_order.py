@@ -7,10 +7,11 @@ Invariants:
 1. A comment is written after the comment that it replies to.
 2. Siblings (comments with the same parent in the tree) are written by date, then by source id. A
    reply to a comment on the deepest level becomes a child of that comment's parent (`tree`) and is
-   sorted by its own date. Wrong dates cause one exception: a reply on the deepest level with a date
-   before the comment that it replies to is written as soon after that comment as its date allows.
-3. The writing order is preorder. An interrupted import therefore leaves no gaps that a later run
-   would fill out of order.
+   sorted by its own date. One exception handles wrong dates: if a reply on the deepest level is
+   dated before the comment that it replies to, the reply is written as soon after that comment as
+   its date allows.
+3. The comments are written in preorder. An interrupted import therefore leaves no gaps that a later
+   run would fill out of order.
 """
 
 import dataclasses
@@ -65,7 +66,7 @@ def cycles(nodes: Mapping[str, Node]) -> Iterator[list[Node]]:
 def arrange(nodes: Iterable[Node], levels: int) -> list[Node]:
     """Return the nodes of one thread in writing order.
 
-    The nodes must include every node that an `answers` names, and must not contain a cycle.
+    The nodes must include every node that any `answers` names, and must not contain a cycle.
     """
     children = _by_tree_parent(nodes, levels)
     out: list[Node] = []

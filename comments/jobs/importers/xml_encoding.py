@@ -1,9 +1,9 @@
 """Check the declared encoding of an XML file and give advice on unsupported encodings (pure).
 
-The parser itself decodes UTF-8, UTF-16, ISO-8859-1 and ASCII. For any other name, it asks Python
-for a table of 256 characters, so an encoding works only if each byte is one character. For all
-other encodings, Python either raises its own errors (utf-7, shift_jis, unknown names) or makes a
-table that misreads the text (hz, unicode_escape). `refusal` detects these encodings from the
+The parser itself decodes UTF-8, UTF-16, ISO-8859-1 and ASCII. For any other name, the parser asks
+Python for a table of 256 characters, so an encoding works only if each byte is one character. For
+all other encodings, Python either raises its own errors (utf-7, shift_jis, unknown names) or makes
+a table that misreads the text (hz, unicode_escape). `refusal` detects these encodings from the
 declaration, before any text is read.
 """
 

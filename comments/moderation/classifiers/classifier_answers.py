@@ -104,7 +104,10 @@ def read(row: moderation_rows.AdviceRow | None) -> StoredAnswers:
 
 
 def of(comment_ids: Sequence[str]) -> dict[str, StoredAnswers]:
-    """Return the answers about comments, keyed by comment id, without comments that have no row."""
+    """Return the answers about comments, keyed by comment id.
+
+    Comments without a row are omitted.
+    """
     rows = reads.get_multi([moderation_rows.advice_key(each) for each in comment_ids])
     return {row.key.id(): read(row) for row in rows if row is not None}
 

@@ -7,7 +7,8 @@ Invariants:
 
 1. A verdict never overrides people: it is ignored if the comment has been edited or moderated since
    the question was asked. Duplicate, late and unsolicited verdicts are also ignored.
-2. A verdict never releases a comment that is held for any reason other than to await classifiers.
+2. A verdict never releases a comment that is held for any reason other than waiting for
+   classifiers.
 3. Questions are sent outside transactions, and no reader's request waits for an answer. Questions
    are sent like other messages, each with its own attempts (`message_sender`). If the last attempt
    fails, the site's settings determine whether the comment keeps its status or is shown. Moderators
@@ -63,7 +64,7 @@ _NOTHING_LEFT = outcomes.Outcome(outcomes.End.DELIVERED, "nothing left to ask ab
 
 
 class Taken(enum.Enum):
-    """What happened to an answer."""
+    """The result of handling an answer."""
 
     DONE = enum.auto()  # The answer was stored and applied.
     KNOWN = enum.auto()  # The same verdict was already stored.
@@ -383,7 +384,7 @@ def _actor(name: str) -> records.Actor:
 
 
 def _thread_of(comment: records.Comment) -> records.Thread | None:
-    """Return a comment's thread for a question.
+    """Return a comment's thread, for use in a question.
 
     If no published comment has set the thread's title and address, the values sent with this
     comment are used, because a classifier, like a moderator, needs all data about the comment.

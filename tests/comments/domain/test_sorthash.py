@@ -264,8 +264,8 @@ def test_a_number_too_large_for_a_segment_is_refused(number: int) -> None:
 @pytest.mark.parametrize(
     ("digits", "reason"),
     [
-        ("", "two or more"),
-        ("A", "two or more"),
+        ("", "at least two"),
+        ("A", "at least two"),
         ("BA", "ascending"),
         ("AAB", "distinct"),
         ("Aé", "ASCII"),

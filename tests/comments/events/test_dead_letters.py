@@ -90,7 +90,7 @@ def test_a_dead_letter_is_described_without_personal_data(
         "posted", outbox.MOST_ATTEMPTS, "ValueError", True
     )  # fmt: skip
     assert shown.at == sample_threads.START
-    assert shown.detail == "handled by nobody"
+    assert shown.detail == "handled by no handler"
     (message,) = _messages(1, dead=True)
     assert dead_letters.show(message).reason == "answered 500"
     assert "g:text" not in str((shown, dead_letters.show(message)))
