@@ -97,7 +97,7 @@ class ClassifierQuestion(msgspec.Struct, frozen=True, omit_defaults=True):
 class Sender(msgspec.Struct, frozen=True, array_like=True):
     """The network and browser from which a text was sent, for classifiers that need them.
 
-    They are stored encrypted until the classifiers answer.
+    Both values are stored encrypted until the classifiers answer.
     """
 
     network: str = ""

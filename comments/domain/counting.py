@@ -100,7 +100,7 @@ class Following(NamedTuple):
 
 
 class CountedChange(NamedTuple):
-    """The old and new state of a comment; None if it does not exist."""
+    """The old and new state of a comment, each None if the comment does not exist."""
 
     old: CountedState | None
     new: CountedState | None
@@ -162,7 +162,7 @@ def _is_approved(state: CountedState) -> bool:
 def _of_comments(scope: Callable[[CountedState], Scope | None]) -> Sequence[Counter[CountedState]]:
     """Return the counters of comments in one scope.
 
-    They count the comments by status, and the votes on approved comments.
+    These counters count comments by status, and votes on approved comments.
     """
 
     def named(name: Callable[[CountedState], str]) -> Callable[[CountedState], Key | None]:
@@ -187,7 +187,7 @@ def _of_statistics(
 ) -> Sequence[Counter[CountedState]]:
     """Return the counters of a statistics scope.
 
-    They count all comments by status, and approved comments by author.
+    These counters count all comments by status, and approved comments by author.
     """
 
     def by_status(state: CountedState) -> Key | None:

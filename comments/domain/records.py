@@ -193,8 +193,8 @@ class Thread(msgspec.Struct, frozen=True):
 class ThreadHeading(msgspec.Struct, frozen=True, array_like=True):
     """The title and address that a thread shows (see `Thread`).
 
-    `by` is the comment that set the title and address; "" means none. It is None in directories
-    that older releases wrote.
+    `by` is the comment that set the title and address, or "" if there is none. In directories that
+    older releases wrote, `by` is None.
     """
 
     title: str

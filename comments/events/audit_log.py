@@ -106,8 +106,8 @@ def log(
 
     `before` limits the entries to earlier times; `after` is the last entry of the previous page.
 
-    Entries with the same time, for example from a bulk decision, are ordered by id, so `after` can
-    continue among them.
+    Entries with the same time, for example from a bulk decision, are ordered by id, so that paging
+    can continue among them.
 
     Raises:
         errors.BadInput: the limit is not between 1 and `MOST`.

@@ -1,8 +1,9 @@
 """Dead letters: a view of undelivered events and messages, in which operators revive or drop them.
 
-This module combines events (`outbox`) and messages (`message_queue`) in one view. Both have an id,
-and both become *dead letters* when their delivery is given up: they are not retried, and are kept
-until an operator revives or drops them. A message id begins with the id of the message's event.
+This module combines events (`outbox`) and messages (`message_queue`) in one view. Events and
+messages have ids, and both become *dead letters* when their delivery is given up: they are not
+retried, and are kept until an operator revives or drops them. A message id begins with the id of
+the message's event.
 
 Invariants:
 
@@ -66,7 +67,7 @@ class DeadLetterPage(NamedTuple):
 def waiting(now: datetime) -> Waiting:
     """Count pending letters and determine the oldest letter's age.
 
-    This takes six index reads, each of bounded length.
+    The function makes six index reads, each of bounded length.
     """
     events, told = (_count(kind, "<") for kind in _KINDS)
     dead = sum(_count(kind, "=") for kind in _KINDS)

@@ -3,15 +3,15 @@
 This module also decides what happens to events that fail. `wiring` lists all handlers. There are
 two kinds of handlers:
 
-- `Exact` handlers only write to this store. One commit stores their writes and records that they
-  are done with the event, so they handle the event exactly once, no matter how often it is
-  delivered. All exact handlers share that commit; if one of them fails, the dispatcher runs each
-  handler separately.
-- `Sending` handlers act outside the store. The dispatcher calls them first and then records them as
-  done. After a crash between these steps, the dispatcher calls them again, so they must recognize
-  the event's id. They return follow-up events, which the commit that records them as done also
-  stores. A handler with a `term` claims the event first, so that no two processes handle it at the
-  same time.
+- `Exact` handlers only write to this store. One commit stores the handlers' writes and records the
+  handlers as done, so they handle the event exactly once, no matter how often it is delivered. All
+  exact handlers share that commit; if one of them fails, the dispatcher runs each handler
+  separately.
+- `Sending` handlers act outside the store. The dispatcher calls these handlers first and then
+  records them as done. After a crash between these steps, the dispatcher calls the handlers again,
+  so they must recognize the event's id. These handlers return follow-up events, which are stored by
+  the commit that records the handlers as done. A handler with a `term` claims the event first, so
+  that no two processes handle it at the same time.
 
 Each handler lists the `kinds` of events that it handles; events of other kinds do not wait for that
 handler.

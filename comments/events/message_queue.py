@@ -4,8 +4,8 @@ This module owns the kind Message. An event handler writes one message per recip
 transaction that records the event as done (`dispatcher`), so each committed event has exactly one
 message per recipient. `message_sender` sends the messages.
 
-    Message   key: "{event id}/{channel}/{recipient}": the same however often it is written
-              queue: "{channel}/{recipient}"; a queue's messages are sent one after the other
+    Message   key: "{event id}/{channel}/{recipient}", which is always the same
+              queue: "{channel}/{recipient}"; a queue's messages are sent in turn
               content: what the channel needs to make the message, JSON; personal data in it
               is encrypted
               `at`, `due`, `since`, `waits`, `attempts`, `reason` of the last failure
@@ -20,8 +20,8 @@ Invariants:
 2. A sender *claims* a message before sending it, which makes the message due again after `LEASE`.
    Of two concurrent senders, therefore, only one sends the message. If a sender dies, another
    sender sends the message again with the same id.
-3. A message is delivered at least once. It is delivered twice only after a crash, or if clocks
-   differ by more than the lease.
+3. A message is delivered at least once, and more than once only after a crash or if clocks differ
+   by more than the lease.
 """
 
 from collections.abc import Iterable, Sequence

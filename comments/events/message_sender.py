@@ -190,7 +190,7 @@ class _Server:
 class Messenger:
     """The sending thread of a process.
 
-    It is separate from other background work because recipients may be slow.
+    This thread is separate from other background work because recipients may be slow.
 
     Args:
         store: the store that contains the messages.

@@ -81,7 +81,7 @@ COUNTED = OF_COMMENTS | {EventKind.VOTED, EventKind.FILED}
 
 
 class Followed(NamedTuple):
-    """The old and new state of a follower; None if the follower does not exist."""
+    """The old and new state of a follower, each None if the follower does not exist."""
 
     old: Following | None
     new: Following | None

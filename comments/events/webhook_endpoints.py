@@ -114,7 +114,7 @@ def get(site: str, name: str) -> Registered:
 
 
 def remove(site: str, name: str) -> None:
-    """Delete a hook. Its pending messages are not sent.
+    """Delete a hook. The hook's pending messages are not sent.
 
     Raises:
         errors.NotFound: the hook does not exist.

@@ -2,8 +2,8 @@
 
 This module owns the timing. The worker handles its own process's changes within moments. At
 intervals (`LOOK_EVERY`, `SWEEP_EVERY`), it searches for work that other processes left. The worker
-starts after the fork. It also starts one thread for messages (`message_sender`) and one for mail
-(`mail_worker`), because their recipients can be slow.
+starts after the fork. The worker also starts one thread for messages (`message_sender`) and one for
+mail (`mail_worker`), because their recipients can be slow.
 
 Invariants:
 

@@ -7,9 +7,9 @@ requires a scan of all its comments. This module owns this scan and its journal,
    writes the journal (`category_journal`). The journal contains the number of the change and the
    comment after which the scan continues. `tree` does the same when the comment that names a thread
    appears or disappears.
-2. Each step reads the next comments in key order. One transaction counts them under the thread's
-   current categories (`job_writes.recategorize`) and advances the journal. The last step deletes
-   the journal.
+2. Each step reads the next comments in key order. One transaction counts these comments under the
+   thread's current categories (`job_writes.recategorize`) and advances the journal. The last step
+   deletes the journal.
 
 `finish` continues interrupted scans; every process with a worker calls it from time to time.
 Setting the same categories again repeats the scan and corrects comments that are counted under

@@ -6,8 +6,9 @@ Then each thread's counters are compared with its comments, the site's counters 
 the authors' counters with their numbers in threads, and the counters of the site's categories and
 days with its comments.
 
-Participant counters count rows of other counters. They are corrected to match these rows as stored.
-If these rows are also corrected, the usual formula then adjusts the participant counters.
+Participant counters count rows of other counters. These counters are corrected to match the stored
+rows. If the stored rows are also corrected, the usual formula then adjusts the participant
+counters.
 
 An interrupted recount of a site continues after the last thread that its Job row names.
 

@@ -1,17 +1,17 @@
 """Schedule compaction, vote counting and delivery in a process.
 
 The scheduler compacts threads that are due and records the time of each switch by this process's
-monotonic clock. After `compactor.GRACE`, it clears the flags and deletes replaced and unreferenced
-buckets. It also compacts follower lists (`follower_lists`) and counts votes (`cast_vote`), neither
-of which needs a second step. It delivers the process's own events shortly after their commit. A
-sweep delivers the events of processes that have ended (`dispatcher`).
+monotonic clock. After `compactor.GRACE`, the scheduler clears the flags and deletes replaced and
+unreferenced buckets. The scheduler also compacts follower lists (`follower_lists`) and counts votes
+(`cast_vote`), neither of which needs a second step. The scheduler delivers the process's own events
+shortly after their commit. A sweep delivers the events of processes that have ended (`dispatcher`).
 
 On a single machine, a thread in each serving process runs the scheduler (`background_worker`). On
 App Engine, where no code runs after a response, cron calls `/tasks/compact`, which calls `visit`.
 Only the instance's own clock may measure the grace period, and the instance may end after the call,
 so the call waits until the grace period is over. Replaced rankings are kept for an hour, but no
-call waits that long. Instead, their directory stores the time when they expire, by the clock of the
-process that replaced them, and any later call deletes them.
+call waits that long. Instead, the directory stores the time when its replaced rankings expire, by
+the clock of the process that replaced them, and any later call deletes them.
 
 Invariants:
 

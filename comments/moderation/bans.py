@@ -43,7 +43,7 @@ class BanScope(NamedTuple):
 class Listed(NamedTuple):
     """A ban, with the author's name and the beginning of the comment that led to the ban.
 
-    Both are empty if that comment no longer exists.
+    The name and the beginning are empty if that comment no longer exists.
     """
 
     ban: rulebook.Ban

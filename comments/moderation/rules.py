@@ -1,7 +1,7 @@
 """Match texts against a site's rules: find the rule that applies, its action and the reason (pure).
 
 This module owns the stored form and the meaning of a rule. A rule has conditions of several types.
-It matches when at least one condition of each of its types matches. If several rules match, the
+A rule matches when at least one condition of each of its types matches. If several rules match, the
 strictest rule applies; of equally strict rules, the first rule applies.
 
 Word conditions match whole words or phrases; a `*` at either end matches the rest of a word. Each
@@ -108,11 +108,11 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 class RuleSubject(msgspec.Struct, frozen=True):
     """The data about a text and its author that rules need.
 
-    `approved` returns the author's number of approved comments on the site. The call may cost a
-    read, so it is made at most once and only if the result depends on it. `age` is the number of
-    days that the author has been on the site; None if unknown. `network` is empty if the network is
-    unknown, as for stored comments. `repeats` is 0 if the repeats were not counted, as for edited
-    texts.
+    `approved` returns the author's number of approved comments on the site. The call of `approved`
+    may cost a read, so it is made at most once and only if the result depends on it. `age` is the
+    number of days that the author has been on the site; None if unknown. `network` is empty if the
+    network is unknown, as for stored comments. `repeats` is 0 if the repeats were not counted, as
+    for edited texts.
     """
 
     body: str

@@ -166,7 +166,7 @@ def every(name: records.ListName, *, limit: int) -> Iterator[str]:
 
 
 def count(name: records.ListName) -> int:
-    """Count the ids in a list. The function reads the list and the segments that marks change."""
+    """Count the ids in a list. Counting reads the list and the segments that marks change."""
     return transactions.snapshot(lambda: counted(name))
 
 

@@ -321,8 +321,8 @@ class MailPlanner:
     # --- Events that follow --------------------
 
     def _follow(self, errand: mail_jobs.Told) -> event_rows.EventRow:
-        # The event is due immediately: on App Engine a sweep delivers it, and a claim keeps other
-        # processes from delivering it.
+        # The event is due immediately: on App Engine, a sweep delivers it, and a claim ensures that
+        # no other process delivers it.
         due = self._clock()
         return outbox.follow(
             outbox.EventKind.MAIL, _id_of(errand, ""), mail_jobs.encode(errand), due=due

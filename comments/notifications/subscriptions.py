@@ -208,7 +208,7 @@ def end_of(site: str, author: str, *, now: datetime) -> None:
 def of_author(site: str, author: str) -> tuple[list[str], list[str]]:
     """Return an author's subscriber ids, and those among them that subscribe to replies.
 
-    The function makes one query.
+    The look-up is a single query.
     """
     if not author:
         return [], []

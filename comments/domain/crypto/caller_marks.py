@@ -3,8 +3,8 @@
 A ban can contain marks of both kinds, and each new post is compared with them. A mark is a keyed
 digest that also covers the site, so without the service's secret it identifies nobody. A guest's
 comment stores the mark of the guest's network encrypted, so the store does not reveal which
-comments came from the same network. The mark is decrypted when a moderator bans the author. It is
-erased with the comment, or after `retention.TERM`.
+comments came from the same network. The mark is decrypted when a moderator bans the author. The
+mark is erased with the comment, or after `retention.TERM`.
 
 Networks are the same as for rate limits (`client_networks.of`): an IPv4 address or an IPv6 /64. The
 local machine and unknown networks have no mark, because banning them would ban everyone behind an

@@ -7,7 +7,8 @@ digest does not identify the network. Digests for different limits differ, so th
 reveal that two limits belong to the same network.
 
 A provider can give one customer 256 or 65,536 of these /64s. Each limit on an IPv6 network is
-therefore also enforced on the surrounding /56 and /48, multiplied by the factors in `WIDER`.
+therefore also enforced on the surrounding /56 and /48, where the limit is multiplied by the factors
+in `WIDER`.
 """
 
 import ipaddress

@@ -73,7 +73,8 @@ def _opened(sealed: str, purpose: str, secret: str) -> tuple[str, int] | None:
 
 
 def _fernet(purpose: str, secret: str) -> "fernet.Fernet":
-    # This import is local because few requests need it and every cold start would pay for it.
+    # This import is local because few requests need the library and its import would slow every
+    # cold start.
     from cryptography.fernet import Fernet  # noqa: PLC0415
 
     return Fernet(base64.urlsafe_b64encode(_key(purpose, secret)))

@@ -16,8 +16,8 @@ short.
     solution   base64 of {"algorithm", "challenge", "number", "salt", "signature"}
 
 The library (https://altcha.org) implements version 1 of the ALTCHA protocol, which phones can solve
-with nothing but a hash function. Its import takes 30 ms, so the functions that make or check a
-challenge import it.
+with nothing but a hash function. Importing the library takes 30 ms, so only the functions that make
+or check a challenge import it.
 """
 
 import base64

@@ -1,8 +1,9 @@
 """Secret rotation: the uses of the service's current and previous secrets (pure).
 
-The service signs, encrypts and looks up all new values with `SECRET`. It also accepts values that
-were made with `SECRET_OLD` until they expire, so the owner can change the secret while people are
-signed in. docs/secrets.md lists every use. A plain string is a secret without a previous secret.
+The service signs, encrypts and looks up all new values with `SECRET`. The service also accepts
+values that were made with `SECRET_OLD` until they expire, so the owner can change the secret while
+people are signed in. docs/secrets.md lists every use. A plain string is a secret without a previous
+secret.
 """
 
 from typing import Self
@@ -11,7 +12,7 @@ from typing import Self
 class Secret(str):
     """A secret, together with the secret that it replaced.
 
-    Its value as a string is the new secret.
+    As a string, a `Secret` is the new secret.
     """
 
     __slots__ = ("old",)

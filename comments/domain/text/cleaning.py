@@ -164,7 +164,7 @@ def clean_website(raw: str) -> str:
     The text must be empty or an absolute http(s) URL, and is returned unchanged.
 
     Raises:
-        errors.BadInput: the text is anything else, such as a URL that browsers would repair.
+        errors.BadInput: the text is neither empty nor such a URL, or browsers would repair it.
     """
     if raw:
         _check_website(raw)
@@ -260,7 +260,7 @@ def _refuse_piled_marks(field: str, text: str) -> None:
 def _names(text: str) -> set[str]:
     """Return the names in a host or id.
 
-    These are the whole text, the text without `www`, and the labels that people say.
+    The names are the whole text, the text without `www`, and the labels that people say.
     """
     labels = _WORD.findall(text.lower().removeprefix("www."))
     return {text, "".join(labels), "".join(labels[:-1]), *labels[:-1][-1:], *labels[:1]}

@@ -56,10 +56,10 @@ class Notice:
 
     `name`, `title` and `text` contain text that people wrote. `place` links to the comment or, for
     moderators, to the page on which they decide about it. `unsubscribe` unsubscribes on a POST
-    without confirmation (RFC 8058), and shows a button on a GET. It is None for moderators, because
-    only an operator can remove them. `about` says why this address receives the notice.
-    `is_account` says that the author has an account. An account's name was checked when it was
-    chosen, and staff may use reserved names.
+    without confirmation (RFC 8058), and shows a button on a GET. `unsubscribe` is None for
+    moderators, because only an operator can remove a moderator. `about` says why this address
+    receives the notice. `is_account` says that the author has an account. An account's name was
+    checked when it was chosen, and staff may use reserved names.
     """
 
     event: str

@@ -1,4 +1,4 @@
-"""Import an export: make a plan without storing anything, then write it.
+"""Import an export: first make a plan without storing anything, then write the comments.
 
     with import_writer.plan(disqus.read, path, site=site, scheme=scheme, secret=secret) as plan:
         show(plan.report)

@@ -121,7 +121,7 @@ def waits(comment_id: str) -> bool:
 def applies(said: StoredAnswers, comment: records.Comment, revision: int) -> bool:
     """Return whether answers about the text of a revision still apply.
 
-    They apply as long as only classifiers have changed the comment since that revision.
+    Answers apply as long as only classifiers have changed the comment since that revision.
     """
     return comment.has_text_of(revision) or (
         said.asked == revision and comment.has_text_of(said.current)

@@ -13,7 +13,7 @@ Invariants:
    are sent like other messages, each with its own attempts (`message_sender`). If the last attempt
    fails, the site's settings determine whether the comment keeps its status or is shown. Moderators
    see the reason for the failure.
-4. Data about the sender is stored only in the question. The data is encrypted, and it is deleted
+4. Data about the sender is stored only in the question. This data is encrypted, and it is deleted
    after the answer or the last attempt.
 """
 
@@ -235,8 +235,8 @@ def take(
 ) -> Taken:
     """Store a classifier's answer or failure, and apply it to the comment.
 
-    Both happen in one transaction. Repeating the call is safe, because the transaction recognizes
-    an earlier answer.
+    The answer is stored and applied in one transaction. Repeating the call is safe, because the
+    transaction recognizes an earlier answer.
     """
     book = rulebook.get(about.site)
     act_of = functools.cache(lambda verb: audit_log.Act(_actor(name), verb, entry.reason))

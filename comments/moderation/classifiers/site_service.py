@@ -2,8 +2,8 @@
 
 This module owns the format of questions and answers. A question is sent like a webhook
 (`webhooks`), with an id and signatures of the same form. The service can answer immediately, in the
-body of its response. It can also answer later, in a request that it signs in the same way with the
-same secret.
+body of its response. The service can also answer later, in a request that it signs in the same way
+with the same secret.
 
 Invariants:
 
