@@ -1,8 +1,8 @@
 """Author ids: the prefix of each kind, and an author's age in days (pure).
 
     a:{account}             an author who signs in
-    g:{26 letters}.{days}   a guest, and the day since 1970 (UTC) on which they got the id
-    g:{26 letters}          a guest who voted first, or whose id is older than dated ids
+    g:{26 letters}.{days}   a guest, with the number of days (UTC) from 1970 until they got the id
+    g:{26 letters}          a guest whose first action was a vote, or whose id predates dated ids
     i:{26 letters}          the author of an imported comment
 
 Ids are stored with comments and contained in tokens, so these formats must never change. Users

@@ -6,8 +6,8 @@ is generated once, before that transaction. If the transaction's body runs again
 entry and does nothing more (`is_done`).
 
     AuditEntry  site, `subject` (id of a comment; "thread:" and a thread's id; "author:" and an id),
-                verb, actor's id and name, `at`, `before`, `after`, `reason`, `back` (the value
-                before a policy, a ban or a lock, as `policy_changes` restores it)
+                verb, actor's id and name, `at`, `before`, `after`, `reason`, `back` (the previous
+                policy, ban or lock, in the form that `policy_changes` restores)
 
 Invariants:
 

@@ -5,9 +5,9 @@ of ids. A *mark* states whether one id belongs to the set, and overrides segment
 *directory* has one line per segment. A directory that is too large for its entity is divided into
 segments of lines, and then has one line for each of these.
 
-    segment    zlib(msgpack [id...])           sorted, no id twice
+    segment    zlib(msgpack [id...])           sorted, without duplicates
     lines      zlib(msgpack [line...])         in the order of their ids
-    line       [key, first, count]             count: all ids below it
+    line       [key, first, count]             count: the number of ids below the line
     directory  zlib(msgpack [depth, lines])    depth 0: the lines name segments of ids
 
 Ids are sorted by their UTF-8 bytes, which is also the order of Python's strings and Datastore's

@@ -4,7 +4,7 @@ The service sends no mail to these addresses. Each address is kept for a limited
 for Akismet, if the site asks it, and for data requests by the address's owner (`personal_data`). A
 person who reads the data files without the service's secret learns no address.
 
-    stored    encrypted (`sealed_address`); "" for none; with an "@", stored by an older release
+    stored    encrypted (`sealed_address`), or "" for none; older releases stored it unencrypted
 """
 
 from datetime import datetime

@@ -12,7 +12,7 @@ used for only one post.
 A challenge without `p` is for a post. Browsers hash the salt with every attempt, so the salt is
 short.
 
-    challenge  SHA-256 of salt and number; `signature` is its HMAC under a key of this purpose only
+    challenge  SHA-256 of salt and number; `signature` is its HMAC with a key for this purpose only
     solution   base64 of {"algorithm", "challenge", "number", "salt", "signature"}
 
 The library (https://altcha.org) implements version 1 of the ALTCHA protocol, which phones can solve

@@ -19,17 +19,18 @@ refused text is refused every time: in a preview, a post and an edit alike.
 
 One unit of work takes about 0.4 microseconds on a processor of 2024:
 
-    HOP       each character or element that is skipped in search of the end of a link's text: for
-              brackets that never close, the number of hops grows with the square of their number
-    TOKEN     each token that is made: it has to be rendered and sanitized
-    STEP      each attempt to find an inline element or a block, failed or not
-    LINE      each line of a paragraph, in every quote or list around it: any block may end it there
+    HOP       each character or element that is skipped in search of the end of a link's text; if
+              brackets never close, the number of hops grows with the square of their number
+    TOKEN     each token, which has to be rendered and sanitized
+    STEP      each attempt to find an inline element or a block, successful or not
+    LINE      each line of a paragraph, once per surrounding quote or list, because a block may
+              begin at any line
     AUTOLINK  each "<" that may begin a link
-    BRACKET   each "[" that may begin a link: its address may be as long as the text
-    LINK      each link, whose address is parsed several times
-    SHOWN     each character of its address and title: one definition may serve a thousand links
-    HOST      each non-ASCII character in the name of its host, which becomes Punycode
-    ADDRESS   every two characters that may be the address after a "](" that makes no link
+    BRACKET   each "[" that may begin a link, whose address may be as long as the text
+    LINK      each link, because its address is parsed several times
+    SHOWN     each character in a link's address and title; a thousand links may share a definition
+    HOST      each non-ASCII character in a link's host name, which is converted to Punycode
+    ADDRESS   every two characters of a possible address after a "](" that does not end a link
 
 Prose of maximum length takes about 12,000 units.
 """
