@@ -16,7 +16,7 @@ counter for each possible position in the thread's list of categories. A comment
 of its creation, in UTC.
 
 The number of participants is derived from counters (`PRESENCE`). An author participates in a scope
-while the author has an approved comment there, so the number of participants changes when the
+while the author has an approved comment there. The number of participants therefore changes when an
 author's number of approved comments leaves 0 or returns to 0.
 
 Invariants:

@@ -8,19 +8,17 @@ contiguous range.
 
 Invariants:
 
-1. **No segment is a prefix of another.** The first difference between two hashes is therefore
-   within the same level of both, and a hash is a string prefix of another only if its comment is an
-   ancestor. Segments of a single width would have that property, but would run out at `base **
-   width` siblings. Longer segments therefore begin with one of two letters that are not digits and
-   sort above all digits:
+1. **No segment is a prefix of another.** Two hashes therefore first differ within segments of the
+   same level, and a hash is a string prefix of another only if its comment is an ancestor. Segments
+   of a single width would have that property, but would run out at `base ** width` siblings. Longer
+   segments therefore begin with one of two letters that are not digits and sort above all digits:
 
        first     width digits           numbers 0 ..                      AZ
        second    y + (width + 1) digits the next base ** (width + 1)      yAAA
        third     z + (width + 3) digits the next base ** (width + 3)      zAAAAA
 
    A short segment never begins with `y` or `z`, so a longer segment cannot start with a shorter
-   one; and since `y` and `z` sort above every digit, strings sort like numbers across the three
-   classes.
+   one. Both letters sort above every digit, so strings sort like numbers across the three classes.
 2. **Numbers are never reused.** They come from a counter on the parent that only grows, so a hash
    that was once assigned never denotes a different comment.
 
@@ -28,8 +26,8 @@ With the default scheme (base 50, width 2), two letters encode 2,500 siblings, f
 and six letters 312,627,500. Roots are numbered from 0 and children from 1. In the *padded* form,
 zero segments replace missing levels, so a 0 below the root means "this node itself".
 
-Alternatives were rejected: a parent link alone needs a query per level, nested-set intervals
-rewrite half the thread for each reply, and numbers in decimal or dotted form ("1.10" < "1.9") sort
+The alternatives are worse. A parent link alone needs a query per level. Nested-set intervals
+rewrite half the thread for each reply. Numbers in decimal or dotted form ("1.10" < "1.9") sort
 incorrectly.
 
 Hashes are stored, so changing the digits, the width or the two class letters would corrupt every

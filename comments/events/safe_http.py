@@ -15,9 +15,9 @@ Invariants:
    time-outs for single reads restart with every byte from a slow peer.
 4. Environment variables for proxies and the file .netrc have no effect.
 
-This module does not use a library: urllib3 can connect to an address and check the certificate
-against a name, but its time-outs do not limit a response that arrives byte by byte, and its pools,
-retries and redirects would have to be disabled. Sockets from the standard library under
+This module does not use a library. urllib3 can connect to an address and check the certificate
+against a name, but its time-outs do not limit a response that arrives byte by byte. Its pools,
+retries and redirects would also have to be disabled. Sockets from the standard library under
 `http.client` need less code.
 """
 

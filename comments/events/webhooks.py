@@ -1,8 +1,8 @@
 """Webhooks: signed messages about comments, sent to an address that the site's owner registered.
 
 The messages follow the conventions of Standard Webhooks (standardwebhooks.com). The headers are
-`webhook-id`, `webhook-timestamp` in seconds, and `webhook-signature`, which contains `v1,` and the
-base64 of HMAC-SHA256 over `id.timestamp.body`, once for each secret.
+`webhook-id`, `webhook-timestamp` in seconds, and `webhook-signature`. The signature header contains
+`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, once for each secret.
 
 Invariants:
 

@@ -2,9 +2,9 @@
 
 First, the vote counts in each comment's row are compared with the votes, except for comments with
 uncounted votes. Wrong vote counts are corrected by counting again, which can safely be repeated.
-Then each thread's counters are compared with its comments, the site's counters with its threads,
-the authors' counters with their numbers in threads, and the counters of the site's categories and
-days with its comments.
+Then each thread's counters are compared with its comments, and the site's counters with its
+threads. The counters of authors are compared with their numbers in threads, and the counters of
+categories and days with the site's comments.
 
 Participant counters count rows of other counters. These counters are corrected to match the stored
 rows. If the stored rows are also corrected, the usual formula then adjusts the participant

@@ -16,8 +16,8 @@ the clock of the process that replaced them, and any later call deletes them.
 Invariants:
 
 1. Failed work is retried later, and no failure ends a round.
-2. This process's memory can be lost at any time: the flags are in the store, and each process
-   searches for flagged threads and lists when it starts and from time to time (`look`).
+2. No work is lost with this process's memory: the flags are in the store, and each process searches
+   for flagged threads and lists when it starts and from time to time (`look`).
 """
 
 import dataclasses

@@ -23,9 +23,9 @@ Invariants:
 5. A crash in any step leaves marks, which readers merge, or unreferenced segments. In both cases, a
    mark that requests a compaction remains. The next compaction finishes the work and deletes the
    unreferenced segments.
-6. A segment's key starts with the generation for which it was written, and the attempt that wrote
-   it can switch only until that generation is compacted. After that, a segment that the list does
-   not name will never be used, so it can be deleted without a grace period.
+6. A segment's key starts with the generation for which the segment was written, and the attempt
+   that wrote the segment can switch only until that generation is compacted. After that, a segment
+   that the list does not name will never be used, so it can be deleted without a grace period.
 """
 
 import dataclasses

@@ -113,8 +113,8 @@ def marking(name: records.ListName, follower: str, *, follows: bool) -> Marked:
     at = pointer(name)
     key = follower_rows.follower_mark_key(name, at.generation, follower)
     entry = follower_rows.follower_mark_entry(name, at.generation, follows=follows)
-    # Read the mark although it is overwritten: if a commit arrives after its caller gave up, it
-    # then conflicts with later decisions instead of replacing them.
+    # Read the mark although it is overwritten. A commit that arrives after its caller gave up then
+    # conflicts with later decisions instead of replacing them.
     found = reads.get(key)
     if found is not None and found.entry == entry:
         return Marked(ownership.Writes(_OWNER), bool(found.asks))

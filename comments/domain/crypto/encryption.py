@@ -1,7 +1,7 @@
 """Encryption of texts: mail addresses at rest, and links in mail.
 
 This module owns the format of encrypted texts: Fernet (AES-128-CBC and HMAC-SHA256, with the time
-of encryption) with a key that is derived from the service's secret for one purpose. A text that was
+of encryption). The key is derived from the service's secret for one purpose. A text that was
 encrypted for one purpose cannot be decrypted for any other purpose.
 
 Renaming a purpose makes stored texts and the links in delivered mail unreadable. A new secret has

@@ -1,10 +1,10 @@
 """Proofs of work: ALTCHA challenges that a browser solves before a reader can post.
 
-This module owns the content of a challenge, which is in the signed salt: the site, the purpose, a
-keyed hash of the network to which the challenge is charged and of each wider network around it, the
-number of attempts, the time when the form was opened, and the time when the challenge expires.
-Making a challenge stores nothing; `admission` uses `Proof.digest` to ensure that each challenge is
-used for only one post.
+This module owns the content of a challenge, which is in the signed salt: the site, the purpose, the
+number of attempts, and the times when the form was opened and when the challenge expires. The salt
+also contains a keyed hash of the network to which the challenge is charged, and of each wider
+network around it. Making a challenge stores nothing; `admission` uses `Proof.digest` to ensure that
+each challenge is used for only one post.
 
     salt       {24 hex digits}?s={site}&n={network}[.{network}...]&t={opened}&w={tries}
                [&p={purpose}]&expires={seconds since 1970}&

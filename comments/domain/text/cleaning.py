@@ -5,11 +5,11 @@ Invisible characters (controls, bidi overrides) may be removed from names and bo
 that would change the meaning for a reader are refused.
 
 A guest's name must not appear to speak for the site, so it must not be a role word, alone or
-combined with the site's name. Names are compared by their skeletons: case, marks, blanks and
-punctuation are dropped, and letters that look alike become one letter (UTS #39, as implemented by
-the library `disarm`), as do digits that replace letters. A name that merely contains such a word,
-or that belongs to another person, is allowed: readers can distinguish authors by the kind that the
-server shows with every name (`presentation.AuthorKind`).
+combined with the site's name. Names are compared by their skeletons, from which case, marks, blanks
+and punctuation are dropped. Letters that look alike become one letter (UTS #39, as implemented by
+the library `disarm`), and so do digits that replace letters. A name that merely contains such a
+word, or that belongs to another person, is allowed: readers can distinguish authors by the kind
+that the server shows with every name (`presentation.AuthorKind`).
 
 The library `disarm` was preferred to `confusable-homoglyphs` (data from 2024, without small
 capitals and boxed letters) and `confusables` (2021, 3.4 MB, which converts one character at a

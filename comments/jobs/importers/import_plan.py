@@ -1,9 +1,9 @@
 """First pass of an import: read and check the whole file without storing anything.
 
 The file is refused (`errors.BadImport`, with the line) if any part is ambiguous or invalid, such as
-a date, an id or a text that is too long. A fault that can be corrected without losing a comment is
-corrected and noted: a comment becomes a root if its parent is missing or in a different thread, a
-cycle of replies is cut at its earliest comment, an unusable name becomes "Guest", and an unusable
+a date, an id or a text that is too long. Faults that can be corrected without losing a comment are
+corrected and noted. A comment becomes a root if its parent is missing or in a different thread, and
+a cycle of replies is cut at its earliest comment. An unusable name becomes "Guest", and an unusable
 website is removed.
 
 Ids, links and dates are kept in memory; the texts are in a temporary file (`spool`).
