@@ -1,4 +1,4 @@
-"""Provide fixtures for every test: a store on a fresh engine, a site, an application, a client."""
+"""Provide fixtures for all tests: a store on a fresh engine, a site, an application, a client."""
 
 import dataclasses
 import os
@@ -50,7 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that coverage measures, and deselect those that --few-values leaves out."""
+    """Mark the tests that coverage measures; deselect the tests that --few-values excludes."""
     repeated = coverage_pause.repeated(item.nodeid for item in items)
     if config.getoption("--few-values"):
         config.hook.pytest_deselected(items=[each for each in items if each.nodeid in repeated])
@@ -71,7 +71,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.fixture(scope="module")
 def begun() -> prepared_stores.Beginning | None:
-    """A data file that each test of a module copies; modules override this fixture."""
+    """A data file that each test of a module copies. Modules override this fixture."""
     return None
 
 
@@ -87,13 +87,13 @@ def engine(begun: prepared_stores.Beginning | None) -> Iterator[inprocess.Engine
 
 @pytest.fixture
 def interceptor() -> InterceptorSlot:
-    """The interceptor of the store's calls. A fixture or a test sets it."""
+    """The interceptor of store calls, None unless a fixture or test overrides it."""
     return InterceptorSlot()
 
 
 @pytest.fixture
 def open_store(engine: inprocess.Engine, interceptor: InterceptorSlot) -> connection.Store:
-    """A store whose context is not entered yet, for threads, servers and clients."""
+    """A store with its context not yet entered, for threads, servers and clients."""
     return connection.Store(inprocess.Channel(engine, interceptor), project="test")
 
 
@@ -106,7 +106,7 @@ def store(open_store: connection.Store) -> Iterator[connection.Store]:
 
 @pytest.fixture
 def settings(request: pytest.FixtureRequest) -> config.Settings:
-    """The settings of the marker `settings`: complete settings, changes to the defaults, or both.
+    """The settings from the marker `settings`: complete settings, changes to the defaults, or both.
 
     With `mail=True` the service sends mail to the fixture `box`.
     """
@@ -135,7 +135,7 @@ def app(open_store: connection.Store, settings: config.Settings) -> flask.Flask:
 
 @pytest.fixture
 def client(app: flask.Flask, site: records.Site) -> flask.testing.FlaskClient:
-    """A test client of an application that has the site "demo"."""
+    """A test client for an application that has the site "demo"."""
     return app.test_client()
 
 
@@ -157,7 +157,7 @@ def short_deadline(open_store: connection.Store) -> connection.Store:
 
 @pytest.fixture
 def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hash passwords as weakly as possible, for tests that are not about hashing."""
+    """Hash passwords as weakly as possible for tests of other features."""
     from tests.support.people import account_holders  # noqa: PLC0415 - argon2 only where asked for
 
     account_holders.weaken_passwords(monkeypatch)
@@ -165,7 +165,7 @@ def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def provider(store: connection.Store, site: records.Site) -> Iterator["provider_login.Impostor"]:
-    """A login provider that is offered to everybody; tests can falsify its answers."""
+    """A login provider that is offered to everyone; tests can falsify its answers."""
     from tests.support.people import provider_login  # noqa: PLC0415 - Flask only where asked for
 
     with provider_login.impostor(store) as found:

@@ -1,7 +1,7 @@
-"""Run a real Chromium, the application behind a socket, and a website that embeds it.
+"""Run a real Chromium, serve the application, and serve a website that embeds its widget.
 
-Every tab is monitored. The test that opened a tab fails on an uncaught error, a console error, a
-policy violation, or a dialog (which an attacker's script would open).
+Every tab is monitored. A test fails if one of its tabs raises an uncaught error, logs an error or a
+warning, violates a policy or opens a dialog (as an attacker's script would).
 """
 
 import contextlib
@@ -37,7 +37,7 @@ ARGUMENTS = (
     "--disable-sync",
     "--no-first-run",
 )
-# Milliseconds to wait for a condition. Only a failing test waits the full time.
+# Maximum wait for a condition, in milliseconds. Only a failing test waits the full time.
 PATIENCE = 15_000
 WATCH = """
     window.violations = [];
@@ -62,7 +62,7 @@ def chromium() -> Iterator[playwright.Browser]:
 
 @dataclasses.dataclass
 class Tab:
-    """A tab and its faults. `expected` contains parts of the messages that the test permits."""
+    """A tab and its faults. `expected` contains fragments of the messages that the test permits."""
 
     page: playwright.Page
     faults: list[str] = dataclasses.field(default_factory=list)
@@ -75,7 +75,7 @@ class Tab:
         self.page.on("dialog", self._refuse)
 
     def expect_status(self, status: int) -> None:
-        """Permit responses with this status; Chromium logs every refused request as an error."""
+        """Permit responses with this status. (Chromium logs every refused request as an error.)"""
         self.expected.append(f"responded with a status of {status}")
 
     def assert_no_faults(self) -> None:
@@ -99,7 +99,7 @@ OpenTab = Callable[..., Tab]
 
 @pytest.fixture
 def open_tab(chromium: playwright.Browser) -> Iterator[OpenTab]:
-    """Open a URL in a new tab; by default all tabs of a test share one profile."""
+    """Open a URL in a new tab. By default, all tabs of a test share one profile."""
     with contextlib.ExitStack() as stack:
         contexts: list[playwright.BrowserContext] = []
         tabs: list[Tab] = []
@@ -150,13 +150,13 @@ def served(app: flask.Flask) -> Iterator[str]:
 
 
 class Website:
-    """A website on its own origin. Pages are set by path."""
+    """A website on its own origin. Tests publish pages by path."""
 
     def __init__(self) -> None:
         self.origin = ""
         self.app = flask.Flask("website", static_folder=None)
         self.app.add_url_rule("/<name>", view_func=self._page)
-        # Chromium requests the icon from every site, and logs an error if it is missing.
+        # Chromium requests a favicon from every site and logs an error if it is missing.
         self.app.add_url_rule("/favicon.ico", "icon", lambda: ("", 204))
         self._pages: dict[str, tuple[str, dict[str, str]]] = {}
 
@@ -182,7 +182,7 @@ def website() -> Iterator[Website]:
 
 @pytest.fixture
 def site(open_store: connection.Store, settings: config.Settings, website: Website) -> records.Site:
-    """The site "demo"; its pages are those of the website."""
+    """The site "demo", which owns the website's pages."""
     with open_store.context():
         return site_settings.add(
             "demo", [website.origin], scheme=settings.scheme, now=datetime.now(UTC)
@@ -191,7 +191,7 @@ def site(open_store: connection.Store, settings: config.Settings, website: Websi
 
 @pytest.fixture
 def server(app: flask.Flask, site: records.Site) -> Iterator[str]:
-    """The application with the site "demo"; yields its origin."""
+    """Serve the application with the site "demo"; yield its origin."""
     with served(app) as origin:
         yield origin
 
@@ -200,7 +200,7 @@ def server(app: flask.Flask, site: records.Site) -> Iterator[str]:
 def deliver(
     app: flask.Flask, open_store: connection.Store, settings: config.Settings
 ) -> Callable[[], None]:
-    """Return a function that delivers all events as upkeep does."""
+    """Return a function that delivers all events, as upkeep does."""
 
     def run() -> None:
         with open_store.context():
@@ -216,7 +216,7 @@ Say = Callable[..., str]
 
 @pytest.fixture
 def say(open_store: connection.Store, settings: config.Settings, site: records.Site) -> Say:
-    """Return a function that posts without a browser and without limits, and returns the id."""
+    """Return a function that posts a comment without a browser or limits and returns its id."""
     unlimited = dataclasses.replace(settings, proof_of_work=0, form_seconds=0)
 
     def said(body: str, *, name: str = "Ada", parent: str | None = None) -> str:

@@ -1,4 +1,5 @@
-"""The admin console works with keys only, without JavaScript, on phones and with screen readers."""
+"""The admin console works by keyboard alone, without JavaScript, on phones and with screen
+readers."""
 
 import re
 
@@ -60,7 +61,7 @@ def statuses(open_store: connection.Store, ids: list[str]) -> list[str]:
 
 
 def has_keys(page: playwright.Page) -> None:
-    """Wait until the script runs, because before that keys have no effect."""
+    """Wait until the script runs; keys have no effect before that."""
     expect(page.get_by_role("button", name="Keyboard shortcuts (?)")).to_be_visible()
 
 
@@ -109,7 +110,7 @@ def test_keys_alone_decide_select_and_undo(
     expect(live).to_have_text("Guest 3: Approved. 3 comments left on this page. Press u to undo.")
     assert statuses(open_store, held) == ["approved", "pending", "pending", "pending"]
     page.keyboard.press("s")
-    page.keyboard.press("r")  # keys pressed early apply to the rows as they are now
+    page.keyboard.press("r")  # early key presses apply to the current rows
     expect(live).to_have_text("Guest 1: Rejected. 1 comment left on this page. Press u to undo.")
     assert statuses(open_store, held) == ["approved", "spam", "rejected", "pending"]
     page.keyboard.press("u")
@@ -130,7 +131,7 @@ def test_a_selection_is_decided_together_and_undone_together_or_one_by_one(
     page.keyboard.press("j")
     page.keyboard.press("x")
     expect(live).to_have_text("2 selected.")
-    page.keyboard.press("h")  # invisible comments cannot be hidden; each row says so
+    page.keyboard.press("h")  # each row says that an invisible comment cannot be hidden
     expect(live).to_have_text(re.compile("^0 of 2 done"))
     expect(row(page, held[1])).to_contain_text("Only approved comments can be pinned or hidden.")
     page.keyboard.press("k")
@@ -141,7 +142,7 @@ def test_a_selection_is_decided_together_and_undone_together_or_one_by_one(
     row(page, held[1]).get_by_role("button", name="Undo").click()
     expect(row(page, held[1])).to_be_focused()
     expect(live).to_have_text(re.compile("^Guest 2: Pending"))
-    page.keyboard.press("u")  # undoes the rest of the bulk decision
+    page.keyboard.press("u")  # undo the rest of the bulk decision
     expect(live).to_have_text(re.compile("^Guest 1: Pending"))
     assert statuses(open_store, held) == ["pending"] * 4
     page.keyboard.press("o")
@@ -204,7 +205,7 @@ def test_a_queue_of_thirty_is_decided_without_a_pointer(
     page.goto(f"{server}/admin/sites/demo/queue")
     has_keys(page)
     page.keyboard.press("j")
-    for place in range(25):  # as fast as a person types, without waiting for responses
+    for place in range(25):  # type at human speed without waiting for responses
         page.keyboard.press("s" if place % 5 == 4 else "a")
     expect(live).to_have_text("Guest 5: Spam. 0 comments left on this page. Press u to undo.")
     page.keyboard.press("n")
@@ -264,7 +265,8 @@ def test_without_javascript_and_on_a_phone_forms_do_the_same(
 def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
     server: str, open_tab: OpenTab, held: list[str], open_store: connection.Store, say: Say
 ) -> None:
-    """Return every page that has content; no page may violate its policy (see `Tab`)."""
+    """Open every page with content; the test also fails if a page violates its policy (see
+    `Tab`)."""
     reply = say("a reply with `code` and a very-long-word-" + "x" * 300)
     with open_store.context():
         account_holders.account("bob", OWNER)
@@ -294,7 +296,7 @@ def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
         assert accessibility.complaints(page, rules=["color-contrast"]) == [], path
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
         heads = page.locator("thead th").evaluate_all("all => all.map((each) => each.offsetHeight)")
-        assert max(heads, default=0) < 80, path  # pixels; headings stay on few lines
+        assert max(heads, default=0) < 80, path  # pixels; no heading wraps onto many lines
 
 
 def test_a_guest_is_held_approved_held_again_for_a_link_banned_and_restored(
@@ -344,7 +346,7 @@ def moderate(open_store: connection.Store) -> None:
 
 
 def see(page: playwright.Page, body: str | None) -> None:
-    """Reload the thread, and check that it shows exactly this comment, or none."""
+    """Reload the thread and check that it shows this comment, or no comments if `body` is None."""
     page.reload()
     if body is None:
         expect(page.get_by_text("No comments yet.")).to_be_visible()
@@ -353,7 +355,7 @@ def see(page: playwright.Page, body: str | None) -> None:
 
 
 def approve(page: playwright.Page, queue: str) -> None:
-    """Approve the held comment with keys alone."""
+    """Approve the held comment by keyboard alone."""
     page.goto(queue)
     page.keyboard.press("j")
     page.keyboard.press("a")
@@ -368,7 +370,7 @@ def edit(page: playwright.Page, body: str, text: str) -> None:
 
 
 def ban(page: playwright.Page) -> None:
-    """Ban the author of the decided comment, and hide the author's comments."""
+    """Ban the decided comment's author and hide all their comments."""
     page.get_by_role("link", name="All comments by this author").click()
     page.get_by_text("Ban this author").click()
     page.get_by_label("Hide existing comments").check()

@@ -1,4 +1,4 @@
-"""People converse in a thread: they post, reply, edit, retract, and return later."""
+"""Readers hold a conversation: they post, reply, edit, retract, and return later."""
 
 import re
 from datetime import UTC, datetime
@@ -169,7 +169,7 @@ def test_two_tabs_keep_each_others_comments(server: str, open_tab: OpenTab) -> N
 def test_after_posting_an_author_sees_others_new_comments_and_their_number(
     server: str, open_tab: OpenTab, say: Say
 ) -> None:
-    """In the order of the thread; the new comment stays in view and focused."""
+    """The comments appear in thread order; the author's new comment stays in view and focused."""
     first = say("a question")
     one, two = open_tab(server).page, open_tab(server).page
     for page in (one, two):
@@ -269,7 +269,7 @@ def test_after_posting_comments_beyond_the_page_can_be_loaded(
 def test_a_cached_page_does_not_remove_the_posted_comment(
     server: str, open_tab: OpenTab, say: Say
 ) -> None:
-    """For some time, a CDN may still serve the thread without the new comment."""
+    """A CDN may serve the thread without the new comment for some time."""
     say("before")
     kept: list[str] = []
 

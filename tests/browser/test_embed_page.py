@@ -1,4 +1,4 @@
-"""The thread page works in Chromium without JavaScript: to read, to page through, in a frame."""
+"""Readers can read and page through a thread in Chromium without JavaScript, even in a frame."""
 
 import pytest
 from playwright import sync_api as playwright
@@ -18,7 +18,7 @@ def scroll_width(page: playwright.Page) -> int:
 
 @pytest.fixture
 def said(say: Say) -> list[str]:
-    """Post discussions of three comments each; return their texts in reading order."""
+    """Post discussions of three comments each; return the comments' texts in reading order."""
     texts = []
     for number in range(4):
         top = say(f"root {number}", name="Ada")
@@ -103,8 +103,8 @@ def test_colors_follow_the_readers_preference(
 def test_a_page_does_not_violate_its_own_policy(
     server: str, open_tab: OpenTab, said: list[str]
 ) -> None:
-    # With JavaScript on, the monitored tab fails this test on any violation, including by the data
-    # block.
+    # With JavaScript on, the monitored tab fails this test if anything violates the policy,
+    # including the data block.
     page = open_tab(f"{server}/embed/demo?thread=demo").page
     assert page.locator('script[type="application/ld+json"]').count() == 1
     assert page.evaluate("document.scripts.length") == 1
@@ -117,7 +117,7 @@ def test_only_a_page_of_the_site_may_frame_a_thread(
     page = open_tab(website.put("article", frame)).page
     inside = page.frame_locator("iframe")
     expect(inside.locator(".ft-body").first).to_have_text("root 0")
-    # Our links open in the same frame.
+    # Links to our own pages open in the same frame.
     inside.get_by_role("link", name="Next page").click()
     expect(inside.locator(".ft-body").last).to_have_text("root 3")
     assert page.url == f"{website.origin}/article"

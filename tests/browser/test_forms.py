@@ -1,4 +1,4 @@
-"""Forms never lose typed text, and show errors next to their field."""
+"""Forms never lose typed text, and they show each error next to its field."""
 
 import playwright.sync_api as playwright
 import pytest
@@ -26,7 +26,7 @@ def error_beside(form: playwright.Locator, name: str) -> playwright.Locator:
 
 
 def on_posts(page: playwright.Page, handle: object) -> None:
-    """Intercept posts between the page and the server; let other requests pass."""
+    """Intercept the page's POST requests; let other requests pass."""
 
     def route(route: playwright.Route) -> None:
         if route.request.method != "POST":

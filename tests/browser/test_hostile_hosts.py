@@ -1,7 +1,7 @@
-"""The widget stays safe on broken, tampered or strict pages, and when an attacker's link opens it.
+"""The widget stays safe on broken, tampered or strict pages, and behind an attacker's link.
 
-Every tab fails its test if a dialog opens (each payload tries to open one), a policy is violated,
-or anything is logged to the console.
+A test fails if one of its tabs opens a dialog (as each payload tries to), violates a policy, or
+logs an error or a warning to the console.
 """
 
 import html
@@ -18,7 +18,7 @@ from tests.browser.conftest import OpenTab, Say, Website
 pytestmark = pytest.mark.browser
 
 PAYLOAD = "\"'><img src=x onerror=alert(1)></script><svg onload=alert(1)>javascript:alert(1)"
-# Set by an attacker's page for the page that it opens.
+# An attacker's page can set the window name of a page that it opens.
 NAMED = f"window.name = {json.dumps(PAYLOAD)}"
 PAGES = (
     "/?site={0}&thread={0}", "/?url={0}", "/embed/demo?page={0}", "/embed/demo?thread={0}",
@@ -74,7 +74,7 @@ def test_no_payload_in_a_url_or_the_window_name_runs_or_redirects(
         page.evaluate(NAMED)
         page.goto(server + path.format(quote(payload, safe="")))
         assert page.url.startswith(f"{server}/"), path
-        # The browser gives our pages with an opener policy an empty window name.
+        # Pages with an opener policy get an empty window name from the browser.
         assert page.evaluate("window.name") in {PAYLOAD, ""}
         assert page.locator("img[src=x], svg[onload], iframe").count() == 0
         for where in page.evaluate(LEADING):
@@ -104,7 +104,7 @@ def test_no_option_of_the_widget_is_parsed_as_markup(
     form.get_by_role("textbox", name="Comment").fill("as text")
     form.get_by_role("textbox", name="Name").fill("Ada")
     form.get_by_role("button", name="Post comment").click()
-    # An invalid URL or category is refused with a message.
+    # The form shows a message when it refuses an invalid URL or category.
     told = form.get_by_role("alert").filter(has_text=re.compile("Url must be|name of a category"))
     expect(tab.page.locator(".ft-body", has_text="as text").or_(told).first).to_be_visible()
     assert told.count() == (name in {"page", "categories"})
@@ -114,7 +114,8 @@ def test_no_option_of_the_widget_is_parsed_as_markup(
 def test_the_servers_messages_are_shown_as_text(
     server: str, website: Website, open_tab: OpenTab
 ) -> None:
-    """The payload is in error messages, and in a comment's fields except its sanitized HTML."""
+    """Put the payload into error messages and into all fields of a comment except its sanitized
+    HTML."""
     tab = open_tab("about:blank")
     tab.expect_status(400)
     problem = {"title": "x", "status": 400, "code": "x", "detail": PAYLOAD, "field": "name"}
@@ -210,7 +211,7 @@ def test_two_threads_on_a_page_stay_separate_after_repeated_mounts(
         page.evaluate("show('first', 'second')")
         expect(one.locator(".ft-body")).to_have_text("in the first")
         expect(two.locator(".ft-body")).to_have_text("in the second")
-    # Both threads look for the comment named in the URL's fragment, and one of them has it.
+    # Both threads look for the comment named in the URL's fragment, and only one contains it.
     page.evaluate("show('first', 'first')")
     expect(page.locator(".ft-body")).to_have_text(["in the first", "in the first"])
     two.get_by_role("button", name="Delete").click()

@@ -1,6 +1,6 @@
-"""Hostile text is shown as text: it runs no script, adds no foreign links, imitates no controls.
+"""Hostile text stays text: it cannot run scripts, add foreign links or imitate controls.
 
-Every tab fails its test if a dialog opens; each payload tries to open one.
+A test fails if one of its tabs opens a dialog, as each payload tries to do.
 """
 
 import json
@@ -42,7 +42,7 @@ WEBSITES = [
     "//evil.example",
     "https:evil.example",
 ]
-# Return every element in bodies and headers as the browser built it, with its attributes.
+# Return every element that the browser built in bodies and headers, with its attributes.
 ELEMENTS = """host => Array.from(
     host.shadowRoot.querySelectorAll(".ft-body *, .ft-preview *, .ft-author, .ft-author *"),
     node => [node.localName, Object.fromEntries(
@@ -108,7 +108,7 @@ def test_a_website_that_is_not_a_web_address_is_never_a_link(
     form = fill(tab.page, Comment="hello", Name="Mallory")
     box = form.get_by_role("textbox", name="Website")
     for address in WEBSITES:
-        # A browser drops some of these characters when they are typed, so a script sets the value.
+        # Browsers drop some of these characters on typing, so a script sets the value.
         box.evaluate("(input, value) => { input.type = 'text'; input.value = value; }", address)
         with tab.page.expect_response(lambda answer: answer.request.method == "POST") as answer:
             form.get_by_role("button", name="Post comment").click()
@@ -143,7 +143,7 @@ def test_quotes_in_a_website_do_not_close_its_attribute(server: str, open_tab: O
 def test_the_widget_refuses_such_links_even_from_the_server(
     server: str, open_tab: OpenTab, say: Say, address: str
 ) -> None:
-    """This is the second line of defense, tested without the server's defense."""
+    """The widget is the second line of defense, so this test bypasses the server's defense."""
     say("hello")
     page = open_tab("about:blank").page
 

@@ -34,7 +34,7 @@ def stored(store: connection.Store) -> list[str]:
 
 @pytest.fixture
 def long_thread(say: Say) -> list[str]:
-    """Post 323 comments, roots and replies to recent ones; return the ids in posting order."""
+    """Post 323 comments (roots and replies to recent comments); return the ids in posting order."""
     rng = random.Random(SEED)
     ids: list[str] = []
     for number in range(323):

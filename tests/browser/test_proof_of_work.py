@@ -1,4 +1,4 @@
-"""A real browser finds the proof of work in the background, unnoticed by the author."""
+"""A real browser finds the proof of work in the background without disturbing the author."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -69,7 +69,8 @@ def test_a_refused_proof_is_replaced_without_asking(server: str, open_tab: OpenT
 
 
 def test_the_page_stays_responsive_during_the_search(server: str, open_tab: OpenTab) -> None:
-    """The page gets control after each slice, so it never waits for the whole search."""
+    """The search yields to the page after each slice, so the page never waits for the whole
+    search."""
     tab = open_tab(server)
     found = tab.page.evaluate(
         """async (writer) => {

@@ -1,4 +1,4 @@
-"""Readers, even without third-party cookies, and moderators log in through a real provider."""
+"""Moderators and readers log in through a real provider, even without third-party cookies."""
 
 import dataclasses
 import json
@@ -28,7 +28,7 @@ from tests.support.people.account_holders import OWNER, PASSWORD, SECRET
 
 pytestmark = pytest.mark.browser
 
-# Chromium that blocks third-party cookies and storage, as Incognito mode and Safari do.
+# Makes Chromium block third-party cookies and storage, as Incognito mode and Safari do.
 NO_THIRD_PARTIES = "--test-third-party-cookie-phaseout"
 
 
@@ -44,11 +44,11 @@ class Stage:
     contexts: list[playwright.BrowserContext] = dataclasses.field(default_factory=list)
 
     def open(self, url: str, *, fresh: bool = False) -> Tab:
-        """Open a tab; with `fresh`, in another person's browser."""
+        """Open a tab, or with `fresh` a tab in a different person's browser."""
         if fresh or not self.contexts:
             context = self.browser.new_context()
             context.set_default_timeout(PATIENCE)
-            # The provider's own pages request fonts and an icon, which are not available.
+            # The provider's own pages request fonts and an icon that are unavailable here.
             nothing = {"status": 200, "content_type": "text/css", "body": ""}
             context.route(re.compile("^https://"), lambda route: route.fulfill(**nothing))
             context.route(f"{self.issuer}/favicon.ico", lambda route: route.fulfill(**nothing))
@@ -79,7 +79,7 @@ def browser(chromium: playwright.Browser) -> Iterator[playwright.Browser]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[serving.BaseWSGIServer]:
-    """A server with a known address; each test passes it an application that knows the address."""
+    """A server with a known address; each test gives it an application that knows this address."""
     made = serving.make_server("127.0.0.1", 0, flask.Flask("nothing"), threaded=True)
     with conftest.running(made):
         yield made
@@ -153,13 +153,13 @@ def test_a_reader_signs_in_on_another_site_posts_returns_and_signs_out(stage: St
     window.on("close", lambda _: closed.append(True))
     window.get_by_role("button", name="Continue with Acme").click()
     at_provider(window, "ann", stage.issuer)
-    # The name comes from the provider's ID token; the reader had to type nothing.
+    # The name comes from the provider's ID token, so the reader does not type one.
     expect(page.get_by_text("Commenting as Ann")).to_be_visible()
     expect(page.get_by_role("textbox", name="Comment")).to_have_value("Typed before")
     page.get_by_role("button", name="Post comment").click()
     expect(comment(page, "Typed before")).to_be_visible()
     assert closed == [True]
-    # B11: the page stores the token for its own site, and the token is in no URL.
+    # B11: the page stores the token for its own site, and no URL contains the token.
     kept = json.loads(page.evaluate("localStorage['flatthread:member:demo']"))
     assert kept["token"].startswith("a.")
     assert not any(kept["token"] in each for each in addresses)
@@ -176,7 +176,7 @@ def test_a_reader_signs_in_on_another_site_posts_returns_and_signs_out(stage: St
 
 
 def test_our_cookies_are_unavailable_in_another_sites_frame(stage: Stage) -> None:
-    """This proves that the test browser blocks third-party cookies, as the other tests assume."""
+    """Check that the test browser blocks third-party cookies, as the other tests assume."""
     framed = stage.website.put("inner", "<p>inner", Set_Cookie="k=v; SameSite=None; Secure")
     inner = framed.replace("127.0.0.1", "localhost")
     tab = stage.open(inner)
@@ -188,7 +188,7 @@ def test_our_cookies_are_unavailable_in_another_sites_frame(stage: Stage) -> Non
 
 
 def test_the_code_is_typed_if_the_window_loses_its_opener(stage: Stage) -> None:
-    # Such a page has no connection to the windows that it opens.
+    # A page with this policy has no connection to the windows that it opens.
     page = stage.open(stage.page(Cross_Origin_Opener_Policy="same-origin")).page
     write(page, name="Bea")
     window = open_window(page)
@@ -239,7 +239,7 @@ FUZZ = """
       JSON.stringify({flatthread: "code", code: "aaaa aaaa"}),
     ]
 """
-# Messages arrive in order: when this one has arrived, so have all earlier ones.
+# Messages arrive in order, so the arrival of this message proves that all earlier ones arrived.
 LAST = """
     () => new Promise((done) => {
         addEventListener("message", ({ data }) => data === "last" && done());
@@ -258,7 +258,7 @@ RIGHT = '{flatthread: "code", code: "aaaa aaaa"}'
 
 
 def test_messages_from_other_windows_do_nothing(stage: Stage) -> None:
-    """D4, on the page's side: the page accepts nothing except the code from our own window."""
+    """D4, on the page's side: the page accepts only the code from our own window."""
     tab = stage.open(stage.page())
     page = tab.page
     write(page, name="Ann")
@@ -268,14 +268,14 @@ def test_messages_from_other_windows_do_nothing(stage: Stage) -> None:
     before = page.evaluate("[location.href, document.body.innerHTML, history.length]")
     # The window and the origin are right, but the messages are not a code.
     window.evaluate(f"for (const each of {FUZZ}) opener.postMessage(each, '*')")
-    # The message and the origin are right, but it comes from other windows: the page itself, and a
-    # frame.
+    # The message and the origin are right, but the sender is a different window: the page itself or
+    # a frame.
     page.evaluate(f"postMessage({RIGHT}, '*')")
     page.evaluate(FRAME, f"{stage.server}/embed/demo?thread=demo")
     page.frames[1].evaluate(f"parent.postMessage({RIGHT}, '*')")
     page.evaluate("document.querySelector('iframe').remove()")
     # The window and the message are right, but the window has navigated to the provider's origin or
-    # another one.
+    # to an attacker's.
     window.get_by_role("button", name="Continue with Acme").click()
     window.wait_for_url(f"{stage.issuer}/interaction/**")
     window.evaluate(f"opener.postMessage({RIGHT}, '*')")
@@ -287,7 +287,7 @@ def test_messages_from_other_windows_do_nothing(stage: Stage) -> None:
     assert page.evaluate("[location.href, document.body.innerHTML, history.length]") == before
     expect(page.get_by_role("group", name="Sign in").get_by_label("Code")).to_have_value("")
     expect(page.get_by_role("textbox", name="Name").first).to_have_value("Ann")
-    # Then the code from our own window works, which proves that the page listens.
+    # The page accepts the code from our own window, which proves that the page was listening.
     go_on(window, f"{stage.server}/")
     with page.expect_request("**/sign-in/provider") as asked:
         window.evaluate(f"opener.postMessage({RIGHT}, '*')")
@@ -305,7 +305,8 @@ def test_our_window_ignores_messages_and_sends_only_to_one_origin(stage: Stage) 
     address = window.url
     window.wait_for_load_state()
     text = window.content()
-    # A foreign page to which an attacker lured the reader opens the same window, and gets no code.
+    # An attacker lures the reader to a foreign page that opens the same window; this page gets no
+    # code.
     evil = stage.website.put(
         "evil",
         "<p>evil<script>window.heard = [];"

@@ -51,7 +51,7 @@ def test_the_first_owner_uses_the_printed_link_then_signs_out_and_in(
         link = account_commands.first_owner_link(here, SECRET)
     page = open_tab(link).page
     token = link.partition("#")[2]
-    # The key is in the form and not in the URL, where the history would keep it.
+    # The key is in the form and not in the URL, which the browser's history would keep.
     expect(page.get_by_label("Key").first).to_have_value(token)
     assert page.url == f"{here}/admin/welcome"
     page.get_by_label("Display name").fill("Ann")
@@ -102,8 +102,8 @@ def test_a_foreign_page_can_neither_frame_it_nor_send_its_forms(
         tab.expect_status(403)
         tab.page.get_by_role("button", name="Win").click()
         expect(tab.page.get_by_text("not sent from this site")).to_be_visible()
-    # The browser sends no cookie with a link from another site, and the link still reaches the
-    # page.
+    # The browser sends no cookie when a reader follows a link from a different site, but the link
+    # still opens the page.
     tab.page.goto(website.put("link", f"<a href='{server}/admin'>In</a>"))
     tab.page.get_by_role("link", name="In").click()
     expect(tab.page.get_by_role("heading", name="Your sites")).to_be_visible()

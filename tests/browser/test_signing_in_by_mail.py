@@ -1,4 +1,4 @@
-"""Readers log in by e-mail in the widget, even with the mail in a different browser."""
+"""Readers log in to the widget by e-mail, even if they open the mail in a different browser."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Readers who are signed in on the site post under their site account in the widget."""
+"""Readers who are signed in on the site use the widget under their site account."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ Publish = Callable[[str], str]
 
 @pytest.fixture
 def publish(server: str, website: Website) -> Publish:
-    """Publish a page with a site token; return its URL."""
+    """Publish a page that contains a site token; return the page's URL."""
 
     def made(token: str) -> str:
         return website.put(
@@ -58,7 +58,7 @@ def test_a_reader_signed_in_on_the_site_posts_votes_and_edits(
     expect(page.get_by_role("listitem", name="Comment by Ann")).to_be_visible()
     page.get_by_role("button", name="Upvote Ada's comment").click()
     expect(page.get_by_role("group", name="Score: 1")).to_be_visible()
-    # Nothing is stored that a later user of this browser could use.
+    # The widget stores nothing that a later user of this browser could misuse.
     kept = page.evaluate("JSON.stringify(localStorage)")
     assert '"a.' not in kept
     assert ann not in kept
@@ -73,7 +73,7 @@ def test_a_reader_signed_in_on_the_site_posts_votes_and_edits(
     form.get_by_role("button", name="Save changes").click()
     expect(comment(page, "Edited by Ann")).to_be_visible()
 
-    # Another reader is signed in in the same browser, and then nobody.
+    # First a second reader is signed in to the site in the same browser, then no one is.
     page.goto(publish(site_tokens.token(secret, sub="43", name="Bob")))
     expect(page.get_by_text("Commenting as Bob")).to_be_visible()
     expect(comment(page, "Edited by Ann").get_by_role("button", name="Edit")).to_have_count(0)

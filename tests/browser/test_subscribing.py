@@ -1,4 +1,5 @@
-"""Readers subscribe to mail next to the form, confirm on one page, and unsubscribe on another."""
+"""Readers subscribe to mail next to the form, and they confirm and unsubscribe on separate
+pages."""
 
 from collections.abc import Callable
 
@@ -49,7 +50,8 @@ def test_a_reader_subscribes_confirms_and_unsubscribes(  # noqa: PLR0917 - all o
     form.get_by_role("button", name="Post comment").click()
     expect(page.get_by_text("open the link in our e-mail to ann@example.org")).to_be_visible()
     expect(form.get_by_label("E-mail address")).to_be_hidden()
-    # The embedding page can read what the widget stores.
+    # The widget must not store the address, because the embedding page can read the widget's
+    # storage.
     assert "example.org" not in page.evaluate("JSON.stringify(localStorage)")
     deliver()
     assert box.recipients == ["ann@example.org"]

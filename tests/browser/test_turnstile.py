@@ -1,7 +1,7 @@
 """Turnstile works in a real browser; its script is loaded only on sites that enable it.
 
-A route of the browser and a server on loopback simulate Cloudflare: the script issues tokens, and
-the server accepts each token once.
+An intercepted browser route and a loopback server simulate Cloudflare: the script issues tokens,
+and the server accepts each token once.
 """
 
 import json
@@ -26,7 +26,7 @@ from tests.support.threads import sample_threads
 pytestmark = pytest.mark.browser
 
 CLOUDFLARE = "https://challenges.cloudflare.com"
-# Does what the widget needs from Cloudflare's script: renders a box, and issues a token later.
+# A substitute for Cloudflare's script that renders a box and later issues a token.
 THEIRS = """
     let made = 0, asked = [];
     window.turnstile = {
@@ -81,7 +81,7 @@ def route(page: playwright.Page, body: str = THEIRS) -> None:
 
 
 def opened(open_tab: OpenTab, server: str, website: Website, body: str = THEIRS) -> Any:
-    """Open a page whose strict policy allows only the sources listed in the documentation."""
+    """Open a page with a strict policy that allows only the sources listed in the documentation."""
     policy = STRICT.format(server=server).replace(
         f"script-src {server}", f"script-src {server} {CLOUDFLARE}; frame-src {CLOUDFLARE}"
     )

@@ -1,4 +1,5 @@
-"""Readers vote by mouse, by keyboard and repeatedly, and see when the server refuses a vote."""
+"""Readers vote by mouse and by keyboard, change their votes, and see when the server refuses
+one."""
 
 import re
 from datetime import UTC, datetime
@@ -79,7 +80,7 @@ def test_returning_readers_see_their_own_vote_and_everybody_the_score(
     expect(down(page, "two")).to_have_attribute("aria-pressed", "true")
     expect(score(page, "one")).to_have_text("1")
     expect(score(page, "two")).to_have_text("-1")
-    # One reader, who was unknown before the first vote, voted on both.
+    # Both votes belong to one reader, who was unknown before the first vote.
     with open_store.context():
         assert len({voter for votes in sample_votes.cast().values() for voter in votes}) == 1
     other = open_tab(server, locale="en-GB").page

@@ -1,4 +1,4 @@
-"""The widget works on other people's pages of every kind."""
+"""The widget works on every kind of web page."""
 
 import urllib.parse
 
@@ -13,7 +13,7 @@ from tests.browser.conftest import OpenTab, Say, Website
 
 pytestmark = pytest.mark.browser
 
-# The sources that the manual tells a site with a strict policy to allow: our origin, and nothing
+# The manual tells sites with a strict policy to allow these sources: our origin, and nothing
 # inline.
 STRICT = (
     "default-src 'none'; script-src {server}; connect-src {server}; style-src 'self'; "

@@ -1,4 +1,4 @@
-"""The widget stays small: a page loads only a limited number of bytes before it shows a comment."""
+"""The widget stays small: a page loads a limited number of bytes before it shows a comment."""
 
 import gzip
 
@@ -7,7 +7,8 @@ from flask.testing import FlaskClient
 
 from tests.browser.conftest import built
 
-# Limits in bytes as sent: for everything that a reader needs, and for each file that loads later.
+# Limits in transferred bytes: for all files that a reader needs, for the entry file, and for each file
+# that loads later.
 READER = 20_000
 ENTRY = 3_500
 LATER = {"writer": 8_000, "writing-en": 6_500}

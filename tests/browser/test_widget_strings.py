@@ -1,4 +1,4 @@
-"""The widget fills in texts as the server does, and shows only texts from the catalogue."""
+"""The widget fills in texts as the server does and shows only texts from the catalogue."""
 
 import json
 import re
@@ -71,7 +71,8 @@ def _unchecked(route: playwright.Route) -> None:
 def test_the_widget_shows_only_texts_of_the_catalogue(
     server: str, open_tab: OpenTab, say: Say
 ) -> None:
-    """With brackets around every catalogue text, only people's texts and dates are outside them."""
+    """Put brackets around every catalogue text; only dates and people's own texts may be outside
+    them."""
 
     say("1", parent=say("2", name="3"), name="4")
     tab = open_tab("about:blank")

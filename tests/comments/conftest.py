@@ -1,4 +1,4 @@
-"""Provide fixtures for the backend's tests: a clock, threads, console browsers, mail and hooks."""
+"""Provide fixtures for backend tests: clocks, threads, console browsers, caches, receivers."""
 
 import dataclasses
 import time
@@ -32,7 +32,7 @@ from tests.support.threads import cache_twins, compaction, sample_exports, sampl
 
 @pytest.fixture
 def export(tmp_path: Path) -> Callable[..., Path]:
-    """Write a Disqus export with one argument per line, starting at line 2."""
+    """Write a Disqus export with one argument on each line, starting at line 2."""
 
     def write(*lines: str, name: str = "export.xml") -> Path:
         path = tmp_path / name
@@ -54,14 +54,14 @@ def garden(store: connection.Store) -> records.Site:
 
 @pytest.fixture
 def one_day() -> None:
-    """Wait if midnight UTC is near, so that no test that counts by day spans it."""
+    """Wait if midnight UTC is near, because a test that counts by day must not span it."""
     until_midnight = 86_400 - datetime.now(UTC).timestamp() % 86_400
     if until_midnight < 30:
         time.sleep(until_midnight)
 
 
 class Clock:
-    """A clock in seconds, which the test moves."""
+    """A clock in seconds that the test advances."""
 
     now = 1000.0
 
@@ -76,25 +76,25 @@ def clock() -> Clock:
 
 @pytest.fixture
 def calls(interceptor: InterceptorSlot) -> Calls:
-    """Record the calls of the store."""
+    """Record the store's calls."""
     return interceptor.use(Calls())
 
 
 @pytest.fixture
 def faults(interceptor: InterceptorSlot) -> Faults:
-    """The failures of store calls."""
+    """Let the test make store calls fail."""
     return interceptor.use(Faults())
 
 
 @pytest.fixture
 def tree_rows(store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
-    """The eight comments of the thread "page", by their texts; the store's context is entered."""
+    """The eight comments of the thread "page" by text, inside the store's context."""
     return sample_threads.grow(site, sample_threads.TREE)
 
 
 @pytest.fixture
 def compacted_page(open_store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
-    """The thread "page" with eight comments, compacted."""
+    """The eight comments of the thread "page" by text, compacted."""
     with open_store.context():
         rows = sample_threads.grow(site, sample_threads.TREE)
         compaction.whole(sample_threads.name_of(site))
@@ -103,7 +103,7 @@ def compacted_page(open_store: connection.Store, site: records.Site) -> dict[str
 
 @pytest.fixture
 def several(open_store: connection.Store, site: records.Site) -> cache_twins.Rows:
-    """The rows of the thread "page"; all threads of its site are in several buckets."""
+    """The rows of the thread "page"; the compacted threads on its site span several buckets."""
     with open_store.context(), pytest.MonkeyPatch.context() as patch:
         compaction.small_buckets(patch)
         grown = sample_threads.grow(site, sample_threads.TREE)
@@ -118,7 +118,7 @@ def several(open_store: connection.Store, site: records.Site) -> cache_twins.Row
 def quick(
     engine: inprocess.Engine, settings: config.Settings, site: records.Site
 ) -> cache_twins.Process:
-    """A process as in production."""
+    """A process configured as in production."""
     return cache_twins.Process(engine, settings)
 
 
@@ -132,13 +132,13 @@ def plain(engine: inprocess.Engine, settings: config.Settings) -> cache_twins.Pr
 
 @pytest.fixture
 def brief_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Release the locks of a transaction within 0.1 seconds if its first answer was lost."""
+    """Release a transaction's locks within 0.1 seconds if the answer to its first call was lost."""
     monkeypatch.setattr(open_transactions, "UNCLAIMED", 0.1)
 
 
 @pytest.fixture
 def traveller(app: flask.Flask, provider: Impostor) -> Traveller:
-    """A browser that signs in at the provider."""
+    """A browser that signs in through the provider."""
     return Traveller(app, provider)
 
 
@@ -158,7 +158,7 @@ def owner(app: flask.Flask, store: connection.Store, site: records.Site) -> Desk
 
 @pytest.fixture
 def moment(monkeypatch: pytest.MonkeyPatch) -> Moment:
-    """The clock of the API's views, which the test sets."""
+    """The clock that the API's views read; the test sets it."""
     moment = Moment()
     monkeypatch.setattr(context, "datetime", moment)
     return moment
@@ -168,7 +168,7 @@ def moment(monkeypatch: pytest.MonkeyPatch) -> Moment:
 def door(
     open_store: connection.Store, settings: config.Settings, site: records.Site
 ) -> Callable[..., FlaskClient]:
-    """Make clients of a service with these limits."""
+    """Return a function that makes clients for a service with the given limits."""
     del site
 
     def make(**rules: int) -> FlaskClient:
@@ -185,6 +185,6 @@ def at() -> webhook_site.Time:
 
 @pytest.fixture
 def told() -> Iterator[list[loopback_servers.Receiver]]:
-    """Three receivers."""
+    """Three loopback webhook receivers."""
     with ExitStack() as stack:
         yield [stack.enter_context(loopback_servers.receiver()) for _ in range(3)]

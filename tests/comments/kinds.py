@@ -1,4 +1,4 @@
-"""List every stored kind that the modules of `store/models` declare."""
+"""List every stored kind that the modules in `store/models` declare."""
 
 import importlib
 import pkgutil
@@ -10,7 +10,7 @@ from comments.store.models import schema
 
 
 def stored() -> list[type[ndb.Model]]:
-    """Return the kinds of all modules in `store/models`, by name."""
+    """Return the kinds that all modules in `store/models` declare, by name."""
     for each in pkgutil.iter_modules(models.__path__):
         importlib.import_module(f"{models.__name__}.{each.name}")
     ours = (kind for kind in schema.KINDS.values() if kind.__module__.startswith(models.__name__))

@@ -1,4 +1,4 @@
-"""Each request to the application runs inside the store's context, and leaves nothing behind."""
+"""Each request runs inside the store's context and leaves nothing behind."""
 
 import concurrent.futures
 import dataclasses
@@ -88,7 +88,7 @@ def test_a_write_around_the_owner_is_an_internal_error(
 
 def test_concurrent_requests_do_not_mix(app: flask.Flask, client: FlaskClient) -> None:
     def work(number: int) -> tuple[int, int]:
-        """Post `number` % 4 comments to a thread of its own; return what it then shows."""
+        """Post `number` % 4 comments to a separate thread; return this number and the total."""
         own = app.test_client()
         for _ in range(number % 4):
             sent = {"name": f"Guest {number}", "body": f"by {number}"}

@@ -1,4 +1,4 @@
-"""Test the sources of settings, and the refusals of invalid settings."""
+"""Test where settings come from and which values are refused."""
 
 import base64
 import dataclasses
@@ -143,7 +143,7 @@ def test_without_an_argument_the_environment_of_the_process_is_read(
     assert config.load().secret == "from the process's own environment"
 
 
-# One different value for each setting, and the field that it changes.
+# For each setting, a value other than the default and the field that it changes.
 CHANGES = {
     "DATASTORE": ("cloud", "datastore"),
     "DATASTORE_DATABASE": ("db", "database"),
@@ -234,7 +234,7 @@ def test_every_setting_changes_its_field_from_the_environment_and_from_a_file(
 
 
 def test_there_are_no_other_settings_and_no_other_fields() -> None:
-    # A secret compares by its text alone, so SECRET_OLD has its own test.
+    # Secrets compare only by their text, so SECRET_OLD has a separate test.
     assert {*CHANGES, "SECRET_OLD"} == config.NAMES
     fields = {field.name for field in dataclasses.fields(config.Settings)}
     # Only App Engine sets these.

@@ -1,4 +1,4 @@
-"""Log lines are JSON, without content that an exception or a library quotes."""
+"""Log lines are JSON and omit content that an exception or a library quotes."""
 
 import io
 import json
@@ -106,7 +106,7 @@ def test_a_terminal_gets_plain_text() -> None:
 
 
 def starting(monkeypatch: pytest.MonkeyPatch) -> logging.Logger:
-    """Reset the root logger and gunicorn's to their state at the start of a process."""
+    """Reset the root logger and gunicorn's loggers to their state at process start."""
     root, server = logging.getLogger(), logging.getLogger("gunicorn.error")
     monkeypatch.setattr(root, "handlers", [])
     monkeypatch.setattr(server, "handlers", [])

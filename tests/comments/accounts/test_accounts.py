@@ -1,4 +1,4 @@
-"""Accounts: an identity belongs to one account, and the store contains no readable secret."""
+"""Each identity belongs to one account, and the store contains no readable secret."""
 
 import threading
 from datetime import timedelta
@@ -20,7 +20,7 @@ MAIL = "ann@example.org"
 
 
 def _rows(*kinds: str) -> str:
-    """Return all stored rows of some kinds as text."""
+    """Return all stored rows of the given kinds as text."""
     return "".join(str(row) for kind in kinds for row in reads.fetch(reads.Query(kind)))
 
 
@@ -90,7 +90,7 @@ def test_identities_of_different_subjects_and_providers_are_distinct() -> None:
 
 
 def test_the_keys_of_identities_are_stable() -> None:
-    """A change to these golden values would lock everybody out of their accounts."""
+    """A change to these golden values would lock all users out of their accounts."""
     assert identities.of_login("Ann").name(SECRET) == "login:ann"
     assert identities.FIRST_OWNER.name(SECRET) == "first:owner"
     assert identities.of_address(MAIL).name(SECRET) == "mail:ev4fuytywv5s5itjnsburefrgy"

@@ -36,7 +36,7 @@ OWN = {"Sec-Fetch-Site": "same-origin"}
 
 
 class Mail:
-    """Requests logins and reads the resulting mail."""
+    """A helper that requests e-mail logins and reads the resulting mail."""
 
     def __init__(self, box: mail_server.Box, settings: config.Settings, site: records.Site) -> None:
         self.box = box
@@ -105,7 +105,7 @@ def test_the_page_that_requested_the_link_is_signed_in_with_the_code(
         api_requests.THREAD, json={"name": "x", "body": "b"}, headers=api_requests.bearer(entered)
     )
     assert api_requests.answer(posted)["comment"]["author"]["name"] == "Ann"
-    # The login works once: the code is used up, and so is the link.
+    # The login works once: now the code and the link are used up.
     assert api_requests.refused(client.post(f"{ASK}/code", json=sent), 401) == "code-expired"
     assert client.post("/sign-in", data={"token": link}, headers=OWN).status_code == 400
 
@@ -155,7 +155,7 @@ def test_a_code_is_valid_for_its_key_site_and_half_hour(mail: Mail) -> None:
 
 
 def test_a_key_without_its_code_is_worthless(mail: Mail) -> None:
-    """An attacker requests a login for another person's address: the key alone must not sign in."""
+    """An attacker who requests a login for a victim's address cannot sign in with the key alone."""
     key = mail.ask()
     for guess in ("", "        ", "aaaa aaaa"):
         with pytest.raises(reader_accounts.Refused):
@@ -202,7 +202,7 @@ def test_concurrent_guesses_are_counted_one_by_one(
 
     codes = _at_once(open_store, 20, guess)
     assert codes.count("wrong-code") == email_login.TRIES
-    # After too many wrong codes even the right code is refused.
+    # After too many wrong codes, even the right code is refused.
     with open_store.context(), pytest.raises(reader_accounts.Refused, match="too-many-guesses"):
         mail.enter(key, code)
 
@@ -277,7 +277,7 @@ def test_all_spellings_of_a_mailbox_share_one_limit(
 
 @pytest.fixture
 def rush(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lower the thresholds to three mails per hour and domain, and five in total."""
+    """Lower the thresholds to three mails per hour and domain and five mails per hour in total."""
     monkeypatch.setattr(login_mail_rush, "SHARES", 1)
     monkeypatch.setattr(login_mail_rush, "PER_DOMAIN", login_mail_rush.PER_DOMAIN._replace(most=3))
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""The file that contains the first owner's link."""
+"""Test the file that contains the first owner's link."""
 
 import dataclasses
 from collections.abc import Callable
@@ -27,7 +27,7 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make an empty folder the data folder."""
+    """Use an empty folder as the data folder."""
     monkeypatch.chdir(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""An ID token is valid only if the provider's key signed it for us, for this login, just now."""
+"""An ID token is valid only if the provider has just signed it for our service and this login."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,12 +16,12 @@ ISSUER, NONCE = "https://acme.example", "n" * 43
 EXPECTED = id_tokens.Expected(ISSUER, provider_login.CLIENT, NONCE, "an-access-token")
 KEYS = {"keys": [provider_login.jwk(RSA, "one")]}
 MINUTE = 60
-MOMENT = here()  # the time at which this module was imported; its tests may run much later
+MOMENT = here()  # import time of this module; the tests may run much later
 NOW = int(MOMENT.timestamp())
 
 
 def said(**changed: Any) -> dict[str, Any]:
-    """Return valid claims. `changed` replaces some of them; None leaves a claim out."""
+    """Return valid claims. `changed` replaces some of them; the value None removes a claim."""
     claims = {
         "iss": ISSUER, "aud": provider_login.CLIENT, "sub": "ann", "nonce": NONCE,
         "iat": NOW, "exp": NOW + 5 * MINUTE, **changed,

@@ -1,4 +1,4 @@
-"""Each invitation and password reset works once, and only for the person it was issued to."""
+"""Each invitation and password reset works once, and only for the person who received it."""
 
 import threading
 from datetime import timedelta
@@ -214,7 +214,7 @@ def test_a_reset_keeps_and_requires_the_second_factor(store: connection.Store) -
     with pytest.raises(password_login.Wrong):
         account_holders.sign_in("ann", RENEWED)
     with pytest.raises(password_login.Wrong):
-        account_holders.sign_in("ann", RENEWED, _code(key))  # the reset has used up the code
+        account_holders.sign_in("ann", RENEWED, _code(key))  # refused: the reset used up the code
 
 
 def test_guesses_of_the_code_for_a_reset_are_limited(store: connection.Store) -> None:

@@ -22,7 +22,7 @@ DESK = "/admin/sign-in/provider"
 
 
 class TestState:
-    """B13: the state parameter is valid once, in the browser that started the login."""
+    """B13: the state parameter is valid once, and only in the browser that started the login."""
 
     def test_it_is_valid_once(self, traveller: Traveller) -> None:
         account_holders.account("ann", OWNER)
@@ -120,7 +120,7 @@ def test_without_a_public_url_no_login_starts(
 
 
 def test_the_return_url_does_not_depend_on_the_host_header(traveller: Traveller) -> None:
-    """C13: our address comes from the settings."""
+    """C13: the service takes its own address from the settings."""
     sent = traveller.client.post(
         DESK, data={"provider": "acme"},
         headers={**OWN, "Host": "evil.example", "X-Forwarded-Host": "evil.example"},

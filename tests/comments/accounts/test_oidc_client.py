@@ -50,7 +50,7 @@ NOBODY: dict[str, Any] = {
 def test_a_token_without_a_valid_subject_is_refused(
     traveller: Traveller, provider: Impostor, sub: object
 ) -> None:
-    """B9: otherwise all users without a subject would be one account."""
+    """B9: otherwise all users without a subject would share one account."""
     provider.sub = sub
     assert _is_refused(traveller)
 
@@ -81,7 +81,7 @@ def test_a_forged_token_does_not_fetch_the_keys_each_time(
 def test_an_email_address_is_neither_requested_nor_used_even_if_verified(
     traveller: Traveller, provider: Impostor, store: connection.Store
 ) -> None:
-    """B8, B9: claiming an address at a provider gives no access to its owner's account."""
+    """B8, B9: claiming an address at a provider gives no access to the address owner's account."""
     owner = account_holders.account("owner", account_holders.OWNER, mail="ann@example.org")
     made = set()
     for number, said in enumerate(({}, {"email_verified": False}, {"email_verified": True})):
@@ -100,7 +100,7 @@ def test_an_email_address_is_neither_requested_nor_used_even_if_verified(
         assert found is not None
         assert (found.address, found.grants) == ("", ())
         made.add(found.id)
-    # Two subjects are two accounts, and neither of them is the account with that address.
+    # The two subjects get separate accounts, and neither is the account that owns the address.
     assert len(made) == 3
     assert owner.id not in made
     assert accounts.by_identity(identities.of_address("ann@example.org"), SECRET) == owner
@@ -109,7 +109,7 @@ def test_an_email_address_is_neither_requested_nor_used_even_if_verified(
 def test_an_answer_without_a_valid_code_of_this_provider_is_refused(
     traveller: Traveller, provider: Impostor, store: connection.Store
 ) -> None:
-    """B13: the code is foreign, the provider is the wrong one (RFC 9207), or the user declined."""
+    """B13: the code is foreign, a different provider answered (RFC 9207), or the user declined."""
     way = {"provider": "acme", "origin": provider_login.ORIGIN, "challenge": CHALLENGE}
     for changed, code in (
         ({"iss": "https://elsewhere.example"}, "provider-not-believed"),
@@ -130,7 +130,7 @@ def test_an_answer_without_a_valid_code_of_this_provider_is_refused(
 
 
 def test_a_code_of_another_login_is_refused(traveller: Traveller, provider: Impostor) -> None:
-    """The verifier or the nonce refuses a code that an attacker injects into a victim's answer."""
+    """The verifier or the nonce exposes a code that an attacker injects into a victim's answer."""
     way = {"provider": "acme", "origin": provider_login.ORIGIN, "challenge": CHALLENGE}
     attackers = provider.authorize(traveller.way("/sign-in/sites/demo", **way))
     response = traveller.back(traveller.way("/sign-in/sites/demo", **way), code=attackers)
@@ -209,7 +209,7 @@ def _registered() -> providers.Provider:
 def test_requests_to_a_provider_use_the_safe_http_client(
     store: connection.Store, site: records.Site, provider: Impostor
 ) -> None:
-    """C14: in production the service sends no requests to its own machine."""
+    """C14: in production, the service sends no requests to its own machine."""
     peer = oidc_client.OidcClient(
         _registered(), f"{provider_login.PUBLIC}/sign-in/return", safe_http.HttpClient()
     )

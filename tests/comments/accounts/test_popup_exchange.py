@@ -1,4 +1,4 @@
-"""The pop-up code exchange issues one code, for one page of one site."""
+"""The pop-up code exchange issues one code to one page of one site."""
 
 import concurrent.futures
 import re
@@ -48,7 +48,7 @@ def test_a_reader_signs_in_posts_and_returns_as_the_same_author(
     traveller: Traveller, provider: Impostor, app: flask.Flask, store: connection.Store
 ) -> None:
     code = provider_login.code_of(traveller.window(CHALLENGE))
-    # The page belongs to a different site: it sends no cookie and has only the verifier.
+    # The page belongs to a different site, so it sends no cookie and has only the verifier.
     page = app.test_client()
     entered = redeem(page, code.upper().replace(" ", "-"), name="Ann")
     assert entered.status_code == 200, entered.text
@@ -58,7 +58,7 @@ def test_a_reader_signs_in_posts_and_returns_as_the_same_author(
     posted = api_requests.answer(page.post(api_requests.THREAD, json={"name": "x", "body": "Hi"},
                                     headers=api_requests.bearer(ann)))  # fmt: skip
     assert posted["comment"]["author"]["name"] == "Ann"
-    # The reader signs in on a second device without a name: the account keeps its name.
+    # The reader signs in on a second device without a name, and the account keeps its name.
     other = provider_login.code_of(
         Traveller(app, provider).window(provider_login.challenge_of("w" * 43))
     )
@@ -71,7 +71,7 @@ def test_a_reader_signs_in_posts_and_returns_as_the_same_author(
 def test_no_token_is_in_a_url_a_page_or_a_log(
     traveller: Traveller, provider: Impostor, app: flask.Flask, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """B11: pages contain a code, which is useless without the verifier, which is sent once."""
+    """B11: pages contain only a code, which is useless without the verifier; that is sent once."""
     way = traveller.way("/sign-in/sites/demo", provider="acme", origin=ORIGIN, challenge=CHALLENGE)
     back = traveller.back(way)
     code = provider_login.code_of(back)
@@ -93,7 +93,7 @@ def test_no_token_is_in_a_url_a_page_or_a_log(
 def test_a_window_opens_only_for_exact_registered_origins(
     traveller: Traveller, provider: Impostor, store: connection.Store
 ) -> None:
-    """B12: the origins only look like the site's origin."""
+    """B12: none of the refused origins equals the site's origin, though many resemble it."""
     for origin in (
         "https://evil.example", "//evil.example", "/\\evil.example", "https:evil.example", "null",
         "http://localhost:8080@evil.example", "http://localhost:8080.evil.example", "*", "",
@@ -107,7 +107,7 @@ def test_a_window_opens_only_for_exact_registered_origins(
             assert refused.status_code == 403, origin
             assert "origin-not-allowed" in refused.text
             assert "http-equiv" not in refused.text
-    # An origin that the site removes during the login gets no code either.
+    # An origin that the site removes during a login gets no code either.
     way = traveller.way("/sign-in/sites/demo", provider="acme", origin=ORIGIN, challenge=CHALLENGE)
     site_settings.change("demo", origins=["https://new.example"])
     back = traveller.back(way)
@@ -147,7 +147,7 @@ def test_code_and_verifier_are_valid_together_once_and_on_their_site(
         api_requests.refused(redeem(client, code, **wrong), 401)
     assert redeem(client, code).status_code == 200
     api_requests.refused(redeem(client, code), 401)
-    # A challenge gets only one code.
+    # The service issues only one code for each challenge.
     with pytest.raises(errors.Conflict):
         issue()
 
@@ -209,7 +209,7 @@ def test_a_missing_name_is_requested_before_the_code_is_used(
         assert refused.json is not None
         assert refused.json["field"] == "name"
     assert api_requests.answer(redeem(client, code, name="Bea"))["name"] == "Bea"
-    # If the reader chooses no name, the account gets the name from the provider.
+    # If the reader does not choose a name, the account gets the provider's name for the reader.
     code = issue("w" * 43, oidc_client.ProviderUser(identities.of_provider("oidc/x", "c"), "Cat"))
     assert api_requests.answer(redeem(client, code, verifier="w" * 43, name=""))["name"] == "Cat"
 
@@ -230,7 +230,7 @@ def test_an_account_with_a_role_keeps_its_name_and_gets_only_a_readers_token(
 def test_different_subjects_and_issuers_are_different_accounts(
     store: connection.Store, site: records.Site
 ) -> None:
-    """B9: a subject identifies a user only at its own provider."""
+    """B9: a subject identifies a user only within its own provider."""
     made = set()
     for number, (issuer, sub) in enumerate(
         [("https://a.example", "1"), ("https://a.example", "2"), ("https://b.example", "1"),

@@ -62,7 +62,7 @@ def test_a_reader_posts_edits_votes_and_retracts_as_one_author(
             headers=api_requests.bearer(ann),
         )
     )
-    # The author gets the name of the account, not the name in the request.
+    # The comment shows the account's name, not the name in the request.
     assert posted["comment"]["author"]["name"] == "Ann"
     assert author_of(store, posted).startswith("a:")
     one = api_requests.ONE + posted["comment"]["id"]
@@ -79,7 +79,7 @@ def test_a_reader_posts_edits_votes_and_retracts_as_one_author(
     mine = client.get("/api/v1/sites/demo/votes?thread=t", headers=api_requests.bearer(vote)).json
     assert mine is not None
     assert list(mine["votes"].values()) == [1]
-    # A later visit with a different name has the same author.
+    # On a later visit with a different name, the reader is still the same author.
     again = entered(client, shared, name="Ann B")
     assert client.delete(one, headers=api_requests.bearer(again)).status_code == 200
 
@@ -102,7 +102,7 @@ def _unsigned(header: dict, claims: dict) -> str:
 
 
 HOUR = 3600
-# Times are offsets, because the test ids must be the same in every process.
+# Times are offsets because test ids must be the same in every process.
 WRONG_CLAIMS: list[dict[str, Any]] = [
     {"exp": None},
     {"exp": timedelta(minutes=-2)},
@@ -167,7 +167,7 @@ def test_a_token_not_signed_by_a_key_of_the_site_is_refused(
     blogs = site_tokens.share("blog")
     good = site_tokens.token(shared)
     header, body, signature = good.split(".")
-    # PyJWT refuses to sign with a public key, so this forgery is signed by hand.
+    # PyJWT refuses to sign with a public key, so the test signs this forgery itself.
     swapped = jwt.utils.base64url_encode(b'{"alg":"HS256"}').decode() + "." + body
     mac = hmac.digest(pem.encode(), swapped.encode(), hashlib.sha256)
     forged = [
@@ -185,7 +185,7 @@ def test_a_token_not_signed_by_a_key_of_the_site_is_refused(
         good + "x",
         jwt.encode(claims, shared, algorithm="HS256", headers={"crit": ["x"], "x": 1}),
         "a.b.c", "...", "x" * 4_000, "\u00e9.b.c",
-        # Tokens that we signed for other purposes are refused.
+        # The service signed these tokens for other purposes.
         api_tokens.sign(api_tokens.Guest("demo", "g:ann"), secret=SECRET),
         str(itsdangerous.URLSafeSerializer(SECRET, salt="flatthread unsubscribe 1").dumps(["a"])),
     ]  # fmt: skip
@@ -293,7 +293,7 @@ def test_pages_of_other_sites_sign_nobody_in(client: FlaskClient, shared: str) -
 
 
 def test_a_token_of_the_first_release_is_readable() -> None:
-    """A change to this golden value would sign everybody out."""
+    """A change to this golden value would sign all readers out."""
     token = (
         "a..eJyrVipWslJKSc3NV9JRSgQyE3ECoIJUoAIDg7Q0pVoA8_wRew.awHVLw.GLX-5cB1os1buogsWD8a05CndhQ"
     )

@@ -1,4 +1,4 @@
-"""Password sign-ins start sessions that expire, and guesses are limited."""
+"""Password sign-ins start sessions that expire, and password guesses are limited."""
 
 import base64
 import threading
@@ -46,7 +46,7 @@ def test_a_session_ends_by_disuse_by_age_and_by_signing_out(store: connection.St
     account_holders.account("ann", OWNER)
     token = account_holders.sign_in("ann").token
     assert _find(token, NOW + sessions.IDLE - MINUTE)
-    # The session was used one minute before its end, which extended it.
+    # Using the session one minute before it expired extended it.
     assert _find(token, NOW + sessions.IDLE + MINUTE)
     assert _find(token, NOW + 2 * sessions.IDLE + MINUTE) is None
 
@@ -124,7 +124,8 @@ def test_a_wrong_name_and_a_wrong_password_are_indistinguishable(
         with pytest.raises(password_login.Wrong) as wrong:
             account_holders.sign_in(login, password)
     assert wrong.value.code == "wrong-credentials"
-    # Sign-in reads and writes two limits, reads an identity and an account, and computes one hash.
+    # Sign-in reads and writes two rate limits, reads an identity and an account, and computes one
+    # hash.
     assert (cost.reads + cost.small, cost.writes) == (4, 2)
     assert [each.split("$")[3] for each in hashes] == ["m=19456,t=2,p=1"]
 
@@ -204,7 +205,7 @@ class TestAuthenticators:
         ],
     )
     def test_codes_are_those_of_the_standard(self, moment: int, code: str) -> None:
-        """RFC 6238, appendix B: the last six of the eight digits."""
+        """The expected codes are the last six of the eight digits in RFC 6238, appendix B."""
         key = base64.b32encode(b"12345678901234567890").decode()
         assert totp.code(key, moment // totp.STEP) == code
 

@@ -1,8 +1,8 @@
-"""Sign-in survives the failure of any one of its store calls.
+"""Sign-in survives the failure of any single store call.
 
-As in tests/system/test_store_failures.py, each action runs with a fault at its n-th store call,
-before or after it is applied, for each n until the action makes fewer than n calls. The action
-succeeds or answers 503 with Retry-After, and a repeat has the intended effect once.
+As in tests/system/test_store_failures.py, each action runs with a fault before or after its n-th
+store call is applied, for each n until the action makes fewer than n calls. The action succeeds or
+answers 503 with Retry-After; after a retry, its effect has happened exactly once.
 """
 
 import itertools
@@ -33,7 +33,7 @@ GOOD = {200, 201, 202, 303}
 
 @pytest.fixture
 def engine() -> Iterator[inprocess.Engine]:
-    """The store is optimistic: a BeginTransaction with a lost answer would leave locks for 2 s."""
+    """Use optimistic mode; in other modes a lost BeginTransaction answer leaves locks for 2 s."""
     with prepared_stores.opened(None, "optimistic") as engine:
         yield engine
 
@@ -41,7 +41,7 @@ def engine() -> Iterator[inprocess.Engine]:
 def _each(
     engine: inprocess.Engine, make: Callable[[int], Callable[[], TestResponse]]
 ) -> Iterator[tuple[int, Callable[[], TestResponse]]]:
-    """Yield, for each failure, the response's status and a function that repeats the request."""
+    """For each failure, yield the response's status and a function that repeats the request."""
     number = 0
     for status, when in FAULTS:
         for call in itertools.count(1):
@@ -63,7 +63,7 @@ def _each(
 
 
 def _seen(engine: inprocess.Engine, make: Callable[[int], Callable[[], TestResponse]]) -> set[int]:
-    """Return the statuses while calls fail, and check that each repeat succeeds."""
+    """Return the response statuses while store calls fail; check that each repeat succeeds."""
     seen = set()
     for status, act in _each(engine, make):
         seen.add(status)
@@ -105,7 +105,7 @@ def test_an_invitation_creates_one_account_whichever_call_fails(
     seen = set()
     for status, act in _each(engine, make):
         seen.add(status)
-        # Either the repeat accepts the invitation, or the first attempt has already used it.
+        # Either the repeat accepts the invitation, or the first attempt already used it.
         assert act().status_code in {303, 400}
     assert seen == {303, 503}
     with open_store.context():
@@ -151,7 +151,8 @@ def test_a_popup_code_creates_one_account_whichever_call_fails(
     seen = set()
     for status, act in _each(engine, make):
         seen.add(status)
-        # Either the repeat signs in, or the code was used up and the reader starts again.
+        # Either the repeat signs in, or the first attempt used up the code and the reader starts
+        # again.
         assert act().status_code in {200, 401}
     assert seen == {200, 503}
     with open_store.context():

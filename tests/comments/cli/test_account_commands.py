@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("site")
 
 @pytest.fixture
 def run(app: flask.Flask) -> Run:
-    """Return a function that runs `flask --app main account ...`; `typed` is its input."""
+    """Return a function that runs `flask --app main account ...` with the input `typed`."""
     runner = app.test_cli_runner()
     return lambda *arguments, typed="": runner.invoke(args=("account", *arguments), input=typed)
 
@@ -56,7 +56,8 @@ def test_an_invitation_grants_the_role_it_names(
     with open_store.context():
         made = account_holders.accept(token, now=account_holders.here()).account
         assert made.grants == (granted,)
-        # The first account with the owner role owns the service, by any kind of invitation.
+        # The first account with the owner role owns the service, regardless of the kind of
+        # invitation.
         assert accounts.is_owned() == (granted == OWNER)
 
 
@@ -126,7 +127,7 @@ def test_an_account_is_added_listed_changed_reset_and_removed(
 
 
 def _reset_of_both(run: Run, open_store: connection.Store) -> None:
-    """Ann lost her password and her authenticator."""
+    """Reset an account whose owner lost both the password and the authenticator."""
     with open_store.context():
         now = account_holders.here()
         token = _token(run, "reset", "ann", page="reset")

@@ -1,4 +1,4 @@
-"""Test what the commands print and refuse, and their exit codes."""
+"""Test what the commands print, what they refuse, and their exit codes."""
 
 import json
 import re
@@ -41,7 +41,7 @@ def run(app: flask.Flask) -> "Runner":
 
 
 class Runner:
-    """Runs a command as `flask --app main ...` does."""
+    """A runner that executes commands as `flask --app main ...` does."""
 
     def __init__(self, app: flask.Flask) -> None:
         self._runner = app.test_cli_runner()

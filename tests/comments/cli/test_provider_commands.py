@@ -1,4 +1,4 @@
-"""The provider commands read a secret without showing it, and name faults."""
+"""The provider commands read a secret without showing it, and they report faults by name."""
 
 from collections.abc import Iterator
 from typing import Any

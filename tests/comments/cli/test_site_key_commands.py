@@ -1,4 +1,4 @@
-"""The site key commands show a secret once, and the secret works."""
+"""The site key commands show each secret once, and tokens signed with the secret are valid."""
 
 import re
 from pathlib import Path

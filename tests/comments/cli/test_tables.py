@@ -1,4 +1,4 @@
-"""Texts written by people do nothing to a terminal when commands show them in tables."""
+"""Text written by strangers cannot control the terminal when commands show it in tables."""
 
 import csv
 import io
@@ -12,7 +12,7 @@ from comments.cli.tables import TableFormat
 
 
 class Row(msgspec.Struct):
-    """One line of a report."""
+    """One row of a table."""
 
     name: str
     number: int | None

@@ -39,7 +39,7 @@ def run(app: flask.Flask) -> Run:
 
 @pytest.fixture
 def told(open_store: connection.Store) -> Iterator[loopback_servers.Receiver]:
-    """A receiver to which the commands may send requests."""
+    """A loopback receiver that the commands are allowed to send requests to."""
     with loopback_servers.receiver() as made:
         client = loopback_servers.client(made.port)
         message_sender.OUTBOUND.put(open_store, client)
@@ -48,7 +48,7 @@ def told(open_store: connection.Store) -> Iterator[loopback_servers.Receiver]:
 
 @pytest.fixture
 def name(run: Run, site: records.Site, told: loopback_servers.Receiver) -> str:
-    """The name of the site's webhook."""
+    """Add a webhook to the site; return its name."""
     return _name(run("webhook", "add", "demo", told.url))
 
 
@@ -170,7 +170,7 @@ def test_wrong_usage_is_exit_code_2(run: Run, site: records.Site, arguments: lis
 
 @pytest.fixture
 def dead(store: connection.Store, site: records.Site) -> list[str]:
-    """Three dead letters (an event and two messages), and a pending event."""
+    """Make three dead letters (an event and two messages) and a pending event."""
     event = f"{sample_threads.post(site, 'text').id}.1"
 
     def fail(_: object) -> ownership.Writes:
@@ -230,7 +230,7 @@ def test_one_or_all_dead_letters_are_discarded(
     assert run("delivery", "drop", dead[1]).output == "Discarded 1.\n"
     assert run("delivery", "drop", "--all").output == "Discarded 2.\n"
     assert dead_letters.waiting(sample_threads.START) == dead_letters.Waiting(1, 0, 0, 0)
-    # the recount adds the numbers of the discarded event
+    # The recount adds what the discarded event would have counted.
     assert run("recount", "demo").exit_code == 0
     dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
     counter_oracle.assert_all_counted()

@@ -1,4 +1,4 @@
-"""An author id contains the author's age, so no read is needed."""
+"""An author id contains its creation time, so no read is needed to know the author's age."""
 
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ def test_a_guests_id_contains_the_day_of_its_creation() -> None:
     assert made == f"g:{LETTERS}.20455"
     for days in (0, 1, 400):
         assert author_ids.age(made, None, NOW + timedelta(days=days)) == days
-    # A clock that is behind does not produce a negative age.
+    # A slow clock does not produce a negative age.
     assert author_ids.age(made, None, NOW - timedelta(days=9)) == 0
 
 

@@ -1,4 +1,4 @@
-"""The catalogue finds texts by key, fills them in by name, and uses the language's plural forms."""
+"""The catalogue finds texts by key, fills in named values and uses the language's plural forms."""
 
 import html
 from datetime import UTC, datetime

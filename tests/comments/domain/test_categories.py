@@ -1,4 +1,4 @@
-"""Equal spellings of a category name have one canonical form, which is its own canonical form."""
+"""Equivalent spellings of a category name share one canonical form, which is stable."""
 
 import unicodedata
 
@@ -25,7 +25,7 @@ from comments.domain import categories
     ],
 )
 def test_the_canonical_form_is_stable(raw: str, expected: str) -> None:
-    """A change of the canonical form would split stored counts."""
+    """A change to the canonical form would split stored counts."""
     assert categories.canonical(raw) == expected
 
 

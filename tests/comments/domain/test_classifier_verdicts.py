@@ -1,4 +1,4 @@
-"""Test which classifier answers are accepted, which classifiers are asked, and the stored rule."""
+"""Test which classifier answers are accepted, which classifiers are asked, and what is stored."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Bodies, names and websites are cleaned, or refused with the name of the field."""
+"""Bodies, names and websites are cleaned; errors name the field that is refused."""
 
 import pytest
 from hypothesis import given

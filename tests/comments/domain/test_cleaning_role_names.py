@@ -1,4 +1,4 @@
-"""Names that claim a role are refused: a role word alone, or with the site's name."""
+"""Names that claim a role are refused: a role word alone or with the site's name."""
 
 import subprocess
 import sys
@@ -55,7 +55,7 @@ def test_other_names_are_accepted(name: str) -> None:
 
 
 def test_a_plain_name_does_not_import_the_library() -> None:
-    """The import takes 0.2 s, too long for a cold start."""
+    """The library's import takes 0.2 s, which is too long for a cold start."""
     program = (
         "import sys; from comments.domain.text import cleaning; "
         "cleaning.clean_name('Ann', ('blog',));"
@@ -85,7 +85,7 @@ def test_the_server_marks_guests_members_and_staff_wherever_they_are_shown(
         account = account_holders.account(login, *grants, password="")
         member = api_tokens.Member("demo", account.id, account.epoch)
         tokens[login] = api_tokens.sign_member(member, secret=account_holders.SECRET)
-    guest = _post(client, "Ada")  # named like a moderator: accepted
+    guest = _post(client, "Ada")  # accepted, although a moderator has this name
     _post(client, "Ada", guest["token"])
     posted = [_post(client, "x", tokens[login]) for login in ("bob", "ada", "elsewhere")]
     kinds = ["guest", "guest", "member", "staff", "member"]

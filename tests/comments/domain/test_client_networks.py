@@ -1,4 +1,4 @@
-"""Addresses map to networks, and keyed hashes of networks reveal nothing."""
+"""Addresses map to networks, and the networks' keyed hashes reveal nothing."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The counting formula telescopes, is independent of the path, and never adds zero."""
+"""The counting formula telescopes, does not depend on the path of changes, and never adds zero."""
 
 import itertools
 from collections import Counter as Multiset
@@ -47,7 +47,7 @@ def statistics(state: CountedState) -> Iterable[Scope]:
 
 
 def recounted(comments: Iterable[CountedState]) -> dict[Key, int]:
-    """Count all comments without the registry; this is the oracle."""
+    """Count all comments without the registry, as the oracle for the tests."""
     found: Multiset[Key] = Multiset()
     for state in comments:
         scopes = [counting.thread_scope(state.thread), counting.site_scope(state.site)]

@@ -1,4 +1,4 @@
-"""Cursors from earlier releases stay valid, and cursors of other listings are refused."""
+"""Cursors from earlier releases stay valid, and cursors from different listings are refused."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ from comments.domain.crypto import cursors
 SECRET = "a secret of the cursors"
 LISTING = cursors.label("demo", "page", "thread", "")
 SHORT = ["AAABACADAE"]
-LONG = ["AA" + "AB" * 200]  # long enough to be compressed by the library
+LONG = ["AA" + "AB" * 200]  # long enough for the library to compress it
 
 
 @pytest.mark.parametrize("position", [SHORT, LONG, ["ranking", "AB", ""], [], ["é\0" * 50]])
@@ -27,7 +27,7 @@ def test_a_position_survives_encoding_by_this_and_earlier_releases(position: lis
 
 
 def test_the_signature_of_a_cursor_is_stable() -> None:
-    """Cursors are in links and open pages, and a change would invalidate them."""
+    """A change would invalidate the cursors in links and open pages."""
     sealed = cursors.seal(SHORT, LISTING, SECRET)
     assert sealed == "WyJBQUFCQUNBREFFIl0.Z3zApk1i-D16S4twOFI0238IG_Y"
 

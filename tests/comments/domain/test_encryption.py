@@ -1,4 +1,4 @@
-"""Each encrypted text is for one purpose, under one secret, and in a stable format."""
+"""Each encrypted text has one purpose, one secret and a stable format."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -9,7 +9,7 @@ from comments.domain.crypto import encryption
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SECRET = "a secret of the tests"
-# Such values are in the store and in mailboxes.
+# The store and people's mailboxes contain values in this format.
 SEALED = (
     "gAAAAABpVzWlT6-CLaQDJxsmm4utiUu9b_rKjsqe4cn55fIGRD4nRiTeiU1G"
     "DTLj6hWKlmy2IzGAyU6eqagmbYVRJw2t_shDAw=="

@@ -1,4 +1,4 @@
-"""E-mail addresses given with a comment are unreadable in the store."""
+"""E-mail addresses that authors give with their comments are unreadable in the store."""
 
 import hashlib
 

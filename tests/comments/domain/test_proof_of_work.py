@@ -1,4 +1,4 @@
-"""Only proof-of-work challenges that we signed are accepted, each for its own purpose."""
+"""The service accepts only challenges that it signed, each for its own purpose."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Markdown and HTML from strangers are rendered safely, with bounded work."""
+"""Markdown and HTML from strangers are rendered safely and with bounded work."""
 
 import html.parser
 import itertools
@@ -16,7 +16,7 @@ Node = tuple[str, dict[str, str | None]]
 
 
 class Dom(html.parser.HTMLParser):
-    """A parsed document: the elements with their attributes, and the text."""
+    """A parsed document: its elements with their attributes, and its text."""
 
     def __init__(self, source: str) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Dom(html.parser.HTMLParser):
 
 
 def assert_safe(source: str) -> Dom:
-    """Check that HTML has only allowed elements, attributes and links, and is already clean."""
+    """Check that HTML has only allowed elements, attributes and links and is already sanitized."""
     dom = Dom(source)
     for tag, attributes in dom.nodes:
         assert tag in rendering.TAGS
@@ -248,7 +248,7 @@ def test_any_html_is_sanitised_to_a_fixpoint(source: str) -> None:
     assert_safe(rendering.sanitise_html(source))
 
 
-# Shapes that made Markdown renderers slow or recurse too deeply.
+# Texts of these shapes have made Markdown renderers slow or recurse too deeply.
 SLOW = {
     "brackets": "[",
     "images": "![",
@@ -286,9 +286,9 @@ SLOW = {
 
 
 def work(render: Callable[[], object]) -> int | None:
-    """Return the number of calls that rendering makes; it is the same on every machine.
+    """Return the number of function calls that rendering makes, which is the same on every machine.
 
-    None if refused.
+    Return None if the text is refused.
     """
     calls = 0
 
@@ -319,11 +319,11 @@ def test_the_work_of_a_body_grows_with_its_size_and_is_bounded(shape: str) -> No
             work(lambda source=source: rendering.render_markdown(cleaning.clean_body(source)))  # type: ignore[misc]
         )
     for smaller, larger in itertools.pairwise(costs):
-        # Once a shape is refused, a longer body of it is refused too.
+        # If a shape is refused at one length, it is also refused at every greater length.
         assert smaller is not None or larger is None
         if smaller is not None and larger is not None:
             assert larger < 2.2 * smaller
-    # The most expensive shape made 660,000 calls when this was written.
+    # The most expensive shape caused 660,000 calls when this test was written.
     assert max(cost or 0 for cost in costs) < 1_000_000
 
 

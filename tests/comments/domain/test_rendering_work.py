@@ -1,6 +1,6 @@
-"""One Markdown text causes limited work, measured in calls and never in seconds.
+"""Rendering one Markdown text causes limited work, measured in calls and never in seconds.
 
-MARKUP_EXAMPLES sets how many texts the fuzzer tries (default 25).
+MARKUP_EXAMPLES sets the number of texts that the fuzzer tries (default 25).
 """
 
 import os
@@ -17,11 +17,12 @@ from comments import errors
 from comments.domain.text import cleaning, rendering
 from tests.support.people import api_requests
 
-# Calls of Python and C functions while a body is rendered. 1.4 million took 169 ms.
+# Limit on the Python and C function calls that rendering a body makes; 1.4 million took 169 ms.
 MOST_CALLS = 400_000
 EXAMPLES = int(os.environ.get("MARKUP_EXAMPLES", "25"))
 LONGEST = cleaning.MAX_BODY
-# Each of these shapes was once the slowest: unclosed brackets, marks, quotes, links, lists, tables.
+# Each of these shapes was once the slowest to render: unclosed brackets, marks, quotes, links,
+# lists and tables.
 SLOW = (
     "[^" * 999 + "_*" * 4_000,
     "[__" * 1_000 + "**__" * 1_700,
@@ -41,7 +42,7 @@ SLOW = (
         "<http://" + "".join(chr(0x4E00 + place * 60 + i) for i in range(60)) + ">\n"
         for place in range(140)
     ),
-    # The parser pads each row to the width of the header.
+    # The parser pads each table row to the header's width.
     "a|" * 600 + "\n" + "-|" * 600 + "\n" + "x\n" * 1_990,
 )
 PIECES = (
@@ -53,7 +54,7 @@ PIECES = (
 
 
 def counted(source: str) -> tuple[str, int]:
-    """Return a body's HTML or the code of its refusal, and the number of calls."""
+    """Return the body's HTML or the refusal's code, and the number of calls."""
     number = 0
 
     def count(_: FrameType, event: str, __: object) -> None:
@@ -100,7 +101,7 @@ def test_no_body_takes_more(parts: list[tuple[str, int]]) -> None:
     try:
         source = cleaning.clean_body(source)
     except errors.BadInput:
-        return  # refused before it is rendered
+        return  # refused before rendering
     assert counted(source)[1] < MOST_CALLS
 
 
@@ -123,7 +124,7 @@ def test_ordinary_texts_are_far_from_the_limit(body: str) -> None:
 
 
 def test_the_limit_is_exact_and_depends_on_the_text_alone() -> None:
-    """A text at the limit is always accepted; with one more mark it is always refused."""
+    """A text at the limit is always accepted; the same text plus one mark is always refused."""
 
     def work(number: int) -> int:
         return rendering.parse("*a" * number)[1]

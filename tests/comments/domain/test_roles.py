@@ -1,4 +1,4 @@
-"""Each role has exactly the permissions of its table row, on its site and nowhere else."""
+"""Each role has exactly the permissions in its table row, on its own site and nowhere else."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The golden values of sort hashes must never change, because a change corrupts stored threads."""
+"""The golden values of sort hashes must never change; a change would corrupt stored threads."""
 
 import itertools
 import string
@@ -22,12 +22,13 @@ def from_numbers(scheme: sorthash.Scheme, numbers: tuple[int, ...]) -> Any:
 
 
 def padded_form(scheme: sorthash.Scheme, sort_hash: str) -> Any:
-    """Return the hash with a zero segment for each missing level."""
+    """Return the sort hash padded with a zero segment for each missing level."""
     missing = scheme.levels - 1 - sorthash.level(scheme, sort_hash)
     return sort_hash + sorthash.encode_segment(scheme, 0) * max(missing, 0)
 
 
-# Every class of segment of the default scheme: its first and last numbers, and those around 50.
+# Each of the default scheme's segment classes: its first and last numbers, and the numbers around
+# 50.
 GOLDEN_SEGMENTS = [
     (0, "AA"),
     (1, "AB"),
@@ -44,7 +45,7 @@ GOLDEN_SEGMENTS = [
     (312_627_499, "zxxxxx"),
 ]
 
-# The padded form of a tree in the decimal scheme; paths count roots from 0 and children from 1.
+# The padded hashes of a tree in the decimal scheme. Paths count roots from 0 and children from 1.
 GOLDEN_TREE = [
     ("000000", (0,), "1"),
     ("000100", (0, 1), "1-1"),
@@ -72,7 +73,7 @@ def schemes(draw: Any) -> Any:
 
 
 def numbers_of(scheme: sorthash.Scheme) -> Any:
-    """Draw numbers for a segment, often at the ends of the three classes."""
+    """Draw a segment's number, often from the ends of the three classes."""
     last = sorthash.last_number(scheme)
     ends = [0, last]
     for power in (scheme.base**scheme.width, scheme.base ** (scheme.width + 1)):
@@ -93,7 +94,7 @@ def scheme_and_paths(draw: Any, count: int) -> tuple[object, ...]:
 
 @st.composite
 def related_paths(draw: Any) -> tuple[object, ...]:
-    """Draw a scheme, a path, and a second path that often shares its beginning."""
+    """Draw a scheme and two paths that often share a prefix."""
     scheme, (path,) = draw(scheme_and_paths(1))
     shared = path[: draw(st.integers(0, len(path)))]
     rest = draw(st.lists(numbers_of(scheme), max_size=3).map(tuple))
@@ -164,7 +165,7 @@ def test_numbers_survive_encoding_and_decoding(drawn: Any) -> None:
 
 @given(related_paths())
 def test_strings_sort_like_their_paths(drawn: Any) -> None:
-    # Tuples compare as a walk in preorder: siblings by number, a parent before its descendants.
+    # Tuples sort in preorder: siblings by number, a parent before its descendants.
     scheme, one, other = drawn
     strings = (from_numbers(scheme, one), from_numbers(scheme, other))
     assert (strings[0] < strings[1]) == (one < other)
@@ -173,7 +174,7 @@ def test_strings_sort_like_their_paths(drawn: Any) -> None:
 
 @given(related_paths())
 def test_bytes_sort_as_strings_do(drawn: Any) -> None:
-    # A Datastore compares bytes.
+    # Datastore compares strings by their bytes.
     scheme, one, other = drawn
     strings = (from_numbers(scheme, one), from_numbers(scheme, other))
     assert (strings[0] < strings[1]) == (strings[0].encode() < strings[1].encode())
@@ -215,7 +216,7 @@ def test_the_slug_counts_roots_from_one(drawn: Any) -> None:
 
 @given(st.data())
 def test_padded_forms_of_short_segments_sort_like_the_hashes(data: Any) -> None:
-    # Number 0 below a root is the root itself in the padded form, so children count from 1.
+    # In the padded form, number 0 below a root means the root itself, so children count from 1.
     scheme = data.draw(st.just(DEFAULT) | schemes())
     short = scheme.base**scheme.width - 1
     below = st.lists(st.integers(1, short) | st.integers(1, min(short, 3)))

@@ -1,4 +1,4 @@
-"""Each page has one canonical thread id, and no two names have the same id."""
+"""Each page has one canonical thread id, and no two pages share an id."""
 
 import unicodedata
 
@@ -275,7 +275,7 @@ def test_an_unreadable_explicit_id_is_refused(raw: str) -> None:
     assert caught.value.field == "thread"
 
 
-# The escapes are a combining acute, a combining slash, and three characters that NFC turns into
+# The escapes are a combining acute, a combining slash, and three characters that NFC converts to
 # ASCII.
 AWKWARD = st.sampled_from(
     [
@@ -352,7 +352,8 @@ def test_any_query_gives_a_thread_or_bad_input(query: bytes) -> None:
         ("https://blog.example/a?s=me#c", "blog.example/a", "https://blog.example/a"),
         ("HTTP://Blog.example/a/?s=me", "blog.example/a", "HTTP://Blog.example/a/"),
         ("https://blog.example/a?s=me&p=1", "blog.example/a?p=1", "https://blog.example/a?p=1"),
-        # With an explicit id the page's own query is unknown, so the URL is not changed.
+        # With an explicit id, the URL stays as it is, because the service does not know which query
+        # parameters identify the page.
         ("https://blog.example/a?s=1#c", "post 1", "https://blog.example/a?s=1"),
         ("https://blog.example/a?p=2", "blog.example/a?p=1", "https://blog.example/a?p=2"),
     ],

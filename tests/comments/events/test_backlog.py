@@ -1,4 +1,4 @@
-"""A thread in a process's backlog becomes due at the right time, and only once."""
+"""Each thread in a process's backlog becomes due at the right time and only once."""
 
 import math
 from datetime import timedelta
@@ -63,7 +63,7 @@ def test_without_a_worker_nothing_is_kept(clock: Clock) -> None:
 
 @pytest.fixture
 def due(store: connection.Store, clock: Clock) -> backlog.Backlog:
-    """The store's backlog."""
+    """The store's open backlog."""
     made = backlog.BACKLOG.put(store, backlog.Backlog(clock))
     made.open()
     return made
@@ -77,7 +77,7 @@ def test_changes_put_the_thread_into_the_backlog_and_reads_do_not(
     clock.now += backlog.FOLD_AFTER
     assert due.take() == [NAME]
     later = sample_threads.START + timedelta(seconds=1)
-    sample_threads.post(site, "text", key="0123456789abcdef", now=later)  # a retry changes nothing
+    sample_threads.post(site, "text", key="0123456789abcdef", now=later)  # changes nothing
     listings.page(
         sample_threads.SETTINGS.scheme,
         NAME,

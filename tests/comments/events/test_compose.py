@@ -1,4 +1,4 @@
-"""Mail messages have a stable format, and hostile content in them is neutralized."""
+"""Mail messages have a stable format and neutralize hostile content."""
 
 import email
 import re
@@ -15,7 +15,7 @@ from comments import errors
 from comments.events.mail import compose, plain_words
 from tests.support.outside.sample_mail import PLACE, SENDER, UNSUBSCRIBE, made, notice, read
 
-# Mailboxes identify messages by these ids.
+# Message ids must stay stable, because mailboxes identify messages by them.
 GOLDEN = """\
 From: garden <comments@service.example>
 To: ann@example.org
@@ -98,12 +98,13 @@ def test_nothing_that_mail_programs_turn_into_a_link_is_left(field: str, text: s
 
 
 def test_a_long_word_is_checked_in_linear_time() -> None:
-    """Quadratic time would take hours."""
+    """A quadratic check of these words would take hours."""
     assert plain_words.words("a" * 3_000_000) == "a" * 3_000_000
     assert plain_words.words("1." * 1_000_000 + "x") == "[link]"
 
 
-# Each text is several addresses, or no address, or means different addresses to people and servers.
+# Each text contains several addresses, contains none, or means different addresses to people and to
+# servers.
 ODD = [
     "",
     "ann",

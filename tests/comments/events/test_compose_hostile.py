@@ -1,8 +1,8 @@
 """Hostile mail content stays plain text in every mail program.
 
 Names, titles and texts arrive over HTTP, and a real mail server receives the mail. Two independent
-parsers read the mail: the oldest one in the standard library, and our own, which decodes everything
-that may be an encoded word (`mail_reader`).
+parsers read the mail: the standard library's oldest parser and `mail_reader`, which decodes
+everything that may be an encoded word.
 """
 
 import dataclasses
@@ -40,12 +40,13 @@ OURS = [
 TO_MODERATORS = [each for each in OURS if not each.startswith("list-")]
 FOLLOWER, MODERATOR = "fay@example.org", "mod@site.example"
 EVIL = re.compile(r"evil|reply-to|bcc|admin", re.IGNORECASE)
-# Texts that an attacker wants a mail program to decode: a header, a body, a link, a reserved name.
+# Texts that an attacker wants a mail program to decode: a header with a body and a link, a reserved
+# name.
 PAYLOADS = ["x\r\nReply-To: a@evil.example\r\n\r\nhttp://evil.example", "Admin", "evil.example"]
 
 
 def _forms(payload: str) -> list[str]:
-    """Return a payload in every form of RFC 2047 that a program may decode."""
+    """Return a payload in every RFC 2047 form that a mail program may decode."""
     q = "".join(f"={byte:02X}" for byte in payload.encode())
     b = b64encode(payload.encode()).decode()
     half = len(payload) // 2
@@ -74,12 +75,12 @@ def _forms(payload: str) -> list[str]:
         f"=?utf-8?q?{q}",
         f"=?utf-8?q? {q} ?=",
         f"= ?utf-8?q?{q}? =",
-        # The text is encoded twice, so it decodes to an encoded word.
+        # The text is encoded twice, so decoding it once yields an encoded word.
         f"=?utf-8?b?{b64encode(f'=?utf-8?q?{q}?='.encode()).decode()}?=",
-        # NFKC turns small and full-width characters into an encoded word.
+        # NFKC normalization turns these small and full-width characters into an encoded word.
         f"\uff1d\uff1futf-8\uff1fq\uff1f{q}\uff1f\uff1d",
         f"\ufe66\ufe56utf-8\ufe56q\ufe56{q.replace('=', chr(0xFE66))}\ufe56\ufe66",
-        # An invisible character separates the signs.
+        # Invisible characters separate the delimiters.
         f"=\u2060?utf-8?q?{q}?\u2060=",
     ]
 
@@ -105,7 +106,7 @@ def busy_mailer(store: connection.Store, site: records.Site, box: Box) -> MailSe
 
 
 def _told(busy_mailer: MailService, said: Sequence[Said]) -> list[bytes]:
-    """Start a followed thread with each comment; return the mails that the server received."""
+    """Start a followed thread with each comment; return the mails that the mail server received."""
     client = apps.create_app(busy_mailer.settings, busy_mailer.store).test_client()
     for place, each in enumerate(said):
         thread = records.ThreadName("demo", f"page-{place}")
@@ -122,7 +123,8 @@ def _told(busy_mailer: MailService, said: Sequence[Said]) -> list[bytes]:
 
 
 def _compat32(raw: bytes) -> tuple[list[str], str, list[str]]:
-    """Parse with the standard library's oldest parser: header names, subject, content types."""
+    """Return header names, subject and content types as the standard library's oldest parser finds
+    them."""
     found = email.message_from_bytes(raw)
     assert not found.defects
     subject = str(make_header(decode_header(found["Subject"])))
@@ -131,7 +133,7 @@ def _compat32(raw: bytes) -> tuple[list[str], str, list[str]]:
 
 
 def _assert_ours(raw: bytes, ours: list[str]) -> None:
-    """Check for only our headers, one text and one HTML part, and nothing that a stranger chose."""
+    """Check that the mail has only our headers, a text part, an HTML part and harmless content."""
     raw.decode("ascii")
     names, subject, kinds = _compat32(raw)
     assert names == ours
@@ -147,7 +149,7 @@ def _assert_ours(raw: bytes, ours: list[str]) -> None:
 
 
 def _assert_harmless(text: str) -> None:
-    # Our own links are left out, because their ids and tokens may contain anything.
+    # Remove our own links, because their ids and tokens may contain any letters.
     without = re.sub(rf'{mail_server.PUBLIC}[^\s"<]*', "", text)
     assert not EVIL.search(unicodedata.normalize("NFKC", without)), text
     assert "://" not in without
@@ -156,7 +158,7 @@ def _assert_harmless(text: str) -> None:
 def test_no_encoded_word_becomes_a_header_a_body_a_link_or_a_name(
     busy_mailer: MailService,
 ) -> None:
-    # Payloads are in both fields at once, with a different payload in each.
+    # Each comment has two different payloads: one as its name, one as its title.
     for raw in _told(busy_mailer, [*map(Said, FORMS, FORMS[1:] + FORMS[:1])]):
         _assert_ours(raw, OURS)
 
@@ -175,7 +177,7 @@ def test_moderators_get_no_header_that_an_author_chose(busy_mailer: MailService)
     assert set(busy_mailer.box.recipients) == {MODERATOR}
 
 
-# Without the characters that mail omits or rewrites, these names would be reserved ones.
+# These names become reserved names when mail omits or rewrites some of their characters.
 NEARLY = ["Admin\u3164", "\u115fAdmin", "Admin\uffa0"]
 
 
@@ -240,7 +242,7 @@ def test_any_written_text_is_read_as_it_was_written(name: str, title: str, text:
 
 
 def test_a_mail_that_cannot_be_composed_stops_no_other(busy_mailer: MailService) -> None:
-    """Older releases accepted addresses that are refused now."""
+    """The store may contain addresses that older releases accepted and this release refuses."""
     for email_ in ("ann@example.org", "ann@x..example", "zoe@example.org"):
         busy_mailer.subscribe(email_)
     busy_mailer.say("news")

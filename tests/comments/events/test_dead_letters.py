@@ -1,4 +1,4 @@
-"""Pending events and messages are counted cheaply; dead letters are shown and resolved."""
+"""Operators can count pending events and messages cheaply, and view and resolve dead letters."""
 
 from datetime import timedelta
 
@@ -47,7 +47,7 @@ def test_pending_events_are_counted_and_the_oldest_is_known(
     assert dead_letters.waiting(NOW) == dead_letters.Waiting(3, 0, 92, 0)
     ids = _messages(2)
     assert dead_letters.waiting(NOW) == dead_letters.Waiting(3, 2, 30 * 60, 0)
-    # An attempt or a pause does not reset a message's age; a dead letter is no longer pending.
+    # Attempts and pauses do not reset a message's age. A dead letter is no longer pending.
     for each in ids:
         message_queue.claim(each, now=NOW)
         message_queue.postpone(each, "planned", now=NOW, pause=timedelta(hours=1))

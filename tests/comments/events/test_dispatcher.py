@@ -29,7 +29,7 @@ def faults(interceptor: InterceptorSlot) -> Commits:
 
 def test_every_change_writes_one_event(store: connection.Store, site: records.Site) -> None:
     row = sample_threads.post(site, "old")
-    for _ in range(2):  # the second time nothing changes, so there is no event
+    for _ in range(2):  # the second decision changes nothing, so it writes no event
         own_comment.edit(
             row.id,
             author_id=row.author.id,
@@ -108,7 +108,7 @@ def test_an_event_is_sent_again_under_the_same_id_if_the_sender_died_before_noti
     told: list[str] = []
     handlers = (*wiring.HANDLERS, dispatcher.Sending("mail", lambda event: told.append(event.id)))
     store.deadline = 0.1
-    faults.plan = ["", *["before"] * 100]  # counted, sent, and then the store fails
+    faults.plan = ["", *["before"] * 100]  # the store fails after the event is counted and sent
     with pytest.raises(errors.Overloaded):
         dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=handlers)
     faults.plan = []
@@ -175,7 +175,7 @@ def test_following_events_are_written_in_the_commit_that_notes_the_first(
         dispatcher.sweep(now=NOW, handlers=handlers)
     mail = f"{row.id}.1.mail"
     assert told == [(mail, row.id, "1"), (f"{mail}.2", row.id, "2"), (f"{mail}.3", row.id, "3")]
-    assert counter_oracle.events() == []  # handlers of other kinds do not delay delivery
+    assert counter_oracle.events() == []  # handlers for other kinds do not delay the delivery
 
 
 def test_a_claimed_event_is_left_alone_until_the_lease_ends(
@@ -219,7 +219,7 @@ def test_another_process_takes_over_an_event_when_a_dead_ones_lease_ends(
     told: list[str] = []
     handlers = (dispatcher.Sending("mail", lambda event: told.append(event.id), term=TERM),)
     store.deadline = 0.1
-    faults.plan = ["after", "", *["before"] * 100]  # claimed twice and sent, but never recorded
+    faults.plan = ["after", "", *["before"] * 100]  # the store fails before the delivery is recorded
     with pytest.raises(errors.Overloaded):
         dispatcher.deliver([f"{row.id}.1"], now=NOW, handlers=handlers)
     faults.plan = []
@@ -277,7 +277,7 @@ def test_a_failing_handler_delays_no_other_and_counts_as_one_attempt(
     )
     assert sorted(told) == sorted([first, last] * 2)
     assert totals.of_site("demo")["approved"] == 3
-    # A handler that has finished an event is not called again when the other handlers are.
+    # A handler that has finished an event is not called again when other handlers are retried.
     bad = ""
     dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=handlers)
     counter_oracle.assert_all_counted()

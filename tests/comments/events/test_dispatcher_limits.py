@@ -1,6 +1,6 @@
-"""A delivery's commits stay within limits, even with the maximum number of categories.
+"""Each delivery's commits stay within limits, even with the maximum number of categories.
 
-Datastore accepts 10 MiB in one commit, and its older versions accept 500 writes.
+Datastore accepts 10 MiB in one commit, and its older versions accept at most 500 writes.
 """
 
 from datetime import timedelta
@@ -20,14 +20,14 @@ from tests.support.threads import sample_threads
 NOW = sample_threads.START + timedelta(days=1)
 MOST_WRITES = 500
 MOST_BYTES = 10 << 20
-# The longest possible names, in letters of four bytes.
+# The longest possible names in four-byte letters.
 NAMES = [f"{chr(0x20000 + n) * (categories.LONGEST - 1)}{n}" for n in range(2 * categories.MOST)]
 BEFORE, AFTER = NAMES[: categories.MOST], NAMES[categories.MOST :]
 PAGE = records.ThreadName("demo", "p" * 500)
 
 
 class Commits:
-    """Record the number of writes and bytes of each commit."""
+    """A recorder for the number of writes and bytes in each commit."""
 
     def __init__(self) -> None:
         self.writes: list[int] = []
@@ -46,7 +46,7 @@ def commits(interceptor: InterceptorSlot) -> Commits:
 
 
 def _node(number: int) -> records.ImportedComment:
-    """Return a comment by its own author on its own day."""
+    """Return a comment with an author and a day that no other comment has."""
     created = sample_threads.START + timedelta(days=number)
     return sample_threads.node(f"{number:016}", author=f"g:{number:026}", created=created)
 
@@ -56,7 +56,7 @@ def _deliver() -> dispatcher.DeliveryCounts:
 
 
 def _assert_counted(commits: Commits) -> None:
-    """Check that everything was counted, in commits that Datastore accepts."""
+    """Check that everything was counted, using only commits that Datastore accepts."""
     assert max(commits.writes) <= MOST_WRITES
     assert max(commits.bytes) <= MOST_BYTES
     assert counter_oracle.events() == []
@@ -64,7 +64,8 @@ def _assert_counted(commits: Commits) -> None:
 
 
 def test_a_batch_of_events_leaves_room_for_every_handlers_writes() -> None:
-    # The commit writes a mark, a message for each hook, and the rows of counters.
+    # The commit writes a mark for each event, a message for each hook and classifier, and counter
+    # rows.
     assert (
         dispatcher.AT_ONCE * (1 + webhook_endpoints.MOST + classifier_verdicts.MOST)
         + dispatcher.MOST_ROWS
@@ -83,7 +84,7 @@ def test_an_import_of_many_authors_and_days_writes_several_events(
     assert sample_threads.store_imported(PAGE, *nodes) == 100
     events = counter_oracle.events()
     assert len(events) > 1
-    # A repeated import adds nothing and writes no event.
+    # Repeating the import adds nothing and writes no event.
     assert sample_threads.store_imported(PAGE, *nodes) == 0
     assert counter_oracle.events() == events
     assert _deliver() == dispatcher.DeliveryCounts(len(events), 0)
@@ -120,5 +121,5 @@ def test_posts_in_most_categories_of_a_site_with_most_hooks_fit_one_commit(
     for number in range(dispatcher.AT_ONCE):
         sample_threads.post(site, f"{number}", thread=PAGE.id, categories=tuple(BEFORE))
     assert _deliver() == dispatcher.DeliveryCounts(dispatcher.AT_ONCE, 0)
-    assert max(commits.writes) > dispatcher.MOST_ROWS  # they share one row
+    assert max(commits.writes) > dispatcher.MOST_ROWS  # messages and counters share this commit
     _assert_counted(commits)

@@ -1,4 +1,4 @@
-"""The process that wrote an event delivers it, or else another process or cron does."""
+"""The process that wrote an event delivers it; if it cannot, a different process or cron does."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ def faults(interceptor: InterceptorSlot) -> Commits:
 def worker(
     open_store: connection.Store, clock: Clock
 ) -> Iterator[background_worker.BackgroundWorker]:
-    """A worker that has taken its first step; the test takes the next steps."""
+    """A worker that has taken its first step; tests trigger its next steps."""
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
     made = background_worker.BackgroundWorker(open_store, sample_threads.SETTINGS.scheme)
     with open_store.context():
@@ -56,7 +56,7 @@ def test_a_sweep_finds_the_events_of_a_dead_process(
     site: records.Site,
     clock: Clock,
 ) -> None:
-    backlog.BACKLOG.forget(store)  # like another process that posts and dies
+    backlog.BACKLOG.forget(store)  # simulates a process that posts and dies
     sample_threads.grow(site, sample_threads.TREE)
     worker.step()
     assert len(counter_oracle.events()) == 8
@@ -79,7 +79,7 @@ def test_a_failing_store_stops_no_worker(
     worker.step()
     faults.plan = []
     (row,) = outbox.read(counter_oracle.events())
-    assert row.attempts == 0  # the event itself has no fault
+    assert row.attempts == 0  # the event is not to blame for the failure
     clock.now += background_worker.SWEEP_EVERY
     worker.step()
     counter_oracle.assert_all_counted()

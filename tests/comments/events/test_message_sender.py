@@ -1,4 +1,4 @@
-"""Each receiver gets messages at its own pace, at least once, with the same id in retries."""
+"""Each receiver gets every message at least once, at its own pace, with the same id in retries."""
 
 import json
 import logging
@@ -28,14 +28,14 @@ from tests.support.histories import counter_oracle
 from tests.support.outside import webhook_site
 from tests.support.threads import sample_threads
 
-LIMITS = safe_http.RequestLimits(connect=60.0, total=60.0)  # every receiver here answers at once
+LIMITS = safe_http.RequestLimits(connect=60.0, total=60.0)  # all receivers here answer immediately
 
 
 @pytest.fixture
 def hooked(
     open_store: connection.Store, site: records.Site, told: list[loopback_servers.Receiver]
 ) -> Iterator[list[loopback_servers.Receiver]]:
-    """The receivers as webhooks "0", "1" and "2" of the site; the store's context is entered."""
+    """The receivers as the site's webhooks "0", "1" and "2", inside the store's context."""
     client = loopback_servers.client(*(each.port for each in told), limits=LIMITS)
     message_sender.OUTBOUND.put(open_store, client)
     with open_store.context():
@@ -104,7 +104,7 @@ def test_a_hook_that_answers_410_is_disabled_and_its_messages_are_kept(
     off = "the webhook is disabled: answered 410"
     assert sorted(letter.reason for letter in page.letters) == ["answered 410", off, off]
     assert dead_letters.waiting(at()).messages == 0
-    # The owner enables it again: the dead letters are delivered after all.
+    # When the owner enables the hook again, its dead letters are delivered after all.
     hooked[2].status = 200
     webhook_endpoints.switch_on("demo", "2")
     for letter in page.letters:
@@ -156,7 +156,7 @@ def test_the_message_of_a_retracted_comment_has_no_content(
 def test_slow_receivers_are_served_concurrently(
     open_store: connection.Store, site: records.Site, at: webhook_site.Time
 ) -> None:
-    """No receiver answers before all receivers have a request."""
+    """Each receiver waits with its answer until all receivers have a request."""
     gate = threading.Barrier(4)
     with ExitStack() as stack:
         slow = [stack.enter_context(loopback_servers.receiver()) for _ in range(4)]
@@ -231,7 +231,7 @@ def test_an_internal_error_ends_neither_the_round_nor_the_message(
     at.now += outbox.FIRST_PAUSE
     assert message_sender.serve(at, among={}) == message_sender.SendingCounts(
         0, 0
-    )  # no such channel
+    )  # no channel is registered
     assert message_sender.serve(at) == message_sender.SendingCounts(6, 0)
 
 
@@ -268,7 +268,7 @@ def test_a_worker_sends_soon_after_the_commit_and_stops(
     worker.start()
     try:
         sample_threads.post(site, "text")
-        # The worker was notified of the commit, so it sends long before a sweep would.
+        # The commit notifies the worker, so the worker sends long before its next sweep.
         assert all(event.wait(message_sender.SWEEP_EVERY / 2) for event in heard)
     finally:
         assert worker.stop(60)

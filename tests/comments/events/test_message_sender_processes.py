@@ -1,4 +1,4 @@
-"""Messages are sent correctly if a process is killed, and if two processes send at once."""
+"""Messages are sent correctly even if a process is killed or two processes send concurrently."""
 
 import os
 import signal
@@ -43,7 +43,7 @@ INDEXES = programs.ROOT / "index.yaml"
 
 @pytest.fixture
 def shared(tmp_path: Path) -> Iterator[connection.Store]:
-    """Open a store in a file shared with other processes, and enter its context."""
+    """Open a store in a file that other processes share, and enter its context."""
     path = tmp_path / "store.db"
     with inprocess.open_engine(path, indexes=INDEXES, concurrency="pessimistic") as engine:
         opened = connection.Store(inprocess.Channel(engine), project="test", deadline=60.0)
@@ -102,7 +102,7 @@ def test_another_process_finishes_for_one_killed_between_sending_and_noting(
     child.communicate(timeout=programs.PATIENCE)
     assert child.returncode == -signal.SIGKILL
     told[0].then = lambda _: None
-    # Messages that the dead process had claimed are left alone until their lease ends.
+    # No process sends the dead process's claimed messages until their lease ends.
     message_sender.serve(at)
     assert webhook_site.left() != []
     at.now += message_queue.LEASE

@@ -1,4 +1,4 @@
-"""Unsafe URLs that people enter are refused, and requests to the others are safe."""
+"""The client refuses unsafe URLs that people enter; its requests to all other URLs are safe."""
 
 import ast
 import functools
@@ -22,7 +22,7 @@ PUBLIC = "93.184.216.34"
 
 
 def to(address: str) -> Any:
-    """Return a client that resolves every name to this address and reaches only public ones."""
+    """Return a client that resolves every name to this address and allows only public addresses."""
     return safe_http.HttpClient(SHORT, resolver=lambda _host: [address])
 
 
@@ -71,7 +71,7 @@ REFUSED = [
     f"https://{'a' * 64}.example/",
     f"https://{'a.' * 130}example/",
     f"https://hooks.example/{'a' * 2_000}",
-    # Hosts that some parsers interpret as an address in our own network.
+    # Some parsers interpret these hosts as addresses in our own network.
     "https://localhost/",
     "https://metadata/",
     "https://127.0.0.1/",
@@ -195,7 +195,7 @@ INSIDE = [
 
 @pytest.mark.parametrize("address", INSIDE)
 def test_a_name_that_resolves_to_an_internal_address_is_refused(address: str) -> None:
-    # Only internal networks know the last name.
+    # The second name exists only in internal networks.
     for url in ("https://hooks.example/", "https://metadata.google.internal/computeMetadata/v1/"):
         for verb in (to(address).vet, functools.partial(to(address).send, "POST")):
             with pytest.raises(errors.UnsafeAddress, match="unsafe-address"):
@@ -242,7 +242,7 @@ def test_a_resolver_that_fails_or_hangs_ends_in_time() -> None:
 def test_a_name_is_resolved_once_and_its_address_pinned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """DNS rebinding: the name is public when it is checked, and loopback at the next lookup."""
+    """DNS rebinding: the name resolves to a public address when checked, and to loopback later."""
     answers = itertools.chain([[PUBLIC]], itertools.repeat(["127.0.0.1"]))
     opened = []
 
@@ -271,12 +271,12 @@ def test_only_tests_reach_loopback_and_only_on_their_port() -> None:
             with pytest.raises(errors.UnsafeAddress):
                 other.send("GET", f"http://hooks.example:{told.port}/")
         elsewhere = loopback_servers.client(told.port, resolver=lambda _host: [PUBLIC])
-        with pytest.raises(errors.UnsafeAddress):  # http to the Internet
+        with pytest.raises(errors.UnsafeAddress):  # plain http to the Internet
             elsewhere.send("GET", f"http://hooks.example:{told.port}/")
         assert len(told.heard) == 1
 
 
-# Modules that open connections. The mail server and the queue are the operator's own.
+# Modules that open connections. The operator chooses the mail server and the queue.
 OPENING = {
     "aiohttp", "ftplib", "http.client", "httpx", "requests", "smtplib", "socket", "ssl",
     "telnetlib", "urllib.request", "urllib3", "google.auth.transport.requests",

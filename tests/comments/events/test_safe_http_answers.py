@@ -1,4 +1,4 @@
-"""Requests to URLs that people enter have the right content, and every request ends."""
+"""Requests to URLs that people enter have the right content and always end."""
 
 import socket
 import struct
@@ -71,7 +71,7 @@ def test_an_answer_is_read_up_to_its_limit(size: int) -> None:
 
 
 def drip(text: bytes) -> Any:
-    """Return a peer that sends `text` and then single bytes for a long time."""
+    """Return a peer that sends `text` and then, for a long time, single bytes."""
 
     def talk(connection: Any, over: Any) -> None:
         connection.recv(10_000)
@@ -104,7 +104,7 @@ def at_once(text: bytes) -> Any:
 
 
 def then_reset(text: bytes) -> Any:
-    """Return a peer that sends `text` and resets the connection, which loses unread bytes."""
+    """Return a peer that sends `text` and resets the connection, which discards unread bytes."""
 
     def talk(connection: Any, over: Any) -> None:
         at_once(text)(connection, over)
@@ -141,7 +141,7 @@ def test_a_request_ends_for_any_behavior_of_the_peer(how: str, scheme: str) -> N
             answer = client.send("POST", f"{scheme}://hooks.example:{port}/", body=b"{}")
         except errors.Unreachable:
             answer = None
-    assert answer is None  # half of the announced body is not an answer
+    assert answer is None  # half of the announced body does not count as an answer
 
 
 def test_the_time_limit_of_a_request_includes_name_resolution() -> None:

@@ -1,4 +1,4 @@
-"""Test what a real SMTP server receives, what its replies mean, and how it is reached."""
+"""Test what a real SMTP server receives, how its replies are read, and how we connect to it."""
 
 import contextlib
 import socket
@@ -20,7 +20,7 @@ from tests.support.outside.sample_mail import SENDER, made
 
 
 class Box:
-    """The mail that a server accepted, and the replies that it sends."""
+    """The mail that a server accepted and the replies that it sends."""
 
     def __init__(self) -> None:
         self.taken: list[tuple[str, list[str], bytes]] = []
@@ -44,7 +44,7 @@ class Box:
 
 @contextlib.contextmanager
 def server(box: Box, tmp_path: Path, security: Any, *, password: Any = None) -> Iterator[Any]:
-    """Run a mail server on loopback; yield its port and certificate file."""
+    """Run a mail server on loopback; yield its port and its certificate file."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     loopback_servers.AUTHORITY.issue_cert("localhost").configure_cert(context)
     authority = tmp_path / "authority.pem"
@@ -87,7 +87,7 @@ def reach(where: Any, security: Any, login: str = "") -> Any:
     return config.load(values).smtp
 
 
-# aiosmtpd warns about the server with implicit TLS, which requires AUTH but no STARTTLS.
+# aiosmtpd warns about servers that require AUTH without STARTTLS, as the implicit-TLS server does.
 @pytest.mark.filterwarnings("ignore:Requiring AUTH")
 @pytest.mark.parametrize(
     ("security", "login"),
@@ -160,13 +160,13 @@ def test_a_silent_or_unavailable_server_is_retried_later(monkeypatch: pytest.Mon
 
 
 def reset(connection: Any) -> None:
-    """Reset a connection, which loses unread bytes."""
+    """Reset a connection, which discards unread bytes."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()
 
 
 def scripted(last: Any, ending: Any) -> Any:
-    """Return a server that accepts a message, replies `last`, and then ends the connection."""
+    """Return a server that accepts a message, replies `last`, and then closes the connection."""
 
     def talk(connection: Any, _over: Any) -> None:
         said = connection.makefile("rb")
@@ -205,7 +205,7 @@ def test_a_servers_reply_counts_however_the_connection_ends(
 ) -> None:
     with loopback_servers.peer(scripted(last, ending)) as port:
         found = smtp.send(reach((port, ""), setting_values.Security.NONE), made())
-    # A reset may lose the reply; then the mail is sent again with the same id.
+    # If a reset loses the reply, the mail is sent again with the same id.
     allowed = {end, End.RETRY} if ending is reset else {end}
     assert found.end in allowed
 

@@ -1,4 +1,4 @@
-"""Webhook endpoints are registered, paused and disabled after failures, and get their events."""
+"""Webhook endpoints are registered, get their events, and are paused or disabled after failures."""
 
 from datetime import timedelta
 
@@ -36,7 +36,7 @@ def _note(end: End, reason: str = "answered 500", *, later: timedelta, asked: in
 
 
 def _told() -> list[tuple[str, str]]:
-    """Deliver the events; return the stored messages as (queue, content)."""
+    """Deliver the events; return each stored message as (queue, content)."""
     dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=wiring.HANDLERS)
     stored = reads.fetch(reads.Query("Message"))
     return sorted(
@@ -118,7 +118,7 @@ def test_a_new_secret_signs_beside_the_old_one_unless_that_leaked(
     _add()
     webhook_endpoints.rotate("demo", "one", SECRETS[1], keeps_old=True)
     assert webhook_endpoints.get("demo", "one").secrets == (SECRETS[1], SECRETS[0])
-    webhook_endpoints.rotate("demo", "one", SECRETS[1], keeps_old=True)  # as after a lost answer
+    webhook_endpoints.rotate("demo", "one", SECRETS[1], keeps_old=True)  # retry after a lost answer
     assert webhook_endpoints.get("demo", "one").secrets == (SECRETS[1], SECRETS[0])
     webhook_endpoints.rotate("demo", "one", SECRETS[2], keeps_old=True)
     assert webhook_endpoints.get("demo", "one").secrets == (SECRETS[2], SECRETS[1])
@@ -189,7 +189,7 @@ def test_a_hook_that_fails_for_long_is_disabled_with_a_reason(
         webhook_endpoints.get("demo", "one").off
         == "no successful delivery for 3 days: answered 404"
     )
-    _note(End.DELIVERED, later=webhook_endpoints.FAILING_FOR)  # an attempt that was in progress
+    _note(End.DELIVERED, later=webhook_endpoints.FAILING_FOR)  # succeeds after the hook was disabled
     assert webhook_endpoints.get("demo", "one").off
     webhook_endpoints.switch_on("demo", "one")
     found = webhook_endpoints.get("demo", "one")

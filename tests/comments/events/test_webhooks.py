@@ -1,4 +1,4 @@
-"""Test the stable format, signatures and content of webhook messages, and receivers' answers."""
+"""Test the stable format, signatures and content of webhook messages and the receivers' answers."""
 
 import json
 import re
@@ -49,7 +49,7 @@ THREAD = records.Thread(
     records.ThreadState.OPEN,
     1,
 )
-# Receivers parse this.
+# Receivers parse this JSON.
 GOLDEN = {
     "type": "comment.edited",
     "timestamp": "2026-01-02T03:04:05.678901Z",
@@ -78,7 +78,7 @@ GOLDEN = {
 
 @pytest.fixture(scope="module")
 def is_genuine() -> Any:
-    """The verification function in the documentation."""
+    """The verification function from the documentation."""
     text = (ROOT / "docs" / "webhooks.md").read_text()
     (shown,) = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     space = {}
@@ -124,7 +124,7 @@ def test_the_signature_of_a_message_is_stable() -> None:
 
 
 def test_the_standards_own_example_has_the_expected_signature() -> None:
-    """The test vector of the Standard Webhooks libraries, checked by its parts."""
+    """The example is the Standard Webhooks libraries' test vector."""
     key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
     text = b'msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.{"test": 2432232314}'
     assert webhooks._signature(key, text) == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="

@@ -1,4 +1,4 @@
-"""Provide fixtures for the tests of recounts and repairs."""
+"""Provide fixtures for tests of recounts and repairs."""
 
 import pytest
 
@@ -11,6 +11,6 @@ from tests.support import prepared_stores
 def counted_rows(
     store: connection.Store, begun: prepared_stores.Beginning
 ) -> dict[str, records.Comment]:
-    """The rows of `counter_drift`, by their texts; the store's context is entered."""
+    """The rows of `counter_drift` by text, inside the store's context."""
     rows: dict[str, records.Comment] = begun.found
     return rows

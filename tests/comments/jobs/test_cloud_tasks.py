@@ -1,7 +1,7 @@
-"""One cloud task serves many commits, and creating it does not affect requests.
+"""One cloud task serves many commits, and creating it does not delay requests.
 
-The server on loopback follows the API's documentation: it accepts a task for a queue by POST with a
-bearer token, refuses a known name with 409 ALREADY_EXISTS, and fails when the test asks for it. The
+A loopback server follows the API's documentation: it accepts a task for a queue by POST with a
+bearer token, refuses a known name with 409 ALREADY_EXISTS, and fails when a test tells it to. The
 tests send accepted tasks to the application as App Engine does.
 """
 
@@ -43,7 +43,7 @@ class Peer:
         self.url = ""
         self.tasks: dict[str, dict[str, object]] = {}
         self.answers: list[int] = []
-        self.status = 0  # the status to answer instead, or 0
+        self.status = 0  # the status of every answer, or 0 for regular answers
         self.headers: dict[str, str] = {}
         self.may_answer = threading.Event()
         self.may_answer.set()
@@ -79,7 +79,7 @@ class Peer:
         return code, {"error": {"code": code, "message": "planned", "status": status}}
 
     def paths(self) -> list[str]:
-        """The paths that the tasks call, in order."""
+        """The paths that the tasks call, in order of creation."""
         return [task["appEngineHttpRequest"]["relativeUri"] for task in self.tasks.values()]
 
 
@@ -106,7 +106,7 @@ def peer() -> Iterator[Peer]:
                 self.wfile.write(content)
 
         def log_message(self, *_: object) -> None:
-            """Write no log."""
+            """Write nothing to the log."""
 
     server = http.server.ThreadingHTTPServer((loopback_servers.LOOPBACK, 0), Handler)
     server.handle_error = lambda *_: None
@@ -124,7 +124,7 @@ def peer() -> Iterator[Peer]:
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait longer for an answer than in production, because the machine may be busy."""
+    """Wait longer for answers than in production, because the machine may be busy."""
     monkeypatch.setattr(cloud_tasks, "WITHIN", 30.0)
 
 
@@ -135,7 +135,7 @@ def session() -> AuthorizedSession:
 
 
 def instance(peer: Peer, clock: Clock, service: str = "") -> cloud_tasks.TaskQueue:
-    """Return the queue that one instance uses."""
+    """Return the task queue of one instance."""
     return cloud_tasks.TaskQueue(
         QUEUE,
         service,
@@ -147,7 +147,7 @@ def instance(peer: Peer, clock: Clock, service: str = "") -> cloud_tasks.TaskQue
 
 @pytest.fixture
 def queue(open_store: connection.Store, peer: Peer, clock: Clock) -> cloud_tasks.TaskQueue:
-    """The queue of the application's instance."""
+    """The task queue of the application's instance."""
     made = instance(peer, clock)
     backlog.ELSEWHERE.put(open_store, made)
     return made
@@ -157,7 +157,7 @@ def queue(open_store: connection.Store, peer: Peer, clock: Clock) -> cloud_tasks
 def client(
     queue: cloud_tasks.TaskQueue, open_store: connection.Store, site: records.Site
 ) -> flask.testing.FlaskClient:
-    """A client of the application on App Engine."""
+    """A test client for the application on App Engine."""
     settings = config.Settings(
         secret="a secret of the tests", on_app_engine=True, tasks_queue=QUEUE
     )
@@ -224,7 +224,7 @@ def test_many_commits_within_a_span_are_one_task_that_runs_after_them(
     assert [task["scheduleTime"] for task in peer.tasks.values()] == [
         "1970-01-01T00:16:42Z", "1970-01-01T00:16:44Z",
     ]  # fmt: skip
-    # A name in use is not a failure, so there is no pause.
+    # A name in use does not count as a failure, so it causes no pause.
     clock.now += 2
     other.tell("event")
     assert peer.answers == [200, 409, 200, 200]
@@ -276,7 +276,7 @@ def test_after_a_failure_requests_pause_and_no_post_fails(
     clock.now += 1
     post(client)
     assert peer.answers == [status, 200]
-    # The event is in the store, and cron delivers it.
+    # The event is still in the store, and cron delivers it.
     answer = client.get("/tasks/deliver", headers={"X-AppEngine-Cron": "true"})
     assert answer.json is not None
     assert answer.json["delivered"] == 3
@@ -287,7 +287,7 @@ def test_after_a_failure_requests_pause_and_no_post_fails(
 def test_a_hanging_task_service_delays_no_request(
     client: flask.testing.FlaskClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The requests are answered while the server has not yet answered its first one."""
+    """The application answers all requests before the task service answers its first request."""
     monkeypatch.setattr(cloud_tasks, "WITHIN", 0.1)
     monkeypatch.setattr(cloud_tasks, "TIMEOUT", 300.0)
     peer.may_answer.clear()
@@ -295,7 +295,7 @@ def test_a_hanging_task_service_delays_no_request(
         post(client, f"{number}")
     assert peer.heard.acquire(timeout=60)
     assert peer.answers == []
-    assert not peer.heard.acquire(blocking=False)  # only one request was sent
+    assert not peer.heard.acquire(blocking=False)  # the queue sent only one request
 
 
 def test_hanging_credentials_delay_no_request(
@@ -318,7 +318,7 @@ def test_hanging_credentials_delay_no_request(
     )
     backlog.ELSEWHERE.put(open_store, made)
     with open_store.context():
-        for number in range(3):  # each after the previous pause
+        for number in range(3):  # each post comes after the previous pause
             sample_threads.post(site, f"{number}")
     assert waited == []
     may_connect.set()

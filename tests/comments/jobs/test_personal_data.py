@@ -1,4 +1,4 @@
-"""Export and erasure cover all of an author's data, and no data of other authors."""
+"""Export and erasure cover all of an author's data and no other author's data."""
 
 import gzip
 import json
@@ -166,7 +166,7 @@ def test_erased_data_is_nowhere_and_the_thread_stays_intact(
     assert shown[1].score == 0
     assert repair.find_problems(settings.scheme, name) == []
     assert recount.site("demo", tell=print, fixes=False) == 0
-    # A repeat finds nothing, and the token is no longer valid.
+    # A repeated erasure finds nothing, and the token is no longer valid.
     api_requests.refused(client.delete(ME, headers=api_requests.bearer(zeb)), 401)
     assert personal_data.erase(account.author, now=here()) == personal_data.ErasureStep(
         0, 0, is_done=True
@@ -187,7 +187,7 @@ def _settle(settings: config.Settings, *, wait: bool = False) -> None:
 
 
 def _everything(store: connection.Store) -> str:
-    """Return every row of every kind as text, decompressed."""
+    """Return all stored rows as text, with compressed values unpacked."""
     del store
     found = []
     for kind in kinds.stored():
@@ -265,6 +265,6 @@ class TestCommands:
         with open_store.context():
             account_holders.account("bob", password="")
         assert json.loads(run("export", "bob").output)["account"]["login"] == "bob"
-        assert run("erase", "bob").exit_code == 1  # without confirmation
+        assert run("erase", "bob").exit_code == 1  # refused without confirmation
         assert run("erase", "bob", "--yes").exit_code == 0
         assert "There is no account" in run("export", "bob").output

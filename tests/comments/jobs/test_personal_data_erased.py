@@ -1,7 +1,7 @@
-"""After an erasure no byte of the files and no response contains the author's data.
+"""After an erasure, no file and no response contains any of the author's data.
 
-The tests search the store's file and its log byte by byte, for plain and compressed data. A process
-that has shown all of the data is still running.
+The tests search the bytes of the store's file and its log for plain and compressed data. A process
+that showed all of the data before is still running.
 """
 
 import json
@@ -47,17 +47,17 @@ SHOWING = (
 )  # fmt: skip
 
 
-AGE = 0.3  # seconds; processes may use a directory for so long
+AGE = 0.3  # seconds for which processes may use a cached directory
 
 
 def _let_age_pass(_grace: float) -> None:
-    """Wait until no process may use its cached directory."""
+    """Wait until processes must read the directory again."""
     since = view_cache.seconds()
     programs.wait_until(lambda: view_cache.seconds() - since > AGE)
 
 
 class Clock:
-    """A clock for the engine's commits, which the test moves."""
+    """A clock for the engine's commits, which the test advances."""
 
     now = 1_800_000_000.0
 
@@ -67,7 +67,7 @@ class Clock:
 
 
 class ServiceOnDisk:
-    """A file with every kind of personal data of an author, and a process that shows the data."""
+    """A file with every kind of an author's personal data, and a process that shows the data."""
 
     def __init__(self, path: Path, engine: inprocess.Engine, clock: Clock) -> None:
         self.path, self.engine, self.clock = path, engine, clock
@@ -123,12 +123,12 @@ class ServiceOnDisk:
         scheduler.compact_whole(SETTINGS.scheme, [NAME], wait=_let_age_pass)
 
     def shown(self) -> set[str]:
-        """Return the places that show each of the author's words."""
+        """Return where each of the author's words is still shown."""
         texts = {path: self.client.get(path).text for path in SHOWING}
         return {f"{path}: {word}" for path in texts for word in WORDS if word in texts[path]}
 
     def stored_forms(self) -> set[bytes]:
-        """Return the stored blobs that contain the author's words."""
+        """Return the stored blobs that contain any of the author's words."""
         return {
             bytes(blob)
             for kind in ("Bucket", "BucketDirectory", "Ranking")
@@ -151,7 +151,7 @@ class ServiceOnDisk:
         }
 
     def pass_by(self) -> None:
-        """Let the engine empty its log and its lock files, as it does within a minute."""
+        """Let the engine empty its log and its lock files, as it normally does within a minute."""
         self.clock.now += file_store.LOG_SECONDS
         assert self.client.get("/healthz").status_code == 200
         with pytest.MonkeyPatch.context() as patch:
@@ -193,7 +193,7 @@ def test_after_an_erasure_no_byte_and_no_page_contains_the_authors_data(
     assert on_disk.in_files(forms) == set()
     assert on_disk.shown() == set()
 
-    # Other comments keep their places, below a tombstone of the erased author.
+    # Other authors' comments keep their places; a tombstone replaces the erased comment.
     after = json.loads(on_disk.client.get(SHOWING[0]).text)["comments"]
     places = {each["id"]: each for each in before}
     assert [each["status"] for each in after] == ["approved", "removed", "approved"]

@@ -1,7 +1,7 @@
 """Recategorizing a thread is exact despite interruptions and concurrent writers.
 
-Six comments in steps of two need five commits: one to begin, three steps, and one that finds
-nothing left.
+Six comments in steps of two need five commits: one to begin, three steps, and one that finds no
+more comments.
 """
 
 import threading
@@ -34,11 +34,11 @@ COMMITS = 5
 
 
 class Killed(BaseException):
-    """Raised when the process ends."""
+    """An error that simulates the end of the process."""
 
 
 class Hook:
-    """Runs an action once, before or after the n-th commit (or other call) from now."""
+    """A hook that runs an action once, before or after the n-th commit (or other call) from now."""
 
     def __init__(self) -> None:
         self._plan: tuple[int, str, Callable[[], None]] | None = None
@@ -77,7 +77,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def filed(store: connection.Store, site: records.Site) -> records.Site:
-    """Six comments of three authors on two days in news and sport, and another thread in news."""
+    """Six comments by three authors on two days in news and sport, plus a second thread in news."""
     site = sample_threads.filing(site, "news", "sport", "travel")
     for n in range(6):
         sample_threads.post(
@@ -102,8 +102,9 @@ def _change(*names: str) -> int:
 
 
 def _assert_all_right() -> None:
-    """Check that all recategorizations are finished, counters are exact, and the recount agrees."""
-    # A posted or retracted comment may change its thread's categories, which a worker then applies.
+    """Finish all recategorizations; check that counters are exact and a recount finds no fault."""
+    # A post or retraction may change its thread's categories; a worker then recategorizes the
+    # thread.
     recategorize.finish(now=NOW)
     journals = [each.key.path[-1].name for each in reads.fetch(reads.Query("Job"))]
     assert [each for each in journals if each.startswith(category_journal.PREFIX)] == []
@@ -119,7 +120,7 @@ def _numbers(category: str) -> counter_rows.Numbers:
 
 
 def _elsewhere(store: connection.Store, act: Callable[[], object]) -> Callable[[], None]:
-    """Return a function that runs `act` in another thread and waits for it."""
+    """Return a function that runs `act` in a different thread and waits until it ends."""
 
     def work() -> None:
         with store.context():
@@ -152,7 +153,7 @@ def test_readers_see_no_change(filed: records.Site) -> None:
     assert scheduler.look() == [OTHER]
     _change("travel")
     assert scheduler.look() == [OTHER]
-    assert _rows() == rows  # at the same revisions
+    assert _rows() == rows  # even the revisions are unchanged
 
 
 def _rows() -> list[records.Comment]:
@@ -236,7 +237,7 @@ def test_the_later_of_two_changes_wins(
 def test_a_late_runner_does_not_continue_another_changes_journal(
     filed: records.Site, open_store: connection.Store, hook: Hook, step: int
 ) -> None:
-    """The step has read the position; before its transaction the recategorization starts again."""
+    """The recategorization restarts after a step reads its position and before its transaction."""
     act = _elsewhere(open_store, lambda: recategorize.begin(NAME, ("sport",)))
     hook.plan(step, "after", act, "RunQuery")
     _change("travel")
@@ -258,7 +259,8 @@ def test_changes_between_two_commits_are_counted_in_the_right_categories(
         own_comment.retract(last.id, author_id=last.author.id, revision=None, now=NOW)
         _deliver()
 
-    # Before a commit the transaction locks the rows it has read, so others write different rows.
+    # Before a commit, the transaction locks the rows that it has read, so the other writer uses
+    # different rows.
     act = write if when == "after" else lambda: sample_threads.post(filed, "text", thread="other")
     hook.plan(commit, when, _elsewhere(open_store, act))
     _change("travel")
@@ -298,7 +300,7 @@ def test_the_events_of_two_changes_are_distinct(filed: records.Site) -> None:
     assert len(events) == len(set(events)) == 4 * 3
     rows = outbox.read(events)
     assert {row.kind for row in rows} == {"filed"}
-    assert outbox.EventKind.FILED not in outbox.OF_COMMENTS  # only the counters handle it
+    assert outbox.EventKind.FILED not in outbox.OF_COMMENTS  # only the counters handle this kind
     _assert_all_right()
 
 

@@ -1,9 +1,8 @@
 """Counters stay exact in random histories of posts, imports, category changes and deliveries.
 
-Histories also contain retractions. Recategorizations run step by step, restart, or are left
-unfinished; events are delivered in any order, some of them twice. At any moment a recount finds no
-fault, and in the end every counter equals the sum over the comments in the categories of their
-threads (`counter_oracle`).
+Histories also contain retractions. Recategorizations run step by step, restart, or stay unfinished;
+events are delivered in any order, some of them twice. A recount never finds a fault. In the end,
+every counter equals the sum over the comments in their threads' categories (`counter_oracle`).
 """
 
 from datetime import timedelta
@@ -41,7 +40,7 @@ sets = st.lists(st.sampled_from(NAMES), unique=True, max_size=3).map(
 
 
 class Categories(RuleBasedStateMachine):
-    """One site, two threads, two authors, two days."""
+    """A state machine with one site, two threads, two authors and two days."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +49,8 @@ class Categories(RuleBasedStateMachine):
         backlog.BACKLOG.of(store)
         self._context = store.context()
         self._context.__enter__()
-        # Threads are short here: with the product's step size each change would be one commit.
+        # Threads are short here, so with the product's step size each change would need only one
+        # commit.
         self._small = mock.patch.object(recategorize, "AT_ONCE", 2)
         self._small.start()
         self._own: list[records.Comment] = []

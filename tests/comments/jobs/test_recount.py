@@ -1,4 +1,4 @@
-"""The recount finds exactly the drifted counters, repairs each once, and affects no other work."""
+"""A recount finds exactly the drifted counters, repairs each once, and disturbs no other work."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def _one_more(scope: counting.Scope, comments: int, people: int) -> list[Differe
 
 
 def _places_of(author: str) -> list[counting.Scope]:
-    """Return the scopes of an author of "page" that are counted from events."""
+    """Return an author's scopes on "page" that are counted from events."""
     return [
         counting.author_scope("demo", author),
         *(counting.category_scope("demo", each, author) for each in ("news", "sport")),
@@ -216,7 +216,7 @@ def test_threads_stored_before_there_were_counters_get_them(
             counter_drift.delete(ndb.Key(*path))
     sample_threads.post(
         site, "meanwhile", counted_rows["2"].id
-    )  # counted on top of the missing counters
+    )  # counted although the earlier counters are missing
     counter_drift.recount_all()
     assert counter_drift.recount_all() == []
     counter_drift.deliver()
@@ -264,7 +264,7 @@ def test_a_lost_event_is_found_as_drift(
 def test_an_interrupted_recount_continues_where_it_stopped(
     counted_rows: dict[str, records.Comment], site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sample_threads.post(site, "next", thread="other/2")  # its key begins with the stored position
+    sample_threads.post(site, "next", thread="other/2")  # key starts with the stored position
     monkeypatch.setattr(recount, "NOTE_EVERY", 1)
     seen: list[str] = []
     real = recount.thread

@@ -1,4 +1,5 @@
-"""A recount during writes, votes and other recounts compares one state and repairs once."""
+"""A recount during writes, votes and other recounts compares a consistent state and repairs
+once."""
 
 import itertools
 import threading
@@ -18,7 +19,7 @@ from tests.support.threads import sample_threads, sample_votes
 
 
 class Between:
-    """Runs a different actor's action once, before the n-th call of a method from now."""
+    """A hook that runs a different actor's action once, before a method's n-th call from now."""
 
     def __init__(self) -> None:
         self._plan: tuple[str, int, Any] | None = None
@@ -52,9 +53,8 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning
     return prepared_stores.grown(tmp_path_factory, counter_drift.grown)
 
 
-# A recount of two threads, where the second is wrong, makes these commits: two comparisons, a
-# repair, the comparison of the site, the repair of the site. The other actor acts after the reads
-# of a comparison.
+# A recount of two threads with an error in the second commits two comparisons, a repair, the site's
+# comparison and the site's repair. The other actor acts after a comparison's reads.
 COMPARED = [1, 3]
 
 
@@ -69,7 +69,7 @@ def test_writes_between_comparison_and_repair_are_kept(
     author = counted_rows["2"].author
     counter_drift.delete(
         counter_rows.participation_key(counter_drift.NAME, author.id)
-    )  # so that the author appears to be new in the thread
+    )  # makes the author appear new in the thread
     counter_drift.plant(reads.get(counter_rows.standing_key("demo", author.id)), approved=-2)
     counter_drift.plant(counter_drift.thread_row(), approved=5)
 

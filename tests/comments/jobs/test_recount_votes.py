@@ -1,4 +1,4 @@
-"""The recount of votes repairs a row whose vote counts differ from the stored votes."""
+"""Recounting votes repairs rows with vote counts that differ from the stored votes."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning
 
 
 def _plant_votes(comment_id: str, **values: int) -> None:
-    """Change a comment's row directly."""
+    """Write wrong vote counts directly to a comment's row."""
     row = reads.get(comment_rows.comment_key(comment_id))
     row.populate(**values)
     transactions.transaction(lambda: transactions.apply(ownership.Writes("tree", put=(row,))))
@@ -36,7 +36,7 @@ def test_a_row_that_drifted_from_its_votes_is_shown_repaired_and_not_found_again
     assert counter_drift.recount_all() == []
     counter_drift.lose_vote(one.id, "bob")
     _plant_votes(two.id, score=7)
-    sample_votes.vote(other, "ann")  # uncounted, which is not a fault
+    sample_votes.vote(other, "ann")  # an uncounted vote is not a fault
     found = [
         Difference(Scope("comment", one.id), "up", 2, 1),
         Difference(Scope("comment", one.id), "score", 1, 0),

@@ -1,4 +1,4 @@
-"""Repair finds exactly the planted damage, repairs it, and does not find it again."""
+"""A repair finds exactly the planted damage, fixes it, and does not find it again."""
 
 from typing import Any
 

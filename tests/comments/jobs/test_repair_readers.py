@@ -1,7 +1,7 @@
-"""After a repair every process shows the repaired thread at once.
+"""After a repair, every process immediately shows the repaired thread.
 
 While comments get new hashes, two processes with warm caches read at every stage of a compaction.
-Each answer is compared with the ordered query immediately, without waiting.
+Each answer is immediately compared with the ordered query.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning:
-    """A thread with rows in buckets, tail and delta."""
+    """A data file that contains a thread with rows in buckets, tail and delta."""
     with pytest.MonkeyPatch.context() as patch:
         compaction.small_buckets(patch, 3)
         return prepared_stores.grown(tmp_path_factory, _grow)
@@ -55,7 +55,7 @@ def _grow(site: records.Site) -> Grown:
 
 @pytest.fixture
 def processes(engine: inprocess.Engine, repaired_rows: Grown) -> list[reader_processes.Reader]:
-    """Two processes that have read everything."""
+    """Two processes that have read the whole thread."""
     warm = [reader_processes.Reader(engine, ahead=ahead) for ahead in (0.0, 600.0)]
     _assert_current(warm)
     return warm
@@ -76,7 +76,7 @@ def _damage(row: records.Comment, **values: object) -> None:
 
 
 def _lose_a_parent(repaired_rows: Grown) -> None:
-    """Make a reply a root, so it and all comments below it get new hashes."""
+    """Make a reply a root, so that it and all comments below it get new hashes."""
     _damage(repaired_rows["1.1"], parent=None)
 
 
@@ -90,7 +90,7 @@ def _share_a_number(repaired_rows: Grown) -> None:
 
 
 def _swap_hashes(repaired_rows: Grown) -> None:
-    """Swap the hashes of two comments in the store, but not in the buckets."""
+    """Swap two comments' hashes in the store but not in the buckets."""
     _damage(repaired_rows["2"], sort_hash=repaired_rows["3"].sort_hash)
     _damage(repaired_rows["3"], sort_hash=repaired_rows["2"].sort_hash)
 
@@ -113,7 +113,7 @@ def test_after_a_repair_warm_processes_equal_the_ordered_query_at_once(
     folded = compactor.compact(SCHEME, NAME)
     assert folded is not None
     _assert_current(processes)
-    # one process sees the new directory, the other the old
+    # One process sees the new directory, the other process the previous one.
     processes[0].now += view_cache.CACHE_MAX_AGE
     _assert_current(processes)
     for process in processes:
@@ -159,7 +159,7 @@ def test_a_row_whose_flag_is_cleared_during_a_new_compaction_is_not_lost(
     processes: list[reader_processes.Reader],
     query: int,
 ) -> None:
-    """A slow compaction clears before any of the queries of the next one."""
+    """A slow compaction clears just before one of the next compaction's queries."""
     slow = compactor.compact(SCHEME, NAME)
     assert slow is not None
     _lose_a_parent(repaired_rows)
@@ -207,7 +207,7 @@ def test_a_later_change_of_a_moved_comment_is_visible_at_once(
 def _clear_after_the_grace(
     folded: compactor.CompactionResult, processes: list[reader_processes.Reader]
 ) -> None:
-    """Clear once no process may use the previous directory."""
+    """Clear as soon as no process may use the previous directory."""
     for process in processes:
         process.now += compactor.GRACE
     compactor.clear(folded)

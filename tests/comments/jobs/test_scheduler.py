@@ -1,4 +1,4 @@
-"""Upkeep compacts and clears changed threads in running processes, and survives faults."""
+"""Upkeep in running processes compacts and clears changed threads and survives faults."""
 
 import re
 import threading
@@ -33,7 +33,7 @@ ABORTING = {"rules": [{"rpc": "Commit", "status": "ABORTED"}]}
 
 @pytest.fixture
 def worker(open_store: connection.Store, clock: Clock) -> background_worker.BackgroundWorker:
-    """A worker; the test takes its steps."""
+    """A worker whose steps the test triggers."""
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
     return background_worker.BackgroundWorker(open_store, SCHEME)
 
@@ -118,7 +118,7 @@ def test_a_starting_process_serves_readers_before_it_looks_for_others_work(
     name: records.ThreadName,
 ) -> None:
     sample_threads.post(site, "left by another process", thread="other")
-    backlog.BACKLOG.forget(store)  # that process has ended
+    backlog.BACKLOG.forget(store)  # simulates the end of that process
     backlog.BACKLOG.put(store, backlog.Backlog(clock)).open()
     worker = background_worker.BackgroundWorker(store, SCHEME, first=5.0)
     sample_threads.post(site, "changed here")

@@ -1,7 +1,7 @@
-"""Upkeep works with one process per cron call, which starts without state and ends afterwards.
+"""Upkeep works with one process per cron call that starts without state and ends after the call.
 
-Only the store connects two calls. A call clears the rows that it compacted itself, after a grace
-period on its own clock. If a call dies while it waits, the next call does all the remaining work.
+Calls share only the store. A call clears the rows that it compacted, after a grace period on its
+own clock. If a call dies while it waits, the next call does all the remaining work.
 """
 
 import threading
@@ -26,11 +26,11 @@ CANARY = "quetzalcoatlus"
 
 
 class Died(Exception):
-    """Raised when an instance ends while it waits."""
+    """An error that simulates the end of a waiting instance."""
 
 
 class Instance(reader_processes.Reader):
-    """An instance that lives for one call. Its clock starts at any time and moves all."""
+    """An instance that lives for one call. Its waits advance its own and the readers' clocks."""
 
     def __init__(
         self, engine: inprocess.Engine, others: list[reader_processes.Reader], *, age: float = 0.0
@@ -46,16 +46,16 @@ class Instance(reader_processes.Reader):
         )
 
     def call(self) -> scheduler.RoundSummary:
-        for each in self.others:  # read the directory just before a new one replaces it
+        for each in self.others:  # read each directory just before a new one replaces it
             each.now += view_cache.CACHE_MAX_AGE
             each.assert_current(NAME)
         done = self.do(lambda: self.upkeep.visit(scheduler.look(), self.wait))
-        for each in self.others:  # with their cached directory, if it may still be used
+        for each in self.others:  # read with a cached directory while it may be used
             each.assert_current(NAME)
         return done
 
     def wait(self, seconds: float) -> None:
-        """Wait like `time.sleep`, and let the readers read afterwards."""
+        """Wait like `time.sleep`; let the readers read before and after their clocks advance."""
         self.waited.append(seconds)
         self.clock += seconds
         for each in self.others:
@@ -66,7 +66,7 @@ class Instance(reader_processes.Reader):
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use small buckets and compact without a delay, because the time never advances here."""
+    """Use small buckets; compact without a delay, because the comments' time never advances."""
     compaction.small_buckets(monkeypatch, 3)
     for module in (placement, changes):
         monkeypatch.setattr(module, "IN_TIME", timedelta(0))
@@ -80,13 +80,13 @@ def others(engine: inprocess.Engine) -> list[reader_processes.Reader]:
 
 @pytest.fixture
 def said(store: connection.Store, site: records.Site) -> records.Comment:
-    """The comment to retract, in a thread that was never compacted."""
+    """A comment for the test to retract, in a thread that was never compacted."""
     sample_threads.grow(site, {f"{n}": {f"{n}.1": {}} for n in range(4)})
     return sample_threads.post(site, CANARY)
 
 
 def _holders(text: str) -> Iterator[str]:
-    """Yield the kinds that contain a text."""
+    """Yield the kinds of the stored rows that contain a text."""
     for kind in ("Comment", "Bucket", "BucketDirectory", "Ranking"):
         for message in reads.fetch(reads.Query(kind)):
             if text.encode() in message.SerializeToString() + reader_processes.decompressed(
@@ -129,8 +129,7 @@ def test_a_call_that_dies_while_waiting_leaves_everything_to_the_next(
         monkeypatch.setattr(dying, "wait", die)
         with pytest.raises(Died):
             dying.call()
-        # Check that nothing was cleared before its grace period, and nothing that readers use was
-        # deleted.
+        # No row was cleared before its grace period, and nothing that readers use was deleted.
         assert scheduler.look() == [NAME]
         for each in others:
             each.assert_current(NAME)
@@ -144,7 +143,7 @@ def test_a_call_that_dies_while_waiting_leaves_everything_to_the_next(
 def test_the_next_call_waits_the_whole_grace_by_its_own_clock(
     said: records.Comment, engine: inprocess.Engine, others: list[reader_processes.Reader]
 ) -> None:
-    """This holds even if another process switched long ago by its own clock."""
+    """It waits even if, by a different process's clock, the switch happened long ago."""
     assert compactor.compact(SCHEME, NAME) is not None
     late = Instance(engine, others)
     late.call()
@@ -162,7 +161,7 @@ def test_of_several_concurrent_calls_one_waits(
     def wait(seconds: float) -> None:
         waited.append(seconds)
         if len(waited) == 1:
-            # Another request calls the same process during the wait.
+            # A second request calls the same process during the wait.
             again = threading.Thread(target=visit_again)
             again.start()
             again.join()
@@ -181,7 +180,7 @@ def test_of_several_concurrent_calls_one_waits(
 def test_rankings_are_deleted_when_cursors_expire_although_no_instance_lives_that_long(
     said: records.Comment, engine: inprocess.Engine, others: list[reader_processes.Reader]
 ) -> None:
-    """An instance with a clock ten minutes ahead deletes no bucket too early."""
+    """Even an instance with a clock ten minutes ahead deletes no bucket too early."""
     term = ranking.KEPT + ranking.SKEW
     for votes in (1, 2):
         _vote(said, votes)

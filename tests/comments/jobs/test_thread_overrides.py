@@ -1,4 +1,4 @@
-"""A thread shows the right title, page URL and categories."""
+"""Each thread shows the right title, page URL and categories."""
 
 import itertools
 import json
@@ -53,7 +53,7 @@ def judge(comment: records.Comment, verb: Verb) -> None:
 
 
 def shown(thread: str = "page") -> str:
-    """Return the word in everything that the thread shows, or ""; all places must agree."""
+    """Return the word in the thread's title, URL and category, or ""; all three must agree."""
     row = reads.get(comment_rows.thread_key(records.ThreadName("demo", thread)))
     found = conversion.thread_record(row)
     words = {
@@ -71,7 +71,7 @@ def pages(client: flask.testing.FlaskClient) -> str:
 
 
 def words(client: flask.testing.FlaskClient) -> set[str]:
-    """Return the words of all titles and URLs that readers get."""
+    """Return the words in all titles and URLs that readers get."""
     found = re.findall(rf"title (\w+)|{ORIGIN}/(\w+)", pages(client))
     return {title or address for title, address in found}
 
@@ -123,7 +123,8 @@ def test_another_process_stops_showing_a_hidden_title(
     compact()
     client = app.test_client()
     assert words(client) == {"ape"}
-    # As if another process did it: this process keeps the directory and its copy of the thread.
+    # Simulate a decision in a different process: this process keeps its cached directory and
+    # thread.
     kept = dict(store.kept)
     per_process.fresh_process(store)
     judge(first, Verb.HIDE)
@@ -177,7 +178,7 @@ STEPS = st.lists(
 
 
 class Story:
-    """A thread with posts and moderators' decisions, step by step."""
+    """A thread that changes step by step through posts and moderators' decisions."""
 
     def __init__(self, site: records.Site) -> None:
         self.site = site
@@ -327,7 +328,8 @@ def test_the_console_shows_moderators_the_title_of_a_held_comment(
 
 
 def age(thread: str = "page") -> None:
-    """Change a thread and its comments to what older releases stored: they show the first title."""
+    """Change a thread and its comments to the format of older releases, which show the first
+    title."""
 
     def body() -> None:
         row = reads.get(comment_rows.thread_key(records.ThreadName("demo", thread)))

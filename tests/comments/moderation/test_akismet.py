@@ -1,6 +1,6 @@
-"""Test Akismet's requests, corrections and verdicts, and what it learns about senders.
+"""Test the requests and corrections to Akismet, its verdicts, and what it learns about senders.
 
-A real HTTP server on loopback simulates Akismet according to Akismet's documentation.
+A real HTTP server on loopback simulates Akismet as documented.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ KEY = "0123456789ab"
 
 
 class Akismet(Service):
-    """The site "demo" with Akismet; the test sets the verdicts."""
+    """The site "demo" with Akismet; tests set the verdicts."""
 
     def is_asked_too(self, **terms: bool) -> None:
         given = registration.Terms(**terms)
@@ -43,7 +43,7 @@ class Akismet(Service):
 
     @property
     def asked(self) -> list[tuple[str, dict[str, str]]]:
-        """The calls and their fields."""
+        """The calls that Akismet received, with their fields."""
         return [
             (
                 each.path.removeprefix("/1.1/"),
@@ -176,7 +176,7 @@ def test_after_the_last_attempt_a_comment_is_held_and_its_sender_is_erased(
     assert classifier_verdicts.decode_question(
         dead.detail
     ) == classifier_verdicts.ClassifierQuestion(1)
-    # A later request has no address to send.
+    # A later request cannot send the sender's address, because it is no longer stored.
     service.receiver.status = 200
     service.finds("true")
     dead_letters.revive(dead.id, now=service.now)
@@ -302,7 +302,7 @@ def test_no_correction_is_sent_for_a_changed_or_erased_text(
         classifier_verdicts.decode_question(each.content).correction
         for each in classifier_site.waiting()
     ]
-    assert told == ["spam"]  # only the comment that has been erased
+    assert told == ["spam"]  # queued only for the comment that is erased later
     service.ask(2)
     assert submitted(service) == []
 

@@ -32,7 +32,7 @@ HOME, ELSEWHERE = "203.0.113.7", "198.51.100.9"
 def post(
     site: records.Site, address: str = HOME, *, now: datetime = NOW, **more: Any
 ) -> records.Comment:
-    """Post as a first-time guest from an address."""
+    """Post as a first-time guest from the given network address."""
     author = records.Author("Eve", email=more.pop("email", ""), id=more.pop("id", ""))
     sender = classifier_verdicts.Sender(client_networks.of(address))
     draft = new_comment.Submission("page", None, author, "an excerpt of it", **more)
@@ -180,7 +180,7 @@ def test_a_guests_address_is_recognized_in_an_account(
     ban(post(site, email="ann+2@mailbox.example"), mailbox=True)
     with pytest.raises(errors.Forbidden):
         post(site, ELSEWHERE, id=account.author)
-    # The account's address was encrypted under a lost secret, so the account may post.
+    # The service has lost the secret that encrypted the account's address, so the account may post.
     lost = dataclasses.replace(sample_threads.SETTINGS, secret="another secret of 32 characters.")
     draft = new_comment.Submission("page", None, records.Author("Ann", id=account.author), "hello")
     assert new_comment.post(draft, SiteRequest(site, lost, NOW)).comment.status is Status.APPROVED

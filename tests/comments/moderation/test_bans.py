@@ -1,4 +1,4 @@
-"""A ban refuses or hides the right authors, until it ends, and hides the right comments."""
+"""A ban refuses or hides the right authors until it ends, and it hides the right comments."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,6 +1,6 @@
-"""Test which answers of a classifier are invalid, and what happens when classifiers fail.
+"""Test which classifier answers are invalid and what happens when classifiers fail.
 
-The servers are real: HTTP servers that send wrong answers, and sockets that misbehave.
+The tests use real HTTP servers that send wrong answers and real sockets that misbehave.
 """
 
 import dataclasses
@@ -54,7 +54,7 @@ def test_an_invalid_answer_changes_nothing_and_the_request_is_retried(
     service.receiver.status = 200
     service.says("approve")
     service.ask()
-    assert service.status(comment) is HELD  # not before the pause has ended
+    assert service.status(comment) is HELD  # no request is sent before the pause ends
     assert service.ask(2).told == 1
     assert service.status(comment) is SHOWN
 
@@ -120,7 +120,7 @@ def test_after_the_last_attempt_the_sites_fallback_applies(
     (dead,) = dead_letters.dead().letters
     assert (dead.reason, dead.is_dead) == ("answered 500", True)
     service.check()
-    # Once the classifier works, comments can be checked again, unless a moderator has decided.
+    # When the classifier works again, comments can be checked unless a moderator has decided them.
     service.receiver.status = 200
     service.says("spam")
     dead_letters.revive(dead.id, now=service.now)

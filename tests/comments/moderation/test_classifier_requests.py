@@ -1,6 +1,6 @@
-"""A site's own classifier gets the right requests, and its verdicts take effect.
+"""Each site's own classifier gets the right requests, and its verdicts take effect.
 
-The classifier is a real HTTP server; requests go through all code from a post's event on.
+The classifier is a real HTTP server; the tests run all the code that handles a post's event.
 """
 
 import json
@@ -123,7 +123,7 @@ def test_refused_or_retracted_comments_are_not_sent(service: Service, site: reco
     service.is_asked()
     banned = records.Author("Eve", id="g:eve")
     policy_changes.ban("demo", "g:eve", BOSS, now=service.now, is_shadow=True)
-    # Other authors' comments wait for the classifier, so this comment appears to wait too.
+    # To its author, this comment appears to wait for the classifier as other authors' comments do.
     assert say(site, author=banned).status is Status.SPAM
     sample_threads.retract(say(site, "taken back"))
     service.ask()

@@ -272,7 +272,7 @@ def test_a_removal_is_compacted_at_once(
 
 
 def _at_once(store: connection.Store, *steps: Callable[[], object]) -> list[object]:
-    """Run steps concurrently, each in a thread; return the result or error of each."""
+    """Run each step in a separate thread; return each step's result or error."""
     barrier = threading.Barrier(len(steps))
 
     def run(step: Callable[[], object]) -> object:

@@ -1,4 +1,4 @@
-"""A dry run reports what a rule would do, and changes nothing."""
+"""A dry run reports what a rule would do and changes nothing."""
 
 import hashlib
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Refused texts, and addresses given with comments, are erased after their retention periods."""
+"""The service erases refused texts and commenters' addresses after their retention periods."""
 
 from datetime import timedelta
 from typing import Any
@@ -67,7 +67,7 @@ def test_a_later_refusal_restarts_the_term(tree_rows: dict[str, records.Comment]
     _deliver()
     _decide(tree_rows["1"], Verb.APPROVE, now=later)
     _decide(tree_rows["1"], Verb.REJECT, now=later)
-    # The comment's events are late, so the mark still has the time of the first refusal.
+    # The later decisions' events are undelivered, so the mark still has the first refusal's time.
     assert retention.expire(sample_threads.START + retention.TERM) == 0
     assert _status(tree_rows["1"]) is Status.REJECTED
     assert retention_marks.due(later, 9) == [tree_rows["1"].id]
@@ -97,10 +97,10 @@ def test_a_comments_address_is_erased_after_thirty_days(
     term = retention.TERM
     assert retention.forget_addresses(sample_threads.START + term - timedelta(seconds=1)) == 0
     assert addresses() == 32
-    # Comments from one day have the same time, so the scan continues among them.
+    # All comments from one day have the same time, so a batch can end among comments of equal age.
     assert retention.forget_addresses(sample_threads.START + term) == 16
     assert addresses() == 17
-    # Cron and workers do it with the other retention work.
+    # Cron and workers erase addresses as part of the retention work.
     retention.expire(sample_threads.START + term + timedelta(days=2))
     assert addresses() == 0
     assert retention.forget_addresses(sample_threads.START + term + timedelta(days=9)) == 0
@@ -145,7 +145,7 @@ def test_a_scan_is_bounded_and_two_processes_share_it(
         )
     later = sample_threads.START + timedelta(days=60)
     assert retention.forget_addresses(later) == 6
-    # A different process has continued the scan; its position counts.
+    # A process with an outdated position does not move the scan back.
     found = retention._behind(retention._Place(), later)
     transactions.transaction(lambda: retention._walk("", found))
     assert retention.forget_addresses(later) == 3

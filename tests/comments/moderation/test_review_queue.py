@@ -27,7 +27,7 @@ VERBS = {
 
 @pytest.fixture(scope="module")
 def full() -> Iterator[tuple[connection.Store, dict[str, records.Case]]]:
-    """Sixty comments of every status by four authors in two threads, many with the same time."""
+    """Make sixty comments of all statuses by four authors in two threads, many with equal times."""
     with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
         store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context():
@@ -70,7 +70,7 @@ def _fill(site: records.Site) -> dict[str, records.Case]:
 
 
 def walk(wanted: review_queue.QueueFilter, limit: int) -> list[records.Case]:
-    """Return the cases of all pages."""
+    """Return the cases on all pages."""
     found: list[records.Case] = []
     cursor = None
     for _ in range(200):

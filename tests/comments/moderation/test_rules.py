@@ -1,4 +1,4 @@
-"""Test which rules match, which one wins, which are invalid, and how long matching takes."""
+"""Test which rules match, which rule wins, which rules are invalid, and how long matching takes."""
 
 from typing import Any
 
@@ -134,7 +134,7 @@ def test_any_text_and_pattern_get_a_result(body: str, pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "a|b", "[ab]", "a{9}", ".", "\\w"])
 def test_no_pattern_is_executed(pattern: str) -> None:
-    """A pattern is a fixed text to search for; regular expression syntax is removed."""
+    """A pattern is a fixed text to search for, without regular expression syntax."""
     rule = Rule(id="r", action=Action.HOLD, words=(pattern,))
     try:
         rules.check(rule)
@@ -147,6 +147,6 @@ def test_no_pattern_is_executed(pattern: str) -> None:
 
 @pytest.mark.parametrize("letter", ["a", "ab ", "\ufdfa", "\u3316", "\u200b", "w0x", "<", "\u0130"])
 def test_normalizing_a_text_at_most_doubles_it(letter: str) -> None:
-    """Twice the text takes twice the work."""
+    """Matching is linear, so doubling the text at most doubles the work."""
     body = letter * (cleaning.MAX_BODY // len(letter))
     assert len(rules._folded(body)) <= 2 * cleaning.MAX_BODY

@@ -50,7 +50,7 @@ def test_a_new_author_is_held_until_a_comment_is_approved(site: records.Site) ->
 
 
 def test_trust_belongs_to_the_author_id_and_not_to_a_name_or_address(site: records.Site) -> None:
-    """A different guest with the same name, e-mail address and website is not trusted."""
+    """A second guest with the same name, e-mail address and website is not trusted."""
     author = records.Author("Ann", "https://ann.example", "ann@example.org", "g:ann")
     sample_threads.post(site, "known", author=author)
     moderated_site.settle()
@@ -91,7 +91,7 @@ def test_an_approved_comment_that_is_edited_to_contain_a_link_is_held_again(
     assert moderated_site.case(row).stood is Status.APPROVED
     assert sample_threads.listed(site) == ["fine"]
     moderated_site.approve(linked)
-    # Authors may edit a comment that was approved with a link, but may not add a new link.
+    # Authors may edit a comment that was approved with a link but may not add a new link.
     assert moderated_site.edit(linked, "well, https://spam.example").status is Status.APPROVED
     assert (
         moderated_site.edit(linked, "https://spam.example https://more.example").status
@@ -256,9 +256,9 @@ def test_a_locked_thread_refuses_posts_until_it_is_opened(site: records.Site) ->
 def test_the_cost_of_a_post_with_policy_and_rules(
     engine: inprocess.Engine, site: records.Site
 ) -> None:
-    """A post takes five reads (six if nothing else decides) and five writes, at any depth.
+    """A post at any depth needs five reads (six if nothing else decides) and five writes.
 
-    A rule about repeated texts takes one more read and one more write, before the post.
+    A rule about repeated texts adds one read and one write before the post.
     """
     settings = config.Settings(secret="x" * 20, scheme=sorthash.Scheme(levels=2))
     root = moderated_site.post(site, "root", settings=settings)

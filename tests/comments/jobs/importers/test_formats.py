@@ -1,4 +1,4 @@
-"""Both export formats are read correctly, and their faults are reported by line."""
+"""Both export formats are read correctly, and faults are reported by line."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

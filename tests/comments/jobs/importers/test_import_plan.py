@@ -1,4 +1,4 @@
-"""Test the first pass of an import, which needs no store: the kept comments, and the report."""
+"""Test an import's first pass, which needs no store: its report and the comments that it keeps."""
 
 import hashlib
 from collections.abc import Callable
@@ -287,7 +287,7 @@ def test_a_file_with_too_many_comments_is_refused(
 
 
 def test_comment_ids_are_stable() -> None:
-    # A change of this value would import every comment of every site a second time.
+    # If this value changed, a repeated import would store every comment a second time.
     assert import_plan.comment_id("garden", "disqus", "101") == "2ulufdhehb6oevol6lpj6wfqky"
     digest = hashlib.sha256(b"\0\0\0\x06garden\0\0\0\x06disqus\0\0\0\x03101").digest()
     assert import_plan.comment_id("garden", "disqus", "101") == comment_rows.comment_id(digest)

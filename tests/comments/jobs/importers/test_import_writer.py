@@ -1,4 +1,4 @@
-"""Imports are stored completely, in order, once, and can be resumed."""
+"""Imports store every comment once and in order, and they can be resumed."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -40,7 +40,7 @@ def test_an_import_stores_everything_in_order(garden: records.Site) -> None:
             ["108", "101", "103", "104", "105", "102", "106", "107", "109"]
         )
         listed = source_ids(list(ordered_query.thread(ROSES)), plan)
-    # 104 was retracted and is kept because of its reply; 106 is spam.
+    # 104 was retracted but is kept because of its reply; 106 is spam.
     assert listed == ["108", "101", "103", "104", "105", "102", "107", "109"]
     assert repair.find_problems(SCHEME, ROSES) == []
 
@@ -67,7 +67,7 @@ def test_a_later_export_is_appended(garden: records.Site, export: Callable[..., 
     more = [post("3", "1", minute=7), post("4", minute=1)]
     with plan_of(export(THREAD, *first, *more)) as plan:
         assert write(plan).added == 2
-        # Numbers are never reused, so later imports come last, whatever their dates.
+        # Numbers are never reused, so later imports come last regardless of their dates.
         assert source_ids(rows(), plan) == ["1", "2", "3", "4"]
 
 
@@ -93,7 +93,7 @@ def test_a_refused_file_leaves_nothing_behind(
 
 
 class Killed(BaseException):
-    """Raised when the process ends."""
+    """An error that simulates the end of the process."""
 
 
 @pytest.mark.parametrize("after", [1, 2, 3])
@@ -121,13 +121,13 @@ def test_an_interrupted_import_is_completed_by_another_run(
 
 
 def imported_in_pieces(path: Path, pieces: int) -> list[records.Comment]:
-    """Return the contents of a fresh store after `pieces` killed runs and a complete run."""
+    """Return the comments in a fresh store after `pieces` killed runs and a complete run."""
     scheme = sorthash.Scheme(levels=3)
     with inprocess.open_engine(None, indexes=INDEXES) as engine:
         store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context(), plan_of(path, levels=3) as plan:
             for piece in range(pieces):
-                # Each run gets one batch further than the previous one.
+                # Each run stores one batch more than the previous run.
                 left = iter(range(piece))
                 with pytest.raises(StopIteration):
                     import_writer.write(
@@ -179,7 +179,7 @@ def test_stored_comments_are_read_once_to_check_their_threads(
 def test_a_commit_whose_answer_was_lost_is_counted_once(
     garden: records.Site, export: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The store runs a transaction's function again if the result of the commit is unknown.
+    # The store repeats a transaction's function if the commit's outcome is unknown.
     transaction = transactions.transaction
 
     def twice(body: Callable[[], None], *, line: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Real exports, if they are available, are stored completely and in order."""
+"""Real exports are stored completely and in order; the tests run only if exports are available."""
 
 from collections.abc import Iterator
 
@@ -51,7 +51,7 @@ def test_a_real_file_that_is_not_xml_is_refused_and_leaves_nothing(
 
 
 def by_definition(items: list[import_source.SourceComment], levels: int) -> Iterator[str]:
-    """Yield a thread in the order of the definition: compute each place, then walk the tree."""
+    """Yield a thread's comment ids in the defined order: compute each place, then walk the tree."""
     by_id = {item.id: item for item in items}
 
     def place(item: import_source.SourceComment) -> tuple[str | None, int]:

@@ -1,4 +1,4 @@
-"""Imports are written in the order of a recursive walk, for any dates."""
+"""Imports are written in the order of a recursive walk, regardless of their dates."""
 
 import sys
 from collections.abc import Iterator
@@ -50,7 +50,8 @@ def test_replies_on_the_deepest_level_are_siblings_by_date() -> None:
         node("7", "5", 4),
         node("8", "2", 8),
     ]
-    # With three levels everything below 2 is a child of 2. 7 is dated before 5, which it answers.
+    # With three levels, all comments below 2 become its children. 7 answers 5 but has an earlier
+    # date.
     assert arranged(*nodes, levels=3) == ["1", "2", "3", "4", "5", "7", "6", "8"]
 
 
@@ -75,7 +76,7 @@ def test_each_cycle_is_found_once_without_the_comments_that_lead_to_it() -> None
 
 @st.composite
 def discussions(draw: st.DrawFn) -> list[write_order.Node]:
-    """Draw any links without cycles; a reply is dated after its parent."""
+    """Draw any links without cycles; each reply is dated after its parent."""
     nodes: list[write_order.Node] = []
     for number in range(draw(st.integers(1, 25))):
         answers = draw(st.none() | st.sampled_from(nodes)) if nodes else None
@@ -86,7 +87,7 @@ def discussions(draw: st.DrawFn) -> list[write_order.Node]:
 
 
 def oracle(nodes: list[write_order.Node], levels: int) -> list[str]:
-    """Return the order of the definition: compute each place alone, then walk recursively."""
+    """Return the ids in the defined order: compute each place separately, then walk recursively."""
     by_id = {each.id: each for each in nodes}
 
     def place(each: write_order.Node) -> tuple[str | None, int]:

@@ -1,4 +1,4 @@
-"""The XML reader is strict, streams, enforces limits, and reports faults by line."""
+"""The XML reader is strict, streams its input, enforces limits, and reports faults by line."""
 
 import contextlib
 import tracemalloc
@@ -229,7 +229,7 @@ def test_a_field_longer_than_the_budget_is_refused(tmp_path: Path) -> None:
 
 @contextlib.contextmanager
 def at_most(limit: int) -> Iterator[None]:
-    """Fail if more than `limit` bytes are allocated at once, including by the parser."""
+    """Fail if more than `limit` bytes, including the parser's, are allocated at the same time."""
     tracemalloc.start()
     try:
         yield
