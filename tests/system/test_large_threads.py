@@ -21,7 +21,7 @@ BATCH = 200
 
 @pytest.fixture(autouse=True)
 def _entered(store: connection.Store) -> None:
-    """Run every test here inside the store."""
+    """Run all these tests inside the store."""
 
 
 def _fill(name: records.ThreadName, shape: shapes.Shape) -> list[str]:

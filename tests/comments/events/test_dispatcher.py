@@ -219,7 +219,7 @@ def test_another_process_takes_over_an_event_when_a_dead_ones_lease_ends(
     told: list[str] = []
     handlers = (dispatcher.Sending("mail", lambda event: told.append(event.id), term=TERM),)
     store.deadline = 0.1
-    faults.plan = ["after", "", *["before"] * 100]  # the store fails before the delivery is recorded
+    faults.plan = ["after", "", *["before"] * 100]  # the store fails before it records the delivery
     with pytest.raises(errors.Overloaded):
         dispatcher.deliver([f"{row.id}.1"], now=NOW, handlers=handlers)
     faults.plan = []

@@ -1,5 +1,4 @@
-"""A recount during writes, votes and other recounts compares a consistent state and repairs
-once."""
+"""A recount during writes, votes and recounts compares one consistent state and repairs once."""
 
 import itertools
 import threading

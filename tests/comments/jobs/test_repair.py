@@ -18,7 +18,7 @@ ORDER = sample_threads.ORDER
 
 @pytest.fixture(autouse=True)
 def _entered(store: connection.Store) -> None:
-    """Run every test here inside the store."""
+    """Run all these tests inside the store."""
 
 
 def test_an_intact_thread_has_no_problems(

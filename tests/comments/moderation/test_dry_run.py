@@ -48,7 +48,7 @@ def _found(rules: list[Rule], **more: Any) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _entered(store: connection.Store, site: records.Site) -> None:
-    """Run every test here inside a store with the site "demo"."""
+    """Run all these tests inside a store with the site "demo"."""
 
 
 def _grow(site: records.Site) -> list[records.Comment]:

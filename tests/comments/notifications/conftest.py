@@ -1,4 +1,4 @@
-"""Provide fixtures for the mail tests: a service that sends mail, and a reader who subscribes."""
+"""Provide fixtures for mail tests: a service that sends mail and a reader who subscribes."""
 
 import json
 
@@ -14,7 +14,7 @@ from tests.support.outside.mail_service import MailService
 
 @pytest.fixture
 def mailer(store: connection.Store, site: records.Site, box: Box) -> MailService:
-    """A service that sends mail, with a comment by Ann."""
+    """A service that sends mail and has one comment, by Ann."""
     made = MailService(store, box.settings(), box)
     made.say("first", author="g:ann")
     made.deliver()

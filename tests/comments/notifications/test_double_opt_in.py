@@ -1,6 +1,6 @@
-"""Double opt-in sends one confirmation mail per address, and stores nothing before confirmation.
+"""Double opt-in sends one confirmation mail per request and stores nothing before confirmation.
 
-The tests use HTTP and a real mail server, as people do.
+The tests use HTTP and a real mail server, as readers do.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -89,7 +89,7 @@ def test_a_confirmation_link_is_valid_once(asker: mail_subscriber.Asker) -> None
     assert asker.client.post("/subscriptions/confirm", data=fields).status_code == 200
     assert asker.is_following()
     asker.client.post(f"/subscriptions/unsubscribe?token={_one_click(asker)}", **ONE_CLICK)
-    # The mail, the page and the request must not work again later.
+    # Neither the link in the mail nor the button's request may work a second time.
     opened = asker.client.get(link)
     pressed = asker.client.post("/subscriptions/confirm", data=fields)
     spelled = asker.client.get(f"{link}!")
@@ -166,7 +166,7 @@ def test_a_page_that_was_open_too_long_cannot_act(
     assert refused.status_code == 400
     assert "Open the link in the e-mail again" in refused.text
     assert asker.is_following()
-    # The link itself stays valid, by its page and by one click.
+    # The link itself stays valid, both for its page and for one-click unsubscribing.
     monkeypatch.undo()
     assert asker.press("E-mails like this one", link).status_code == 200
     assert not asker.is_following()
@@ -196,7 +196,7 @@ def test_one_click_unsubscribes_and_opening_the_link_does_not(asker: mail_subscr
         assert asker.client.post(link, **ONE_CLICK).status_code == 200
         assert not asker.is_following()
     asker.deliver()
-    # With the last subscription the address is erased.
+    # The address is erased together with its last subscription.
     assert set(asker.stored()) <= {"FollowerMark"}
 
 
@@ -252,7 +252,7 @@ def test_a_confirmation_costs_at_most_six_reads_and_five_writes(
     _, fields = page_buttons.buttons(asker.client.get(asker.box.link()).text)[YES]
     with testing.meter(engine) as cost:
         assert asker.client.post("/subscriptions/confirm", data=fields).status_code == 200
-    assert cost.reads <= 6  # includes the title on the page, and whether the link was used
+    assert cost.reads <= 6  # includes the page's title and the check for a used link
     assert cost.writes <= 5
 
 
@@ -314,14 +314,14 @@ def test_a_forgotten_address_is_deleted_from_every_row_and_segment(
     with asker.store.context():
         assert follower_compaction.compact(mail_subscriber.LIST)
         assert list(follower_lists.naming(who)) == [mail_subscriber.LIST]
-        # The subscriber left earlier: only the list still contains the id.
+        # The subscriber unfollowed earlier, so only the compacted list still contains the id.
         subscriptions.unfollow(mail_subscriber.THREAD, who, now=datetime.now(UTC))
         assert subscriptions.of_subscriber(who) == []
         assert double_opt_in.forget(mail_subscriber.ANN, secret, now=datetime.now(UTC)) == 0
         assert list(follower_lists.naming(who)) == []
         kept = subscriptions.page(mail_subscriber.THREAD, limit=9).ids
         assert sorted(kept) == sorted(double_opt_in.subscriber_of(each, secret) for each in others)
-        # The subscriber follows again, with uncompacted marks.
+        # The subscriber follows again, which leaves uncompacted marks.
         subscriptions.follow(mail_subscriber.THREAD, who, now=datetime.now(UTC))
         assert double_opt_in.forget(mail_subscriber.ANN.upper(), secret, now=datetime.now(UTC)) == 1
         assert list(follower_lists.naming(who)) == []

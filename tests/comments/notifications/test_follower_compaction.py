@@ -1,4 +1,4 @@
-"""Compaction of follower lists loses no follower in any of these hazardous orders of steps."""
+"""Compacting follower lists loses no follower in any of these hazardous step orders."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ NAME = records.ListName("a list")
 
 @pytest.fixture(autouse=True)
 def _small(store: connection.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run every test here inside the store, with segments small enough for a short list."""
+    """Run all these tests inside the store, with segments small enough for a short list."""
     monkeypatch.setattr(follower_compaction, "SEGMENT_BYTES", 60)
     monkeypatch.setattr(follower_lists, "AT_ONCE", 3)
 
@@ -43,7 +43,7 @@ def prepared(base: follower_lists.Pointer) -> follower_compaction.PreparedSegmen
 
 
 def assert_settled(expected: Iterable[str]) -> None:
-    """Check that one more compaction leaves these members in the list, and nothing else stored."""
+    """Check that after compaction the list has exactly these members and nothing else is stored."""
     while follower_compaction.is_marked(NAME):
         assert follower_compaction.compact(NAME)
     follower_compaction.clean(NAME)
@@ -156,7 +156,7 @@ def test_unchanged_segments_are_kept_and_small_ones_join_their_neighbors() -> No
     after = follower_lists.pointer(NAME).directory.lines
     assert after[1:] == before[1:]
     assert after[0].key != before[0].key
-    staying = names[7::8]  # one or two of each segment
+    staying = names[7::8]  # one or two ids from each segment
     leave(*({*names} - {*staying}))
     assert follower_compaction.compact(NAME)
     assert len(follower_lists.pointer(NAME).directory.lines) <= 3
@@ -212,7 +212,7 @@ def test_loading_beside_faster_compactions_loses_nobody(
 def test_an_interrupted_cleaning_is_found_through_the_remaining_mark(
     engine: inprocess.Engine, store: connection.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Any commit of the cleaning may fail."""
+    """Let each of the cleaning's commits fail once."""
     monkeypatch.setattr(follower_lists, "MARKS", 4)
     names = [f"{number:02d}" for number in range(20)]
     failing = 0
@@ -231,7 +231,7 @@ def test_an_interrupted_cleaning_is_found_through_the_remaining_mark(
         else:
             break
     engine.install_faults(None)
-    assert failing > 7  # twenty marks in batches of three, and the segments
+    assert failing > 7  # twenty marks in batches of three, then the segments
     assert follower_lists.asking() == []
     assert_settled(names)
 
@@ -239,7 +239,7 @@ def test_an_interrupted_cleaning_is_found_through_the_remaining_mark(
 def test_the_cost_of_a_compaction(
     engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.undo()  # segments and queries have their real sizes
+    monkeypatch.undo()  # restore the real sizes of segments and queries
     names = [f"{number:05d}" for number in range(64_000)]
     follower_compaction.load(NAME, names)
     segments = len(follower_lists.pointer(NAME).directory.lines)
@@ -252,7 +252,7 @@ def test_the_cost_of_a_compaction(
 
 
 def test_a_generation_without_marks_writes_no_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the process crashed, no mark would lead another one to these segments."""
+    """If the process crashed, no mark would lead other processes to these segments."""
     monkeypatch.setattr(follower_compaction, "DIRECTORY_BYTES", 1)
     monkeypatch.setattr(follower_compaction, "LINES", 2)
     ids = [f"follower {number:02}" for number in range(20)]

@@ -1,4 +1,4 @@
-"""Large follower lists handle joining, leaving, reading and positions at a limited cost."""
+"""Joining, leaving and paging through large follower lists have a limited cost."""
 
 import itertools
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ OTHER = records.ListName("a list of others")
 
 @pytest.fixture(autouse=True)
 def _small(store: connection.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run every test here inside the store, with segments small enough for a short list."""
+    """Run all these tests inside the store, with segments small enough for a short list."""
     monkeypatch.setattr(follower_compaction, "SEGMENT_BYTES", 60)
     monkeypatch.setattr(follower_lists, "AT_ONCE", 3)
 
@@ -39,7 +39,7 @@ def folded(ids: Iterable[str]) -> None:
 
 
 def members(limit: int = 4) -> list[str]:
-    # This loop ends even if the pages do not.
+    # The limit ends this loop even if paging never ends.
     return list(itertools.islice(follower_lists.every(NAME, limit=limit), 1_000))
 
 
@@ -87,7 +87,7 @@ def test_lists_are_independent() -> None:
     assert list(follower_lists.every(OTHER, limit=9)) == ["bob"]
 
 
-# An id that looks like a part of a key is an ordinary id.
+# Ids that look like parts of keys are ordinary ids.
 @pytest.mark.parametrize(
     "follower", ["0000000002ann", "+", "a list", "é" * 250, "\U0001f388", "a\0b", "x" * 500, " "]
 )
@@ -173,7 +173,7 @@ def test_the_cost_of_a_mark_and_a_read(
             call()
         return cost.reads, cost.writes, cost.deletes
 
-    monkeypatch.setattr(follower_lists, "MARKS", 1_000_000)  # so that no mark requests a compaction
+    monkeypatch.setattr(follower_lists, "MARKS", 1_000_000)  # no mark requests a compaction
     assert bill(lambda: join(["ann"])) == (2, 1, 0)
     assert bill(lambda: join(["ann"])) == (2, 0, 0)
     assert bill(lambda: leave(["ann"])) == (2, 1, 0)
@@ -181,7 +181,7 @@ def test_the_cost_of_a_mark_and_a_read(
     assert bill(lambda: leave(["ann"])) == (2, 1, 0)
     assert bill(lambda: follower_lists.contains(NAME, "ann")) == (2, 0, 0)
     assert bill(lambda: follower_lists.contains(NAME, "bob")) == (3, 0, 0)
-    # The reads are the list, a segment, and a query for each sign; a keys-only query without
+    # It reads the list, a segment, and the joining and leaving marks; a keys-only query without
     # results is free.
     assert bill(lambda: follower_lists.page(NAME, limit=9)) == (3, 0, 0)
     follower_compaction.close(NAME)
@@ -209,7 +209,7 @@ def test_a_list_requests_a_compaction_until_it_is_compacted(
 ) -> None:
     monkeypatch.setattr(follower_lists, "MARKS", 1)
     assert follower_lists.mark(NAME, "ann", follows=True)
-    assert follower_lists.mark(NAME, "ann", follows=True)  # the same mark again, perhaps a retry
+    assert follower_lists.mark(NAME, "ann", follows=True)  # repeat the mark, as a retry does
     assert follower_lists.asking() == [NAME]
     assert follower_compaction.compact(NAME)
     assert follower_lists.asking() == []

@@ -1,8 +1,8 @@
-"""Large follower lists equal a Python set after any order of steps.
+"""Large follower lists equal a Python set after any sequence of steps.
 
-Ids join and leave. Two compactors take their steps in any order and crash between any two of them
-or in the middle of a write. Commits lose their answers, marks are overtaken by a compactor between
-their read and their commit, and a reader pages all the time.
+Ids join and leave. Two compactors take their steps in any order and crash between two steps or in
+the middle of a write. Commits lose their answers, a compactor overtakes marks between their read
+and their commit, and a reader pages all the time.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ Step = Callable[[], "Step | None"]
 
 
 def compacting() -> Step:
-    """Return the first step of a compaction; each step returns the next."""
+    """Return the first step of a compaction; each step returns its successor."""
 
     def close() -> Step | None:
         base = follower_compaction.close(NAME)
@@ -58,7 +58,7 @@ def compacting() -> Step:
 
 
 class Lists(RuleBasedStateMachine):
-    """One list, two compactors, one reader."""
+    """A state machine with one list, two compactors and one reader."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -187,7 +187,7 @@ class Lists(RuleBasedStateMachine):
         assert follower_lists.count(NAME) == len(self.oracle)
 
     def _assert_settled(self) -> None:
-        """Let other processes finish the work; check that nothing is left over."""
+        """Let other processes finish; check that they leave no marks and no unused segments."""
         for _ in range(3):
             assert follower_compaction.compact(NAME)
         self.the_list_is_the_set()
@@ -215,7 +215,7 @@ def test_a_mark_read_before_a_generation_is_closed_belongs_to_the_next_one() -> 
 
 
 def test_a_commit_that_arrives_after_its_caller_gave_up_reverts_no_later_change() -> None:
-    """The store receives neither the commit nor the end of its transaction in time."""
+    """Neither the commit nor the rollback reaches the store in time."""
     late: list[Callable[[], Any]] = []
     is_slow = False
 
@@ -264,7 +264,7 @@ def _members() -> list[str]:
 def test_a_read_during_a_compaction_is_from_one_moment(
     read: Callable[[], object], expected: object
 ) -> None:
-    """A compactor takes all its steps before one of the reader's calls."""
+    """Run a complete compaction just before one of the reader's calls."""
     calls: list[str] = []
     overtaken = 0
 
@@ -282,7 +282,7 @@ def test_a_read_during_a_compaction_is_from_one_moment(
     with inprocess.open_engine(None, indexes=INDEXES, concurrency="optimistic") as engine:
         with connection.Store(inprocess.Channel(engine, call), project="test").context():
             for overtaken in range(1, 30):
-                # In segments and in marks, one of each sign.
+                # Segments and marks contain both joins and leaves.
                 follower_lists.mark(NAME, "a1", follows=True)
                 follower_lists.mark(NAME, "a2", follows=True)
                 follower_lists.mark(NAME, "a3", follows=False)

@@ -1,4 +1,4 @@
-"""Large follower lists stay exact in killed and concurrent processes, and with 200,000 ids."""
+"""Large follower lists stay exact with killed and concurrent processes and with 200,000 ids."""
 
 import itertools
 import json
@@ -22,10 +22,10 @@ pytestmark = pytest.mark.slow
 
 NAME = records.ListName("a list")
 INDEXES = programs.ROOT / "index.yaml"
-THREADS, CHANGES = 25, 12  # threads of each process; changes of each thread
+THREADS, CHANGES = 25, 12  # threads per process, changes per thread
 LARGE = 200_000
 
-# Compacts and dies at a given commit; prints the number of commits if it survives.
+# This program compacts and dies at a given commit; if it survives, it prints the number of commits.
 COMPACTING = """
 import json
 import sys
@@ -50,7 +50,8 @@ with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES) as engine:
     print(commits.count("Commit"))
 """
 
-# Many threads join and leave while one compacts; prints what each thread wants for its own ids.
+# In this program many threads join and leave while one thread compacts; it prints the last change
+# to each id.
 CHANGING = """
 import json
 import random
@@ -106,7 +107,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(path: Path) -> Iterator[connection.Store]:
-    """Open a store in a file shared with other processes, and enter its context."""
+    """Open a store in a file that other processes share, and enter its context."""
     with inprocess.open_engine(path, indexes=INDEXES, history=0) as engine:
         opened = connection.Store(inprocess.Channel(engine), project="test")
         with opened.context():
@@ -134,7 +135,7 @@ def _assert_read(expected: set[str]) -> None:
 
 
 def _assert_settled(expected: set[str]) -> None:
-    """Check that a different process's compaction leaves nothing over."""
+    """Check that compaction in a different process leaves no marks or unused segments."""
     for _ in range(2):
         assert follower_compaction.compact(NAME)
     _assert_read(expected)
@@ -148,7 +149,7 @@ def _assert_settled(expected: set[str]) -> None:
 
 
 def _change(expected: set[str], turn: int) -> None:
-    """Let some ids join and some leave."""
+    """Let some ids join and some ids leave."""
     for number in range(8):
         follower = f"{(turn * 5 + number * 3) % 40:02d}"
         follower_lists.mark(NAME, follower, follows=number % 3 > 0)
@@ -164,15 +165,15 @@ def test_a_compactor_killed_at_any_commit_loses_nobody_and_the_next_one_finishes
     status, commits = _run(path, {"rules": []})
     assert status == 0
     _assert_settled(expected)
-    # the marks of two queries, three segments, lines, the switch, the closing
+    # The marks of two queries, three segments, lines, the switch, the closing.
     assert int(commits) > 6
     killed = 0
-    # A kill after one commit equals a kill before the next.
+    # A kill after one commit has the same effect as a kill before the next.
     for call in range(1, int(commits) + 1):
         _change(expected, call)
         rule = {"rpc": "Commit", "call": call, "when": "before", "kill": True}
         status, said = _run(path, {"rules": [rule]})
-        # A later history may need fewer commits than the first.
+        # Later histories may need fewer commits than the first.
         assert (status, said) == (-signal.SIGKILL, "") or int(said) < call
         killed += status != 0
         _assert_read(expected)
@@ -203,7 +204,7 @@ def test_fifty_threads_of_two_processes_change_a_list_that_both_compact(
 
 
 def _mark_many(ids: list[str], *, follows: bool) -> None:
-    """Write as many marks as if these ids joined or left one by one, in less time."""
+    """Write the marks that joining or leaving one by one would write, but in less time."""
     at = follower_lists.pointer(NAME)
     entry = follower_rows.follower_mark_entry(NAME, at.generation, follows=follows)
     for first in range(0, len(ids), 500):

@@ -1,4 +1,4 @@
-"""Sets of ids are sorted runs: marks override, runs split evenly, stored formats are stable."""
+"""Id sets are sorted runs: marks override them, runs split evenly, stored formats are stable."""
 
 from collections.abc import Callable, Iterator
 
@@ -125,7 +125,7 @@ def test_ids_are_ordered_like_their_bytes(one: str, other: str) -> None:
 LINE = id_sets.SegmentSummary("0000000001-ab-0", "ann", 2)
 
 
-# A change to these golden values would lose stored lists.
+# A change to these golden values would make stored lists unreadable.
 @pytest.mark.parametrize(
     ("stored", "read", "expected"),
     [

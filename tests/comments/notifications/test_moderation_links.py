@@ -1,4 +1,4 @@
-"""A moderation link in mail opens a page with a button that decides about the mailed revision."""
+"""A moderation link opens a page with buttons that decide about the mailed revision."""
 
 import re
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def _token(comment: records.Comment, address: str = MOD, age: timedelta = timede
 
 
 def _press(client: FlaskClient, token: str, verb: str = "approve") -> TestResponse:
-    """Press a button of the page that a link has just opened."""
+    """Press a button on the page that the link has just opened."""
     slip = form_tokens.make(token, "decide", SECRET, now=datetime.now(UTC))
     return client.post(f"/decisions/{verb}", data={"token": slip})
 

@@ -1,6 +1,6 @@
-"""Notifications by mail have the right recipients and content.
+"""Mail notifications have the right recipients and content.
 
-The mail server is real; tests advance the time, and each delivery step is one sweep.
+The mail server is real, tests advance the time, and each delivery step is one sweep.
 """
 
 import itertools
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 
 
 def _held(text: str, status: Status = Status.PENDING) -> records.Comment:
-    """Return a held comment, as moderation stores it: row and event in one commit."""
+    """Store and return a held comment, with its row and event in one commit as moderation does."""
     node = sample_threads.post(SITE, text, author=records.Author("Eve", id="g:eve"))
     events = outbox.read([f"{node.id}.1"])
 
@@ -95,7 +95,7 @@ def test_followers_are_mailed_in_pages_and_each_once(
     mailer.now += outbox.SWEPT_AFTER
     sent = [0]
     while mailer.sweep().delivered:
-        # the next page's job, and nothing for each follower
+        # Only the next page's job is stored, and no event for each follower.
         assert len(counter_oracle.events()) <= 1
         sent.append(len(mailer.box.taken))
     assert max(after - before for before, after in itertools.pairwise(sent)) == 3
@@ -126,9 +126,9 @@ def test_a_follower_who_unsubscribed_meanwhile_gets_no_mail(mailer: MailService)
     cid = mailer.subscribe("cid@example.org")
     mailer.say("late", first.id)
     mailer.now += outbox.SWEPT_AFTER
-    mailer.sweep()  # the recipients are chosen now
+    mailer.sweep()  # chooses the recipients
     assert len(counter_oracle.events()) == 2
-    # Ann ends one subscription; the address is kept for the other subscription.
+    # Ann ends one subscription, but the other one keeps the address stored.
     subscriptions.unsubscribe(ann, [subscriptions.name_of_replies("demo", "g:ann")], now=START)
     subscriptions.unsubscribe(cid, [subscriptions.name_of_thread(THREAD)], now=START)
     mailer.deliver()
@@ -269,14 +269,14 @@ def test_a_page_of_a_long_list_costs_the_same_as_of_a_short_one(
         mailer.now += outbox.SWEPT_AFTER
         mailer.sweep()
         with testing.meter(engine) as cost:
-            mailer.sweep()  # the first page
+            mailer.sweep()  # sends the first page
         assert len(mailer.box.taken) % 5 == 0
         for event in outbox.read(counter_oracle.events()):
             transactions.transaction(lambda event=event: transactions.apply(outbox.drop(event)))  # type: ignore[misc]
         return cost.reads
 
     short = reads()
-    # After all subscriber ids, which contain no "~".
+    # These ids sort after all subscriber ids, which never contain "~".
     follower_compaction.load(
         subscriptions.list_of(THREAD), (f"~{number:06d}" for number in range(30_000))
     )
@@ -286,7 +286,7 @@ def test_a_page_of_a_long_list_costs_the_same_as_of_a_short_one(
 
 
 def test_the_stored_names_of_mail_jobs_are_stable() -> None:
-    # The name is part of the event's id; a different name would send pending mail a second time.
+    # The name is part of the event's id, so a different name would send pending mail a second time.
     jobs: list[mail_jobs.MailJob] = [
         mail_jobs.ConfirmationMail("link"),
         mail_jobs.LoginMail("link"),

@@ -1,6 +1,6 @@
-"""Every follower gets notifications even if mail servers fail and processes die.
+"""Every follower gets notifications even if mail servers fail or processes die.
 
-The mail server is real; tests advance the time, and each delivery step is one sweep.
+The mail server is real, tests advance the time, and each delivery step is one sweep.
 """
 
 import dataclasses
@@ -45,7 +45,7 @@ def test_an_unavailable_server_is_retried_without_losing_anybody(mailer: MailSer
         (event,) = outbox.read(counter_oracle.events())
         assert (event.attempts, event.reason) == (1, "Unsent")
         assert event.due - mailer.now == outbox.FIRST_PAUSE
-        # A mail that was not sent does not count towards the daily limit.
+        # Unsent mail does not count towards the daily limit.
         for _ in range(3):
             mailer.now += timedelta(hours=1)
             mailer.sweep()
@@ -157,7 +157,7 @@ def test_a_hanging_mail_server_does_not_block_the_process(
         assert worker.stop(programs.PATIENCE)
 
 
-# Sends due mail, and dies after a given number of mails.
+# This program sends due mail and dies after a given number of mails.
 DYING = """
 import os
 import sys
@@ -231,7 +231,7 @@ def test_a_process_killed_between_mails_loses_nobody_and_repeats_one_page_at_mos
     assert deaths == 2
     ids = [(address, made["Message-ID"]) for address, made in box.taken if "news" in str(made)]
     assert {address for address, _ in ids} == set(emails)
-    assert len(set(ids)) == len(emails)  # a repeated mail has the same message id
+    assert len(set(ids)) == len(emails)  # mail that is sent again keeps its message id
     assert len(ids) - len(emails) <= deaths * PAGE
     assert max(Counter(ids).values()) <= 1 + deaths
     with inprocess.open_engine(path, indexes=INDEXES) as engine:

@@ -1,4 +1,4 @@
-"""After any history of changes, every subscriber gets each wanted mail once."""
+"""After any history of changes, every subscriber gets each expected mail exactly once."""
 
 import os
 import re
@@ -32,12 +32,12 @@ STEPS = st.one_of(
 
 
 class Model:
-    """The expected recipients of each comment: the oracle of notifications."""
+    """The oracle for notifications: a model that knows each comment's expected recipients."""
 
     def __init__(self, mailer: MailService) -> None:
         self.mailer = mailer
         self.wants: set[tuple[str, str]] = set()
-        # with its author and the author of its parent
+        # Each comment with its author and its parent's author.
         self.said: list[tuple[records.Comment, str, str]] = []
         self.gone: set[str] = set()
         self.untold: list[int] = []
@@ -91,7 +91,7 @@ class Model:
         self.mailer.deliver()
 
 
-# The long run: set NOTICES_EXAMPLES=500.
+# For the long run, set NOTICES_EXAMPLES=500.
 @hypothesis_settings(max_examples=int(os.environ.get("NOTICES_EXAMPLES", "12")))
 @given(steps=st.lists(STEPS, min_size=4, max_size=14))
 def test_after_any_history_every_subscriber_got_each_wanted_mail_once(

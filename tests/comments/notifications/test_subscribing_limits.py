@@ -1,4 +1,4 @@
-"""Test which subscription requests are refused, and how many confirmation mails are sent."""
+"""Test which subscription requests are refused and how many confirmation mails are sent."""
 
 import json
 from collections.abc import Callable
@@ -33,14 +33,15 @@ def test_the_response_and_the_cost_are_the_same_for_every_address(
         answers.append((answer.status_code, answer.data, headers))
         costs.append((cost.reads, cost.writes, cost.deletes, cost.small))
     assert answers[0] == answers[1]
-    assert costs == [(2, 3, 0, 0)] * 2  # reads two limits; writes them and the event
+    assert costs == [(2, 3, 0, 0)] * 2  # reads and writes two rate limits; writes an event
 
 
 def test_an_address_gets_a_limited_number_of_confirmation_mails(
     asker: mail_subscriber.Asker,
 ) -> None:
     for number in range(double_opt_in.PER_ADDRESS.most + 2):
-        # Each request comes from a different network, and has a tag that mail servers ignore.
+        # Each request comes from a different network and has an address tag that mail servers
+        # ignore.
         asked = asker.ask(f"ann+{number}@example.org", address=f"203.0.113.{number}")
         assert asked.status_code == 202
         asker.deliver()
@@ -48,7 +49,7 @@ def test_an_address_gets_a_limited_number_of_confirmation_mails(
 
 
 def test_concurrent_requests_for_an_address_are_counted(box: Box) -> None:
-    """Other callers request mail for the address between the read of a limit and its commit."""
+    """Other callers request mail for the same address between a limit's read and its commit."""
     meanwhile: list[Callable[[], object]] = []
 
     def overtake(method: str, _: Any, proceed: Callable[[], bytes]) -> bytes:
@@ -80,7 +81,7 @@ def test_concurrent_requests_for_an_address_are_counted(box: Box) -> None:
                 for number in range(double_opt_in.PER_ADDRESS.most)
             ]
         )
-        assert slow.ask().status_code == 202  # callers cannot tell that the limit was reached
+        assert slow.ask().status_code == 202  # callers do not learn that the limit is reached
         assert meanwhile == []
         fast.deliver()
     assert len(box.taken) == double_opt_in.PER_ADDRESS.most
@@ -94,7 +95,7 @@ def test_a_network_may_request_a_few_mails_an_hour(asker: mail_subscriber.Asker)
     assert refused.status_code == 429
     assert 0 < int(refused.headers["Retry-After"]) <= 3600
     assert json.loads(refused.text)["code"] == "too-many"
-    # The headers in which a client names itself are ignored.
+    # Headers in which clients claim an address are ignored.
     headers = {"X-Forwarded-For": "198.51.100.7", "X-Appengine-User-IP": "198.51.100.7"}
     sent = {"email": "more@example.org", "thread": True}
     peer = {"REMOTE_ADDR": "2001:db8::5"}

@@ -1,4 +1,4 @@
-"""Readers follow threads, and processes compact the lists of followers in time."""
+"""Readers follow threads, and processes compact follower lists in time."""
 
 import dataclasses
 import random
@@ -47,7 +47,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def worker(open_store: connection.Store, clock: Clock) -> background_worker.BackgroundWorker:
-    """A worker; the test takes its steps."""
+    """A worker whose steps the test triggers."""
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
     return background_worker.BackgroundWorker(open_store, SCHEME)
 
@@ -78,7 +78,7 @@ def test_following_and_leaving_a_thread_are_idempotent(
 
 
 class Lost:
-    """Passes commits on, and loses the answers that a test names."""
+    """An interceptor that passes on commits and loses the answers that the test selects."""
 
     def __init__(self) -> None:
         self.lost: list[bool] = []
@@ -106,7 +106,7 @@ def test_followers_are_counted_from_events_once_per_change(
         for name in ("ann", "bob", "cid"):
             lost.lost = [True]
             subscriptions.follow(THREAD, name, now=sample_threads.START)
-        subscriptions.follow(THREAD, "ann", now=sample_threads.START)  # no change
+        subscriptions.follow(THREAD, "ann", now=sample_threads.START)  # changes nothing
         lost.lost = [True]
         subscriptions.unfollow(THREAD, "bob", now=sample_threads.START)
         subscriptions.unfollow(THREAD, "bob", now=sample_threads.START)
@@ -264,7 +264,7 @@ def test_a_failed_compaction_of_a_list_is_retried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store.deadline = 0.25
-    monkeypatch.setattr(reads, "LONGEST", 0.25)  # limits the scan, which has its own deadline
+    monkeypatch.setattr(reads, "LONGEST", 0.25)  # the scan has a separate deadline
     subscriptions.follow(THREAD, "ann", now=sample_threads.START)
     engine.install_faults(
         fault_plans.Plan.parse({"rules": [{"rpc": "Commit", "status": "ABORTED"}]})
@@ -274,7 +274,7 @@ def test_a_failed_compaction_of_a_list_is_retried(
     clock.now += 2 * 5.0
     assert worker.step() == scheduler.RoundSummary(1, 0, 0)
     assert _marks() == 0
-    assert compactor.compact(SCHEME, THREAD) is not None  # the thread itself was not compacted
+    assert compactor.compact(SCHEME, THREAD) is not None  # the thread itself is still uncompacted
 
 
 def test_cron_compacts_lists_that_request_it(

@@ -1,4 +1,4 @@
-"""Admission limits posts per network, author and thread, accepts repeats, and has a fixed cost."""
+"""Admission limits posts per network, author and thread, accepts retries, and has a fixed cost."""
 
 import itertools
 from datetime import timedelta
@@ -102,7 +102,8 @@ def test_a_spread_thread_has_the_same_limit_in_total(
         sharding.spread(records.ThreadName(site.id, "t"), 4)
     answers = [post(client, parent=parents[n % 2]) for n in range(40)]
     accepted = codes(*answers).count(201)
-    # One process sees one of the four rows: a quarter of the limit, with two posts used.
+    # The process uses one of the four rows, so it gets a quarter of the limit; two posts are used
+    # up.
     assert 2 <= accepted < 16 - 2
     assert set(codes(*answers)) == {201, "too-many-posts"}
 
@@ -186,7 +187,7 @@ def test_admission_takes_two_reads_and_two_writes(
     everything = dict.fromkeys(RULES, 50) | {"proof_of_work": 10}
     plain, guarded = door(), door(**everything)
     given = proof_solver.proof(guarded)
-    # Also caches the site and its rules.
+    # This post also caches the site and its rules.
     newcomer = api_requests.answer(post(plain))["token"]
     token = newcomer if is_known else None
 

@@ -1,6 +1,6 @@
-"""Limits stay exact under concurrency: two processes get 200 posts from one network.
+"""Limits stay exact when two processes concurrently get 200 posts from one network.
 
-Each process is a service with 100 clients; the processes share only the store.
+Each process serves 100 clients; the processes share only the store.
 """
 
 import json
@@ -20,7 +20,7 @@ from tests.support.threads import sample_threads
 pytestmark = pytest.mark.slow
 
 MOST = 20
-CLIENTS = 100  # of each of the two processes
+CLIENTS = 100  # for each of the two processes
 
 POSTING = """
 import dataclasses, json, sys, threading
@@ -80,7 +80,7 @@ def test_of_200_concurrent_posts_of_one_network_exactly_the_limit_is_accepted(
 
 
 def _posted(path: Path, mode: str, rules: dict[str, int]) -> list[tuple[int, str]]:
-    """Return the answers to 200 clients in two processes that start at the same time."""
+    """Return the answers that two processes give to 200 clients that start at the same time."""
     children = [
         subprocess.Popen(
             [sys.executable, "-c", POSTING, str(path), label, mode, json.dumps(rules)],

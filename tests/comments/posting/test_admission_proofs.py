@@ -1,4 +1,4 @@
-"""Test which posts need a proof of work, and how often each proof is valid."""
+"""Test which posts need a proof of work and how often each proof is valid."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ def test_a_proof_stays_spent_as_long_as_it_would_be_valid(door: Any, moment: Mom
 
 
 def test_the_network_that_requested_a_challenge_is_charged_wherever_it_is_used(door: Any) -> None:
-    """A phone's address may change; a bot may request its challenges from a different network."""
+    """A phone's address may change, and a bot may use challenges from a different network."""
     client = door(proof_of_work=10, posts_per_network=2)
     given = [proof_solver.proof(client) for _ in range(3)]
     answers = [post(client, proof=each, peer=f"198.51.100.{n}") for n, each in enumerate(given)]

@@ -57,7 +57,7 @@ def test_a_text_sent_too_often_is_held_from_any_sender(
         for place, body in enumerate(["Buy!", "buy", " BUY ", "sell", "b.u.y"])
     ]
     assert [each.status_code for each in sent] == [201, 201, 202, 201, 202]
-    # A repeated request is the same post, and is not counted again.
+    # A retried request is the same post, so it is not counted again.
     again = [post(client, "Buy", key="k", peer="198.51.100.9") for _ in range(2)]
     assert [each.status_code for each in again] == [202, 202]
     moment.pass_by(hours=22)
@@ -94,8 +94,8 @@ def test_repeated_texts_are_counted_per_network_for_guests_and_per_account_for_m
     )
     guest = api_tokens.sign(api_tokens.Guest(site.id, "g:known"), secret=settings.secret)
     peers = [f"198.51.100.{n}" for n in range(3)]
-    # If a guest posts from several networks, each network is counted, and the text across all of
-    # them.
+    # If a guest posts from several networks, posts count for each network, and equal texts count
+    # across all networks.
     assert codes(*(post(client, LONG, token=guest, peer=peer) for peer in peers)) == [
         201,
         201,
@@ -106,7 +106,7 @@ def test_repeated_texts_are_counted_per_network_for_guests_and_per_account_for_m
         201,
         "too-many-posts",
     ]
-    # A member is counted across networks; guests on the same network do not affect the count.
+    # Members are counted across networks; guests on the same network do not affect their count.
     sent = [post(client, "Hello!", token=member, peer="203.0.113.1") for _ in range(2)]
     sent.append(post(client, "Hello!", token=member, peer="203.0.113.2"))
     assert codes(*sent) == [201, 201, "too-many-posts"]

@@ -1,4 +1,4 @@
-"""Test the vote limits per voter and network, comments that accept no votes, and the cost."""
+"""Test vote limits per voter and network, comments that accept no votes, and the cost of a vote."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -105,7 +105,7 @@ def test_a_network_counts_as_few_voters(row: records.Comment) -> None:
     sample_votes.vote(row, "bob 0", -1, network="cafe")
     sample_votes.vote(row, "bob 0", -1, network="cafe")
     assert len(_votes(row)) == MOST + 1
-    # After a vote is withdrawn, a different voter may vote.
+    # After one voter withdraws a vote, a different voter may vote.
     sample_votes.vote(row, "bob 0", 0, network="cafe")
     sample_votes.vote(row, "one more", network="cafe")
     assert len(_votes(row)) == MOST + 1

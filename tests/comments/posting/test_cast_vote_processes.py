@@ -1,9 +1,9 @@
-"""Votes are exact with concurrent processes, threads, faults and kills.
+"""Votes stay exact despite concurrent processes and threads, faults and kills.
 
 Two processes with 16 threads each vote at random on a few comments, count votes, and retract
 comments. Calls fail with every status, before and after they are applied, and in one round the
-processes die in the middle of a commit. All threads also cast the same vote of one voter
-repeatedly. Afterwards every row has the sum of its votes, and every counter agrees.
+processes die in the middle of a commit. All threads also repeatedly cast the same voter's vote.
+Afterwards, every row contains the sum of its votes, and every counter agrees.
 """
 
 import json
@@ -27,8 +27,8 @@ from tests.system import test_counting_processes
 
 pytestmark = pytest.mark.slow
 
-THREADS = 16  # of each of the two processes
-STEPS = 3  # of each thread
+THREADS = 16  # per process; there are two
+STEPS = 3  # per thread
 
 VOTING = """
 import json, random, sys, threading
@@ -91,7 +91,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(path: Path) -> Iterator[connection.Store]:
-    """Open a store in a file shared with other processes, and enter its context."""
+    """Open a store in a file that other processes share, and enter its context."""
     with inprocess.open_engine(
         path, indexes=test_counting_processes.INDEXES, concurrency="pessimistic"
     ) as engine:

@@ -20,7 +20,7 @@ KEY = "0123456789abcdef"
 
 @pytest.fixture(autouse=True)
 def _entered(store: connection.Store) -> None:
-    """Run every test here inside the store."""
+    """Run all these tests inside the store."""
 
 
 def test_a_retry_with_the_same_key_returns_the_same_comment(site: records.Site) -> None:

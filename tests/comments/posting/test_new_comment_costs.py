@@ -1,4 +1,4 @@
-"""A post has the documented cost with every combination of a site's protections."""
+"""Each post has the documented cost with every combination of a site's protections."""
 
 import dataclasses
 import itertools
@@ -46,11 +46,11 @@ def test_what_a_post_costs_with_everything_on(
     policy: Policy,
     repeated: bool,
 ) -> None:
-    """The costs are in docs/spam.md. Proofs, limits, a ban and a budget are always enabled.
+    """docs/spam.md lists the costs. Proofs, limits, a ban and a budget are always enabled.
 
-    The admission transaction takes two reads and two writes for any caller. The transaction that
-    stores the comment makes its usual calls, and one more read if only the number of approved
-    comments decides.
+    For any caller, the admission transaction needs two reads and two writes. The transaction that
+    stores the comment needs its usual calls, plus one read if only the number of approved comments
+    decides.
     """
     everything = dict.fromkeys(LIMITS, 500) | {"proof_of_work": 2}
     shallow = dataclasses.replace(settings, scheme=sorthash.Scheme(levels=2), **everything)  # type: ignore[arg-type]

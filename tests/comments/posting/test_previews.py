@@ -21,7 +21,7 @@ def ask(client: FlaskClient, peer: str = "192.0.2.1", body: str = "*Hello*") -> 
 
 
 class Clock:
-    """A process's clock, which the test sets."""
+    """A process's clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 600.0

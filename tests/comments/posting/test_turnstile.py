@@ -1,4 +1,4 @@
-"""Test which posts Turnstile admits and refuses, and what happens while it is unavailable.
+"""Test which posts Turnstile admits or refuses, and what happens while Turnstile is unavailable.
 
 A real HTTP server on loopback simulates Cloudflare and accepts each token once.
 """
@@ -42,7 +42,7 @@ Talk = Callable[[socket.socket, threading.Event], None]
 
 
 class Cloudflare:
-    """The server with its valid tokens, and the place and purpose for which each was issued."""
+    """A simulated Cloudflare server that accepts each token only for the first key sent with it."""
 
     def __init__(self, receiver: loopback_servers.Receiver) -> None:
         self.receiver = receiver
@@ -170,7 +170,7 @@ def test_a_token_is_valid_for_one_post(
 ) -> None:
     assert post(client, body="one").status_code == 201
     assert_refused(post(client, body="two"), 403, "turnstile-refused")
-    # This holds even if Cloudflare accepts the token twice.
+    # The second use is refused even if Cloudflare accepts the token again.
     cloudflare.used.clear()
     assert_refused(post(client, body="three"), 403, "turnstile-refused")
     assert len(stored(open_store)) == 1
@@ -183,7 +183,7 @@ def test_a_retried_post_is_the_same_post(
     again = post(client, key="key")
     assert (first.status_code, again.status_code) == (201, 201)
     assert again.headers["Idempotent-Replayed"] == "true"
-    # Cloudflare has lost the record that this post used the token
+    # Simulate that Cloudflare has lost the record that this post used the token.
     cloudflare.used["token"] = "another post's"
     assert post(client, key="key").status_code == 201
     cloudflare.receiver.status = 500
@@ -193,7 +193,7 @@ def test_a_retried_post_is_the_same_post(
             turnstile=lambda found: msgspec.structs.replace(found, refuses=True),  # type: ignore[type-var]
         )
     assert post(client, key="key").status_code == 201
-    # The request comes from a different network without recorded use.
+    # The retry comes from a network for which no use of the token is recorded.
     assert post(client, key="key", peer="198.51.100.9").status_code == 201
     assert_refused(post(client, "new", key="other"), 503, "turnstile-unavailable")
     assert len(stored(open_store)) == 1
@@ -242,11 +242,11 @@ def test_turnstile_is_checked_outside_transactions_and_costs_no_store_calls(
         with testing.meter(engine) as cost:
             assert post(client, f"t{number}", f"text {number}", proof=proof).status_code == 201
         costs.append((cost.reads, cost.writes))
-    # The first post may read the site and its rules, which are cached afterwards.
+    # Only the first post may read the site and its rules, which are cached afterwards.
     first, second = under_way
     assert set(first) <= {"Lookup"}
     assert second == []
-    assert costs[1][0] - 4 <= 2  # the post itself takes four reads and five writes
+    assert costs[1][0] - 4 <= 2  # the post itself needs four reads and five writes
     assert costs[1][1] - 5 <= 2
     assert costs[1] == costs[2]
 

@@ -1,4 +1,4 @@
-"""Test when and by which process votes are counted and deleted, and what readers see."""
+"""Test when votes are counted and deleted, by which process, and what readers see."""
 
 import threading
 from collections.abc import Callable
@@ -60,8 +60,8 @@ def test_a_burst_of_votes_is_one_write_of_the_row(
     assert len(cast_vote.waiting(sample_votes.LATER)) == 1
     with testing.meter(engine) as cost:
         cast_vote.count(row.id, now=sample_votes.LATER)
-    # The reads are the mark, the comment, two counts, and the counters of thread and author. The
-    # writes are the comment, these counters, and the event. Deleted: the mark.
+    # The count reads the mark, the comment, two vote counts, and the thread's and the author's
+    # counters. It writes the comment, these counters and the event, and it deletes the mark.
     assert (cost.reads, cost.writes, cost.deletes) == (6, 4, 1)
     stored = reads.get(comment_rows.comment_key(row.id))
     assert (stored.up, stored.revision) == (100, 2)
@@ -116,7 +116,7 @@ def test_a_worker_counts_a_vote_whose_answer_was_lost(
 def test_another_process_counts_the_votes_of_a_dead_process(
     open_store: connection.Store, row: records.Comment, clock: Clock
 ) -> None:
-    sample_votes.vote(row, "ann")  # no backlog is open, so this process does not record the vote
+    sample_votes.vote(row, "ann")  # without an open backlog, this process forgets the vote
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
     background_worker.BackgroundWorker(open_store, sample_threads.SETTINGS.scheme).step()
     assert sample_votes.stored(row.id) == (1, 0, 1)
@@ -142,7 +142,7 @@ def test_a_vote_between_count_and_commit_is_in_this_count_or_the_next(
             plan.clear()
             helper = threading.Thread(target=vote)
             helper.start()
-            helper.join(1)  # the read may have to wait for the count's locks
+            helper.join(1)  # the vote may have to wait for the count's locks
             helpers.append(helper)
         return answer
 
@@ -230,7 +230,7 @@ def test_votes_reach_pages_and_compaction_like_any_change(
 
     assert scores() == [0, 2]
     compaction.whole(NAME)
-    # the grace period exists for this process's cached directory
+    # The grace period protects this process's cached directory, so drop it.
     view_cache.HOLDINGS.forget(open_store)
     assert scores() == [0, 2]
     best = ordered_query.thread(NAME)

@@ -1,4 +1,4 @@
-"""The stored formats of buckets and directories never change, and their lines are correct."""
+"""Stored buckets and directories have stable formats, and directory lines are correct."""
 
 import tracemalloc
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ from comments.domain import sorthash
 from comments.reading.materialized import buckets, merged_view
 
 SCHEME = sorthash.Scheme()
-# These stored bytes must stay readable: for a change of the format raise its number instead.
+# These stored bytes must stay readable. To change the format, raise its number instead.
 GOLDEN_BUCKET = (
     "789c9b3c6591a3e3ae449c80f10857b552668a929552a252ed94258e8e8e4ebb92700266b8ea24a0ea4540b5"
     "c93801135c6db2522d007f543177"
@@ -115,7 +115,7 @@ CONTENT_OF = buckets.DirectoryContent(
     ids=["lines", "tail", "rows to be cleared"],
 )
 def test_the_weight_of_a_directory_is_about_its_memory(content: buckets.DirectoryContent) -> None:
-    """A cache with a limit in bytes needs the exact size of each item."""
+    """A cache that is limited in bytes needs a realistic size for each item."""
     stored = buckets.encode_content(content)
     tracemalloc.start()
     try:

@@ -1,8 +1,8 @@
-"""A merged view always equals the ordered query, with any interleaving of compactions.
+"""A merged view always equals the ordered query, however compactions interleave.
 
-The state machine is a store with two processes that have their own caches and clocks. Compactors
-stop at any step, and writers commit minutes or hours late. After every step each awake process
-reads the whole thread and a page in some order, and compares both with the ordered query.
+The state machine has a store and two processes with separate caches and clocks. Compactors stop at
+any step, and writers commit minutes or hours late. After every step, each awake process reads the
+whole thread and a page in some order and compares both with the ordered query.
 """
 
 import contextlib
@@ -43,14 +43,14 @@ MODERATOR = records.Actor("cli", "the command line")
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set sizes so small that a short history creates and splits buckets."""
+    """Make the size limits so small that even a short history creates and splits buckets."""
     compaction.small_buckets(monkeypatch, 4, 3)
     monkeypatch.setattr(compactor, "MOST_CLEARING", 2)
     monkeypatch.setattr(ranking, "TOP_ROWS", 4)
 
 
 class Machine(RuleBasedStateMachine):
-    """Writers, compactors and readers in any order."""
+    """A state machine in which writers, compactors and readers act in any order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Machine(RuleBasedStateMachine):
             self.site = site_settings.add(
                 "demo", ["https://a.example"], scheme=SCHEME, now=sample_threads.START
             )
-            # Compacted once, so that readers have a directory from the start.
+            # Compact once to give readers a directory from the start.
             self._post(None)
             assert compactor.compact(SCHEME, NAME) is not None
 
@@ -118,7 +118,7 @@ class Machine(RuleBasedStateMachine):
 
     @property
     def _now(self) -> datetime:
-        """Clocks of processes differ, so later steps may have earlier times."""
+        """The processes' clocks differ, so later steps may have earlier times."""
         return sample_threads.START + timedelta(seconds=self.step * 97 % 1200)
 
     @rule(pick=st.integers(0, 99), by=st.integers(0, 1), text=st.integers(0, 9))
@@ -138,8 +138,8 @@ class Machine(RuleBasedStateMachine):
                     settings=sample_threads.SETTINGS,
                     now=self._now,
                 )
-            # The comment may be unlisted at the next read, because no process reads while both
-            # sleep.
+            # Note the time now: no process reads while both doze, and the comment may be unlisted
+            # by the next read.
             row = reads.get(comment_rows.comment_key(comment_id))
             if row.revision != before.revision and row.listed:
                 self.newest = max(self.newest, self._now)
@@ -186,7 +186,7 @@ class Machine(RuleBasedStateMachine):
     @rule(pick=st.integers(0, 19))
     def switch(self, pick: int) -> None:
         if pick >= 10:
-            return  # long gaps between preparing and switching are where compactions overlap
+            return  # compactions overlap only if preparing and switching are far apart
         waiting = [each for each in self.compactions if each.folded is None]
         compaction_run = waiting[pick % len(waiting)]
         with compaction_run.process.store.context():
@@ -228,7 +228,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(pick=st.integers(0, 99), by=st.integers(0, 1), value=st.sampled_from((-1, 0, 1)))
     def vote(self, pick: int, by: int, value: int) -> None:
-        """Vote and count at once; votes on hidden comments are refused."""
+        """Vote and count immediately; votes on hidden comments are refused."""
         comment_id, refused = self._pick(pick), (errors.NotFound, errors.Forbidden, errors.Conflict)
         with self.processes[by].store.context(), contextlib.suppress(*refused):
             sample_votes.vote(
@@ -238,7 +238,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(pick=st.integers(0, 99), status=st.sampled_from(records.Status), size=st.integers(1, 4))
     def import_a_chain(self, pick: int, status: records.Status, size: int) -> None:
-        """Import a comment of any status below any comment, and approved replies below it."""
+        """Import a comment of any status below any comment, with approved replies below it."""
         reply_to = self._pick(pick) if pick % 3 else None
         nodes = []
         for number in range(size):
@@ -269,7 +269,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(pick=st.integers(0, 99))
     def damage_and_repair_a_place(self, pick: int) -> None:
-        """Turn a comment without its parent into a root; it and its descendants get new hashes."""
+        """Remove a comment's parent; the repair makes it a root and rehashes its descendants."""
         with self.processes[0].store.context():
             self._damage(self._pick(pick), "parent", None)
             repair.fix(SCHEME, NAME)
@@ -284,7 +284,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(by=st.integers(0, 1))
     def doze_or_wake(self, by: int) -> None:
-        """Toggle whether a process reads after each step, or only when it wakes."""
+        """Toggle whether a process reads after each step or only after it wakes."""
         self.dozing ^= {by}
 
     @invariant()
@@ -302,7 +302,7 @@ class Machine(RuleBasedStateMachine):
                 compaction_actors.assert_page(rows, self.step)  # type: ignore[arg-type]
 
 
-# The long run: set FOLDING_SECONDS=600, and give pytest -s.
+# For the long run, set FOLDING_SECONDS=600 and pass -s to pytest.
 @pytest.mark.slow
 def test_views_equal_the_ordered_query_after_any_history() -> None:
     seconds = float(os.environ.get("FOLDING_SECONDS", "0"))

@@ -1,4 +1,4 @@
-"""Compaction writes about one entity per change, including votes and edits."""
+"""Compaction writes about one entity per change, and votes and edits count as changes."""
 
 import pytest
 
@@ -14,7 +14,7 @@ MOST = 1.2  # amortized writes per change: buckets, directories, rankings, clear
 def test_compaction_writes_little_more_than_one_entity_per_change(
     edits: float, votes: float
 ) -> None:
-    """A thread with a realistic shape (`benchmarks/threads/shapes.py`)."""
+    """Replay a thread with a realistic shape (`benchmarks/threads/shapes.py`)."""
     spent, lines = growing_thread.replay(
         shapes.grown(700), edits=edits, votes=votes, at_once=backlog.FOLD_ROWS
     )

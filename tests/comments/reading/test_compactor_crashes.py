@@ -1,9 +1,8 @@
-"""If a compaction ends at any commit, readers see correct threads and no erased text remains.
+"""If a compaction dies or stops at any commit, threads stay correct and no erased text remains.
 
-A process dies before or after any of its commits. Or it stops there, and continues after other
-processes have done all the work. Later processes know only the contents of the store
-(`upkeep.look`). They must leave no flag, no bucket without a directory, and no byte of a retracted
-text.
+A process dies before or after any of its commits, or it stops there and continues after other
+processes have done all the work. Later processes know only the store's contents (`scheduler.look`).
+They must leave no flag, no bucket without a directory, and no byte of a retracted text.
 """
 
 import contextlib
@@ -30,13 +29,14 @@ pytestmark = pytest.mark.slow
 SCHEME = sample_threads.SETTINGS.scheme
 NAME = records.ThreadName("demo", "page")
 CANARY = "quetzalcoatlus"
-WHOLE, IN_PARTS = 4096, 120  # bytes of a directory per entity
-# buckets, ranking, directory, deletions, flags; with fewer the scene is too small
+WHOLE, IN_PARTS = 4096, 120  # bytes of a directory that one entity may contain
+# Buckets, ranking, directory, deletions and flags; with fewer commits, the scene would be too
+# small.
 LEAST_COMMITS = 8
 
 
 class Killed(BaseException):
-    """Raised when a process ends in the middle of a call."""
+    """An error that simulates the end of a process in the middle of a call."""
 
 
 class Clock:
@@ -47,7 +47,7 @@ class Clock:
 
 
 class CompactingProcess(reader_processes.Reader):
-    """A process that compacts by its own clock, as upkeep does, and counts its commits."""
+    """A process that compacts by its own clock, like upkeep, and counts its own commits."""
 
     def __init__(
         self, engine: inprocess.Engine, before: Callable[[int], object] = lambda _commit: None
@@ -64,7 +64,7 @@ class CompactingProcess(reader_processes.Reader):
             self._before(self.commits)
 
     def work(self, pass_grace: Callable[[], object]) -> None:
-        """Do all compaction and counting that is due in the store, and clear after the grace."""
+        """Do all due compaction and vote counting, and clear flags after the grace period."""
         for name in self.do(scheduler.look):
             self.do(lambda name=name: self._work_at(name))  # type: ignore[misc]
         pass_grace()
@@ -80,7 +80,7 @@ class CompactingProcess(reader_processes.Reader):
 
 
 class Scene:
-    """A thread with texts to be retracted, and two processes that have read it."""
+    """A thread with texts for the test to retract, and two processes that have read it."""
 
     def __init__(self, engine: inprocess.Engine) -> None:
         self.engine = engine
@@ -88,7 +88,7 @@ class Scene:
         self.said: list[records.Comment] = []
 
     def take_back(self) -> None:
-        """Retract these texts."""
+        """Retract the scene's texts."""
         for row in self.said:
             own_comment.retract(
                 row.id, author_id=row.author.id, revision=None, now=sample_threads.START
@@ -103,7 +103,7 @@ class Scene:
             reader.assert_current(NAME)
 
     def finish(self) -> None:
-        """Let fresh processes work until nothing is due; check everything."""
+        """Let fresh processes do all due work; check readers, buckets and erased texts."""
         self.assert_readers_current()
         for _ in range(3):
             CompactingProcess(self.engine).work(self.pass_grace)
@@ -132,7 +132,7 @@ def _kinds_that_hold(text: str) -> set[str]:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every kind of bucket in a short thread: runs, a top, parts of a directory."""
+    """Give a short thread every kind of bucket: runs, a top, parts of a directory."""
     compaction.small_buckets(monkeypatch, 4, 3)
     monkeypatch.setattr(compactor, "MOST_CLEARING", 3)
     monkeypatch.setattr(leftovers, "AT_ONCE", 4)
@@ -141,10 +141,10 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextlib.contextmanager
 def _scene() -> Iterator[Scene]:
-    """Yield a scene on its own engine, with its store entered.
+    """Yield a scene on a separate engine, inside its store's context.
 
-    The engine is optimistic: a compactor that dies or stops here is no real process, so its locks
-    would stay.
+    The engine is optimistic, because a compactor that dies or stops here is not a real process, so
+    its locks would stay.
     """
     with contextlib.ExitStack() as stack:
         engine = stack.enter_context(
@@ -185,7 +185,7 @@ def _vote(row: records.Comment, votes: int) -> None:
 
 
 def _end_at_every_commit(play: Callable[[Scene, int], CompactingProcess]) -> None:
-    """Play the scene once for each commit of a compaction, until no commit is left."""
+    """Play the scene once for each of a compaction's commits."""
     for commit in itertools.count(1):
         with _scene() as scene:
             process = play(scene, commit)
@@ -220,7 +220,7 @@ def test_a_compactor_that_dies_before_any_commit_leaves_nothing_behind(
 def test_a_compactor_that_is_stopped_while_others_work_leaves_nothing_behind(
     more: int, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process has read the retracted texts, wakes after all work, and makes `more` commits."""
+    """The process reads texts, wakes after others retract and compact, and makes `more` commits."""
     monkeypatch.setattr(bucket_layout, "PART_BYTES", part)
 
     def play(scene: Scene, commit: int) -> CompactingProcess:

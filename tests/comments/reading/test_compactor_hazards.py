@@ -1,4 +1,4 @@
-"""Compaction never misleads a reader in any of these hazardous orders of steps."""
+"""Compaction never misleads readers in any of these hazardous step orders."""
 
 import time
 from collections.abc import Callable
@@ -30,7 +30,7 @@ _CommitRequest = rpc_types.CommitRequest.pb()
 
 @pytest.fixture(autouse=True)
 def _entered(store: connection.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run every test here inside the store, with buckets small enough for a short thread."""
+    """Run all these tests inside the store, with buckets small enough for a short thread."""
     compaction.small_buckets(monkeypatch)
 
 
@@ -70,7 +70,7 @@ def _row(comment: records.Comment) -> comment_rows.CommentRow:
 
 
 def _assert_reader_right(name: records.ThreadName) -> None:
-    """Check that a view's rows, total and subtree sizes equal those of the ordered query."""
+    """Check that a view and the ordered query have the same rows, total and subtree sizes."""
     rows = ordered_query.thread(name)
     found = thread_view.using(name, lambda view: [entry.json for entry in view.rows()])
     assert found == [presentation.fragment(row) for row in rows]
@@ -110,7 +110,7 @@ def test_a_switch_is_refused_if_its_buckets_were_swept_before(
     ten_compacted: dict[str, records.Comment],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(first_page, "ROWS", 1)  # the first page reads none of the missing buckets
+    monkeypatch.setattr(first_page, "ROWS", 1)  # the first page reads no missing bucket
     for number in range(4):
         sample_threads.post(site, f"new {number}")
     prepared = _prepare(name)
@@ -243,7 +243,7 @@ def test_a_directory_larger_than_one_entity_is_read_right(
         assert len(directories.parts_of(name)) > 1
         compaction.forget()
         _assert_reader_right(name)
-        # The parts of earlier directories are deleted with them.
+        # The parts of earlier directories are deleted together with these directories.
         assert _stored_buckets(name) == _named(name)
 
 
@@ -254,7 +254,7 @@ def test_rows_stored_by_an_older_release_are_in_the_first_directory(
 
     def body() -> None:
         seen = {row.id: (row.revision, False) for row in rows.values()}
-        # Older releases stored rows that are neither flagged nor shelved.
+        # Older releases stored rows that are neither flagged nor in a bucket.
         transactions.apply(job_writes.compacted(seen))
 
     transactions.transaction(body)
@@ -306,7 +306,7 @@ def _hold(name: records.ThreadName, numbers: range) -> None:
 
 
 def _copy(engine: inprocess.Engine, comment_id: str, times: int) -> None:
-    """Store copies of a comment in one commit, without NDB."""
+    """Store copies of a comment in commits of 500, without NDB."""
     (row,) = reads.lookup("Comment", [comment_id])
     commit = inprocess.Channel(engine).unary_unary(
         f"{ndb_client.SERVICE}Commit",
@@ -373,7 +373,7 @@ def test_an_erased_text_is_in_no_stored_byte_after_compaction_and_clearing(
     in_tail = sample_threads.post(site, "quetzalcoatlus two", author=ann)
     compaction.whole(name)
     not_folded = sample_threads.post(site, "quetzalcoatlus three", author=ann)
-    # An unfinished attempt contains the text as well.
+    # An unfinished compaction contains the text too.
     orphan = _attempt_that_is_left(site, name)
     assert _kinds_that_hold("quetzalcoatlus") == {"Comment", "Bucket", "BucketDirectory"}
     for row in (in_bucket, in_tail, not_folded):
@@ -383,7 +383,7 @@ def test_an_erased_text_is_in_no_stored_byte_after_compaction_and_clearing(
     compaction.whole(name)
     leftovers.delete_orphans(name, found)
     assert _kinds_that_hold("quetzalcoatlus") == set()
-    # after an edit the name is still on the first page
+    # After an edit, the first page still contains the author's name.
     held = {"Comment", "Bucket", "BucketDirectory"}
     assert _kinds_that_hold("Ann") == (held if verb == "edit" else set())
     _assert_reader_right(name)
@@ -400,7 +400,7 @@ def _attempt_that_is_left(
 
 
 def _kinds_that_hold(text: str) -> set[str]:
-    """Return the kinds with an entity whose bytes or decompressed blob contain a text."""
+    """Return the kinds of all entities that contain a text, plain or compressed."""
     return {
         kind
         for kind in ("Comment", "Bucket", "BucketDirectory")
@@ -420,7 +420,8 @@ def test_the_list_of_cleared_rows_does_not_stay_in_the_directory(
     _edit(posted[3], "changed before it was cleared")
     compactor.clear(folded)
     left = {each.id for each in directories.load_directory(name).content.clearing}
-    # Some flags are cleared last, for processes that start after a crash.
+    # The list keeps the changed row and the rows that are cleared last: after a crash, their flags
+    # lead a later compaction to the thread.
     assert posted[3].id in left
     assert len(left) == 1 + compactor.MOST_CLEARING
     assert _row(posted[3]).unfolded
@@ -437,7 +438,7 @@ def test_a_machine_that_slept_reads_its_directory_again(
     ten_compacted: dict[str, records.Comment],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Only the clock that includes the time asleep has advanced."""
+    """Advance only the clock that includes the time asleep."""
     asleep = 0.0
     real = time.clock_gettime
 

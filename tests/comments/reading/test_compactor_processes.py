@@ -1,4 +1,4 @@
-"""Compaction in real processes misleads no reader after any kill, stop or race."""
+"""Compaction in real processes never misleads readers, despite kills, stops and races."""
 
 import json
 import signal
@@ -28,7 +28,8 @@ SCHEME = sample_threads.SETTINGS.scheme
 NAME = records.ThreadName("demo", "page")
 INDEXES = programs.ROOT / "index.yaml"
 
-# Compacts and clears, and dies at a given commit; prints the number of commits if it survives.
+# This program compacts, clears, and dies at a given commit; if it survives, it prints the number of
+# commits.
 COMPACTING = """
 import json
 import sys
@@ -52,7 +53,8 @@ with inprocess.open_engine(sys.argv[1], indexes=test_compactor_processes.INDEXES
     print(commits.count("Commit"))
 """
 
-# Compacts until told to stop; prints how many switches succeeded and how many were refused.
+# This program compacts until told to stop; it prints how many switches succeeded and how many were
+# refused.
 RACING = """
 import sys
 import threading
@@ -80,8 +82,8 @@ with inprocess.open_engine(sys.argv[1], indexes=test_compactor_processes.INDEXES
     print(switched, refused)
 """
 
-# Caches a directory, stops itself before a probe within the directory's age limit, and reads on
-# when woken.
+# This program caches a directory, stops itself before a probe within the directory's age limit, and
+# continues to read when woken.
 STOPPED = """
 import os
 import signal
@@ -119,7 +121,8 @@ with inprocess.open_engine(sys.argv[1], indexes=test_compactor_processes.INDEXES
         expected = [presentation.fragment(row) for row in rows]
         print(found == expected, flush=True)
 """
-# Compacts and clears, stops itself before a commit of one kind, and continues when woken.
+# This program compacts and clears, stops itself before a commit that puts a given kind, and
+# continues when woken.
 STOPPED_COMPACTOR = """
 import os
 import signal
@@ -158,7 +161,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(path: Path) -> Iterator[connection.Store]:
-    """Open a store in a file shared with other processes, and enter its context."""
+    """Open a store in a file that other processes share, and enter its context."""
     with inprocess.open_engine(path, indexes=INDEXES) as engine:
         opened = connection.Store(inprocess.Channel(engine), project="test")
         with opened.context():
@@ -167,7 +170,7 @@ def store(path: Path) -> Iterator[connection.Store]:
 
 @pytest.fixture
 def changed_thread(store: connection.Store) -> records.Site:
-    """A compacted thread that has changed since in buckets, tail and delta."""
+    """A thread with rows in buckets, tail and delta."""
     site = site_settings.add("demo", ["https://a.example"], scheme=SCHEME, now=sample_threads.START)
     for round_ in range(3):
         sample_threads.grow(site, {f"{round_}.{n}": {f"{round_}.{n}.1": {}} for n in range(4)})
@@ -182,7 +185,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def kinds_put(commit: Any) -> set[str]:
-    """Return the kinds of the entities that a commit puts."""
+    """Return the kinds of entities that a commit puts."""
     return {
         mutation.upsert.key.path[-1].kind
         for mutation in commit.mutations
@@ -201,7 +204,7 @@ def _start(program: str, *arguments: object) -> "subprocess.Popen[str]":
 
 
 def _assert_reader_right() -> None:
-    """Check that a new process reads what the ordered query returns."""
+    """Check that a new process reads the same rows and total as the ordered query."""
     view_cache.HOLDINGS.get().cache = view_cache.Holdings().cache
     rows = ordered_query.thread(NAME)
     found = thread_view.using(NAME, lambda view: [row.json for row in view.rows()])
@@ -210,7 +213,7 @@ def _assert_reader_right() -> None:
 
 
 def _assert_settled() -> None:
-    """Check that a different process's compaction leaves nothing over."""
+    """Check that compaction in a different process leaves nothing to do and no orphans."""
     orphans = leftovers.sweep(NAME)
     compaction.whole(NAME)
     leftovers.delete_orphans(NAME, orphans)
@@ -238,13 +241,13 @@ def test_the_next_compactor_finishes_for_one_killed_at_any_commit(
     assert status == 0
     _assert_settled()
     assert int(commits) > 3  # buckets, the switch, the flags, the deletion
-    # A kill after one commit equals a kill before the next.
+    # A kill after one commit has the same effect as a kill before the next.
     for call in range(1, int(commits) + 1):
         sample_threads.grow(changed_thread, {f"{call}.{n}": {} for n in range(7)})
         when = "after" if call == int(commits) else "before"
         rule = {"rpc": "Commit", "call": call, "when": when, "kill": True}
         status, said = _run(path, {"rules": [rule]})
-        # A later history may need fewer commits than the first.
+        # Later histories may need fewer commits than the first.
         assert (status, said) == (-signal.SIGKILL, "") or int(said) < call
         _assert_reader_right()
         _assert_settled()
@@ -300,7 +303,8 @@ def test_a_compactor_stopped_before_any_commit_misleads_no_reader(
             )
         _assert_reader_right()
         compaction.whole(NAME)
-        # Uncompacted when the compactor wakes, which knows the row: it must not clear this flag.
+        # This row changes after the compactor read it, so the compactor must not clear its flag on
+        # waking.
         own_comment.retract(
             rows["late 2"].id, author_id="g:late 2", revision=None, now=sample_threads.START
         )
@@ -320,6 +324,6 @@ def _is_stopped(pid: int) -> bool:
 
 
 def _let_age_pass() -> None:
-    """Wait until every directory that was read before now is too old for every process."""
+    """Wait until no process may use a directory that it has read before this call."""
     since = view_cache.seconds()
     programs.wait_until(lambda: view_cache.seconds() - since > AGE)

@@ -1,4 +1,4 @@
-"""A thread's rows store when its compaction is due, so all processes agree."""
+"""A thread's rows store when its compaction is due, so all processes agree on the time."""
 
 import math
 from datetime import UTC, datetime, timedelta
@@ -25,7 +25,7 @@ MOMENT = timedelta(microseconds=1)
 
 @pytest.fixture(autouse=True)
 def _entered(store: connection.Store) -> None:
-    """Run every test here inside the store."""
+    """Run all these tests inside the store."""
 
 
 def _row(comment: records.Comment) -> comment_rows.CommentRow:
@@ -75,7 +75,7 @@ def test_a_full_batch_is_due_at_once(site: records.Site) -> None:
 def test_the_removal_of_a_text_is_due_at_once(
     site: records.Site, verb: str, *, is_compacted: bool
 ) -> None:
-    """Even if it was posted by a process whose clock was a year ahead."""
+    """It is due even if the posting process's clock was a year ahead."""
     comment = sample_threads.post(site, "text", now=NOW + timedelta(days=365))
     sample_threads.post(site, "other")
     if is_compacted:
@@ -132,7 +132,7 @@ def test_a_look_is_one_query_and_one_read_per_undue_thread(
     sample_threads.post(site, "text", thread="new")
     with testing.meter(engine) as cost:
         assert {name.id for name in due_threads.due(NOW)} == {"old", "older"}
-    # for the query, the thread that is not due, and the threads' names
+    # The query, the thread that is not due, and the threads' names.
     assert cost.reads == 3 + 1 + 2
     assert cost.writes == 0
 
@@ -192,7 +192,7 @@ def test_a_process_returns_to_the_changes_it_left(site: records.Site) -> None:
     waiting.open()
     assert due_threads.due(LATER) == [
         NAME
-    ]  # compacted but uncleared threads may have been left by a dead process
+    ]  # compacted but uncleared, as a dead process might leave it
     assert mine.round([NAME]) == scheduler.RoundSummary(1, 0, 1)
     assert waiting.next_due == backlog.FOLD_AFTER
 

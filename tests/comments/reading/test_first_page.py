@@ -1,7 +1,7 @@
-"""The first page in a directory equals what the directory's view shows.
+"""The first page that a directory stores equals the first page of the directory's view.
 
 Every test that compares a compacted thread with the ordered query also proves that no outdated
-first page is shown: a short thread's first page is the whole thread.
+first page is shown, because a short thread's first page is the whole thread.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from emulator import inprocess, testing
 from tests.support.threads import compaction, reader_processes, sample_threads
 
 SCHEME, SECRET = sample_threads.SETTINGS.scheme, sample_threads.SETTINGS.secret
-# These stored bytes must stay readable: for a change of the format raise its number instead.
+# These stored bytes must stay readable. To change the format, raise its number instead.
 GOLDEN = (
     "0297a374616703d6ff69570a8092a57469746c65b268747470733a2f2f612e6578616d706c652fcd02bc92a2"
     "4141a441414142c42d7b226964223a2261222c227265706c696573223a317d2c7b226964223a2262222c2272"
@@ -62,14 +62,14 @@ def test_a_first_page_serves_limits_up_to_its_rows_and_short_threads_whole() -> 
 
 @pytest.fixture(autouse=True)
 def _small(store: connection.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run every test here inside the store, with buckets smaller than a first page."""
+    """Run all these tests inside the store, with buckets smaller than a first page."""
     compaction.small_buckets(monkeypatch, 8, 4)
     monkeypatch.setattr(first_page, "ROWS", 12)
 
 
 @pytest.fixture
 def name(site: records.Site) -> records.ThreadName:
-    """A thread of 16 comments, compacted and cleared."""
+    """A compacted and cleared thread with 16 comments."""
     sample_threads.grow(
         site, {f"{root}": {f"{root}.1": {}, f"{root}.2": {}} for root in range(1, 6)}
     )
@@ -88,7 +88,7 @@ def _page(name: records.ThreadName, limit: int) -> bytes:
 
 
 def _tags(name: records.ThreadName) -> Iterator[str]:
-    """Yield the tags of the first page, with and without the stored first page."""
+    """Yield the first page's tag."""
     asked = thread_pages.PageRequest(5, None, SECRET)
     yield thread_pages.InOrder(name, asked).look()
 
@@ -99,7 +99,7 @@ def _without_heads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _assert_first_page(name: records.ThreadName) -> None:
-    """Fail unless the stored first page exists and equals the directory's rows."""
+    """Check that the stored first page exists and equals the page from the directory's rows."""
     limits = (1, 5, 12)
     head = thread_view.head(name, max(limits))
     assert head is not None
@@ -143,7 +143,7 @@ def test_an_outdated_first_page_is_not_shown(name: records.ThreadName, site: rec
     changed = _page(name, 12)
     assert thread_view.head(name, 12) is None
     thread_view.forget_probe()
-    assert changed != shown  # the total
+    assert changed != shown  # the total is different
     own_comment.retract(rows[0].id, author_id="g:1", revision=None, now=sample_threads.START)
     reader = reader_processes.ordered_thread(name)
     found = listings.page(SCHEME, name, thread_pages.PageRequest(12, None, SECRET))
@@ -170,7 +170,7 @@ def test_the_probe_of_a_first_page_is_made_once(
 def test_a_first_page_too_old_when_its_probe_returns_is_not_shown(
     name: records.ThreadName, engine: inprocess.Engine, slow: str
 ) -> None:
-    """The age counts from before the read; otherwise it would miss a compaction during the read."""
+    """The directory's age counts from before its read; a compaction may run during the read."""
     calls: list[str] = []
 
     def seen(method: str, _request: object) -> None:

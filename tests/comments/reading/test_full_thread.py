@@ -1,7 +1,7 @@
-"""Whole threads and subtrees in one response equal the ordered query, at the expected cost.
+"""Whole threads and subtrees in one response equal the ordered query and have the expected cost.
 
-Buckets are small here, so a few dozen comments need several. The tests include the process's
-caches: no later response may contain an outdated part.
+Buckets are small in these tests, so a few dozen comments need several. The tests include the
+process's caches: no later response may contain an outdated part.
 """
 
 import gzip
@@ -37,7 +37,7 @@ def _small_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def expected(name: records.ThreadName, below: str = "") -> list[dict[str, object]]:
-    """Return a thread from the ordered query, with its replies counted one by one."""
+    """Return a thread from the ordered query, counting each comment's replies one by one."""
     rows = ordered_query.thread(name)
     top = next((row.sort_hash for row in rows if row.id == below), "")
     return [
@@ -53,7 +53,7 @@ def expected(name: records.ThreadName, below: str = "") -> list[dict[str, object
 
 
 def compact(site: records.Site) -> None:
-    """Compact and clear at once, and empty this process's caches."""
+    """Compact, clear without a grace period, and empty this process's caches."""
     folded = compactor.compact(sample_threads.SETTINGS.scheme, sample_threads.name_of(site))
     if folded is not None:
         compactor.clear(folded)
@@ -114,7 +114,7 @@ def test_whole_threads_equal_the_ordered_query_at_all_times(
 
 @pytest.fixture
 def compacted_rows(open_store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
-    """A compacted thread of several buckets."""
+    """A compacted thread with several buckets."""
     with open_store.context():
         found = sample_threads.grow(
             site, {str(n): {f"{n}.{m}": {} for m in range(5)} for n in range(6)}
@@ -125,7 +125,7 @@ def compacted_rows(open_store: connection.Store, site: records.Site) -> dict[str
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
-    """Record the chunks that are built and encoded, without the start and end of the response."""
+    """Record the chunks that are built and encoded, except the response's start and end."""
     seen: list[bytes] = []
     part = content_coding.part
 
@@ -152,7 +152,7 @@ def test_after_a_change_only_the_affected_chunks_are_built(
     assert client.post(PAGE, json=posted).status_code == 201
     pieces_made.clear()
     client.get(ALL, headers=headers)
-    # The two changed buckets: the end of the discussion, and the bucket with its root.
+    # Two buckets change: the one with the discussion's end and the one with its root.
     assert 1 <= len(pieces_made) <= 2
     assert sum(b"a new one" in piece for piece in pieces_made) == 1
     pieces_made.clear()
@@ -293,7 +293,7 @@ def _store(engine: inprocess.Engine) -> connection.Store:
 def test_a_whole_thread_of_10000_costs_its_directory_and_buckets(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.undo()  # buckets have their real size
+    monkeypatch.undo()  # restore the real bucket size
     path, order = (
         large_thread.copied(tmp_path_factory, 10_000),
         conversations.walk(large_thread.thread(10_000)),
@@ -312,7 +312,7 @@ def test_a_whole_thread_of_10000_costs_its_directory_and_buckets(
 
 
 class _Everything:
-    """A set that contains the mark of every chunk."""
+    """A set that contains every chunk's mark."""
 
     def __contains__(self, mark: object) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""A view returns the same as the whole list, however the list is split into buckets."""
+"""A view returns the same rows as the whole list, however the list is split into buckets."""
 
 import itertools
 
@@ -15,7 +15,7 @@ SCHEME = sorthash.Scheme(width=1, levels=6)
 
 @st.composite
 def threads(draw: st.DrawFn) -> list[str]:
-    """Draw the hashes of a random tree, in the order in which it grew."""
+    """Draw the hashes of a random tree in the order in which the tree grew."""
     hashes: list[str] = []
     counters: dict[str, int] = {}
     for pick in draw(st.lists(st.integers(0, 200), max_size=60)):
@@ -28,7 +28,7 @@ def threads(draw: st.DrawFn) -> list[str]:
 
 
 class Stored:
-    """Rows in buckets, other rows and changes in marks, and the resulting list."""
+    """Rows in buckets, new and changed rows in marks, and the resulting list."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self.rows: dict[str, buckets.ListedEntry] = {}

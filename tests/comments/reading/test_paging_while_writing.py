@@ -1,7 +1,7 @@
-"""While 50 threads write, paging shows each comment that remains listed exactly once.
+"""While 50 threads write, paging shows each comment that stays listed exactly once.
 
-Readers page through every listing repeatedly while writers add, edit and retract and a compactor
-compacts. These tests also check, for every listing, that foreign cursors and parents are refused.
+Readers repeatedly page through every listing while writers add, edit and retract comments and a
+compactor compacts. These tests also check that every listing refuses foreign cursors and parents.
 """
 
 import dataclasses
@@ -32,14 +32,14 @@ SECRET = sample_threads.SETTINGS.secret
 SCHEME = sample_threads.SETTINGS.scheme
 WRITERS = 50
 FOLDINGS = 8
-REST = 3  # pause between two passes of a reader, as a multiple of a pass's duration
+REST = 3  # a reader's pause between passes, in durations of a pass
 TREE = {f"{n}": {f"{n}.1": {f"{n}.1.1": {}}, f"{n}.2": {}} for n in range(1, 5)}
 Read = Callable[[thread_pages.PageRequest], presentation.ThreadPage]
 
 
 @dataclasses.dataclass(frozen=True)
 class Listing:
-    """One listing, and the comments that are in it from beginning to end."""
+    """A listing and the comments that stay in it during the whole test."""
 
     name: str
     read: Read
@@ -48,7 +48,7 @@ class Listing:
 
 @pytest.fixture
 def ranked_rows(store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
-    """A compacted thread with votes, so that it has a ranking."""
+    """A compacted thread with votes and therefore with a ranking."""
     rows = sample_threads.grow(site, TREE)
     for n in range(1, 5):
         _vote(site, f"voted {n}", n)
@@ -58,7 +58,7 @@ def ranked_rows(store: connection.Store, site: records.Site) -> dict[str, record
 
 
 def _vote(site: records.Site, text: str, up: int) -> None:
-    """Import a discussion with upvotes."""
+    """Import a discussion with the given upvotes."""
     node = records.ImportedComment(
         id=comment_rows.comment_id(hashlib.sha256(text.encode()).digest()),
         reply_to=None,
@@ -106,7 +106,7 @@ def _ids(page: presentation.ThreadPage) -> list[str]:
 
 
 def _walk(listing: Listing) -> list[str]:
-    """Return all ids of a listing, page by page."""
+    """Return all ids in a listing by paging through it."""
     page = listing.read(thread_pages.PageRequest(3, None, SECRET))
     found = _ids(page)
     while page.cursor is not None:
@@ -117,7 +117,7 @@ def _walk(listing: Listing) -> list[str]:
 
 
 class Race:
-    """Writers, a compactor and a reader of each listing, all starting at once."""
+    """Writers, a compactor and a reader for each listing, which all start at the same time."""
 
     def __init__(
         self, store: connection.Store, site: records.Site, rows: dict[str, records.Comment]
@@ -146,14 +146,14 @@ class Race:
                 compactor.compact(SCHEME, sample_threads.name_of(self.site))
 
     def read(self, listing: Listing) -> list[list[str]]:
-        """Page until everything is written, and then once more."""
+        """Page through a listing until everything is written, and then once more."""
         walks: list[list[str]] = []
         took = 0.0
         with self.store.context():
             self.began.wait(60)
             is_last = False
             while not is_last:
-                # Readers that never wait would keep the interpreter from other threads.
+                # Readers that never wait would leave the other threads no interpreter time.
                 is_last = self.written.wait(max(0.02, REST * took))
                 began = time.monotonic()
                 walks.append(_walk(listing))
@@ -161,7 +161,7 @@ class Race:
         return walks
 
     def run(self) -> Iterator[tuple[Listing, list[str]]]:
-        """Yield every pass through every listing."""
+        """Yield each listing with each of its passes."""
         with ThreadPoolExecutor(WRITERS + len(self.listings) + 1) as pool:
             readers = [pool.submit(self.read, listing) for listing in self.listings]
             writers = [pool.submit(self.write, number) for number in range(WRITERS)]
@@ -184,7 +184,7 @@ def test_while_50_threads_write_each_staying_comment_is_shown_once_in_every_list
 ) -> None:
     compaction.small_buckets(monkeypatch, 4, 4)
     monkeypatch.setattr(ranking, "TOP_ROWS", 5)
-    # This test does not limit how long the slowest of 50 writers waits.
+    # This test does not limit the wait of the slowest of the 50 writers.
     open_store.deadline = 300.0
     walked = set()
     for listing, walk in Race(open_store, site, ranked_rows).run():

@@ -25,10 +25,10 @@ from tests.support.threads import compaction, sample_threads
 
 SECRET = sample_threads.SETTINGS.secret
 SCHEME = sample_threads.SETTINGS.scheme
-# These stored bytes must stay readable: for a change of the format add a new one instead.
+# These stored bytes must stay readable. To change the format, add a new format instead.
 GOLDEN_RANKING = "789c9b347991a313330390746462040022ad0408"
 GOLDEN_TOP = "789c9b3869ca2247c75d893801e311a6ea5a2600480e0f31"
-# Upvotes and downvotes of discussions, in posting order.
+# Each discussion's upvotes and downvotes, in posting order.
 VOTES = [(0, 0), (1, 0), (90, 10), (0, 9), (3, 3), (1, 0), (0, 0), (40, 1), (0, 0)]
 LONG_AFTER = datetime(2100, 1, 1, tzinfo=UTC)
 BEST = [7, 2, 1, 5, 4, 0, 3, 6, 8]
@@ -36,7 +36,7 @@ BEST = [7, 2, 1, 5, 4, 0, 3, 6, 8]
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set sizes so small that a short thread has several buckets, and rows beyond the top."""
+    """Make sizes so small that a short thread has several buckets and rows beyond the top."""
     compaction.small_buckets(monkeypatch)
     monkeypatch.setattr(ranking, "TOP_ROWS", 6)
 
@@ -68,7 +68,7 @@ def _import(
 
 @pytest.fixture
 def name(store: connection.Store, site: records.Site) -> records.ThreadName:
-    """An uncompacted thread with votes, in which every discussion has two replies."""
+    """An uncompacted thread with votes and two replies in each discussion."""
     for place, votes in enumerate(VOTES):
         root = _import(site, f"{place}", votes)
         reply = _import(site, f"{place}.1", (5, 0), root)
@@ -89,7 +89,7 @@ def _page(
 
 
 def _from(name: records.ThreadName, cursor: str | None, limit: int) -> list[tuple[bytes, int]]:
-    """Return all rows from a cursor on, with their numbers of replies."""
+    """Return all rows from a cursor onwards, with their reply counts."""
     found: list[tuple[bytes, int]] = []
     while True:
         page = _page(name, limit, cursor)
@@ -101,7 +101,7 @@ def _from(name: records.ThreadName, cursor: str | None, limit: int) -> list[tupl
 
 
 def _expected(name: records.ThreadName, roots: list[str]) -> list[tuple[bytes, int]]:
-    """Return the discussions with these roots, from the ordered query."""
+    """Return the discussions with these roots as the ordered query returns them."""
     rows = ordered_query.thread(name)
     return [
         (presentation.fragment(row), sum(o.sort_hash.startswith(row.sort_hash) for o in rows) - 1)
@@ -122,7 +122,7 @@ def test_a_score_is_between_0_and_1_and_votes_move_it_their_way(up: int, down: i
 
 def test_many_votes_rank_above_a_higher_share_of_few_votes() -> None:
     assert ranking.score(90, 10) > ranking.score(1, 0)
-    # The published example values of the formula: 1 of 1, and 90 of 100.
+    # Published example values for the formula: 1 of 1 and 90 of 100.
     assert round(ranking.score(1, 0), 4) == 0.2065
     assert round(ranking.score(90, 10), 4) == 0.8256
 
@@ -146,7 +146,7 @@ def test_pages_of_best_join_to_the_discussions_by_score(
     assert _from(name, None, limit) == _expected(name, [str(n) for n in range(len(VOTES))])
     _compact(name)
     assert _from(name, None, limit) == _expected(name, best)
-    # Again with replies in the delta, in the tail, and in buckets.
+    # The order is the same with replies in the delta, in the tail and in buckets.
     for step in range(6):
         sample_threads.post(site, f"late {step}", _id(f"{BEST[step]}.1"))
         assert _from(name, None, limit) == _expected(name, best)
@@ -217,7 +217,7 @@ def test_upkeep_deletes_a_ranking_once_its_cursors_have_expired(
     name: records.ThreadName, site: records.Site
 ) -> None:
     def keeper(seconds: float) -> scheduler.Scheduler:
-        """Return the scheduler of a new process without state."""
+        """Return the scheduler of a new process, which has no state."""
         return scheduler.Scheduler(
             SCHEME, now=lambda: sample_threads.START + timedelta(seconds=seconds)
         )
@@ -244,7 +244,7 @@ def test_a_compaction_deletes_expired_rankings(
     assert kept == [1, 2, 3, 3]
     assert leftovers.expire(sample_threads.START + 2 * term) == 1
     assert leftovers.expire(sample_threads.START + 2 * term) == 0
-    # The directory of the next compaction names no deleted rankings.
+    # The next compaction's directory does not name deleted rankings.
     _import(site, "newest of all", (999, 0))
     assert compactor.compact(SCHEME, name, now=sample_threads.START + 2 * term) is not None
     named = {each.ranking for each in directories.load_directory(name).content.replaced}
@@ -399,4 +399,4 @@ def test_a_cached_ranking_is_read_again_after_it_was_replaced(
     reads()
     assert reads() == 0
     now += view_cache.CACHE_MAX_AGE
-    assert reads() == 2  # the directory and the ranking
+    assert reads() == 2  # reads the directory and the ranking

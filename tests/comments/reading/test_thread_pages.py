@@ -27,7 +27,7 @@ TREE = {
 def begun(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> prepared_stores.Beginning:
-    """A thread of 35 comments with small buckets, in each state that a thread can have."""
+    """A thread with 35 comments and small buckets, in each state that a thread can have."""
 
     def grow(site: records.Site) -> None:
         rows = sample_threads.grow(site, TREE)

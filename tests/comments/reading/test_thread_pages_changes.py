@@ -1,4 +1,4 @@
-"""Listings report the time of their newest change, also when changes happen during a read."""
+"""Listings report the time of their newest change, even if changes happen during a read."""
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -20,7 +20,7 @@ SCHEME = sample_threads.SETTINGS.scheme
 
 @pytest.fixture(autouse=True)
 def _entered(store: connection.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run every test here inside the store, with buckets small enough for a short thread."""
+    """Run all these tests inside the store, with buckets small enough for a short thread."""
     compaction.small_buckets(monkeypatch)
 
 
@@ -66,7 +66,7 @@ def test_a_comment_that_readers_never_saw_is_not_a_change(
 
 
 def _hold(name: records.ThreadName) -> records.ImportedComment:
-    """Store a held comment that is newer than all others."""
+    """Store a held comment that is newer than all other comments."""
     late = sample_threads.START + timedelta(days=8)
     held = sample_threads.node("held", status=records.Status.PENDING, author="g:held", created=late)
     sample_threads.store_imported(name, held)
@@ -79,7 +79,7 @@ def _compact(name: records.ThreadName) -> None:
 
 
 def _changed(name: records.ThreadName) -> set[object]:
-    """Return the newest changes that pages of all orders report."""
+    """Return the times of the newest change that pages in all orders report."""
     asked = thread_pages.PageRequest(1, None, SECRET)
     pages = [listings.page(SCHEME, name, asked, order=order) for order in thread_pages.ListingOrder]
     pages += [listings.page(SCHEME, name, asked, parent=ordered_query.ROOTS)]

@@ -1,4 +1,4 @@
-"""A page has the expected cost by the engine's meter, which counts like Datastore's bill."""
+"""Each page has the expected cost by the engine's meter, which counts as Datastore bills."""
 
 import pytest
 
@@ -17,7 +17,7 @@ SCHEME = sample_threads.SETTINGS.scheme
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning:
-    """A thread of 150 comments, compacted into three buckets and cleared."""
+    """A thread with 150 comments, compacted into three buckets and cleared."""
 
     def grow(site: records.Site) -> None:
         for number in range(150):
@@ -58,7 +58,7 @@ def test_a_change_costs_one_probe_and_one_read(
     name: records.ThreadName, engine: inprocess.Engine, site: records.Site
 ) -> None:
     _first_page(name)
-    listings.page(SCHEME, name, thread_pages.PageRequest(51, None, SECRET))  # caches its buckets
+    listings.page(SCHEME, name, thread_pages.PageRequest(51, None, SECRET))  # caches the buckets
     sample_threads.post(site, "new")
     with testing.meter(engine) as cost:
         _first_page(name)

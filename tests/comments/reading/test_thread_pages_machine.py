@@ -1,7 +1,7 @@
-"""Each page equals the ordered query at one moment during the page's creation.
+"""Each page equals the ordered query's result at one moment while the page is created.
 
-The state machine is a store with batches of random sizes, a thread with many uncompacted rows, and
-a reader. Between the reader's calls other actors post, edit, retract and compact.
+The state machine has a store with batches of random sizes, a thread with many uncompacted rows, and
+a reader. Between the reader's calls, other actors post, edit, retract and compact.
 
 READING_EXAMPLES sets the number of histories; the default takes a few seconds.
 """
@@ -31,12 +31,12 @@ from tests.support import prepared_stores
 from tests.support.threads import compaction, reader_processes, sample_threads
 
 EXAMPLES = int(os.environ.get("READING_EXAMPLES", "25"))
-MOST_UNFOLDED = 6  # rows that a view reads; the thread soon has more
+MOST_UNFOLDED = 6  # uncompacted rows that a view may read; the thread soon has more
 SCHEME, SECRET = sample_threads.SETTINGS.scheme, sample_threads.SETTINGS.secret
 NAME = records.ThreadName("demo", "page")
-# A page as sent, decoded.
+# A decoded response with a page.
 Shown = dict[str, Any]
-# The kind of change, and the index of its comment.
+# The kind of change and the comment's index.
 Change = tuple[str, int]
 CHANGES = st.tuples(
     st.sampled_from(["none", "post", "edit", "edit", "edit", "retract", "compact"]),
@@ -45,7 +45,7 @@ CHANGES = st.tuples(
 
 
 class Machine(RuleBasedStateMachine):
-    """A reader, and writers that act before each of its calls."""
+    """A state machine: a reader, and writers that act before each of its calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def clear(self) -> None:
-        """Compact, and clear the flags when no process can use the previous directory."""
+        """Compact; clear the flags when no process can use the previous directory any longer."""
         self.reader.now += compactor.GRACE
         self.writer.do(partial(self._change, "clear", 0))
 
@@ -118,7 +118,7 @@ class Machine(RuleBasedStateMachine):
         self.step += 1
         text, now = f"c{self.step}", sample_threads.START + timedelta(minutes=self.step)
         chosen = self.comments[place % len(self.comments)] if self.comments else None
-        with contextlib.suppress(errors.FlatthreadError):  # it was retracted, or is too deep
+        with contextlib.suppress(errors.FlatthreadError):  # the comment is retracted or too deep
             if verb == "post" or chosen is None:
                 parent = chosen.id if chosen is not None and place % 3 else None
                 self.comments.append(sample_threads.post(self.site, text, parent, now=now))
@@ -165,7 +165,7 @@ def _decoded(page: bytes) -> Shown:
 
 
 def _is_alike(order: thread_pages.ListingOrder | None, shown: Shown, moment: Shown) -> bool:
-    """Tell whether a page equals one moment; the order is compared only for `thread`."""
+    """Check whether a page equals the thread at one moment; compare the order only for `thread`."""
     if order in (thread_pages.ListingOrder.THREAD, None):
         return shown == moment
     return _by_id(shown) == _by_id(moment)

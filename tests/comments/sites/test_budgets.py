@@ -1,4 +1,4 @@
-"""Test what a budget counts for each site, and what happens when a budget is spent."""
+"""Test what each site's budget counts and what happens when a budget is spent."""
 
 import dataclasses
 import itertools
@@ -38,7 +38,7 @@ NOW = datetime.fromisoformat(f"{TODAY}T03:04:05+00:00")
 
 
 def used(store: connection.Store, site: str = "demo") -> usage.UsageAmounts:
-    """Return today's usage as known to this process, stored or not."""
+    """Return today's usage as this process knows it, stored or not."""
     with store.context():
         return usage.total(site, now=datetime.now(UTC))
 
@@ -55,7 +55,7 @@ def limit(store: connection.Store, **limits: int | str) -> None:
 
 
 def forget(store: connection.Store) -> None:
-    """Empty the usage book, as in another process."""
+    """Empty the usage book to simulate a different process."""
     usage.BOOK.forget(store)
 
 
@@ -137,7 +137,7 @@ def test_a_flush_whose_answer_is_lost_adds_once(
 
 
 def lose(engine: inprocess.Engine, *rules: dict[str, Any]) -> None:
-    """Make commits fail by the rules of a fault plan."""
+    """Make commits fail according to the rules of a fault plan."""
     asked = [{"rpc": "Commit", **rule} for rule in rules]
     engine.install_faults(fault_plans.Plan.parse({"seed": 4, "rules": asked}))
 
@@ -222,7 +222,7 @@ def test_usage_that_cannot_be_stored_is_kept(
         usage.settle(now=datetime.now(UTC))
         assert "could not be stored" in caplog.text
         engine.install_faults(None)
-        assert usage.flush() == 3  # the third is the usage of this thread itself
+        assert usage.flush() == 3  # the third row is the test thread's own usage
     forget(short_deadline)
     assert (used(short_deadline).posts, used(short_deadline, "other").posts) == (5, 6)
 
@@ -374,7 +374,7 @@ def test_a_site_without_a_budget_costs_nothing_and_one_with_a_budget_a_read_a_mi
 
     plain = reads()
     limit(open_store, posts=50)
-    client.get("/api/v1/sites/demo/subscription")  # the site was read again
+    client.get("/api/v1/sites/demo/subscription")  # reads the site again
     assert [reads(), reads(), reads()] == [plain + 1, plain, plain]
 
 

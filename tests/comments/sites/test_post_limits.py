@@ -1,4 +1,4 @@
-"""Test whether post limits come from the site or the service, and how they are set."""
+"""Test how post limits are set and whether they come from the site or the service."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Test which calls other than posts need a proof of work, its difficulty, and its purpose."""
+"""Test which calls other than posts need a proof of work, how difficult it is, and its purpose."""
 
 from datetime import timedelta
 from typing import Any
@@ -166,7 +166,7 @@ def test_voters_do_not_make_posting_harder(door: Any) -> None:
 def test_posts_from_many_64s_are_charged_to_the_wider_networks_of_their_challenges(
     door: Any, site: records.Site
 ) -> None:
-    """A challenge requested in one network and used in a different one counts for the first."""
+    """A challenge counts for the network that requested it, even if a different network uses it."""
     del site
     client = door(proof_of_work=1, posts_per_network=1)
 

@@ -1,4 +1,4 @@
-"""Test what the journals of rate limits store, and for how long."""
+"""Test what rate-limit journals store and for how long."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -71,7 +71,7 @@ def test_a_journal_full_of_proofs_refuses_more(store: connection.Store) -> None:
 def test_the_stored_form_of_an_entry_is_stable(store: connection.Store) -> None:
     noted(store, 1, has_proof=True)
     (row,) = reads.fetch(reads.Query("RateBucket"))
-    # A change of this value would lose the record of used proofs.
+    # A change to this value would lose the record of used proofs.
     wanted = "695735a5000000000000000100000000000000070000000000000001"
     assert row.properties["recent"].blob_value.hex() == wanted
 
@@ -94,7 +94,7 @@ def test_a_bucket_that_was_used_meanwhile_is_not_deleted(store: connection.Store
 def test_the_number_of_rows_is_limited_for_any_number_of_subjects(
     store: connection.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two subjects that share a row share its limit, so neither exceeds it."""
+    """Subjects that share a row also share its limit, so they cannot exceed it."""
     monkeypatch.setattr(rate_limits, "SLOTS", 16)
     limit = rate_limits.Limit("a purpose of a test", 3, timedelta(hours=1))
     taken = [
@@ -117,7 +117,7 @@ def test_a_limit_ends_after_its_window_despite_wrong_clocks(store: connection.St
     assert [taken(now) for _ in range(3)] == [True, True, False]
     assert taken(now + timedelta(minutes=59)) is False
     assert taken(now + timedelta(hours=1)) is True
-    # A clock that is far ahead does not block a rate limit for years.
+    # A clock that is far ahead does not use up a rate limit for years.
     assert [taken(now + timedelta(days=999)) for _ in range(3)] == [True, True, False]
     assert taken(now + timedelta(hours=2)) is True
 

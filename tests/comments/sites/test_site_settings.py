@@ -1,4 +1,4 @@
-"""Test the settings of a site: ids, origins, caches, and the scheme, which must not change."""
+"""Test a site's settings: id, origins, caching, and the scheme, which must not change."""
 
 import pytest
 
@@ -14,7 +14,7 @@ SCHEME = sample_threads.SETTINGS.scheme
 
 @pytest.fixture(autouse=True)
 def _entered(store: connection.Store) -> None:
-    """Run every test here inside the store."""
+    """Run all these tests inside the store."""
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_site_is_read_once_a_minute(
 
 def test_a_scheme_that_differs_from_the_sites_prevents_the_start(site: records.Site) -> None:
     site_settings.check_schemes(SCHEME)
-    site_settings.check_schemes(sorthash.Scheme(levels=20))  # levels may be raised
+    site_settings.check_schemes(sorthash.Scheme(levels=20))  # the number of levels may increase
     for other in (sorthash.Scheme(width=3), sorthash.Scheme("0123456789")):
         with pytest.raises(errors.Misconfigured, match="site demo"):
             site_settings.check_schemes(other)

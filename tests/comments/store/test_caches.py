@@ -1,4 +1,4 @@
-"""A process's cache is limited in bytes and age, and counts its bytes exactly."""
+"""A process's cache limits its bytes and the age of its items, and it counts its bytes exactly."""
 
 import sys
 import threading

@@ -1,4 +1,4 @@
-"""The codec writes the same protobuf bytes as NDB, and reads the same values."""
+"""The codec writes the same protobuf bytes as NDB and reads the same values."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any

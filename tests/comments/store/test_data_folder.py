@@ -15,7 +15,8 @@ from comments import config, errors
 from comments.store import data_folder
 from tests.support import optional_tools, other_user, programs
 
-# Starts the service as gunicorn does, posts, and prints the folder's contents while it runs.
+# This program starts the service as gunicorn does, posts, and prints the folder's contents while
+# the service runs.
 SERVING = """
 import json, os
 os.umask(0)
@@ -72,7 +73,7 @@ def test_readable_files_are_closed_at_the_next_start(folder: Path) -> None:
     found = json.loads(_serve(folder).stdout)
     assert not any(other_user.can_read(path) for path in paths)
     assert set(found.values()) == {"0o700", "0o600"}
-    # Each file is closed by its own mode, even if the folder is opened again.
+    # Even if the folder is made readable again, each file's own mode protects it.
     folder.chmod(0o755)
     assert other_user.can_read(folder)
     assert not any(other_user.can_read(path) for path in paths[1:])

@@ -1,4 +1,4 @@
-"""Per-process objects are created once for each store."""
+"""Each per-process object is created once for each store."""
 
 import threading
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from emulator import inprocess
 
 @pytest.fixture
 def other_store() -> Iterator[connection.Store]:
-    """Another store in the same process."""
+    """A second store in the same process."""
     engine = inprocess.open_engine(None, history=0)
     yield connection.Store(inprocess.Channel(engine), project="other")
     engine.close()

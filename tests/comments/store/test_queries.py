@@ -1,11 +1,11 @@
-"""A query with several batches returns one run of results and stops at its limit."""
+"""A query with several batches returns one sequence of results and stops at its limit."""
 
 import pytest
 from google.cloud import ndb
 
 from comments.store import connection, reads
 
-ROWS = 700  # the store sends 300 per batch
+ROWS = 700  # the store sends batches of 300
 
 
 class Row(ndb.Model):

@@ -1,4 +1,4 @@
-"""A read returns the state of one moment, regardless of the number of its batches."""
+"""A read returns the state at one moment, regardless of its number of batches."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -23,7 +23,7 @@ NAME = records.ThreadName("demo", "page")
 
 
 class Between:
-    """Runs one of its steps before each call of a reader, while there are any."""
+    """A hook that runs its next step before each of a reader's calls, until no step remains."""
 
     def __init__(self) -> None:
         self.steps: Iterator[Callable[[], object]] = iter(())
@@ -50,14 +50,14 @@ def _edit(comment: records.Comment, body: str) -> None:
 
 
 def _cut(engine: inprocess.Engine, most: int, seed: int) -> None:
-    """Make the engine end batches after a random number of results, `most` at most."""
+    """Make the engine end batches after a random number of results, but not more than `most`."""
     cut = {"rpc": "RunQuery", "batch": most}
     engine.install_faults(fault_plans.Plan.parse({"seed": seed, "rules": [cut]}))
 
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning:
-    """A thread of one compacted and 520 uncompacted comments, the last 30 edited once."""
+    """A thread with one compacted and 520 uncompacted comments; the last 30 were edited once."""
 
     def grow(site: records.Site) -> None:
         sample_threads.post(site, "first")
@@ -80,7 +80,7 @@ def between() -> Between:
 
 @pytest.fixture
 def reader(engine: inprocess.Engine, between: Between) -> reader_processes.Reader:
-    """A process; the test runs steps between its calls."""
+    """A reading process; the test runs steps between its calls."""
     return reader_processes.Reader(engine, seen=between)
 
 
@@ -96,11 +96,12 @@ def _whole() -> bytes:
 def test_a_page_misses_no_row_that_is_edited_between_two_batches_of_the_probe(
     reader: reader_processes.Reader, writer: reader_processes.Reader, between: Between
 ) -> None:
-    """520 rows are uncompacted, a batch holds 300, and the probe asks for 501 results.
+    """Edit rows between two batches: 520 rows are uncompacted, a batch contains 300 results, and
+    the probe requests 501.
 
-    Two rows of the first batch are edited before the second batch, which contains them again with
-    their new revision. Without care the probe would return 501 results with 499 rows, and miss the
-    21 rows after them.
+    The second batch contains the two edited rows of the first batch again, with their new
+    revisions. A naive probe would return 501 results with only 499 different rows and miss the 21
+    rows after them.
     """
     rows = writer.do(lambda: ordered_query.thread(NAME))
     assert reader.do(_whole) == writer.do(_whole)  # caches the directory
@@ -117,7 +118,7 @@ def test_a_read_of_many_batches_is_from_one_moment(
     between: Between,
     engine: inprocess.Engine,
 ) -> None:
-    """The last row is edited before the first, in the middle of a read in reading order."""
+    """Edit the last row before the first row, in the middle of a read in reading order."""
     rows = writer.do(lambda: ordered_query.thread(NAME))
 
     def bodies() -> tuple[str, str]:
@@ -191,7 +192,7 @@ def test_an_audit_reports_no_problem_because_of_concurrent_writes(
     engine: inprocess.Engine,
     site: records.Site,
 ) -> None:
-    """Replies come after their parent, whose row was read when there were fewer."""
+    """The audit reads a parent before the replies that are posted in the meantime."""
     deep = sample_threads.name_of(site, "deep")
     root = writer.do(lambda: sample_threads.post(site, "root", thread="deep"))
 
@@ -212,7 +213,7 @@ def test_the_rows_and_total_of_an_ordered_page_are_from_one_moment(
     between: Between,
     site: records.Site,
 ) -> None:
-    """Each post raises the total; the page shows all rows of its moment."""
+    """Each post raises the total; the page shows exactly the rows that existed at one moment."""
 
     def page() -> records.OrderedPage:
         return ordered_query.page(

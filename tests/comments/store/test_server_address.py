@@ -1,4 +1,4 @@
-"""A server records its address in its data folder."""
+"""Each server records its address in its data folder."""
 
 import socket
 import wsgiref.simple_server

@@ -1,4 +1,4 @@
-"""Stored keys and rows equal golden values; a change to one of these breaks existing stores."""
+"""Stored keys and rows equal golden values; a change to a golden value breaks existing stores."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Test the retries, deadlines and ownership checks of transactions, and the quirks of NDB."""
+"""Test transactions' retries, deadlines and ownership checks, and how they handle NDB's quirks."""
 
 import threading
 from collections.abc import Callable
@@ -215,7 +215,7 @@ def test_other_writes_cannot_join_an_owners_writes(
 def test_ndb_cannot_bypass_a_transaction(
     store: connection.Store, site: records.Site, way: str
 ) -> None:
-    """Such reads and writes would silently not be part of it."""
+    """NDB's own reads and writes would silently bypass the transaction."""
     row = reads.get(comment_rows.site_key("demo"))
     row.origins = ["https://other.example"]
     ways: dict[str, Callable[[], object]] = {"get": row.key.get, "put": row.put}

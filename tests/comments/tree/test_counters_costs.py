@@ -1,4 +1,4 @@
-"""A post in a thread with thirty comments and all counters has the expected cost."""
+"""Posts in a thread with thirty comments and all counters have the expected cost."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from tests.support.threads import sample_threads
 def begun(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> prepared_stores.Beginning:
-    """A page of thirty comments, filed in the categories of the parameter."""
+    """A thread with thirty comments, filed in the categories that the parameter lists."""
     filed: tuple[str, ...] = request.param
 
     def grow(site: records.Site) -> tuple[str, ...]:
@@ -29,14 +29,14 @@ def begun(
 
 
 class Post(NamedTuple):
-    """A post below `above` comments, each a level deeper, and what it may cost."""
+    """A post below a chain of `above` comments, and the cost that is allowed for it."""
 
     above: int
     reads: int
     calls: Sequence[str] = ("Lookup", "Commit")
 
 
-DEEPEST = sample_threads.SETTINGS.scheme.levels  # below a comment on the deepest level
+DEEPEST = sample_threads.SETTINGS.scheme.levels  # the parent is on the deepest level
 
 
 @pytest.mark.parametrize("who", [{}, {"author": records.Author("known", id="g:known")}])

@@ -1,4 +1,4 @@
-"""Counters that event handlers keep are exact, for events in any order and repeated."""
+"""Counters that event handlers maintain stay exact even if events are reordered or repeated."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -51,7 +51,7 @@ def test_categories_and_days_are_counted_from_events(
     rows = [
         sample_threads.post(site, "1", author=ann, categories=("news", "sport")),
         sample_threads.post(site, "2", author=ann, now=late),
-        # The thread names its own categories even after its first comment is retracted.
+        # This post keeps the thread's categories after the first comment is retracted.
         sample_threads.post(site, "3", author=bob, categories=("news", "sport")),
         sample_threads.post(site, "4", author=bob, thread="other", categories=("news",)),
         sample_threads.post(site, "5", author=bob, thread="plain"),
@@ -171,5 +171,5 @@ def test_the_best_authors_of_a_site_are_one_query(
 
 
 def _node(text: str, **votes: int) -> records.ImportedComment:
-    """Return a comment by an author of its own."""
+    """Return a comment by an author who wrote no other comment."""
     return sample_threads.node(text, author=f"g:{text}", **votes)  # type: ignore[arg-type]

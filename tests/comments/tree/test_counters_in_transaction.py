@@ -1,4 +1,4 @@
-"""Stored counters are exact with every commit, cheap, and spread when writers conflict."""
+"""Stored counters are exact after every commit, cheap, and spread when writers conflict."""
 
 import contextlib
 import itertools
@@ -43,7 +43,7 @@ def test_every_change_leaves_every_counter_equal_to_its_recount(
         "approved": 7, "listed": 8, "participants": 7, "retracted": 1
     }  # fmt: skip
     for text in ("1.1.1", "1.1.2"):
-        sample_threads.retract(grown[text])  # the tombstone disappears with the last of them
+        sample_threads.retract(grown[text])  # retracting the last reply also removes the tombstone
     assert counter_oracle.of(NAME)["listed"] == 5
     counter_oracle.assert_counted()
 
@@ -93,7 +93,7 @@ def test_with_spread_counters_replies_to_different_parents_write_no_row_in_commo
     parents = [sample_threads.post(site, f"{n}").id for n in range(8)]
     sharding.spread(NAME, 16)
     known = sharding.SHARDS.of(store)
-    # all of them in progress at the same time
+    # All turns are in progress at the same time.
     turns = [sharding.TransactionShard(known, NAME) for _ in parents]
     written = []
     for parent, turn in zip(parents, turns, strict=True):
@@ -142,7 +142,7 @@ def test_a_writer_with_an_outdated_number_of_shards_counts_in_the_first(
     for turn in turns:
         turn.take()
     sharding.gather(NAME)
-    known.learn(NAME, 4)  # like a process that did not see the gathering
+    known.learn(NAME, 4)  # simulates a process that missed the gathering
     late = sharding.TransactionShard(known, NAME)
     _append(site, parent.id, late)
     assert counter_oracle.of(NAME)["approved"] == 2
@@ -258,7 +258,7 @@ def test_a_repair_that_unlists_a_comment_counts_it(
     row.listed = True
     transactions.transaction(lambda: transactions.apply(ownership.Writes("tree", put=(row,))))
     repair.fix(sample_threads.SETTINGS.scheme, NAME)
-    assert counter_oracle.of(NAME)["listed"] == -1  # because the damage was never counted
+    assert counter_oracle.of(NAME)["listed"] == -1  # the damage itself was never counted
 
 
 def test_only_their_owner_writes_counters(store: connection.Store, site: records.Site) -> None:
@@ -272,7 +272,7 @@ def test_only_their_owner_writes_counters(store: connection.Store, site: records
 
 
 def _append(site: records.Site, parent: str, turn: sharding.TransactionShard) -> None:
-    """Post as `posting` does, without ending the turn."""
+    """Post like `posting`, but without ending the turn."""
     number = next(_numbers)
     draft = values.Draft(
         id=comment_rows.comment_id(f"{number}".encode().rjust(16)),

@@ -1,4 +1,4 @@
-"""Pages of a listing join seamlessly, counts are exact, and a cursor is valid for one listing."""
+"""A listing's pages join seamlessly, counts are exact, and each cursor is valid for one listing."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,18 +26,18 @@ BELOW = {"1": 4, "1.1": 2, "2": 3, "2.1": 2, "2.1.1": 1}
 
 @pytest.fixture(autouse=True)
 def _entered(store: connection.Store) -> None:
-    """Run every test here inside the store."""
+    """Run all these tests inside the store."""
 
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning:
-    """The tree, posted in reading order."""
+    """A store that contains the tree, posted in reading order."""
     return prepared_stores.grown(tmp_path_factory, lambda site: sample_threads.grow(site, TREE))
 
 
 @pytest.fixture
 def posted_rows(begun: prepared_stores.Beginning) -> dict[str, records.Comment]:
-    """The posted comments by their text."""
+    """The posted comments by text."""
     return begun.found
 
 

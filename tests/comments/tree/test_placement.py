@@ -1,4 +1,4 @@
-"""Test the shape of trees: numbers, hashes, levels and `listed`."""
+"""Test the shape of comment trees: numbers, hashes, levels and `listed`."""
 
 import dataclasses
 import uuid
@@ -23,7 +23,7 @@ ORDER = sample_threads.ORDER
 
 @pytest.fixture(autouse=True)
 def _entered(store: connection.Store) -> None:
-    """Run every test here inside the store."""
+    """Run all these tests inside the store."""
 
 
 def test_one_ordered_query_returns_the_discussion_in_reading_order(site: records.Site) -> None:
@@ -273,7 +273,7 @@ def test_later_imported_replies_follow_those_posted_here(site: records.Site) -> 
 @hypothesis_settings(max_examples=25)
 @given(data=st.data())
 def test_order_and_listing_are_right_after_any_posts_and_retractions(data: st.DataObject) -> None:
-    # One site per example, because Hypothesis runs many examples in one store.
+    # Each example gets a separate site, because Hypothesis runs many examples in one store.
     site = records.Site(uuid.uuid4().hex, (), sorthash.DEFAULT_DIGITS, 2)
     settings = dataclasses.replace(sample_threads.SETTINGS, scheme=sorthash.Scheme(levels=3))
     name = sample_threads.name_of(site)
@@ -326,7 +326,7 @@ def _node(
 
 
 def _set(row: records.Comment, **values: object) -> None:
-    """Change a stored comment in a way the product never does."""
+    """Change a stored comment in a way that the product never does."""
 
     def body() -> None:
         stored = reads.get(comment_rows.comment_key(row.id))

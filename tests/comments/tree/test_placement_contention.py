@@ -1,6 +1,6 @@
-"""Sixty-four writers answer different comments of one thread concurrently, over gRPC.
+"""Sixty-four writers concurrently reply to different comments in one thread, over gRPC.
 
-In pessimistic mode, where conflicting transactions wait or are aborted, every post succeeds and
+In pessimistic mode, conflicting transactions wait or are aborted; still, every post succeeds and
 every counter is exact.
 """
 
@@ -25,12 +25,12 @@ pytestmark = pytest.mark.slow
 
 WRITERS = 64
 EACH = 2
-DEADLINE = 120.0  # of one post; long, because the machine does other work too
+DEADLINE = 120.0  # for one post; long, because the machine also does other work
 
 
 @pytest.fixture
 def open_store() -> Iterator[connection.Store]:
-    """A store that is served on a port."""
+    """A store that uses an engine over a gRPC port."""
     with (
         inprocess.open_engine(
             None, indexes=ROOT / "index.yaml", concurrency="pessimistic"
@@ -61,7 +61,7 @@ def test_64_concurrent_replies_to_different_comments_all_succeed(
                 sample_threads.post(site, f"answer {number}.{each}", parents[number])
 
     with ThreadPoolExecutor(WRITERS) as pool:
-        list(pool.map(work, range(WRITERS)))  # raises any writer's error
+        list(pool.map(work, range(WRITERS)))  # re-raises any writer's error
     rows = {row.id: row for row in ordered_query.thread(name)}
     assert len(rows) == WRITERS * (1 + EACH)
     assert {rows[parent].child_count for parent in parents} == {EACH}

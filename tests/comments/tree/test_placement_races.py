@@ -1,4 +1,4 @@
-"""Concurrent posts to one place get distinct numbers, by threads and by processes."""
+"""Concurrent posts to one place get distinct numbers, both in threads and in processes."""
 
 import json
 import os
@@ -60,7 +60,7 @@ with ThreadPoolExecutor(count) as pool:
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[inprocess.Engine]:
-    """An engine on a file that other processes open too."""
+    """An engine on a file that other processes also open."""
     with inprocess.open_engine(
         tmp_path / "store.db", indexes=ROOT / "index.yaml", concurrency="pessimistic"
     ) as engine:
@@ -141,7 +141,7 @@ def test_a_writer_killed_at_any_moment_leaves_an_intact_thread(
         assert writer.stdout
         writer.stdin.write("go\n")
         writer.stdin.flush()
-        # Killed after some answers, while other posts are in progress.
+        # Kill the writer after some answers, while other posts are in progress.
         acknowledged.update(json.loads(writer.stdout.readline())[0] for _ in range(1 + round_))
         writer.send_signal(signal.SIGKILL)
         for line in writer.communicate(timeout=30)[0].splitlines(keepends=True):

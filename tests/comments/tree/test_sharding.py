@@ -1,4 +1,4 @@
-"""Replies in a thread with spread counters do not conflict in the store."""
+"""Concurrent replies in a thread with spread counters do not conflict in the store."""
 
 import threading
 from collections.abc import Callable
@@ -19,7 +19,7 @@ Keys = frozenset[tuple[str, str]]
 
 
 class Taken(NamedTuple):
-    """A committed transaction: when it began and ended, its reads and its writes."""
+    """A committed transaction: its begin and end, its reads and its writes."""
 
     writer: int
     begun: int
@@ -29,7 +29,7 @@ class Taken(NamedTuple):
 
 
 class Watch:
-    """Records the transactions of each thread, in the order of their calls."""
+    """A recorder for each thread's transactions, in the order of their calls."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -76,7 +76,7 @@ def watch(interceptor: InterceptorSlot) -> Watch:
 def test_concurrent_replies_to_different_parents_share_no_row(
     open_store: connection.Store, site: records.Site, watch: Watch
 ) -> None:
-    """Compares the reads and writes of every two transactions that ran at the same time."""
+    """Compare the reads and writes of every two transactions that overlapped in time."""
     with open_store.context():
         parents = [sample_threads.post(site, f"{n}").id for n in range(WRITERS)]
         sharding.spread(sample_threads.name_of(site), 4 * WRITERS)
@@ -86,7 +86,7 @@ def test_concurrent_replies_to_different_parents_share_no_row(
     def write(number: int) -> None:
         with open_store.context():
             for reply in range(REPLIES):
-                gate.wait(60)  # so that all are in progress together
+                gate.wait(60)  # makes all replies concurrent
                 sample_threads.post(site, f"{number}.{reply}", parents[number])
 
     with ThreadPoolExecutor(WRITERS) as pool:

@@ -1,4 +1,4 @@
-"""One process's writers choose different shards, and no state accumulates."""
+"""Writers in one process choose different shards, and no state accumulates."""
 
 import pytest
 
@@ -105,7 +105,7 @@ def test_a_thread_is_quiet_some_time_after_its_last_conflict(known: Shards, cloc
         turn.take()
         turn.take()
         clock.now += sharding.QUIET
-        assert known.quiet() == []  # a writer is at work
+        assert known.quiet() == []  # a writer is still at work
         turn.end()
     assert known.quiet() == []
     clock.now += sharding.QUIET
@@ -123,6 +123,6 @@ def test_an_exception_ends_a_turn(known: Shards) -> None:
     with pytest.raises(ValueError, match="planned"):
         fail()
     with known.turn(NAME) as turn:
-        assert turn.take() == 0  # the first writer is free again
+        assert turn.take() == 0  # the first writer's shard is free again
         turn.end()
     assert len(known) == 0

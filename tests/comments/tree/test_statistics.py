@@ -1,4 +1,4 @@
-"""Reports equal the stored comments, and a page of any report is one bounded read."""
+"""Reports agree with the stored comments, and each report page needs one bounded read."""
 
 from collections.abc import Callable
 from datetime import date, timedelta
@@ -27,7 +27,7 @@ THREAD = records.ThreadName("demo", "a")
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning:
-    """Three days of comments in three threads, and another site with the same name prefix."""
+    """Comments from three days in three threads, plus a second site with the same name prefix."""
     return prepared_stores.grown(tmp_path_factory, _tell)
 
 
@@ -146,7 +146,7 @@ def test_pages_of_any_length_contain_each_line_once(
 def test_a_page_is_one_bounded_read_without_writes(
     reported_site: records.Site, engine: inprocess.Engine, calls: Calls, report: int
 ) -> None:
-    """The threads of an author take one more lookup."""
+    """The report on an author's threads needs one more lookup."""
     is_of_threads = report == len(REPORTS) - 1
     calls.names.clear()
     with testing.meter(engine) as cost:
