@@ -7,8 +7,8 @@ from flask.testing import FlaskClient
 
 from tests.browser.conftest import built
 
-# Limits in transferred bytes: for all files that a reader needs, for the entry file, and for each file
-# that loads later.
+# Limits in transferred bytes: for all files that a reader needs, for the entry file, and for each
+# file that loads later.
 READER = 20_000
 ENTRY = 3_500
 LATER = {"writer": 8_000, "writing-en": 6_500}

@@ -1,8 +1,8 @@
-"""COUNT, SUM and AVG by brute force.
+"""Compute COUNT, SUM and AVG by brute force.
 
-All aggregations of a request use one index that holds their properties. So an entity that lacks one
-of these properties is left out of all aggregations, a limit without an order selects the smallest
-values, and an array counts once for each of its values that matches the query.
+All aggregations in a request use one index that contains their properties. As a result, all
+aggregations leave out an entity that lacks one of these properties, a limit without an order
+selects the smallest values, and an array counts once for each of its values that matches the query.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ INT64 = range(-(2**63), 2**63)
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """One aggregation: count with `up_to`, or sum or avg of the property `name`."""
+    """One aggregation: count with `up_to`, or sum or avg over the property `name`."""
 
     operator: str
     name: str = ""
@@ -32,7 +32,7 @@ class Aggregation:
 def answers(
     query: Query, asked: Sequence[Aggregation], state: State, paging: Paging
 ) -> list[float | None]:
-    """Return the numbers; None stands for null, which is the average of no numbers."""
+    """Return the numbers. None represents null, which is the average of no numbers."""
     wide = widened(query, tuple(dict.fromkeys(each.name for each in asked if each.name)))
     found = sorted(
         position for stored in state.values() for position in query_results.positions(wide, stored)
@@ -45,7 +45,7 @@ def answers(
 
 
 def widened(query: Query, names: tuple[str, ...]) -> Query:
-    """Return the query with the columns of all names."""
+    """Return the query with all names added to its projection."""
     return replace(query, projection=tuple(dict.fromkeys((*query.projection, *names))))
 
 
@@ -58,7 +58,7 @@ def is_unserved(query: Query, asked: Sequence[Aggregation]) -> bool:
 
 
 def complaints(query: Query, asked: Sequence[Aggregation]) -> list[str]:
-    """Yield the reasons why an aggregation is INVALID_ARGUMENT, except those of its query."""
+    """Return the reasons why an aggregation is INVALID_ARGUMENT, except those of its query."""
     names = {each.name for each in asked if each.name}
     if names and (query.kind is None or query.kind in metadata.KINDS):
         return ["a sum over a kind without properties"]

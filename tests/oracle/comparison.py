@@ -1,8 +1,8 @@
-"""Side-by-side comparison of the engine and the oracle: calls to both, and index definitions.
+"""Compare the engine with the oracle: send calls to both and define indexes.
 
-Owns the open objects of one history: the engine's transport and clock, the oracle, and the
-transactions by slot. A query that no index serves gets the index that the refusal recommends, and
-must then be served.
+This module owns the open objects of one history: the engine's transport and clock, the oracle, and
+the transactions by slot. If no index serves a query, the module defines the index that the refusal
+recommends; the query must then succeed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SLOTS = (0, 1, 2)
 
 
 class Clock:
-    """A clock that only the state machine moves."""
+    """A clock that only the state machine advances."""
 
     def __init__(self) -> None:
         self.now = 1_700_000_000.0
@@ -34,7 +34,7 @@ class Clock:
 
 
 class Sides(RuleBasedStateMachine):
-    """One engine and the oracle, side by side."""
+    """One engine and one oracle, side by side."""
 
     tally: Counter[str] = Counter()  # noqa: RUF012 - shared on purpose: the steps of all runs
 
@@ -50,7 +50,7 @@ class Sides(RuleBasedStateMachine):
             inprocess.open_engine(None, indexes=self.index_yaml, clock=self.clock)
         )
         with self.engine._storage.write() as writer:
-            # Use the same ids in every replay, because their order affects the next steps that
+            # Use the same ids in every replay, because the order of ids affects the next steps that
             # Hypothesis draws.
             writer._connection.execute("UPDATE store SET seed = 1")
         self.client = messages.Client(self.stack.enter_context(self.open_door(self.engine)))
@@ -61,16 +61,16 @@ class Sides(RuleBasedStateMachine):
 
     @staticmethod
     def open_door(engine: inprocess.Engine) -> contextlib.AbstractContextManager[grpc.Channel]:
-        """Return the transport to the engine; the state machine for sockets overrides this."""
+        """Return the engine's transport; the state machine for sockets overrides this method."""
         return contextlib.nullcontext(inprocess.Channel(engine))
 
     @invariant()
     def count(self) -> None:
-        """Count the step; a deep run prints the counts."""
+        """Count the step. Deep runs print the counts."""
         self.tally["steps"] += 1
 
     def call(self, method: str, database: str, /, **fields: Any) -> tuple[str, Any]:
-        """Call a method; return the status and the response, or the error's details."""
+        """Call a method; return the status and either the response or the error's details."""
         self.tally["calls"] += 1
         try:
             return "OK", self.client.call(method, database, **fields)
@@ -88,7 +88,7 @@ class Sides(RuleBasedStateMachine):
         new = [f"- kind{entry}".rstrip() + "\n" for entry in recommended.split("- kind")[1:]]
         new = [entry for entry in new if entry not in self.indexes]
         if not new:
-            # A transaction sees the indexes of its snapshot.
+            # A transaction sees only the indexes in its snapshot.
             assert is_in_transaction, f"refused despite its index: {recommended}"
             return
         self.indexes += new

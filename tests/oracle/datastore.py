@@ -1,7 +1,8 @@
-"""A Datastore in a dict: entities, the effect of commits, and the assigned ids.
+"""Model a Datastore with a dict: its entities, the effects of commits, and the assigned ids.
 
-Owns the state and the expected status of every write. It predicts the outcome of a commit from the
-state alone. The service chooses versions and new ids, which are checked when it returns them.
+This module owns the state and the expected status of every write. It predicts a commit's outcome
+from the state alone. The service chooses versions and new ids; the module checks them when the
+service returns them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ NOTHING = Properties(())
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One mutation. `must_hold`: a version different from `base_version` fails the commit."""
+    """One mutation. With `must_hold`, the commit fails if the version is not `base_version`."""
 
     operation: str
     key: Key
@@ -34,24 +35,24 @@ class Mutation:
     must_hold: bool = False
 
     def is_expected(self, version: int) -> bool:
-        """Return whether the stored version (0 for a missing entity) is the expected one."""
+        """Return whether a stored version (0 for a missing entity) is the expected version."""
         return self.base_version is None or self.base_version == version
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The service's result of one mutation."""
+    """The service's result for one mutation."""
 
     version: int
     key: Key | None = None
-    created: Any = None  # microseconds; None with a delete
+    created: Any = None  # microseconds; None for a delete
     updated: Any = None
     has_conflict: bool = False
     transformed: tuple[bytes, ...] = ()
 
 
 class Datastore:
-    """All databases and namespaces together."""
+    """The data of all databases and namespaces."""
 
     def __init__(self) -> None:
         self.state: dict[Key, Stored] = {}
@@ -66,7 +67,7 @@ class Datastore:
     def status_of(
         self, database: str, mutations: Sequence[Mutation], *, is_transactional: bool
     ) -> str:
-        """Predict the status of a commit in a database."""
+        """Predict a commit's status in a database."""
         if not _are_legal(database, mutations, is_transactional=is_transactional):
             return "INVALID_ARGUMENT"
         there = set(self.state)
@@ -94,9 +95,9 @@ class Datastore:
         return "FAILED_PRECONDITION" if mutation.must_hold else "OK"
 
     def apply(self, mutations: Sequence[Mutation], told: Sequence[Told]) -> list[list[Value]]:
-        """Apply a commit, with the versions and ids that the service returned.
+        """Apply a commit with the versions and ids that the service returned.
 
-        Return the expected results of each mutation's transforms.
+        Return the expected results for each mutation's transforms.
         """
         assert len(told) == len(mutations)
         before = self.version
@@ -142,7 +143,7 @@ class Datastore:
         return answers
 
     def take(self, asked: Key, given: Key) -> None:
-        """Check an id that the service chose: it must never have existed before."""
+        """Check an id that the service chose, which must never have existed before."""
         number = given.path[-1][1]
         assert replace(given, path=(*given.path[:-1], (asked.kind, None))) == asked
         assert isinstance(number, int)
@@ -152,7 +153,7 @@ class Datastore:
         self.used_ids.add(given)
 
     def at(self, version: int) -> State:
-        """Return the state as it was at a version."""
+        """Return the state at a version."""
         place = bisect.bisect_right(self.past, version, key=lambda each: each[0])
         return self.past[place - 1][1] if place else {}
 
@@ -161,7 +162,7 @@ class Datastore:
 
 
 def _are_legal(database: str, mutations: Sequence[Mutation], *, is_transactional: bool) -> bool:
-    """Return whether mutations are valid, regardless of the stored data."""
+    """Return whether mutations are valid regardless of the stored data."""
     complete = [each.key for each in mutations if each.key.is_complete]
     incomplete = [each for each in mutations if not each.key.is_complete]
     inserted = [each for each in mutations if each.operation == INSERT] + incomplete

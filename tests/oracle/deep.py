@@ -1,8 +1,8 @@
-"""The deep run: the state machine for a chosen time, with a new seed each round.
+"""Run the state machine for a chosen time, with a new seed for each round (the deep run).
 
     python -m tests.oracle.deep --minutes 30 --seed 1
 
-A round that fails prints the shrunk history and ends the run; the same seed repeats the round.
+A failing round prints the shrunk history and ends the run; to repeat the round, use the same seed.
 Every tenth round uses a socket.
 """
 

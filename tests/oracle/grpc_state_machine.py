@@ -1,4 +1,4 @@
-"""The state machine through a socket."""
+"""Run the state machine through a socket."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.oracle import state_machine
 
 
 class Remote(state_machine.Machine):
-    """The same state machine with its own gRPC server."""
+    """The same state machine with a separate gRPC server."""
 
     @staticmethod
     @contextlib.contextmanager

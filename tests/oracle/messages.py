@@ -1,7 +1,7 @@
-"""Conversion between the oracle's objects (values, keys, mutations, queries) and messages.
+"""Convert the oracle's objects (values, keys, mutations, queries) to messages and back.
 
-Only this module converts the oracle's classes to protobuf and back. A returned entity is compared
-as bytes: in a comparison of messages, NaN would differ from itself, and -0.0 would equal 0.0.
+Only this module converts the oracle's classes to protobuf and back. Tests compare returned entities
+as bytes, because in a comparison of messages NaN would differ from itself and -0.0 would equal 0.0.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCALARS = {bool: "boolean", int: "integer", float: "double", str: "string", byt
 
 
 class Client:
-    """Sends requests through a channel."""
+    """A client that sends requests through a channel."""
 
     def __init__(self, channel: grpc.Channel) -> None:
         self._channel = channel
@@ -37,7 +37,7 @@ class Client:
         """Call a method and return its response.
 
         Raises:
-            grpc.RpcError: The call is refused.
+            grpc.RpcError: the call is refused.
         """
         request = protobufs.REQUESTS[method](project_id=PROJECT, database_id=database, **fields)
         rpc = self._channel.unary_unary(
@@ -186,7 +186,7 @@ def partition(given: Query) -> Any:
 
 
 def result(given: Query, expected: Result) -> tuple[bytes, int, int | None, int | None]:
-    """Return the expected EntityResult of a query: entity, version and times."""
+    """Return a query's expected EntityResult: entity, version and times."""
     stored = expected.stored
     if given.is_keys_only or given.projected:
         made = protobufs.Entity(key=key(stored.key))
@@ -234,7 +234,7 @@ def commit(given: Sequence[Mutation], transaction: bytes | None = None) -> dict[
 
 
 def same_number(found: Any, expected: float | None) -> bool:
-    """Return whether an aggregation's result is the expected number, of the same type."""
+    """Return whether an aggregation's result is the expected number and has its type."""
     match expected:
         case None:
             return found.WhichOneof("value_type") == "null_value"

@@ -1,4 +1,4 @@
-"""The metadata kinds by brute force: the existing names as entities."""
+"""Compute the metadata kinds by brute force, with each existing name as an entity."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tests.oracle.values import KEY, Key
 
 NAMESPACE, KIND, PROPERTY = "__namespace__", "__kind__", "__property__"
 KINDS = (NAMESPACE, KIND, PROPERTY)
-# Names of types, by the first number of a rank.
+# Type names; the index is the first number of a rank.
 TYPES = ("NULL", "INT64", "BOOLEAN", "STRING", "STRING", "DOUBLE", "POINT", "REFERENCE")
 
 
 def entities(query: Query, state: State) -> State:
-    """Return the entities that a query for a metadata kind finds, else the state itself."""
+    """Return the entities that a metadata query searches, or for other queries the state itself."""
     if query.kind not in KINDS:
         return state
     found = {NAMESPACE: _namespaces, KIND: _kinds, PROPERTY: _properties}[query.kind](query, state)

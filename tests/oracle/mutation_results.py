@@ -1,7 +1,7 @@
-"""The results of mutations: masks and transforms of whole properties.
+"""Compute the results of mutations: masks and transforms of whole properties.
 
-Owns the arithmetic of transforms. Paths into embedded entities are not drawn; other tests cover
-them.
+This module owns the arithmetic of transforms. The strategies draw no paths into embedded entities,
+because other tests cover these paths.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_INTEGER, MIN_INTEGER = 2**63 - 1, -(2**63)
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """One transform; the operand is a number, or a tuple of Values."""
+    """One transform. The operand is a number or a tuple of Values."""
 
     kind: str
     name: str
@@ -29,7 +29,7 @@ class Transform:
 
 
 def merged(old: Properties | None, given: Properties, mask: tuple[str, ...]) -> Properties:
-    """Return the stored properties, with the masked ones replaced by the given ones."""
+    """Return the stored properties after replacing the masked properties by the given ones."""
     found = {} if old is None else dict(old.items)
     new = dict(given.items)
     for name in mask:
@@ -46,7 +46,7 @@ def of(found: Mapping[str, Value]) -> Properties:
 def transformed(
     given: Properties, transforms: tuple[Transform, ...]
 ) -> tuple[Properties, list[Value]]:
-    """Return the properties after all transforms, and the result of each."""
+    """Return the properties after all transforms, and each transform's result."""
     found = dict(given.items)
     answers = []
     for each in transforms:
@@ -76,7 +76,7 @@ def _number(stored: float, transform: Transform) -> float:
         total = float(stored) + float(given)
         return math.nan if math.isnan(total) else total
     if math.isnan(stored) or math.isnan(given):
-        return stored if math.isnan(stored) else given  # results are compared by their bits
+        return stored if math.isnan(stored) else given  # the bits decide whether results are equal
     is_further = given > stored if transform.kind == MAXIMUM else given < stored
     return given if is_further else stored
 
@@ -98,7 +98,7 @@ def is_number(content: Any) -> bool:
 
 
 def identity(content: Any) -> Any:
-    """Return a key that equal values share: 3 equals 3.0, but no value of a different type."""
+    """Return a key that equal values share: 3 equals 3.0, but no other types are ever equal."""
     if is_number(content):
         return "NaN" if math.isnan(content) else content
     return type(content).__name__, values.rank(content)

@@ -1,7 +1,7 @@
 """The oracle's queries: a tree of filters, and the rules for valid queries.
 
-Owns the disjunctive normal form, the actual orders of a query, and the decision which queries are
-refused or need a composite index. Uses no data.
+This module owns the disjunctive normal form, a query's effective orders, and the decision which
+queries are refused or need a composite index. It uses no data.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_EXCLUDED = 10
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """One filter: name, operator and operand; the operand of in and not in is a tuple."""
+    """One filter: name, operator and operand. The operand of `in` and `not in` is a tuple."""
 
     name: str
     operator: str
@@ -51,7 +51,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Query:
-    """A query without its paging, in one partition. Has no slots: derived values are cached."""
+    """A query on one partition, without paging. It has no slots because it caches values."""
 
     kind: str | None
     filter: Filter | None = None
@@ -75,12 +75,12 @@ class Query:
 
     @functools.cached_property
     def branches(self) -> tuple[Branch, ...]:
-        """The disjunctive normal form, in which IN is an OR of equalities."""
+        """The filter's disjunctive normal form, in which IN is an OR of equalities."""
         return tuple(map(Branch, _conjunctions(self.filter)))
 
     @functools.cached_property
     def orders_in_full(self) -> tuple[Order, ...]:
-        """The given orders that have an effect, then those of inequalities and distinct."""
+        """The given orders that have an effect, then those implied by inequalities and distinct."""
         given = given_orders(self)
         named = {each.name for each in given}
         implied = [*sorted(inequality_names(self) - {KEY}), *grouped_names(self)]
@@ -88,7 +88,7 @@ class Query:
 
     @functools.cached_property
     def columns(self) -> tuple[Order, ...]:
-        """The columns of a position; the key comes last if no order names it."""
+        """A position's columns. The key comes last if no order names it."""
         named = {each.name for each in self.orders_in_full}
         rest = tuple(Order(name) for name in self.projected if name not in named)
         key = () if KEY in named else (Order(KEY),)
@@ -108,13 +108,13 @@ class Query:
 
 @dataclass(frozen=True)
 class Branch:
-    """One conjunction of the normal form: leaves that must all match."""
+    """One conjunction of the normal form; all its leaves must match."""
 
     leaves: tuple[Compare, ...]
 
     @functools.cached_property
     def equalities(self) -> dict[str, frozenset[Rank]]:
-        """The values that equalities require of each property."""
+        """The values that equalities require for each property."""
         found: dict[str, set[Rank]] = {}
         for leaf in self.leaves:
             if leaf.operator in ("=", "member"):
@@ -123,7 +123,7 @@ class Branch:
 
     @functools.cached_property
     def settled(self) -> dict[str, frozenset[Rank]]:
-        """The equalities, and pairs of inequalities that amount to an equality: >= x with <= x."""
+        """The equalities, including pairs of inequalities that amount to one: >= x with <= x."""
         found = dict(self.equalities)
         for name in self.ranged:
             mine = [leaf for leaf in self.leaves if leaf.name == name]
@@ -142,7 +142,7 @@ class Branch:
 
     @functools.cached_property
     def inequalities(self) -> frozenset[str]:
-        """The properties with inequalities that no equal value already satisfies."""
+        """The properties with inequalities that no required value already satisfies."""
         return frozenset(
             name
             for name in self.ranged
@@ -155,7 +155,7 @@ class Branch:
         return tuple(leaf.operand for leaf in self.leaves if leaf.operator == "under")
 
     def admits(self, name: str, found: Rank) -> bool:
-        """Return whether one value satisfies all inequalities on a property."""
+        """Return whether a value satisfies all inequalities on a property."""
         return all(
             meets(leaf, found)
             for leaf in self.leaves
@@ -168,7 +168,7 @@ def operand_rank(name: str, operand: Any) -> Rank:
 
 
 def meets(leaf: Compare, found: Rank) -> bool:  # noqa: PLR0911 - one line for each operator
-    """Return whether one value matches one filter."""
+    """Return whether a value matches a filter."""
     if leaf.operator in ("in", "not in"):
         is_in = found in {operand_rank(leaf.name, each) for each in leaf.operand}
         return is_in == (leaf.operator == "in")
@@ -212,7 +212,7 @@ def _conjunctions(given: Filter | None) -> list[tuple[Compare, ...]]:
 
 
 def inequality_names(query: Query) -> set[str]:
-    """Return the properties whose inequalities order the results."""
+    """Return the properties with inequalities that order the results."""
     return set().union(*(branch.inequalities for branch in query.branches))
 
 
@@ -227,7 +227,7 @@ def fixed_names(query: Query) -> set[str]:
 
 
 def grouped_names(query: Query) -> list[str]:
-    """Return the properties in which distinct results differ."""
+    """Return the properties by which distinct results differ."""
     fixed = fixed_names(query)
     return [name for name in dict.fromkeys(query.distinct) if name not in fixed]
 
@@ -245,18 +245,18 @@ def given_orders(query: Query) -> tuple[Order, ...]:
 
 
 def has_open_order(query: Query) -> bool:
-    """Return whether the index decides the order of some projected columns."""
+    """Return whether only the index decides the order of some projected columns."""
     return len(set(query.projected) - {each.name for each in query.orders_in_full}) > 1
 
 
 def is_unserved(query: Query) -> bool:
-    """Return whether a query is valid but UNIMPLEMENTED: no index has a value after the key."""
+    """Return whether a valid query is UNIMPLEMENTED, because no index has values after the key."""
     named = {each.name for each in query.orders_in_full}
     return KEY in named and not set(query.projected) <= named
 
 
 def complaints(query: Query) -> list[str]:
-    """Yield the reasons why a query is INVALID_ARGUMENT, regardless of the data."""
+    """Return the reasons why a query is INVALID_ARGUMENT regardless of the data."""
     return [*_filter_complaints(query), *_order_complaints(query), *_shape_complaints(query)]
 
 
@@ -290,7 +290,7 @@ def _exclusion_complaints(query: Query, every: list[Compare]) -> Iterator[str]:
 
 
 def _conditions(branch: Branch) -> frozenset[tuple[str, str, Rank]]:
-    """Return a conjunction as a set, which contains each condition once."""
+    """Return a conjunction as a set, in which each condition occurs only once."""
     return frozenset(
         (leaf.name, leaf.operator, operand_rank(leaf.name, leaf.operand))
         for leaf in branch.leaves
@@ -340,7 +340,7 @@ def _shape_complaints(query: Query) -> Iterator[str]:
 
 
 def needs_index(query: Query) -> bool | None:
-    """Return whether only an index from index.yaml serves a query; None lets the engine decide."""
+    """Return whether a query needs an index from index.yaml. None lets the engine decide."""
     if query.kind is None:
         return False
     verdicts = {_branch_needs_index(query, branch) for branch in query.branches}

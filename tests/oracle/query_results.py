@@ -1,7 +1,7 @@
-"""Query results by brute force: every entity is read, everything is sorted.
+"""Compute query results by brute force: read every entity and sort all results.
 
-Owns the results of a query, their order, and the part that paging selects. A result's position is
-the tuple of its sort values, the key last; a cursor is such a position.
+This module owns a query's results, their order, and the part that paging selects. A result's
+position is the tuple of its sort values, usually with the key last. A cursor is such a position.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Position = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Stored:
-    """One entity with the versions that the service returned."""
+    """An entity with the version and the creation time that the service returned."""
 
     key: Key
     properties: Properties
@@ -30,7 +30,7 @@ class Stored:
 
     @functools.cached_property
     def ranks(self) -> values.Indexed:
-        """The ranks that filters find the entity by."""
+        """The ranks by which filters find the entity."""
         own = frozenset({values.path_rank(self.key)})
         return {**values.indexed(self.properties), KEY: own}
 
@@ -40,7 +40,7 @@ State = Mapping[Key, Stored]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One result: its position, its entity, and the ranks of the projected values."""
+    """A result's position, its entity, and the ranks of its projected values."""
 
     position: Position
     stored: Stored
@@ -49,13 +49,13 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A place between results: before the position if `is_before`, else after it."""
+    """A place between results: before the position if `is_before` is true, otherwise after it."""
 
     position: Position
     is_before: bool = False
 
     def is_behind(self, position: Position) -> bool:
-        """Return whether a result at `position` comes before the gap."""
+        """Return whether the gap comes after a result at `position`."""
         return position < self.position or (position == self.position and not self.is_before)
 
 
@@ -68,7 +68,7 @@ class Paging:
 
 
 def run(query: Query, state: State) -> list[Result]:
-    """Return all results of a query in order."""
+    """Return all of a query's results in order."""
     found = [result for stored in state.values() for result in _results(query, stored)]
     found.sort(key=lambda result: result.position)
     if not query.distinct:
@@ -80,7 +80,7 @@ def run(query: Query, state: State) -> list[Result]:
 
 
 def page(query: Query, state: State, paging: Paging) -> tuple[list[Result], list[Result]]:
-    """Return the results that an offset skips, and the remaining results within the limit."""
+    """Return the results that the offset skips, and the next results within the limit."""
     between = [
         result
         for result in run(query, state)
@@ -92,19 +92,19 @@ def page(query: Query, state: State, paging: Paging) -> tuple[list[Result], list
 
 
 def _is_passed(query: Query, start: Gap, position: Position) -> bool:
-    """Return whether a start cursor is after a position, or in its group of distinct results."""
+    """Return whether a position comes before a start cursor or in its group of distinct results."""
     if start.is_behind(position) or not query.distinct:
         return start.is_behind(position)
     return group(query, position) == group(query, start.position)
 
 
 def group(query: Query, position: Position) -> tuple[Rank, ...]:
-    """Return the values in which distinct results differ."""
+    """Return the values by which distinct results differ."""
     return picked(query, position, tuple(queries.grouped_names(query)))
 
 
 def matches(branch: Branch, stored: Stored) -> bool:
-    """Return whether an entity matches one conjunction."""
+    """Return whether an entity matches a conjunction."""
     found = stored.ranks
     return (
         all(stored.key.is_under(ancestor) for ancestor in branch.ancestors)
@@ -116,7 +116,7 @@ def matches(branch: Branch, stored: Stored) -> bool:
 
 
 def is_candidate(query: Query, stored: Stored) -> bool:
-    """Return whether an entity has the query's partition, kind and required properties."""
+    """Return whether an entity has the query's partition and kind and all required properties."""
     return (
         stored.key.place == query.place
         and query.kind in (None, stored.key.kind)
@@ -125,7 +125,7 @@ def is_candidate(query: Query, stored: Stored) -> bool:
 
 
 def _results(query: Query, stored: Stored) -> Iterator[Result]:
-    """Yield an entity's results: one for each combination of projected values."""
+    """Yield an entity's results, one for each combination of projected values."""
     first: dict[tuple[Rank, ...], Position] = {}
     for position in positions(query, stored):
         group = picked(query, position, query.projected)
@@ -147,7 +147,7 @@ def positions(query: Query, stored: Stored) -> set[Position]:
 
 
 def _choices(query: Query, branch: Branch, stored: Stored) -> Iterator[list[Any]]:
-    """Yield the possible values of an entity in each column of a position."""
+    """Yield an entity's possible values for each column of a position."""
     for column in query.columns:
         name = column.name
         ranks = stored.ranks[name]
@@ -157,7 +157,8 @@ def _choices(query: Query, branch: Branch, stored: Stored) -> Iterator[list[Any]
             each for each in ranks if branch.admits(name, each) or name not in branch.inequalities
         ]
         found = sorted(values.Down(each) if column.is_descending else each for each in met)
-        # An array that must contain two values sorts by the first; only a projection returns both.
+        # An array that must contain two values sorts by the first value; only a projection returns
+        # both.
         is_fixed = name in branch.settled and name not in query.projected
         yield found[:1] if is_fixed else found
 

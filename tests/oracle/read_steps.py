@@ -1,6 +1,6 @@
-"""Reading steps: lookups, queries, pages and aggregations; now, in a snapshot, or in the past.
+"""Reading steps: lookups, queries, pages and aggregations, now, in a snapshot or in the past.
 
-Every response is compared completely, and later steps begin at the cursors of earlier ones.
+The steps compare every response completely, and later steps begin at earlier steps' cursors.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_RETRIES = 8
 FULL, PROJECTION, KEY_ONLY = 1, 2, 3
 AFTER_LIMIT, NO_MORE, AFTER_CURSOR = 2, 3, 4
 
-PAST = 10  # a view number from here on counts commits back
+PAST = 10  # view numbers from 10 on count commits backwards
 HISTORY = 3_600_000_000  # microseconds
 
 views = st.sampled_from((*10 * (None,), *3 * SLOTS, *range(PAST, PAST + 5)))
@@ -44,7 +44,7 @@ Cursor = tuple[Query, bytes, Gap]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A read's view of the data: its read options, the expected state, and its transaction."""
+    """A read's view of the data: read options, expected state, and transaction."""
 
     options: dict[str, Any]
     state: query_results.State
@@ -53,13 +53,13 @@ class View:
 
 
 class Readers(Writers):
-    """Reads, each compared with the result that the oracle finds by brute force."""
+    """Steps that read and compare each response with the oracle's brute-force result."""
 
     cursors = Bundle("cursors")
 
     @contextlib.contextmanager
     def reading(self, view: int | None, database: str) -> Iterator[View]:
-        """Yield the view of a read: of the latest state, in a transaction, or of the past."""
+        """Yield a read's view: the latest state, a transaction's snapshot, or a past state."""
         transaction = None if view is None else self.open.get(view)
         if view is not None and view >= PAST:
             yield self.past(view - PAST)
@@ -76,7 +76,7 @@ class Readers(Writers):
             yield View(options, transaction.snapshot, transaction)
 
     def past(self, steps: int) -> View:
-        """Return the view before the last few commits."""
+        """Return the view before the last `steps` commits."""
         now = int(self.clock.now * 1_000_000)
         moments = [moment for moment, _ in self.oracle.past if moment <= now]
         moment = moments[-1 - steps] if steps < len(moments) else now
@@ -155,7 +155,7 @@ class Readers(Writers):
 
     @rule(query=strategies.all_queries(), size=st.integers(1, 3))
     def page_through(self, query: Query, size: int) -> None:
-        """Read pages to the end; together they must be the complete result."""
+        """Read pages to the end; together, they must be the complete result."""
         gap, cursor = None, b""
         while not queries.has_open_order(query):
             made = self.ask(query, Paging(gap, limit=size), None, start=cursor)
@@ -184,7 +184,7 @@ class Readers(Writers):
         start: bytes = b"",
         end: bytes = b"",
     ) -> Any:
-        """Run a query, compare its batch, and return the cursors of its results."""
+        """Run a query, compare its batch, and return its results' cursors."""
         with self.reading(view, query.database) as seen:
             response = self.ask_as(query, paging, seen, start=start, end=end)
         if response is None:
@@ -197,7 +197,7 @@ class Readers(Writers):
     def ask_as(
         self, query: Query, paging: Paging, seen: View, *, start: bytes = b"", end: bytes = b""
     ) -> Any:
-        """Return the response to a query, or None if it is refused as expected."""
+        """Return the response to a query, or None if the service refuses it as expected."""
         fields = self.request(query, paging, start=start, end=end)
         complaints = [seen.foretold] if seen.foretold else queries.complaints(query)
         call = functools.partial(
@@ -220,7 +220,7 @@ class Readers(Writers):
         is_unserved: bool,
         may_retry: bool,
     ) -> Any:
-        """Return the response to a read, or None if it is refused as expected."""
+        """Return the response to a read, or None if the service refuses it as expected."""
         needs_index = queries.needs_index(query)
         has_none = f"- kind: {query.kind}\n" not in "".join(self.indexes)
         for attempt in range(MAX_RETRIES):
@@ -280,13 +280,13 @@ class Readers(Writers):
 
     @staticmethod
     def note(transaction: Transaction, query: Query, read: transactions.Read) -> None:
-        """Record a read. Changes of metadata do not conflict with reads of metadata."""
+        """Record a read, except of metadata, which causes no conflicts."""
         if query.kind not in metadata.KINDS:
             transaction.reads.append(read)
 
     @rule(start=cursors, limit=strategies.limits)
     def turn_round(self, start: Cursor, limit: int | None) -> None:
-        """Go back from a cursor: the reversed query accepts it if the key is its last order."""
+        """Page backwards from a cursor, which the reversed query accepts if the key orders last."""
         query, cursor, gap = start
         is_total = query.orders and query.orders[-1].name == KEY
         if is_total and not query.distinct:

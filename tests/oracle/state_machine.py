@@ -1,7 +1,7 @@
-"""Random histories of calls: results and status codes must match the oracle's.
+"""Run random histories of calls; results and status codes must match the oracle's.
 
-Owns the steps that both read and write, and the final comparison. The other steps are in
-`read_steps` and `write_steps`.
+This module owns the steps that both read and write, and the final comparison. The other steps are
+in `read_steps` and `write_steps`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.oracle.write_steps import slots
 
 
 class Machine(Readers):
-    """All steps."""
+    """A state machine with all steps."""
 
     def teardown(self) -> None:
         with self.stack:
@@ -68,7 +68,7 @@ class Machine(Readers):
         reads_number: bool,
         again: str,
     ) -> None:
-        """Read in a transaction, change an entity outside it (often a result), and commit."""
+        """Read in a transaction, change an entity (often a result) outside it, and commit."""
         self.begin(0, is_read_only=False, database="")
         if reads_number:
             self.aggregate(query, [aggregations.Aggregation("count")], 0, 0, limit)
@@ -86,7 +86,7 @@ class Machine(Readers):
     def aimed(
         changed: datastore.Mutation, result: query_results.Stored, turn: str
     ) -> datastore.Mutation:
-        """Make a mutation change a result of a query, or create a similar entity."""
+        """Make a mutation change one of a query's results or create a similar entity."""
         if turn == "a result":
             operation = datastore.DELETE if changed.operation == datastore.DELETE else "upsert"
             return replace(changed, operation=operation, key=result.key)
@@ -95,7 +95,7 @@ class Machine(Readers):
 
     @rule(slot=slots, query=strategies.all_queries(), is_read_only=st.booleans())
     def begin_later(self, slot: int, query: Query, *, is_read_only: bool) -> None:
-        """Begin a transaction with its first read."""
+        """Begin a transaction together with its first read."""
         if queries.has_open_order(query):
             return
         self.drop(slot)

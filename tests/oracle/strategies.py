@@ -1,7 +1,7 @@
-"""The Hypothesis strategies: keys, values, entities, queries and mutations from small alphabets.
+"""Hypothesis strategies that draw keys, values, entities, queries and mutations.
 
-The alphabets are small so that histories collide: they have few keys and few values, including
-values that are difficult to order.
+The strategies use few keys and few values, so that histories collide. Some of the values are
+difficult to order.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ properties = st.fixed_dictionaries(
 ).map(lambda found: Properties(tuple(sorted(found.items()))))
 
 
-# Placeholders for expected versions, which the state machine replaces with real versions.
+# Placeholders for expected versions; the state machine replaces them with real versions.
 CURRENT, STALE, AHEAD = -1, -2, 2**62
 _numbers = st.sampled_from((1, 2, -3, 2**63 - 1, 1.0, 0.5, -0.0, math.nan, math.inf))
 _elements = st.lists(st.builds(Value, contents), max_size=3).map(tuple)
@@ -162,7 +162,7 @@ def mutations(draw: Callable[..., Any], database: str) -> datastore.Mutation:
 
 @st.composite
 def requests(draw: Callable[..., Any], part: Callable[..., Any], *, most: int) -> tuple[Any, ...]:
-    """A database, and some of its keys or mutations."""
+    """Draw a database and some of its keys or mutations."""
     database = draw(databases)
     return database, tuple(draw(st.lists(part(database), min_size=1, max_size=most)))
 
@@ -214,7 +214,7 @@ def key_filters(draw: Callable[..., Any], place: tuple[str, str]) -> queries.Com
 def filter_parts(
     draw: Callable[..., Any], place: tuple[str, str], name: str
 ) -> queries.Compare | queries.Or:
-    """One property's filters, or an OR of such filters, with all inequalities on one property."""
+    """Draw a filter or an OR of filters, with all inequalities on one property."""
     shape = draw(st.sampled_from(("=", "=", "=", "in", "!=", "or", "or", "key", "<", "<")))
     if shape == "=":
         return draw(equalities())
@@ -247,7 +247,7 @@ def filters(draw: Callable[..., Any], place: tuple[str, str], most: int = 3) -> 
 
 @st.composite
 def orders(draw: Callable[..., Any], ranged: set[str]) -> tuple[Any, ...]:
-    """Orders that mostly begin with the inequality property, as required."""
+    """Draw orders that mostly begin with the inequality property, as Datastore requires."""
     count = draw(st.sampled_from((0, 0, 0, 1, 1, 2)))
     named = draw(st.lists(names, min_size=count, max_size=count, unique=True))
     if named and draw(st.integers(0, 7)):
@@ -338,7 +338,7 @@ def all_queries(draw: Callable[..., Any]) -> queries.Query:
 
 @st.composite
 def wide_queries(draw: Callable[..., Any]) -> queries.Query:
-    """Queries in the default database that find many entities, so transactions conflict."""
+    """Draw a query that finds many entities in the default database and so causes conflicts."""
     return draw(plain_queries(draw(own_places), most=1))
 
 

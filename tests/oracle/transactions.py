@@ -1,11 +1,12 @@
-"""The oracle's transactions: snapshots, reads, and the decision which may commit.
+"""The oracle's transactions: their snapshots, their reads, and the decision which may commit.
 
-Owns the two laws of an optimistic commit. The commit must be ABORTED if any of the transaction's
-reads would now have a different result. It must not be ABORTED if no entity that has changed since
-is related to any read. In all other cases a service may do either, because its checks may be
-coarser. An entity with the query's kind, partition and ancestor is related to the query in three
-cases: it matches one of the query's filters, the query has no filter, or a range of keys is the
-query's only condition on the values that it scans.
+This module owns the two laws of an optimistic commit. The commit must be ABORTED if any of the
+transaction's reads would now have a different result. It must not be ABORTED if none of the
+entities that changed since the snapshot is related to a read. In all other cases, a service may
+either commit or abort, because its checks may be coarser. An entity with the query's kind,
+partition and ancestor is related to the query in three cases: it matches one of the query's
+filters, the query has no filter, or a range of keys is the query's only condition on the values
+that it scans.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ MAX_IDLE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One read: its result from a state, and the related entities."""
+    """One read: a function from a state to its result, and a test for related entities."""
 
     answer: Callable[[State], Any]
     concerns: Callable[[Stored], bool]
@@ -39,7 +40,7 @@ def read_of_keys(keys: tuple[Key, ...]) -> Read:
 
 
 def read_of_query(query: Query, paging: query_results.Paging) -> Read:
-    """Return the read of a query; whole entities are read with their versions."""
+    """Return a query's read. Reads of whole entities include the entities' versions."""
 
     def answer(state: State) -> Any:
         found = query_results.page(query, state, paging)
@@ -57,7 +58,7 @@ def read_of_number(query: Query, answer: Callable[[State], Any]) -> Read:
 
 
 def is_near(query: Query, stored: Stored) -> bool:
-    """Return whether an entity matches the kind, partition, ancestor and one filter of a query."""
+    """Return whether an entity is related to a query, as the module's docstring defines it."""
     if stored.key.place != query.place or query.kind not in (None, stored.key.kind):
         return False
     if not any(all(map(stored.key.is_under, branch.ancestors)) for branch in query.branches):
@@ -75,9 +76,9 @@ def is_near(query: Query, stored: Stored) -> bool:
 
 
 def _is_walked_over(query: Query, stored: Stored) -> bool:
-    """Return whether an entity is in an index that a query scans from end to end.
+    """Return whether an entity is in an index that the query scans completely.
 
-    The key comes last in an index, so a range of keys does not limit a scan of projected values.
+    Indexes have the key last, so a range of keys does not limit a scan of projected values.
     """
     is_endless = any(
         {leaf.name for leaf in branch.leaves if leaf.operator != "under"} == {KEY}
@@ -89,7 +90,7 @@ def _is_walked_over(query: Query, stored: Stored) -> bool:
 
 @dataclass(slots=True)
 class Transaction:
-    """One open transaction."""
+    """An open transaction."""
 
     name: bytes
     is_read_only: bool
@@ -103,14 +104,14 @@ class Transaction:
         return now - self.began > MAX_AGE or now - self.used > MAX_IDLE
 
     def must_abort(self, now: State) -> bool:
-        """Return whether a read would now have a different result."""
+        """Return whether any read would now have a different result."""
         snapshot = self.snapshot
         return snapshot is not None and any(
             read.answer(snapshot) != read.answer(now) for read in self.reads
         )
 
     def may_abort(self, now: State) -> bool:
-        """Return whether an entity related to a read has changed."""
+        """Return whether any entity that is related to a read has changed."""
         snapshot = self.snapshot
         if snapshot is None:
             return False

@@ -1,7 +1,8 @@
-"""The oracle's values: their order, and the index membership of entities.
+"""The oracle's values: their order, and which index entries an entity has.
 
-Owns the order of values across types and index membership, both in a simple form: a value's rank is
-a tuple that Python compares. It does not use the engine, its encodings or its indexes.
+This module owns the order of values across types and the index entries of entities, both in a
+simple form: a value's rank is a tuple that Python compares. It does not use the engine, its
+encodings or its indexes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Element = tuple[str, int | str | None]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key. The last element of an incomplete key has no id or name."""
+    """A key. If it is incomplete, its last element has no id or name."""
 
     path: tuple[Element, ...]
     namespace: str = ""
@@ -39,7 +40,7 @@ class Key:
         return replace(self, path=(*self.path[:-1], (self.kind, number)))
 
     def is_under(self, ancestor: Key) -> bool:
-        """Return whether the key is the ancestor or one of its descendants."""
+        """Return whether the key is `ancestor` itself or one of its descendants."""
         length = len(ancestor.path)
         return self.place == ancestor.place and self.path[:length] == ancestor.path
 
@@ -61,10 +62,10 @@ class Geo:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value with its index flag. Compare ranks, not Values: in Python, True equals 1 and 1.0.
+    """A value with its index flag. Compare ranks, not Values: in Python, True equals 1 and 1.0.
 
     The content is None, a bool, int, float, str, bytes, Timestamp, Geo or Key, a tuple of Values
-    (an array), or a Properties (an embedded entity).
+    (an array), or a Properties object (an embedded entity).
     """
 
     content: Any
@@ -73,7 +74,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """The properties of an entity, by name."""
+    """An entity's properties by name."""
 
     items: tuple[tuple[str, Value], ...]
 
@@ -95,7 +96,7 @@ def value_of(content: Any) -> Value:
 
 
 def rank(content: Any) -> Rank:  # noqa: C901, PLR0911 - one line for each type
-    """Return the sort key of a value: null, int, bool, bytes, string, double, point, key."""
+    """Return a value's sort key; types sort null, int, bool, bytes, string, double, point, key."""
     match content:
         case None:
             return (0,)
@@ -126,7 +127,7 @@ def _double(number: float) -> Rank:
 
 
 def path_rank(key: Key) -> Rank:
-    """Return the sort key of keys: by element, ids before names, a parent before its child."""
+    """Return a key's sort key: by element, with ids before names and parents before children."""
     return tuple(
         (kind.encode(), 1, name.encode()) if isinstance(name, str) else (kind.encode(), 0, name)
         for kind, name in key.path
@@ -134,7 +135,7 @@ def path_rank(key: Key) -> Rank:
 
 
 def projected(found: Rank) -> Any:
-    """Return the content of a projected value: an index stores timestamps as integers."""
+    """Return a projected value's content. Timestamps become integers, as indexes store them."""
     match found[0]:
         case 0:
             return None
@@ -164,7 +165,7 @@ Indexed = Mapping[str, frozenset[Rank]]
 
 
 def indexed(given: Properties) -> Indexed:
-    """Return the ranks that filters find an entity by, by property; embedded ones are dotted."""
+    """Return each property's ranks for filters; embedded properties have dotted names."""
     found: dict[str, set[Rank]] = {}
     for name, value in given:
         _collect(name, value, found)

@@ -1,4 +1,4 @@
-"""Writing steps: commits, ids, and transactions from begin to end."""
+"""Writing steps: commits, id allocation, and transactions from begin to end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ slots = st.sampled_from(SLOTS)
 
 
 class Writers(Sides):
-    """Commits inside and outside transactions, each with the status that the oracle predicts."""
+    """Steps that commit inside and outside transactions; the oracle predicts each status."""
 
     @initialize(entities=strategies.populations)
     def populate(self, entities: dict[Key, values.Properties]) -> None:
@@ -43,7 +43,7 @@ class Writers(Sides):
             self.apply(mutations, response)
 
     def resolved(self, mutations: Sequence[datastore.Mutation]) -> list[datastore.Mutation]:
-        """Replace drawn versions with real ones."""
+        """Replace placeholder versions with real versions."""
         found = []
         keys = Counter(each.key for each in mutations)
         for each in mutations:
@@ -53,7 +53,7 @@ class Writers(Sides):
                 strategies.STALE: max(0, stored - 1),
             }
             base = chosen.get(each.base_version, each.base_version)
-            # The version that an earlier mutation of this commit creates is not known yet.
+            # If a key occurs twice, the version that its first mutation creates is not known yet.
             found.append(replace(each, base_version=base if keys[each.key] == 1 else None))
         return found
 
@@ -98,7 +98,7 @@ class Writers(Sides):
         self.open[slot] = Transaction(name, is_read_only, database, began=now, used=now)
 
     def drop(self, slot: int) -> None:
-        """Roll back the open transaction of a slot."""
+        """Roll back a slot's open transaction."""
         transaction = self.open.pop(slot, None)
         if transaction is not None:
             expected = "INVALID_ARGUMENT" if transaction.is_expired(self.clock.now) else "OK"
@@ -144,14 +144,14 @@ class Writers(Sides):
         database: str,
         mutations: Sequence[datastore.Mutation],
     ) -> set[str]:
-        """Predict the possible statuses of a transactional commit."""
+        """Predict a transactional commit's possible statuses."""
         if transaction.is_expired(self.clock.now) or database != transaction.database:
             return {"INVALID_ARGUMENT"}
         status = self.oracle.status_of(database, mutations, is_transactional=True)
         if transaction.is_read_only:
             return {"INVALID_ARGUMENT"}
         if transaction.must_abort(self.oracle.state):
-            # The order of refusals is not specified.
+            # The documentation does not specify which refusal comes first.
             return {"ABORTED"} if status == "OK" else {"ABORTED", status}
         return {status, "ABORTED"} if transaction.may_abort(self.oracle.state) else {status}
 

@@ -1,4 +1,4 @@
-"""server.answers: an application's result becomes one response, or none."""
+"""Test server.answers: an application's result becomes at most one response."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from server import answers
 
 
 class Body(list):
-    """Chunks with a `close` that must be called."""
+    """A response body in chunks; the server must call its `close` method."""
 
     is_closed = False
 

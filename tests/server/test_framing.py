@@ -1,4 +1,4 @@
-"""server.framing: a chunked body is read in the same way however it is split, as in gunicorn."""
+"""Test server.framing: however a chunked body is split, it is read as gunicorn reads it."""
 
 import itertools
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ TRAILERS = st.sampled_from([b"", b"X-Sum: 1\r\n", b"A: b\r\nC: d\r\n"])
 
 @st.composite
 def chunked(draw: st.DrawFn) -> tuple[bytes, bytes]:
-    """Return a body, and the same body in chunks."""
+    """Draw a body; return it both plain and chunked."""
     parts = draw(st.lists(st.binary(min_size=1, max_size=40), max_size=5))
     sent = b""
     for part in parts:
@@ -34,7 +34,7 @@ def request() -> object:
 
 
 def taken(pieces: Iterable[bytes], most: int = 10_000) -> tuple[bytes, bytes] | None:
-    """Return the body in these pieces and the rest, or None if the body is incomplete."""
+    """Return the body that these pieces contain and the rest, or None if the body is incomplete."""
     found = request()
     chunks = framing.Chunks(lambda data: found.parse_headers(data, from_trailer=True), most)  # type: ignore[attr-defined]
     buffer, is_whole = bytearray(), False

@@ -1,4 +1,4 @@
-"""server.limits and server.holding: the counts of connections, and the memory for responses."""
+"""Test server.limits and server.holding: connection counts, and memory for responses."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""server.worker: one call of the application for each valid request, and no waiting for clients."""
+"""Test server.worker: one application call per valid request, without waiting for clients."""
 
 import contextlib
 import errno
@@ -25,7 +25,7 @@ THREADS = 2  # the default of `worker_process.serving`
 
 
 class Echo:
-    """Echoes the request in the response, and remembers it."""
+    """An application that echoes each request in its response and remembers the request."""
 
     def __init__(self) -> None:
         self.asked = []
@@ -38,7 +38,7 @@ class Echo:
 
 
 class Gate:
-    """Does not respond before the test opens it."""
+    """An application that does not respond until the test opens the gate."""
 
     def __init__(self) -> None:
         self.entered = threading.Semaphore(0)
@@ -53,11 +53,11 @@ class Gate:
 
 def large(environ: Any, start_response: Any) -> list[bytes]:
     start_response("200 OK", [("Content-Length", str(8_000_000))])
-    return [b"x" * 4_000_000, b"y" * 4_000_000]  # a new object for each request
+    return [b"x" * 4_000_000, b"y" * 4_000_000]  # new objects for each request
 
 
 def quick(**others: Any) -> Any:
-    """Limits that disconnect slow clients soon, and no others."""
+    """Limits that soon disconnect slow clients but no other clients."""
     return limits.Limits(**{"head": 0.6, "body": 0.6, "answer": 0.6, "linger": 0.2} | others)
 
 
@@ -66,7 +66,7 @@ def is_reset(connection: Any) -> bool:
 
 
 def answered(slow: Any) -> Any:
-    """Return the body that a client receives if it starts reading only now."""
+    """Return the body that a client receives if it does not start reading before this call."""
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
     return worker_process.answer(slow)[1]
 
@@ -156,7 +156,7 @@ class TestRequests:
             assert connection.recv(len(invited), socket.MSG_WAITALL) == invited
             connection.sendall(b"abc")
             assert worker_process.answer(connection)[1] == b"/p abc"
-            connection.sendall(expecting % (3, b"abc"))  # the client does not wait
+            connection.sendall(expecting % (3, b"abc"))  # the client does not wait for 100 Continue
             assert worker_process.answer(connection)[1] == b"/p abc"
             assert served.ask(expecting % (11, b"")).startswith(b"HTTP/1.1 200 OK\r\n")
 
@@ -167,7 +167,8 @@ class TestRequests:
             found = served.ask(sent)
         assert b"Connection: close" in found
         ((_, _, body),) = echo.asked
-        # It refuses an announced length without reading a byte, and chunks after one byte too many.
+        # The application gets no bytes of a body with a declared length, and one byte too many of a
+        # chunked body.
         assert body == (b"" if b"Content-Length" in sent else b"x" * 11)
 
     def test_an_application_gets_the_path_bytes_and_no_script_name(self) -> None:
@@ -334,7 +335,7 @@ class TestSlowClients:
             for _ in range(20):
                 assert served.ask(LAST).endswith(b"fast")
             if kind == "reader":
-                # The connection ends with a reset, which only a check detects.
+                # The connection ends with a reset, which only an explicit check detects.
                 for each in many:
                     worker_process.wait_until(lambda each=each: is_reset(each))  # type: ignore[misc]
                 return
@@ -403,7 +404,8 @@ class TestSlowClients:
                 return len(ended) == len(many) - 1
 
             worker_process.wait_until(all_but_one)
-            # The limit has room for one response, so the last one that began to wait is complete.
+            # The limit has room for one response, so only the last response that began to wait is
+            # complete.
             (left,) = set(many) - ended
             assert len(answered(left)) == 8_000_000
 
@@ -461,7 +463,7 @@ class TestRoom:
             for each in waiting[1:]:
                 each.sendall(LAST)
                 assert gate.entered.acquire(timeout=worker_process.PATIENCE)
-            # A running request is not ended for another connection.
+            # The server does not end a running request to accept a new connection.
             assert worker_process.rest(self.connect_from(stack, served, "127.0.1.1")) == b""
             exempt = [stack.enter_context(served.connect()) for _ in range(3)]
             gate.opened.set()

@@ -1,8 +1,8 @@
-"""A service with stored data that schemathesis calls with generated requests.
+"""Set up a service with stored data that schemathesis calls with generated requests.
 
-Generated values hardly ever name something that exists. Most valid values that schemathesis
-generates are therefore replaced by existing ones: a site, a comment, a thread, a cursor, a name, or
-the token of a caller with permission. Values that are meant to be invalid stay as generated.
+Generated values hardly ever name something that exists. Therefore, this module replaces most valid
+values that schemathesis generates by existing ones: a site, a comment, a thread, a cursor, a name,
+or the token of a caller with permission. It keeps values that are meant to be invalid.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ IN_THREAD = {each.name for each in openapi.OPERATIONS if "thread" in str(each.ex
 MOSTLY = (True, True, True, False)
 _ID = re.compile("[a-z2-7]{26}")
 _SITE = re.compile("[a-z0-9-]{1,63}")
-_PLENTY = 60  # the caller's comments, to edit and retract
+_PLENTY = 60  # number of the caller's comments that calls edit or retract
 _CODES = 12
 
 
@@ -54,7 +54,7 @@ class Stocked:
     last: list[str]  # comments to retract
     others: list[str]
     cursors: list[str]
-    codes: list[tuple[str, str]]  # (key, code) pairs; each signs in once
+    codes: list[tuple[str, str]]  # (key, code) pairs; each pair signs in once
     signed: str  # a token that the site signed for one of its readers
 
     def fill(self, case: Case) -> None:
@@ -102,7 +102,8 @@ class Stocked:
 
 
 def stocked(store: connection.Store, settings: config.Settings) -> Stocked:
-    """Fill a service with threads: the caller's comments, comments by others, a retracted one."""
+    """Fill a service with threads of comments by the caller and others; one comment is
+    retracted."""
     now = datetime.now(UTC)
     with store.context():
         site = site_settings.add("demo", ["https://demo.example"], scheme=settings.scheme, now=now)
@@ -138,7 +139,7 @@ def served(app: flask.Flask) -> Iterator[str]:
 
 
 class _Quiet(serving.WSGIRequestHandler):
-    protocol_version = "HTTP/1.1"  # one connection serves many calls
+    protocol_version = "HTTP/1.1"  # one connection can serve many calls
 
     def log_request(self, *_: object) -> None:
         pass
@@ -162,6 +163,6 @@ def _is_valid(case: Case, where: ParameterLocation) -> bool:
 
 
 def chosen(value: object, among: Sequence[Any]) -> Any:
-    """Pick one of `among` by a hash of `value`, so the same value always picks the same one."""
+    """Pick an item of `among` by the hash of `value`, so equal values always pick the same item."""
     digest = hashlib.sha256(repr(value).encode()).digest()
     return among[int.from_bytes(digest[:4]) % len(among)]

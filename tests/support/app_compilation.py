@@ -1,13 +1,13 @@
 """Cache compiled routes and templates for tests that build thousands of applications.
 
-Owns the compiled parts that applications of one process share: the parts of rules, the functions
-with which werkzeug builds URLs, and the code of templates.
+This module owns the compiled parts that a process's applications share: the parts of rules, the
+functions with which werkzeug builds URLs, and the templates' code.
 
 Invariants:
 
-1. The caches keep nothing that depends on an application: parts depend on the text of their rule, a
-   function on the parts of its rule, a template's code on its source.
-2. Converters belong to one application, so each rule makes its own.
+1. The caches keep nothing that depends on an application: a rule's parts depend on its text, a
+   function depends on its rule's parts, and a template's code depends on its source.
+2. Converters belong to one application, so each rule makes its own converters.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ _Converter = tuple[str, str, tuple[Any, ...], Mapping[str, Any]]
 
 @dataclasses.dataclass
 class _Parsed:
-    """A parsed rule: its parts, their trace, and the arguments of its converters."""
+    """A parsed rule: its parts, their trace, and its converters' arguments."""
 
     parts: list[rules.RulePart]
     trace: list[tuple[bool, str]]
@@ -67,7 +67,7 @@ class Rule(routing.Rule):
         return super().get_converter(variable_name, converter_name, args, kwargs)
 
     def _compile_builder(self, append_unknown: bool = True) -> _Builder:  # noqa: FBT002
-        if self.defaults:  # resolved by converters of one application
+        if self.defaults:  # converters of one application resolve the defaults
             return super()._compile_builder(append_unknown)
         key = (self.rule, tuple(self._trace), append_unknown)
         if key not in _builders:
@@ -76,7 +76,7 @@ class Rule(routing.Rule):
 
 
 class Codes(jinja2.BytecodeCache):
-    """The compiled code of templates; Jinja compares the sources."""
+    """A cache for the compiled code of templates; Jinja compares the sources."""
 
     def __init__(self) -> None:
         self._codes: dict[str, bytes] = {}

@@ -1,9 +1,9 @@
 """Pause coverage in tests that run the same lines over and over.
 
-Tests marked `slow` or `browser` repeat the same code: in races, in random order, with many rows,
-for every route. A parametrized test repeats its code with every value after the first. Measuring
-doubles the processor time. Lines that only these tests reach count as never run, so the report
-never claims more than is tested.
+Tests marked `slow` or `browser` run the same code repeatedly: in races, in random order, with many
+rows, for every route. A parametrized test repeats its code for every value after the first.
+Measuring doubles the processor time. Lines that only these tests reach count as never run, so the
+report never claims more coverage than the measured tests have.
 """
 
 import contextlib
@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator
 import coverage
 
 UNMEASURED = ("slow", "browser")  # markers
-_TELLS_PROGRAMS = "COVERAGE_PROCESS_CONFIG"  # makes programs that a test starts measure themselves
+_TELLS_PROGRAMS = "COVERAGE_PROCESS_CONFIG"  # makes a test's programs measure their own coverage
 
 
 def repeated(tests: Iterable[str]) -> set[str]:
-    """Return the ids of the tests that call a function with any value after its first."""
+    """Return the ids of the tests that call a test function with any value except the first."""
     seen = set()
     found = set()
     for each in tests:

@@ -1,16 +1,16 @@
-"""List every route of the application: an example request, and the status that each caller gets.
+"""List the application's routes, each with an example request and the status that each caller gets.
 
-`ROWS` has one row per route: how to request it, and the status for each of `CALLERS`. A route
-without a row fails the tests, and so does a row without a route.
+`ROWS` has one row per route: how to request it, and the status for each of `CALLERS`. The tests
+fail if a route has no row or a row has no route.
 
-A row for a new route:
+A row for a new route looks like this:
 
     Row("POST", "/admin/queue/<comment:comment_id>/approve",
         {"moderator": 303, "owner": 303, "elsewhere": 403}, others=303, form={}),
 
-`others` is the status for every caller that the row does not name. Each call acts on a fresh
-comment of `author`, so no call sees the effect of another. A call with a status below 400 must take
-effect, and one with a status of 400 or above must leave the comment unchanged.
+`others` is the status for every caller that the row does not name. Each call acts on a new comment
+by `author`, so no call sees another call's effect. A call with a status below 400 must take effect;
+a call with a status of 400 or above must leave the comment unchanged.
 """
 
 import contextlib
@@ -45,15 +45,16 @@ from tests.support.people import account_holders, provider_login
 from tests.support.people.account_holders import PASSWORD, SECRET
 from tests.support.threads import sample_threads
 
-# In this order: no token; another guest; the comment's author; a reader with an account; a
-# moderator of another site; a moderator of this site; the owner of the service.
+# The callers, in this order: a caller without a token, a guest, the comment's author (also a
+# guest), a reader with an account, a moderator of a different site, a moderator of this site, the
+# service's owner.
 CALLERS = ("nobody", "guest", "author", "other", "elsewhere", "moderator", "owner")
 STAFF = {
     "elsewhere": roles.Grant(roles.Role.MODERATOR, "blog"),
     "moderator": roles.Grant(roles.Role.MODERATOR, "demo"),
     "owner": roles.Grant(roles.Role.OWNER, roles.SERVICE),
 }
-# The API ignores cookies: staff without a token are anonymous there.
+# The API ignores cookies, so staff without a token are anonymous in API calls.
 TOKEN = {"nobody": 401, "elsewhere": 401, "moderator": 401, "owner": 401}
 SIGNED_IN = {"elsewhere": 200, "moderator": 200, "owner": 200}
 ACTS = dict.fromkeys(STAFF, 303)
@@ -71,13 +72,13 @@ class Row:
     json: dict | None = None
     form: dict[str, str] | None = None
     made: Callable[["AllRoles"], dict[str, str]] | None = (
-        None  # makes a query or a form for one call
+        None  # makes the query or form of one call
     )
     chosen: bool = False  # whether the form names the comment
 
 
 class AllRoles:
-    """One application with all callers, and a new comment of the author for each call."""
+    """One application with all callers; it provides a new comment by the author for each call."""
 
     def __init__(self, engine: inprocess.Engine, store: connection.Store, app: flask.Flask) -> None:
         self.engine = engine
@@ -148,7 +149,7 @@ def path_of(rule: str, comment: str) -> str:
 
 def _invitation(_world: AllRoles) -> dict[str, str]:
     # The grant is for a site that no other row uses, because an accepted grant would give access to
-    # what later rows request.
+    # the data that later rows request.
     grant = roles.Grant(roles.Role.MODERATOR, "club")
     return {"token": account_holders.invite(grant, now=datetime.now(UTC))}
 
@@ -199,7 +200,7 @@ def _deciding(service: AllRoles) -> dict[str, str]:
 
 
 def _form(link: Callable[[AllRoles], dict[str, str]], purpose: str) -> Callable[[AllRoles], dict]:
-    """Make the form that a link's page posts."""
+    """Return the form that a link's page posts."""
 
     def made(service: AllRoles) -> dict[str, str]:
         token = form_tokens.make(link(service)["token"], purpose, SECRET, now=datetime.now(UTC))
@@ -215,7 +216,7 @@ ONE = f"{API}/comments/<comment:comment_id>"
 WINDOW = {"origin": "https://demo.example", "challenge": "c" * 43}
 ADDRESS = {"email": "ann@example.org", "thread": True}
 ROWS = [
-    # Public: everybody reads.
+    # Public routes: everyone may read.
     Row("GET", "/", {}, 200),
     Row("GET", "/healthz", {}, 200),
     Row("GET", "/widget/<name>", {}, 200),
@@ -232,7 +233,7 @@ ROWS = [
     Row("GET", "/embed/<site_id>/fragment", {}, 200, query=T),
     Row("GET", "/feeds/<site:site_id>", {}, 200),
     Row("GET", "/feeds/<site:site_id>/thread", {}, 200, query=T),
-    # Every caller may post, as the author whom their token names, and may change only their own
+    # Every caller may post, as the author that the token names, and may change only their own
     # comments.
     Row("POST", f"{SITE}/comments", {}, 201, query=T, json={"name": "Ann", "body": "b"}),
     Row("PUT", f"{SITE}/subscription", {}, 202, query=T, json=ADDRESS),
@@ -245,33 +246,33 @@ ROWS = [
     Row("DELETE", ONE, {**TOKEN, "author": 200}, 403),
     Row("GET", f"{SITE}/author", TOKEN, 200),
     Row("DELETE", f"{SITE}/author", TOKEN, 200),
-    # Needs a token that the site signed; no caller has one.
+    # The call needs a token that the site signed; no caller has such a token.
     Row("POST", f"{SITE}/session", {}, 401, json={"token": "a.b.c"}),
-    # Needs an answer that the site's classifier signed; no caller has one.
+    # The call needs an answer that the site's classifier signed; no caller has such an answer.
     Row("POST", f"{SITE}/opinions", {}, 401, json={"question": "q", "verdict": "approve"}),
     Row("POST", f"{SITE}/sign-in", {}, 202, json={"email": "ann@example.org"}),
     Row("POST", f"{SITE}/sign-in/code", {}, 401, json={"key": "k", "code": "c", "name": "Ann"}),
     Row("GET", f"{SITE}/sign-in", {}, 200),
     Row("POST", f"{SITE}/sign-in/provider", {}, 401, json={"verifier": "v" * 43, "code": "c"}),
-    # Everybody may start a login at a provider; a return without a started login is refused.
+    # Everyone may start a login at a provider; a return without a started login is refused.
     Row("GET", "/sign-in/sites/<site:site_id>", {}, 200, query=WINDOW),
     Row("POST", "/sign-in/sites/<site:site_id>", {}, 200, form={**WINDOW, "provider": "acme"}),
     Row("GET", "/sign-in/return", {}, 403, query={"state": "s" * 43, "code": "c"}),
     Row("GET", "/sign-in", {}, 200),
     Row("POST", "/sign-in", {}, 200, form={}, made=_email_login),
-    # The link is the permission.
+    # Anyone who has the link has permission.
     Row("GET", "/subscriptions/confirm", {}, 200, made=_confirming),
     Row("POST", "/subscriptions/confirm", {}, 200, form={}, made=_form(_confirming, "confirm")),
     Row("GET", "/subscriptions/unsubscribe", {}, 200, made=_ending),
     Row("POST", "/subscriptions/unsubscribe", {}, 200, form={}, made=_form(_ending, "unsubscribe")),
     Row("POST", "/subscriptions/unsubscribe/all", {}, 200, form={},
         made=_form(_ending, "unsubscribe")),
-    # The same for a link in a moderator's mail; this moderator has lost the role.
+    # The same applies to a link in a moderator's mail, but this moderator has lost the role.
     Row("GET", "/decisions", {}, 400, made=_deciding),
     Row("POST", "/decisions/approve", {}, 400, form={}, made=_form(_deciding, "decide")),
     Row("POST", "/decisions/reject", {}, 400, form={}, made=_form(_deciding, "decide")),
     Row("POST", "/decisions/spam", {}, 400, form={}, made=_form(_deciding, "decide")),
-    # Cron jobs and tasks send their own secret.
+    # Cron jobs and tasks send a separate secret.
     Row("GET", "/tasks/compact", {}, 403),
     Row("GET", "/tasks/fold", {}, 403),
     Row("GET", "/tasks/deliver", {}, 403),
@@ -294,20 +295,22 @@ ROWS = [
     Row("POST", "/admin/sign-in/code", {}, 400, form={"token": "t" * 43, "code": "0"}),
     Row("POST", "/admin/account/provider", SIGNED_IN, 403,
         form={"current": PASSWORD, "provider": "acme"}),
-    # No account is linked; callers without permission are refused before the link is looked up.
+    # No account is linked. The service refuses callers without permission before it looks up the
+    # link.
     Row("POST", "/admin/account/provider/remove", dict.fromkeys(STAFF, 404), 403,
         form={"current": PASSWORD, "provider": "acme"}),
     Row("POST", "/admin/sign-out", ACTS, 403, form={}),
     Row("POST", "/admin/sign-out/everywhere", ACTS, 403, form={}),
     Row("POST", "/admin/account/password", ACTS, 403,
         form={"current": PASSWORD, "password": PASSWORD}),
-    # The secret is invalid; callers without permission are refused before it is checked.
+    # The secret is invalid. The service refuses callers without permission before it checks the
+    # secret.
     Row("POST", "/admin/account/authenticator", dict.fromkeys(STAFF, 400), 403,
         form={"current": PASSWORD, "key": "x", "code": "0"}),
     Row("POST", "/admin/account/authenticator/remove", ACTS, 403, form={"current": PASSWORD}),
 ]  # fmt: skip
 
-# Only a site's staff may open its console; everybody else gets 404.
+# Only a site's staff may open its console; everyone else gets 404.
 DESK = "/admin/sites/<site:site_id>"
 AT_DESK = {"moderator": 200, "owner": 200, "elsewhere": 404}
 DECIDE = {**AT_DESK, "nobody": 403, "guest": 403, "author": 403, "other": 403}
@@ -339,10 +342,10 @@ ROWS += [
     Row("POST", f"{DESK}/bans", SETTLE, 403, form={"act": "ban"}, query={"id": "g:nobody"}),
     Row("POST", f"{DESK}/thread/state", SETTLE, 403, form={"state": "open"}, query=T),
     Row("POST", f"{DESK}/thread/title", SETTLE, 403, form={"title": "A title"}, query=T),
-    # The entry does not exist; callers without permission must not learn that.
+    # The entry does not exist, which callers without permission must not learn.
     Row("POST", f"{DESK}/log", {**SETTLE, "moderator": 404, "owner": 404}, 403,
         form={"entry": "a" * 26}),
-    # Only owners change a site's settings.
+    # Only owners may change a site's settings.
     Row("GET", f"{DESK}/settings", {**AT_DESK, "moderator": 403}, 303),
     Row("POST", f"{DESK}/settings", {**SETTLE, "moderator": 403}, 403,
         form={"origins": "https://demo.example"}),
@@ -351,7 +354,7 @@ ROWS += [
     Row("POST", f"{DESK}/settings/options", {**SETTLE, "moderator": 403}, 403,
         form={"votes": "on", "website": "on", "guests": "on", "live": "60"}),
     Row("GET", f"{DESK}/advisers", {**AT_DESK, "moderator": 403}, 303),
-    # Nothing exists to remove; callers without permission must not learn that.
+    # Nothing exists that could be removed, which callers without permission must not learn.
     Row("POST", f"{DESK}/advisers", {**SETTLE, "moderator": 403, "owner": 404}, 403,
         form={"act": "remove", "name": "webhook"}),
     Row("GET", f"{DESK}/limits", {**AT_DESK, "moderator": 403}, 303),

@@ -1,4 +1,4 @@
-"""Run loopback servers for outgoing requests: a well-behaved HTTP(S) server, and a raw TCP peer."""
+"""Run loopback servers for outgoing requests: a well-behaved HTTP(S) server and a raw TCP peer."""
 
 import contextlib
 import dataclasses
@@ -19,7 +19,7 @@ AUTHORITY = trustme.CA()
 
 @dataclasses.dataclass
 class Heard:
-    """A request as received."""
+    """A received request."""
 
     method: str
     path: str
@@ -31,7 +31,7 @@ class Heard:
 class Receiver:
     """A server that answers each request with `status` and records it.
 
-    `then` is called with the recorded request before the answer is sent.
+    The server calls `then` with the recorded request before it sends the answer.
     """
 
     port: int
@@ -43,7 +43,7 @@ class Receiver:
 
     @property
     def url(self) -> str:
-        """Return the server's URL with a host name, for a client that may reach it."""
+        """Return the server's URL with a host name, for a client that may connect to the server."""
         return f"http://{NAME}:{self.port}/in"
 
     @property
@@ -67,14 +67,14 @@ def receiver(
             for name, value in {"Content-Length": str(len(told.answer)), **told.headers}.items():
                 self.send_header(name, value)
             self.end_headers()
-            # the client may have closed the connection after it read enough
+            # The client may have closed the connection after it read enough.
             with contextlib.suppress(OSError):
                 self.wfile.write(told.answer)
 
         do_GET = do_POST = _handle  # noqa: N815 - http.server's names
 
         def log_message(self, *_: object) -> None:
-            """Write no log."""
+            """Write nothing to the log."""
 
     server = http.server.ThreadingHTTPServer((LOOPBACK, 0), Handler)
     server.handle_error = lambda *_: None
@@ -95,7 +95,7 @@ def receiver(
 
 @contextlib.contextmanager
 def peer(talk: Callable[[socket.socket, threading.Event], None]) -> Iterator[int]:
-    """Run a TCP peer until the test ends; it calls `talk` with each connection. Yield its port."""
+    """Run a TCP peer that calls `talk` with each connection; yield its port."""
     over = threading.Event()
     threads = []
 
@@ -126,7 +126,7 @@ def peer(talk: Callable[[socket.socket, threading.Event], None]) -> Iterator[int
 def client(
     *ports: int, limits: safe_http.RequestLimits | None = None, **more: object
 ) -> safe_http.HttpClient:
-    """Return a client that resolves every host name to loopback and may use these ports."""
+    """Return a client that resolves every host name to loopback and may connect to these ports."""
     context = ssl.create_default_context()
     AUTHORITY.configure_trust(context)
     options = {"resolver": lambda _host: [LOOPBACK], "context": context} | more

@@ -1,8 +1,8 @@
-"""Skip tests that need a program or permission that the machine lacks; in CI, fail them.
+"""Skip tests if the machine lacks a program or permission that they need; in CI, fail them.
 
-Only this module skips tests. With CI=true a missing program or permission fails the test. Only real
-exports may also be missing in CI: we may not publish them, so they are kept outside the repository.
-`scripts/test` recognizes this skip by its reason.
+Only this module skips tests. With CI=true, a missing program or permission fails the test. Real
+exports are the only exception: they may be missing in CI, because we may not publish them and keep
+them outside the repository. `scripts/test` recognizes this skip by its reason.
 """
 
 import os
@@ -16,7 +16,7 @@ EXPORTS = Path(__file__).parents[3] / "shared" / "data"
 
 
 def require(is_there: object, reason: str) -> None:
-    """Continue if the tool is present; otherwise skip the test, or fail it in CI."""
+    """Continue if the tool is present; otherwise skip the test or, in CI, fail it."""
     if is_there:
         return
     if os.environ.get("CI") == "true":
@@ -25,7 +25,7 @@ def require(is_there: object, reason: str) -> None:
 
 
 def mounts() -> None:
-    """Require that the machine can give a program its own mounts."""
+    """Require a machine that can give a program separate mounts."""
     require(programs.can_mount(), "needs mounts of its own: root, or user namespaces")
 
 
@@ -35,7 +35,7 @@ def root() -> None:
 
 
 def real_export(name: str) -> Path:
-    """Return the path of a real export; skip the test if it is missing."""
+    """Return the path of a real export; skip the test if the export is missing."""
     path = EXPORTS / name
     if not path.exists():
         pytest.skip(f"needs {name} of the shared data beside the repository")

@@ -1,4 +1,4 @@
-"""Check what another user of this machine can read."""
+"""Check what a different user on this machine can read."""
 
 import pwd
 import subprocess
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @contextmanager
 def reachable_folder() -> Iterator[Path]:
-    """Yield a folder that every user can enter; pytest's folders have closed parents."""
+    """Yield a folder that every user can enter, unlike the parents of pytest's folders."""
     with tempfile.TemporaryDirectory(prefix="flatthread-") as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -18,7 +18,7 @@ def reachable_folder() -> Iterator[Path]:
 
 
 def can_read(path: Path) -> bool:
-    """Tell whether the user `nobody` can list a folder or read a file."""
+    """Return whether the user `nobody` can list a folder or read a file."""
     nobody = pwd.getpwnam("nobody")
     verb = "ls" if path.is_dir() else "cat"
     done = subprocess.run(
@@ -34,7 +34,7 @@ def can_read(path: Path) -> bool:
 
 
 def modes(folder: Path) -> dict[str, str]:
-    """Return the permissions of a folder and of everything below it, by path."""
+    """Return the permissions of a folder and of everything in it, by path."""
     paths = [folder, *sorted(folder.rglob("*"))]
     return {
         path.relative_to(folder.parent).as_posix(): oct(path.lstat().st_mode & 0o7777)

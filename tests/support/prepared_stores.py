@@ -1,10 +1,10 @@
-"""Prepare data files from which many tests start: filled once, and copied for each test.
+"""Prepare data files that are filled once and copied for each test that starts from them.
 
-Posting a thread of forty comments takes longer than most tests that read it.
+Posting a thread with forty comments takes longer than most tests that read it.
 
 Invariants:
 
-1. The original file is never opened again, so no test sees the writes of another test.
+1. The original file is never opened again, so no test sees another test's writes.
 2. Tests do not change the objects that they share.
 """
 
@@ -32,7 +32,7 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 def opened(
     path: Path | None, concurrency: Literal["optimistic", "pessimistic"] = "pessimistic"
 ) -> Iterator[inprocess.Engine]:
-    """Open an engine with the product's indexes and concurrency mode; None keeps data in memory."""
+    """Open an engine with the product's indexes and concurrency mode. None keeps data in memory."""
     with inprocess.open_engine(
         path, indexes=INDEXES, concurrency=concurrency, history=0, durability="fast"
     ) as engine:
@@ -41,7 +41,7 @@ def opened(
 
 @contextmanager
 def opened_copy(begun: Path) -> Iterator[inprocess.Engine]:
-    """Open an engine on a copy of a file; the copy is deleted afterwards."""
+    """Open an engine on a copy of a file, and delete the copy afterwards."""
     with (
         tempfile.TemporaryDirectory(prefix="begun-") as folder,
         opened(Path(shutil.copy(begun, folder))) as engine,
@@ -57,14 +57,14 @@ def demo() -> records.Site:
 
 
 class Beginning(NamedTuple):
-    """A data file with the site "demo", and the value returned by the function that filled it."""
+    """A data file with the site "demo", and the value that the filling function returned."""
 
     path: Path
     found: Any
 
 
 def grown(folders: pytest.TempPathFactory, grow: Callable[[records.Site], object]) -> Beginning:
-    """Make a data file with the site "demo" and what `grow` stores inside the store's context."""
+    """Make a data file with the site "demo"; call `grow` inside the store's context to fill it."""
     path = folders.mktemp("begun") / "data"
     with opened(path) as engine:
         store = connection.Store(inprocess.Channel(engine), project="test")

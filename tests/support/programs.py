@@ -16,13 +16,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
-# Seconds. The timeout is long because the machine may be busy; its message names the awaited
+# Timeout in seconds. It is long because the machine may be busy; its message names the awaited
 # condition.
 PATIENCE = 60
 
 
 class Program:
-    """A running program whose output is collected line by line."""
+    """A running program with its output collected line by line."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -39,7 +39,7 @@ class Program:
         self._new.put(None)
 
     def wait_for(self, pattern: str) -> re.Match[str]:
-        """Wait for a line of output; fail with all output if the program ends or prints nothing."""
+        """Wait for a line of output; fail with all output if the program ends or falls silent."""
         end = time.monotonic() + PATIENCE
         while True:
             try:
@@ -52,7 +52,7 @@ class Program:
                 return found
 
     def stop(self) -> int:
-        """Send SIGTERM, wait for the end, and return the exit status."""
+        """Send SIGTERM, wait until the program ends, and return its exit status."""
         self.process.terminate()
         status = self.process.wait(PATIENCE)
         self._reader.join(PATIENCE)
@@ -63,7 +63,7 @@ class Program:
 def running(
     command: Sequence[str | Path], *, environ: Mapping[str, str], cwd: Path = ROOT
 ) -> Iterator[Program]:
-    """Run a program until the block ends, with both outputs merged."""
+    """Run a program until the block ends, with stdout and stderr merged."""
     with subprocess.Popen(
         command,
         cwd=cwd,
@@ -83,7 +83,7 @@ def running(
 def run(
     command: Sequence[str | Path], *, cwd: str | Path, **settings: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end with an environment of `settings`, and capture its output."""
+    """Run a program to its end with `settings` in its environment, and capture its output."""
     return subprocess.run(
         command,
         cwd=cwd,
@@ -96,9 +96,9 @@ def run(
 
 
 def environment(**settings: str) -> dict[str, str]:
-    """Return the environment of a user without settings: PATH, a home, and `settings`.
+    """Return a plain user's environment: PATH, a home, and `settings`.
 
-    Coverage's variables are left out, because these programs run from copies that no longer exist
+    It excludes coverage's variables, because these programs run from copies that no longer exist
     when coverage reports.
     """
     kept = ("PATH", "HOME", "LANG", "TMPDIR", "PIP_FIND_LINKS", "PIP_CERT")
@@ -106,13 +106,13 @@ def environment(**settings: str) -> dict[str, str]:
 
 
 def copy_project(target: Path, *, without: Path | None = None) -> Path:
-    """Copy all files that git tracks or would track, except those excluded by an ignore file."""
+    """Copy all files that git tracks or would track, without those that an ignore file excludes."""
     names = _listed("--cached", "--others", "--exclude-standard")
     if without is not None:
         ignored = ["--cached", "--others", "--ignored", f"--exclude-from={without}"]
         names -= _listed(*ignored)
     for name in names:
-        if (ROOT / name).is_file():  # otherwise deleted, but not committed yet
+        if (ROOT / name).is_file():  # git also lists files whose deletion is uncommitted
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             (target / name).write_bytes((ROOT / name).read_bytes())
             (target / name).chmod((ROOT / name).stat().st_mode)
@@ -120,9 +120,9 @@ def copy_project(target: Path, *, without: Path | None = None) -> Path:
 
 
 def borrow_environment(folder: Path, *, lender: Path = BIN.parent) -> None:
-    """Give a copy of the project the installed packages, arranged as scripts/venv arranges them.
+    """Link a copy of the project to the installed packages, in the layout of scripts/venv.
 
-    The folder contains links and is not a link itself, so clearing the copy's environment removes
+    The folder contains links but is not a link itself, so clearing the copy's environment removes
     only links.
     """
     venv = folder / ".venv"
@@ -145,7 +145,7 @@ def _listed(*options: str) -> set[str]:
 def fetch(
     url: str, *, method: str = "GET", body: bytes | None = None, **headers: str
 ) -> tuple[int, bytes]:
-    """Send one HTTP request without a proxy; header names are written with underscores."""
+    """Send one HTTP request without a proxy. Write header names with underscores."""
     request = urllib.request.Request(  # noqa: S310 - our own address
         url,
         data=body,
@@ -162,13 +162,13 @@ def fetch(
 
 
 def unshare() -> list[str]:
-    """Return the command that gives a program its own mounts."""
+    """Return the command prefix that gives a program separate mounts."""
     as_root = ["unshare", "--mount"]
     return as_root if os.geteuid() == 0 else [*as_root, "--map-root-user"]
 
 
 def can_mount() -> bool:
-    """Tell whether `unshare` works here."""
+    """Return whether `unshare` works on this machine."""
     try:
         tried = subprocess.run(
             [*unshare(), "mount", "-t", "tmpfs", "tmpfs", "/tmp"],  # noqa: S108
@@ -181,7 +181,7 @@ def can_mount() -> bool:
 
 
 def wait_until(is_so: Callable[[], object], what: str = "") -> None:
-    """Wait for a condition; fail with `what` if it does not become true."""
+    """Wait for a condition; fail with the message `what` if it does not become true."""
     pause = threading.Event()
     for _ in range(PATIENCE * 1_000):
         if is_so():

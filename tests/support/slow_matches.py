@@ -1,17 +1,17 @@
-"""Run regular expressions and parsers on texts that would take badly written ones hours.
+"""Run regular expressions and parsers on texts that would keep badly written ones busy for hours.
 
 python -m tests.support.slow_matches [PATTERN]
 
-A test runs this under a limit of processor time: code that needs quadratic time or worse for a long
-text is killed before it ends. The program prints each function and the texts that it passed. With a
-PATTERN it tries only that pattern, to show that the limit ends the run.
+A test runs this program with a limit on processor time: if code needs quadratic time or more for a
+long text, the limit ends the run. The program prints each function and the texts that the function
+passed. With a PATTERN, it tries only that pattern, which shows that the limit ends the run.
 
-It tries:
+The program tries:
 
-- every regular expression at module level of the package, found automatically, with longer texts
-  than any caller can send.
-- every field, parameter and header that a caller may set, for every route in `every_route`, at the
-  maximum length, whether our code or a library parses it.
+- every module-level regular expression in the package, found automatically, with longer texts than
+  any caller can send;
+- for every route in `every_route`, every field, parameter and header that a caller may set, with
+  the maximum length, whether our code or a library parses it;
 - the functions below, with texts of the maximum length that they accept.
 """
 
@@ -39,7 +39,7 @@ from tests.support import every_route
 from tests.support.people.account_holders import SECRET
 
 LONG = 90_000
-# (repeated text, end) pairs: everything before the end matches, but the whole text does not.
+# Pairs (repeated text, end): everything before the end matches, but the whole text does not.
 ENDINGS = [
     ("a", "!"), ("a", "\x00"), (" ", "x"), ("\t", "x"), ("\n", "x"), ("a ", "\n"), ("0", "x"),
     ("1.", "x"), (".", "@"), ("a.", "@"), ("a@", "b"), ("-", "_"), ("%", "x"), ("%a", "%"),
@@ -62,7 +62,7 @@ def texts(size: int) -> Iterator[str]:
 
 
 def patterns() -> dict[str, re.Pattern[str] | re.Pattern[bytes]]:
-    """Return the regular expressions at module level of the package."""
+    """Return the package's module-level regular expressions."""
     found = {}
     for each in pkgutil.walk_packages(comments.__path__, "comments."):
         module = importlib.import_module(each.name)
@@ -73,7 +73,7 @@ def patterns() -> dict[str, re.Pattern[str] | re.Pattern[bytes]]:
 
 
 def match(pattern: re.Pattern[str] | re.Pattern[bytes], text: str) -> None:
-    """Search for a pattern in every way that the package uses."""
+    """Apply a pattern to a text in every way that the package does."""
     given = text.encode() if isinstance(pattern.pattern, bytes) else text
     pattern.search(given)  # type: ignore[arg-type]
     pattern.fullmatch(given)  # type: ignore[arg-type]
@@ -126,7 +126,7 @@ HEADERS = (
 
 
 def over_http() -> int:
-    """Try every field, parameter and header of every route; return the request count."""
+    """Try every field, parameter and header of every route; return the number of requests."""
     count = 0
     with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
         store = connection.Store(inprocess.Channel(engine), project="test")
@@ -157,13 +157,13 @@ def _may_be_sent(text: str) -> bool:
 
 
 def _asked(rows: list[every_route.Row]) -> Iterator[tuple[every_route.Row, str]]:
-    """Yield each field of each route, each text, and a caller whose request reaches the parser."""
+    """Yield each route's fields with each text and a caller whose request reaches the parser."""
     for row in rows:
         caller = "owner" if row.rule.startswith("/admin") else "author"
         for name in row.json or ():
             for text in itertools.islice(texts(12_000), 0, None, 2):
                 yield dataclasses.replace(row, json={**(row.json or {}), name: text}), caller
-        # One parser reads all forms and queries; the functions above cover their values.
+        # One parser reads all forms and queries, and the functions above cover their values.
         for name in row.form or ():
             for text in itertools.islice(texts(1_500), 0, None, 20):
                 yield dataclasses.replace(row, form={**(row.form or {}), name: text}), caller

@@ -1,7 +1,7 @@
-"""Intercept store calls: count them, or make them fail as planned.
+"""Intercept store calls to count them or to make them fail as planned.
 
-A fixture sets one of them in the fixture `interceptor`; every store that `open_store` opens calls
-it.
+A fixture selects one of these interceptors in the fixture `interceptor`; every store that
+`open_store` opens calls it.
 """
 
 import collections
@@ -27,13 +27,13 @@ TRANSIENT = [
 
 
 class InterceptorSlot:
-    """Passes each call of a store to the interceptor in use, if any."""
+    """A slot that passes each store call to the selected interceptor, if any."""
 
     def __init__(self) -> None:
         self._used: inprocess.Interceptor | None = None
 
     def use(self, used: T) -> T:
-        """Set the interceptor; there can be only one."""
+        """Select the interceptor. Only one is allowed."""
         assert self._used is None, "an interceptor is already set"
         self._used = used
         return used
@@ -43,7 +43,7 @@ class InterceptorSlot:
 
 
 class Calls:
-    """Records the names of the calls, in order."""
+    """An interceptor that records the names of calls in order."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -54,7 +54,7 @@ class Calls:
 
 
 class Faults:
-    """Makes the n-th call of a method fail, before or after it is applied."""
+    """An interceptor that makes a method's n-th call fail before or after it is applied."""
 
     def __init__(self) -> None:
         self.plan: dict[tuple[str, int], tuple[str, grpc.StatusCode]] = {}
@@ -81,7 +81,8 @@ class Faults:
 
 
 class Commits:
-    """Records the calls, and makes the next commits fail before or after they are applied."""
+    """An interceptor that records calls and makes planned commits fail before or after they
+    apply."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []

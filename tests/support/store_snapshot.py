@@ -1,14 +1,14 @@
-"""Take a byte-for-byte snapshot of the store: equal snapshots mean that nothing has changed."""
+"""Take a byte-for-byte snapshot of the store; equal snapshots mean that nothing has changed."""
 
 from comments.store import reads
 from tests.support import stored_state
 
-# Each browser of a test signs in with its own session, so sessions are left out.
+# Snapshots omit sessions, because each of a test's browsers signs in with a separate session.
 SESSIONS = "Session"
 
 
 def everything(*without: str) -> dict[bytes, bytes]:
-    """Return every entity by its key, except entities of the given kinds."""
+    """Return every entity by key, except entities of the given kinds."""
     kinds = {each.key.path[0].name for each in stored_state.rows("__kind__")}
     return {
         row.key.SerializeToString(deterministic=True): row.SerializeToString(deterministic=True)

@@ -1,7 +1,7 @@
-"""Read the stored state as plain rows and numbers, to compare it with a ledger.
+"""Read the stored state as plain rows and numbers that can be compared with a ledger.
 
-This module reads properties by their stored names and sums shards itself, so the comparison uses no
-counting code of the product.
+This module reads properties by their stored names and sums shards itself, so the comparison uses
+none of the product's counting code.
 """
 
 import json
@@ -51,7 +51,7 @@ def _said(message: Any) -> Said:
 
 
 def audit() -> list[tuple[str, str, str, str]]:
-    """Return the audited decisions about comments: comment, verb, status before and after."""
+    """Return the audited decisions about comments: comment, verb, previous status, new status."""
     return [
         (
             each.properties["subject"].string_value,
@@ -70,7 +70,7 @@ def roots() -> dict[str, int]:
 
 
 def in_threads() -> dict[str, Numbers]:
-    """Return the numbers of threads and their authors, with shards summed."""
+    """Return the numbers of threads and their authors, adding up shards."""
     found = _shards("thread")
     for numbers in found.values():
         numbers.pop("followers", None)
@@ -80,7 +80,7 @@ def in_threads() -> dict[str, Numbers]:
 
 
 def later() -> dict[str, Numbers]:
-    """Return the numbers of sites, categories, days, and their authors."""
+    """Return the numbers of sites, categories, days and their authors."""
     found = _shards("site")
     for each in rows("Standing"):
         site, _, author = name_of(each).partition("/")
@@ -111,7 +111,7 @@ def votes() -> dict[tuple[str, str], int]:
 
 
 def subscribers() -> dict[str, set[str]]:
-    """Return the followers of each list, as recorded in their own rows."""
+    """Return each list's followers according to their subscription rows."""
     found: dict[str, set[str]] = {}
     for each in rows("Subscription"):
         found.setdefault(each.properties["list"].string_value, set()).add(name_of(each, 0))
@@ -119,7 +119,7 @@ def subscribers() -> dict[str, set[str]]:
 
 
 def followers() -> dict[str, int]:
-    """Return the follower count of each thread, by the name of its list."""
+    """Return each thread's follower count, by the name of its follower list."""
     counted = {
         place.replace("thread ", "thread:", 1): numbers.get("followers", 0)
         for place, numbers in _shards("thread").items()
@@ -128,7 +128,7 @@ def followers() -> dict[str, int]:
 
 
 def categories() -> dict[str, tuple[str, ...]]:
-    """Return the categories of each thread."""
+    """Return each thread's categories."""
     return {
         name_of(each): tuple(
             value.string_value for value in each.properties["categories"].array_value.values
@@ -151,7 +151,8 @@ def events_of_comments() -> dict[str, set[str]]:
 
 
 def assert_tree_sound(found: Iterable[Said], counted: dict[str, int]) -> None:
-    """Check that numbers are unique and below their counter, and parents exist one level up."""
+    """Check that numbers are unique and within their counters, and that parents are one level
+    up."""
     by_id = {row.id: row for row in found}
     assert len({(row.thread, row.parent, row.number) for row in by_id.values()}) == len(by_id)
     for row in by_id.values():
@@ -165,7 +166,7 @@ def assert_tree_sound(found: Iterable[Said], counted: dict[str, int]) -> None:
 
 
 def assert_sums(*, is_delivered: bool = True) -> None:
-    """Check that every counter equals the sum over the comments, and that no event is pending."""
+    """Check that every counter equals the sum over the comments and that no event is pending."""
     found = said().values()
     assert_tree_sound(found, roots())
     assert in_threads() == ledger.in_threads(found)

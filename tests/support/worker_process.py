@@ -1,4 +1,4 @@
-"""Run a gunicorn worker inside this process that serves an application over real sockets."""
+"""Run a gunicorn worker inside this process and serve an application over real sockets."""
 
 import contextlib
 import logging
@@ -38,25 +38,25 @@ class Served:
         return made
 
     def ask(self, data: bytes) -> bytes:
-        """Send bytes; return everything that is received until the connection ends."""
+        """Send bytes; return all bytes that are received until the connection ends."""
         with self.connect() as connection:
             connection.sendall(data)
             return rest(connection)
 
     def stop(self) -> None:
-        """Stop the worker as SIGTERM does; wait until it has ended."""
+        """Stop the worker as SIGTERM does; wait until it ends."""
         self.tell()
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
 
     def tell(self) -> None:
-        """Stop the worker as SIGTERM does."""
+        """Stop the worker as SIGTERM does, without waiting."""
         self.worker.handle_exit(15, None)
         os.write(self.worker.PIPE[1], b".")
 
 
 def rest(connection: socket.socket) -> bytes:
-    """Read until the other end closes."""
+    """Read until the server closes the connection."""
     found = b""
     with contextlib.suppress(ConnectionResetError):
         while data := connection.recv(65_536):
@@ -65,7 +65,7 @@ def rest(connection: socket.socket) -> bytes:
 
 
 def answer(connection: socket.socket) -> tuple[bytes, bytes]:
-    """Read one response: its head, and as much body as the head announces."""
+    """Read one response: its head and a body of the announced length."""
     found = b""
     while b"\r\n\r\n" not in found:
         data = connection.recv(1)

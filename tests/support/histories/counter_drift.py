@@ -1,4 +1,4 @@
-"""Sites with drifted counters, for tests of the recount."""
+"""Make counters drift, for tests of the recount."""
 
 from datetime import timedelta
 from typing import Any
@@ -41,7 +41,7 @@ def recount_all(*, fixes: bool = True) -> list[Difference]:
 
 
 def plant(row: Any, **numbers: int) -> None:
-    """Add to the numbers of a counter row directly, without an event."""
+    """Add to a counter row's numbers directly, without an event."""
     row.numbers = counter_rows.encoded(counting.added(counter_rows.numbers_of(row), numbers))
     transactions.transaction(lambda: transactions.apply(ownership.Writes("counters", put=(row,))))
 

@@ -1,4 +1,4 @@
-"""Compare the stored counters with sums over the comments, as an oracle for tests."""
+"""Compare the stored counters with sums over the comments: the tests' oracle for counters."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ _OF_SITES = [each for each in counting.FROM_EVENTS if each not in counting.STATI
 
 
 def states() -> Iterator[counting.CountedState]:
-    """Yield the counted state of every stored comment, with the categories of its thread."""
+    """Yield the counted state of every stored comment, with its thread's categories."""
     filed = {
         message.key.path[-1].name: conversion.texts(message.properties["categories"])
         for message in reads.fetch(reads.Query("Thread"))
@@ -34,7 +34,7 @@ def states() -> Iterator[counting.CountedState]:
 
 
 def expected() -> dict[Scope, dict[str, int]]:
-    """Return the counters of threads and their authors, summed from the comments."""
+    """Return the expected counters of threads and their authors, summed from the comments."""
     sums = counting.by_scope(
         counting.total(counting.increments(counting.IN_THREAD, None, state) for state in states())
     )
@@ -62,12 +62,12 @@ def stored() -> dict[Scope, dict[str, int]]:
 
 
 def assert_counted() -> None:
-    """Check that every counter of a thread and its authors equals its recount."""
+    """Check that all counters of threads and their authors equal the sums over the comments."""
     assert stored() == expected()
 
 
 def assert_followers() -> None:
-    """Check that follower counts equal the subscriptions, and no follower event is pending."""
+    """Check that follower counts equal the subscriptions and that no follower event is pending."""
     following: dict[str, int] = {}
     for message in reads.fetch(reads.Query("Subscription")):
         kind, _, thread = message.properties["list"].string_value.partition(":")
@@ -82,7 +82,7 @@ def assert_followers() -> None:
 
 
 def expected_later() -> dict[Scope, dict[str, int]]:
-    """Return the counters of sites and their authors, summed from the comments."""
+    """Return the expected counters of sites and their authors, summed from the comments."""
     sums = counting.by_scope(
         counting.total(counting.increments(_OF_SITES, None, state) for state in states())
     )
@@ -110,7 +110,7 @@ def stored_later() -> dict[Scope, dict[str, int]]:
 
 
 def expected_statistics() -> dict[Scope, dict[str, int]]:
-    """Return the counters of categories, days and their authors, without the product's registry."""
+    """Return the expected counters of categories, days and their authors, without the registry."""
     numbers: dict[Scope, dict[str, int]] = {}
     people: dict[Scope, set[str]] = {}
     for state in states():
@@ -146,7 +146,7 @@ def stored_statistics() -> dict[Scope, dict[str, int]]:
 
 
 def assert_all_counted() -> None:
-    """Check that every counter equals its recount, and that no event is pending."""
+    """Check that every counter equals the sum over the comments and that no event is pending."""
     assert_counted()
     assert_followers()
     assert events() == []
@@ -155,13 +155,13 @@ def assert_all_counted() -> None:
 
 
 def events() -> list[str]:
-    """Return the ids of undelivered events, in no particular order."""
+    """Return the ids of undelivered events in no particular order."""
     query = reads.Query("Event", keys_only=True)
     return [message.key.path[-1].name for message in reads.fetch(query)]
 
 
 def of(name: records.ThreadName) -> dict[str, int]:
-    """Return the numbers of one thread as readers get them."""
+    """Return a thread's numbers as readers get them."""
     return totals.of_threads([name])[0]
 
 

@@ -1,8 +1,9 @@
 """Record every change to comments in a ledger: the oracle for counters, events and followers.
 
-The ledger follows the design and uses no code of the product, only plain sums over plain rows. Each
-step returns "done" or the name of the error that the product raises; a failed step changes nothing.
-The expected counters and the visible comments are recomputed from all rows each time.
+The ledger follows the design but uses none of the product's code, only plain sums over plain rows.
+Each step returns "done" or the name of the error that the product raises; a failed step changes
+nothing. Each time, the ledger recomputes the expected counters and the visible comments from all
+rows.
 """
 
 import dataclasses
@@ -20,12 +21,12 @@ VERDICTS = {
     "hide": "hidden",
     "hold": "pending",
 }
-BY = " by "  # separates the place and the author in a scope's name
+BY = " by "  # separates place and author in a scope's name
 
 
 @dataclasses.dataclass
 class Said:
-    """A comment as it must be stored. `thread` is "site/thread"."""
+    """A comment as the product must store it. `thread` has the form "site/thread"."""
 
     id: str
     thread: str
@@ -52,7 +53,7 @@ class Said:
 
 
 class Counted(NamedTuple):
-    """The values of one comment that event handlers count, at one moment."""
+    """The values of a comment that event handlers count, at one moment."""
 
     site: str
     day: str
@@ -80,7 +81,7 @@ Change = tuple[Counted | None, Counted | None]
 
 
 class Ledger:
-    """The comments, events and followers as they must be."""
+    """The comments, events and followers that the product must store."""
 
     def __init__(self, *, levels: int, edit_window: float) -> None:
         self._levels = levels
@@ -116,7 +117,7 @@ class Ledger:
         return DONE
 
     def place(self, drafts: Iterable[Draft], now: datetime) -> str:
-        """Import drafts. A draft's key is its comment's id; existing comments are unchanged."""
+        """Import drafts. A draft's key is its comment's id. Existing comments do not change."""
         added: dict[str, None] = {}
         for draft in drafts:
             if draft.key not in self.said:
@@ -190,7 +191,7 @@ class Ledger:
         return DONE
 
     def judge(self, comment_id: str, verb: str) -> str:
-        """Apply a moderator's decision; it is audited if it changes something."""
+        """Apply a moderator's decision; audit it if it changes something."""
         row = self.said[comment_id]
         if row.status == "retracted":
             return "Conflict"
@@ -243,7 +244,7 @@ class Ledger:
         return DONE
 
     def count(self, comment_id: str) -> str:
-        """Set the row's votes to the imported ones plus all votes cast."""
+        """Set the row's votes to the imported votes plus all cast votes."""
         row = self.said[comment_id]
         cast = [value for (comment, _), value in self.votes.items() if comment == comment_id]
         old, new = self._cast.get(comment_id, (0, 0)), (cast.count(1), cast.count(-1))
@@ -263,7 +264,7 @@ class Ledger:
         return DONE
 
     def walk(self, thread: str, events: Iterable[str]) -> str:
-        """Move comments into their thread's categories; `events` are the known event ids."""
+        """Move comments to their thread's categories; `events` contains the known event ids."""
         wanted = self.categories.get(thread, ())
         rows = [row for row in self.said.values() if row.thread == thread]
         moved = sorted((row for row in rows if row.categories != wanted), key=lambda row: row.id)
@@ -283,7 +284,7 @@ class Ledger:
         return DONE
 
     def _settle(self, counted: set[str]) -> None:
-        """Recompute `listed`: approved or above a listed comment. Each change adds a revision."""
+        """Recompute `listed` (approved, or above a listed comment). Each change adds a revision."""
         listed = {row.id for row in self.said.values() if row.status == "approved"}
         for comment_id in list(listed):
             above = self.said[comment_id].parent
@@ -312,7 +313,7 @@ class Ledger:
         return order
 
     def later(self, waiting: Iterable[str]) -> dict[str, Numbers]:
-        """Return all numbers counted from events, without the undelivered events `waiting`."""
+        """Return all numbers counted from events, except from the undelivered events `waiting`."""
         sums: dict[str, Numbers] = {}
         for row in self.said.values():
             _add_later(sums, _counted(row), 1)
@@ -324,7 +325,7 @@ class Ledger:
 
 
 def in_threads(rows: Iterable[Said]) -> dict[str, Numbers]:
-    """Return the numbers that threads and their authors must have for these comments."""
+    """Return the numbers that threads and their authors must have for the given comments."""
     sums: dict[str, Numbers] = {}
     for row in rows:
         here = sums.setdefault(f"thread {row.thread}", {})
@@ -336,7 +337,7 @@ def in_threads(rows: Iterable[Said]) -> dict[str, Numbers]:
 
 
 def later(rows: Iterable[Said]) -> dict[str, Numbers]:
-    """Return all numbers counted from events, as they are once every event is delivered."""
+    """Return all numbers that are counted from events, assuming that every event is delivered."""
     sums: dict[str, Numbers] = {}
     for row in rows:
         _add_later(sums, _counted(row), 1)
@@ -355,7 +356,7 @@ def _with_participants(sums: Mapping[str, Numbers]) -> dict[str, Numbers]:
 
 
 def without_zeros(found: Mapping[str, Numbers]) -> dict[str, Numbers]:
-    """Return the numbers as stored: without zeros and without empty scopes."""
+    """Return the numbers in the stored form, without zeros and empty scopes."""
     kept = {scope: {k: n for k, n in numbers.items() if n} for scope, numbers in found.items()}
     return {scope: numbers for scope, numbers in kept.items() if numbers}
 

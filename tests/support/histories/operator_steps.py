@@ -1,8 +1,8 @@
-"""Take the steps of workers and operators, which change nothing that readers see in comments.
+"""Take workers' and operators' steps, which do not change what readers see in comments.
 
-Owns the definition of a step, the state that all processes share, and the steps without a request:
-delivery, compaction, sharding, counting votes, recategorizing and recounting. Steps of people are
-in `reader_steps`.
+This module owns the definition of a step, the state that all processes share, and the steps without
+a request: delivery, compaction, sharding, counting votes, recategorizing and recounting. People's
+steps are in `reader_steps`.
 """
 
 import contextlib
@@ -30,8 +30,8 @@ from tests.support.threads import sample_threads
 LEVELS = 3
 SETTINGS = config.Settings(secret="a secret of the tests", scheme=sorthash.Scheme(levels=LEVELS))
 NAMES = [records.ThreadName(*each) for each in (("a", "page"), ("a", "other"), ("b", "page"))]
-FOLLOWS = ".mail"  # suffix of the id of an event that follows another
-WRITTEN = "/test/all"  # suffix of the id of the message about an event
+FOLLOWS = ".mail"  # id suffix of an event that follows a first event
+WRITTEN = "/test/all"  # id suffix of the message about an event
 
 
 class Wish(NamedTuple):
@@ -44,24 +44,23 @@ class Wish(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The functions that take a step in the product, record it in the ledger, and tell whether it
-    was stored.
+    """Functions that take a step in the product, record it in the ledger, and check the store.
 
-    `is_stored` is called if the product's answer was lost.
+    If the product's answer was lost, `is_stored` returns whether the step was stored.
     """
 
     act: Callable[[], object]
     note: Callable[[ledger.Ledger], str] = lambda _: ledger.DONE
     is_stored: Callable[[], bool] = lambda: True
-    may_do_nothing: bool = False  # another process was faster
+    may_do_nothing: bool = False  # a different process may have been faster
 
 
 class PlannedError(Exception):
-    """The planned failure of a handler."""
+    """A handler's planned failure."""
 
 
 class OperatorSteps:
-    """The state that people and tasks of all processes share, and the steps of the tasks."""
+    """The state that people and tasks in all processes share, and the tasks' steps."""
 
     def __init__(self) -> None:
         self.ledger = ledger.Ledger(levels=LEVELS, edit_window=SETTINGS.edit_window)
@@ -76,11 +75,11 @@ class OperatorSteps:
         self.now += timedelta(seconds=seconds)
 
     def shards(self) -> sharding.Shards:
-        """Return what one process knows about busy threads, on the shared clock."""
+        """Return a process's knowledge about busy threads, on the shared clock."""
         return sharding.Shards(clock=lambda: self.seconds)
 
     def _deliver(self, one: int, two: int, three: int) -> Step:
-        """Deliver random events in random order; some are duplicates, delivered or unknown."""
+        """Deliver events in random order; some are duplicates, already delivered or unknown."""
         handlers = self.handlers(
             sends=one % 5 > 0,
             counts=two % 5 > 0,
@@ -106,8 +105,7 @@ class OperatorSteps:
     def _revive(self, *_: int) -> Step:
         def act() -> None:
             for event in list(dead_letters.dead_ids()):
-                # The commit of an earlier attempt may have been applied although its answer was
-                # lost.
+                # An earlier attempt's commit may have been applied although its answer was lost.
                 with contextlib.suppress(errors.NotFound, errors.Conflict):
                     dead_letters.revive(event, now=self.now)
 
@@ -116,7 +114,7 @@ class OperatorSteps:
     def handlers(
         self, *, sends: bool = True, counts: bool = True, writes: bool = True
     ) -> list[dispatcher.Handler]:
-        """Return the product's handlers and a test handler of each kind, which may fail."""
+        """Return the product's handlers and a test handler of each kind; test handlers may fail."""
 
         def send(event: outbox.Event) -> None:
             if not sends:
@@ -187,7 +185,7 @@ class OperatorSteps:
         return Step(act)
 
     def _count(self, one: int, _two: int, three: int) -> Step:
-        """Count the votes of a comment, whether or not any are pending."""
+        """Count a comment's votes, whether or not votes are pending."""
         comment_id = self._pick(one)
         if comment_id is None:
             return Step(lambda: None)
@@ -227,7 +225,7 @@ class OperatorSteps:
             may_do_nothing=True,
         )
 
-    # The following methods pick the subjects of steps.
+    # The following methods pick the steps' subjects.
 
     def _pick(self, number: int, thread: str = "") -> str | None:
         found = [row.id for row in self.ledger.said.values() if row.thread.startswith(thread)]
@@ -244,7 +242,7 @@ def key_of(name: records.ThreadName) -> str:
 
 
 def name_of(thread: str) -> records.ThreadName:
-    """Return the thread with this name in the ledger."""
+    """Return the thread that has this name in the ledger."""
     return records.ThreadName(*thread.split("/"))
 
 

@@ -1,7 +1,7 @@
-"""Take the steps of people, and imports, in the product, and record them in a ledger.
+"""Take people's steps and imports in the product, and record them in a ledger.
 
-Owns the conversion of a wish into a step: who does what to which comment. A wish's numbers pick
-from the ledger's contents, so the same wishes always make the same history.
+This module owns the conversion of a wish into a step: who does what to which comment. A wish's
+numbers pick from the ledger's contents, so equal wishes always make the same history.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ KINDS = [
 
 
 class ReaderSteps(OperatorSteps):
-    """The steps of people and tasks, and the state that these need."""
+    """The steps of people and tasks, and the state that the steps need."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class ReaderSteps(OperatorSteps):
         self._imports: list[list[ledger.Draft]] = []
 
     def step(self, wish: Wish) -> Step:
-        """Turn a wish into a step, given the present state."""
+        """Turn a wish into a step that fits the present state."""
         make: Callable[[int, int, int], Step] = getattr(self, f"_{wish.kind}")
         return make(*wish[1:])
 
@@ -83,7 +83,7 @@ class ReaderSteps(OperatorSteps):
         def act() -> None:
             name = name_of(draft.thread)
             known = sharding.SHARDS.of(connection.current(), self.shards)
-            # Other posts are running, so this one is counted in another shard.
+            # Simulate other running posts, so that a different shard counts this post.
             turns = [sharding.TransactionShard(known, name) for _ in range(writers)]
             with contextlib.ExitStack() as stack:
                 for turn in turns:
@@ -190,7 +190,7 @@ class ReaderSteps(OperatorSteps):
         )
 
     def _who(self, comment_id: str, number: int) -> str:
-        """Return the comment's author, or in one of four cases a different author."""
+        """Return the comment's author or, in one of four cases, any author."""
         return AUTHORS[number % 3] if number % 4 == 0 else self.ledger.said[comment_id].author
 
     # Imports.

@@ -1,4 +1,4 @@
-"""Check pages in a browser with the pinned axe-core (tests/axe)."""
+"""Check pages in a browser with the pinned version of axe-core (tests/axe)."""
 
 import functools
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ def _source() -> str:
 
 
 def complaints(page: playwright.Page, *, rules: Sequence[str] = ()) -> list[str]:
-    """Return the page's present accessibility violations, by all rules or by the given ones."""
+    """Return the page's current violations of all accessibility rules or of the given rules."""
     if not page.evaluate("typeof axe === 'object'"):
         page.evaluate(_source())
     found = page.evaluate(

@@ -1,4 +1,4 @@
-"""Fill threads with hostile texts, and read all pages of a thread as embedded HTML."""
+"""Fill threads with hostile texts; read all of a thread's pages as embedded HTML."""
 
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ def get(client: FlaskClient, fragment: str = "", **query: Any) -> html_reader.Do
 def read(
     client: FlaskClient, path: str = "/embed/demo", **query: Any
 ) -> list[tuple[str, html_reader.Document]]:
-    """Follow the links to next pages; return each page as sent and as parsed."""
+    """Follow the links to next pages; return each page's source and its parsed form."""
     found: list[tuple[str, html_reader.Document]] = []
     query = {"thread": "page"} | query
     while query:
@@ -49,12 +49,12 @@ def read(
 
 
 def walk(client: FlaskClient, path: str = "/embed/demo", **query: Any) -> list[str]:
-    """Return the comments of all pages."""
+    """Return the comments on all pages."""
     return [each for _, page in read(client, path, **query) for each in page.ids]
 
 
 def imported(store: connection.Store, path: Path) -> dict[str, list[records.Comment]]:
-    """Import an export into the site "demo"; return the listed comments of each thread in order."""
+    """Import an export into the site "demo"; return each thread's listed comments in order."""
     scheme = sample_threads.SETTINGS.scheme
     with store.context():
         site = site_settings.get("demo")

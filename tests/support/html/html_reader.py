@@ -1,4 +1,4 @@
-"""Parse our HTML as a browser does: elements, lists, links and data blocks."""
+"""Parse our HTML as browsers do: elements, lists, links and data blocks."""
 
 import html.parser
 import json
@@ -58,7 +58,7 @@ class Document(html.parser.HTMLParser):
 
     @property
     def ids(self) -> list[str]:
-        """The comments, in document order."""
+        """The comments' ids in document order."""
         return list(self.depths)
 
     @property
@@ -67,7 +67,7 @@ class Document(html.parser.HTMLParser):
         return json.loads(block)
 
     def links(self, rel: str, tag: str = "link") -> list[str]:
-        """Return the targets of the elements with this `rel` attribute."""
+        """Return the link targets of all elements with this `rel` attribute."""
         return [
             values.get("href") or ""
             for name, values in self.elements
@@ -76,6 +76,6 @@ class Document(html.parser.HTMLParser):
 
     @property
     def next(self) -> dict[str, str]:
-        """The query string of the next page; empty on the last page."""
+        """The next page's query string; empty on the last page."""
         found = self.links("next", "a")
         return {} if not found else {k: v for k, (v,) in parse_qs(urlsplit(found[0]).query).items()}

@@ -1,4 +1,4 @@
-"""Check HTML with the pinned html-validate (tests/validator)."""
+"""Check HTML with the pinned version of html-validate (tests/validator)."""
 
 import json
 import shutil
@@ -11,7 +11,7 @@ FOLDER = programs.ROOT / "tests" / "validator"
 
 
 def complaints(documents: Sequence[str]) -> list[list[str]]:
-    """Return the faults of each document. Without a validator the test is skipped, except in CI."""
+    """Return each document's faults. Without a validator, skip the test, except in CI."""
     node = shutil.which("node") or shutil.which("nodejs")
     optional_tools.require(
         node and (FOLDER / "node_modules").is_dir(),

@@ -1,4 +1,4 @@
-"""Press the buttons of our pages as a browser without JavaScript does."""
+"""Press our pages' buttons as a browser without JavaScript does."""
 
 import html.parser
 from urllib.parse import urljoin
@@ -8,7 +8,7 @@ from werkzeug.test import TestResponse
 
 
 class _Forms(html.parser.HTMLParser):
-    """A page's forms as (action, hidden fields), by the label of their button."""
+    """A page's forms as (action, hidden fields), by their buttons' labels."""
 
     def __init__(self, source: str) -> None:
         super().__init__()
@@ -35,12 +35,12 @@ class _Forms(html.parser.HTMLParser):
 
 
 def buttons(source: str) -> dict[str, tuple[str, dict[str, str]]]:
-    """Return the form behind each button of a page: (action, fields), by the button's label."""
+    """Return the form behind each of a page's buttons as (action, fields), by label."""
     return _Forms(source).found
 
 
 def press(client: FlaskClient, link: str, label: str) -> TestResponse:
-    """Open a link and press a button of its page."""
+    """Open a link and press a button on its page."""
     shown = client.get(link)
     assert shown.status_code == 200, shown.text
     action, fields = buttons(shown.text)[label]

@@ -1,6 +1,6 @@
-"""Set up a site with a classifier on loopback, and a clock that the test moves.
+"""Set up a site with a classifier on loopback and a clock that the test advances.
 
-Requests to the classifier go through all of the product's code, from a post's event to the HTTP
+Requests to the classifier pass through all of the product's code, from a post's event to the HTTP
 request.
 """
 
@@ -29,7 +29,7 @@ SHORT = dataclasses.replace(LIMITS, connect=0.5, total=0.5)  # for classifiers t
 
 
 class Service:
-    """The site "demo", its classifier, and the present time."""
+    """The site "demo" with its classifier and the present time."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Service:
         self.receiver.answer = json.dumps({"verdict": verdict, "reason": reason, **more}).encode()
 
     def ask(self, times: int = 1) -> message_sender.SendingCounts:
-        """Deliver events and send the due requests; `times` > 1 repeats it every two hours."""
+        """Deliver events and send due requests. With `times` > 1, repeat this every two hours."""
         done = message_sender.SendingCounts()
         for number in range(times):
             self.now += timedelta(hours=2 * bool(number))
@@ -73,7 +73,7 @@ class Service:
             dispatcher.deliver(events, now=self.now, handlers=wiring.HANDLERS)
 
     def check(self) -> None:
-        """Check that every counter equals its recount."""
+        """Check that every counter equals the sum over the comments."""
         self.deliver()
         counter_oracle.assert_all_counted()
 
@@ -93,7 +93,7 @@ class Service:
 def serving(
     store: connection.Store, settings: config.Settings = sample_threads.SETTINGS
 ) -> Iterator[Service]:
-    """Run two classifiers on loopback; the store's processes may reach both."""
+    """Run two classifiers on loopback; processes on this store may connect to both."""
     with loopback_servers.receiver() as receiver, loopback_servers.receiver() as other:
         client = loopback_servers.client(receiver.port, other.port, limits=LIMITS)
         classifier_requests.OUTBOUND.put(store, client)

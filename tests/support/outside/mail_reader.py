@@ -1,8 +1,8 @@
-"""Parse mail as leniently as the worst mail programs do, independently of our mail writer.
+"""Parse mail as leniently as the worst mail programs do, independently of the code that writes it.
 
 The parser is based only on RFC 5322, 2045 and 2047. Like the most lenient mail programs, it decodes
-encoded words anywhere (within words, in quotes, with a language, with blanks or line ends inside,
-without an end), in any charset that the words name, and then decodes the result again.
+encoded words anywhere (inside words, in quotes, with a language, with spaces or line ends inside,
+without an end), in any charset that the words name. It then decodes the result again.
 """
 
 import base64
@@ -20,7 +20,7 @@ _ROUNDS = 4
 
 @dataclasses.dataclass
 class Read:
-    """Headers as (name, decoded value), and parts as (type, text)."""
+    """A parsed message: headers as (name, decoded value) and parts as (type, text)."""
 
     headers: list[tuple[str, str]]
     parts: list[tuple[str, str]]
@@ -47,7 +47,7 @@ def read(raw: bytes) -> Read:
 
 
 def decoded(value: str) -> str:
-    """Decode everything that may be an encoded word, repeatedly."""
+    """Repeatedly decode everything that may be an encoded word."""
     for _ in range(_ROUNDS):
         # White space between encoded words is not part of the text.
         value = re.sub(r"(\?=)\s+(=\?)", r"\1\2", value)
@@ -59,7 +59,7 @@ def decoded(value: str) -> str:
 
 
 def _headers(head: bytes) -> list[tuple[str, str]]:
-    """Return each line that does not begin with a blank, including lines that decoding created."""
+    """Return all header lines, including lines that decoding creates."""
     unfolded = re.sub(r"\r\n(?=[ \t])", "", head.decode("latin-1"))
     found: list[tuple[str, str]] = []
     for line in unfolded.split("\r\n"):

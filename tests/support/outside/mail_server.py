@@ -1,4 +1,4 @@
-"""Run a real SMTP server on loopback that records its mail and can refuse recipients."""
+"""Run a real SMTP server on loopback that records mail and can refuse recipients."""
 
 import contextlib
 import dataclasses
@@ -20,7 +20,7 @@ PUBLIC = "https://service.example"
 
 @dataclasses.dataclass
 class Box:
-    """The mail that a server accepted. `refuse` returns the reply that refuses a recipient."""
+    """The mail that a server accepted. `refuse` returns the reply for a refused recipient."""
 
     port: int = 0
     taken: list[tuple[str, EmailMessage]] = dataclasses.field(default_factory=list)
@@ -54,7 +54,7 @@ class Box:
         return str(body.get_content()).replace("\r\n", "\n")
 
     def link(self, number: int = -1, page: str = "") -> str:
-        """Return the path and query of the link to our pages in a message."""
+        """Return the path and query of a message's link to our pages."""
         found = re.search(rf"{PUBLIC}(/subscriptions/{page}\S+)", self.text(number))
         assert found is not None, self.text(number)
         return found[1]
@@ -66,7 +66,7 @@ class Box:
             "smtp": smtp,
             "mail_from": SENDER,
         }
-        # Tests use the test client's host name, and host names that do not belong to the service.
+        # Tests use the test client's host name and host names that do not belong to the service.
         named = {"public_url": PUBLIC, "hosts": ("localhost", "127.0.0.1", "evil.example")}
         return config.Settings(**given | named | more)
 

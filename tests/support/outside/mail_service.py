@@ -1,6 +1,6 @@
-"""Run a service that sends mail about comments: tests subscribe, post and read the recipients.
+"""Run a service that sends mail about comments; tests subscribe, post and read the recipients.
 
-Tests advance the time; each delivery step is one sweep.
+Tests advance the time, and each delivery step is one sweep.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ INDEXES = programs.ROOT / "index.yaml"
 
 @dataclasses.dataclass
 class MailService:
-    """A service that sends mail. Subscriptions need no confirmation, which has its own tests."""
+    """A service that sends mail. Subscriptions need no confirmation, which has separate tests."""
 
     store: connection.Store
     settings: config.Settings
@@ -48,7 +48,7 @@ class MailService:
         return self.id_of(email)
 
     def seal(self, email: str) -> str:
-        """Return an address in its stored form."""
+        """Return an address in the stored form."""
         return encryption.seal(email, "address", self.settings.secret, now=self.now)
 
     def say(self, text: str, parent: str | None = None, author: str = "g:bob") -> records.Comment:
@@ -65,7 +65,7 @@ class MailService:
             pass
 
     def told(self, text: str) -> list[str]:
-        """Return the recipients who got a comment's text."""
+        """Return the recipients of a comment's text."""
         return sorted(
             address
             for number, address in enumerate(self.box.recipients)

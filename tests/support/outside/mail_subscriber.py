@@ -1,4 +1,4 @@
-"""Subscribe a reader to the thread "page" through HTTP and a real mail server."""
+"""Subscribe a reader to the thread "page" over HTTP, with a real mail server."""
 
 import dataclasses
 from typing import Any
@@ -24,7 +24,7 @@ KINDS = ("Subscriber", "Subscription", "FollowerMark", "FollowerList", "Follower
 
 @dataclasses.dataclass
 class Asker:
-    """A service with a mail server, and a reader who has posted in the thread "page"."""
+    """A service with a mail server and a reader who has posted in the thread "page"."""
 
     client: FlaskClient
     store: connection.Store
@@ -47,13 +47,13 @@ class Asker:
                 made.deliver(events)
 
     def follow(self, email: str = ANN, **more: Any) -> None:
-        """Subscribe, then press the button on the page to which the mail links."""
+        """Subscribe, then press the button on the page that the mail links to."""
         assert self.ask(email, **more).status_code == 202
         self.deliver()
         assert self.press("Confirm").status_code == 200
 
     def press(self, label: str, link: str = "") -> TestResponse:
-        """Press a button on a link's page; the default is the link in the last mail."""
+        """Press a button on a link's page, by default that of the link in the last mail."""
         return page_buttons.press(self.client, link or self.box.link(), label)
 
     def stored(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Sample notifications for tests of mail."""
+"""Provide sample notifications for mail tests."""
 
 import email
 from datetime import UTC, datetime
@@ -32,5 +32,5 @@ def made(**more: Any) -> Any:
 
 
 def read(**more: Any) -> Any:
-    """The same message, parsed."""
+    """Return the parsed message."""
     return email.message_from_bytes(made(**more).raw, policy=policy.default)

@@ -1,6 +1,6 @@
-"""Set up webhooks for the site "demo", and make posts; the test decides when to send messages.
+"""Set up webhooks for the site "demo" and make posts; tests decide when to send messages.
 
-A post here writes its messages but does not send them.
+Posting writes messages but does not send them.
 """
 
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ SECRET = webhooks.secret(bytes(32))
 
 
 class Time:
-    """A clock that a test moves."""
+    """A clock that a test advances."""
 
     now = START + timedelta(hours=1)
 
@@ -31,7 +31,7 @@ def register(name: str, url: str, client: safe_http.HttpClient) -> None:
 
 
 def post(site: records.Site, text: str = "text") -> str:
-    """Post and write the messages; return the message id that receivers get."""
+    """Post and write the messages; return the message id that the receivers get."""
     row = sample_threads.post(site, text)
     dispatcher.deliver(counter_oracle.events(), now=START, handlers=wiring.HANDLERS)
     return f"msg_{row.id}_1"

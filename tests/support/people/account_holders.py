@@ -1,4 +1,4 @@
-"""Accounts of every role, created the way the product creates them."""
+"""Create accounts with every role in the same way as the product."""
 
 import functools
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ OWNER = roles.Grant(roles.Role.OWNER, roles.SERVICE)
 
 
 def weaken_passwords(patch: pytest.MonkeyPatch) -> None:
-    """Hash passwords as weakly as possible, for tests that are not about hashing."""
+    """Hash passwords as weakly as possible for tests of other features."""
     weak = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     patch.setattr(hashing, "hasher", lambda: weak)
 
@@ -30,7 +30,7 @@ def moderator(site: str = "demo") -> roles.Grant:
 def account(
     login: str, *grants: roles.Grant, password: str = PASSWORD, mail: str = "", now: datetime = NOW
 ) -> accounts.Account:
-    """Create an account with a password, or without one if `password` is empty."""
+    """Create an account with a password, or without a password if `password` is empty."""
     known = [identities.of_login(login)]
     if mail:
         known.append(identities.of_address(mail))
@@ -74,7 +74,7 @@ def accept(
 
 
 def here() -> datetime:
-    """Return the real time, because the application reads it too."""
+    """Return the real time, which the application also reads."""
     return datetime.now(UTC)
 
 

@@ -1,4 +1,4 @@
-"""Send admin forms as a browser on our own pages does."""
+"""Send admin forms as a browser does from our own pages."""
 
 import re
 from typing import Any
@@ -30,7 +30,7 @@ def sign_in(client: FlaskClient, login: str = "ann", **more: str) -> TestRespons
 
 
 def token_of(client: FlaskClient) -> str:
-    """Return the form token of the signed-in account."""
+    """Return the signed-in account's form token."""
     found = re.search(r'name="form" value="([a-z2-7]{26})"', client.get("/admin/account").text)
     assert found
     return found[1]
@@ -42,5 +42,5 @@ def cookie(client: FlaskClient) -> str:
 
 
 def reset_of(account: accounts.Account) -> str:
-    """Return the token of a password-reset link."""
+    """Return the token from a password-reset link."""
     return invitations.reset(account, secret=SECRET, now=now())

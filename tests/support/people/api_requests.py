@@ -1,4 +1,4 @@
-"""One-line API calls, and the checks that apply to every response."""
+"""Make API calls in one line, and check what every response must fulfill."""
 
 import json
 

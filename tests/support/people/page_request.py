@@ -1,4 +1,4 @@
-"""The URL of one page of comments, and its decompressed body."""
+"""Provide the URL of a page of comments, and decompress the page's body."""
 
 import gzip
 

@@ -1,10 +1,10 @@
-"""Share two parts of admission tests: a settable clock, and responses as short codes."""
+"""Provide two helpers for admission tests: a settable clock, and responses as short codes."""
 
 from datetime import datetime, timedelta
 from typing import Any
 
 LONG = "A text that is long enough to be told from others."
-# Limits of one post per period for each kind of caller.
+# Limits of one post per period for each kind of limit.
 RULES = {
     "posts_per_network": 1,
     "posts_per_author": 1,

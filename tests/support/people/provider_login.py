@@ -1,7 +1,7 @@
 """Simulate login providers and browsers for tests.
 
-`Impostor` speaks the protocol as a provider does, except for what a test changes: the claims of its
-ID tokens, their header and signature, its documents. `Traveller` is a test client that follows our
+`Impostor` follows the protocol like a real provider, except for what a test changes: its ID tokens'
+claims, header and signature, and its documents. `Traveller` is a test client that follows our
 redirect to the provider, makes the provider issue a code, and returns with the code.
 """
 
@@ -53,7 +53,7 @@ def jwk(key: Any, kid: str) -> dict[str, str]:
 
 
 class Impostor:
-    """A provider. `claims` and `header` change the provider's tokens; None leaves a claim out."""
+    """A provider. `claims` and `header` change its tokens; the value None removes a claim."""
 
     def __init__(self, told: loopback_servers.Receiver) -> None:
         self.issuer = f"http://{loopback_servers.NAME}:{told.port}"
@@ -70,7 +70,7 @@ class Impostor:
         told.then = self._answer
 
     def authorize(self, address: str) -> str:
-        """Return the code for a browser that was redirected to this address."""
+        """Return the code that a browser gets if it was redirected to this address."""
         asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(address).query))
         assert address.startswith(f"{self.issuer}/authorize?")
         assert asked["client_id"] == CLIENT
@@ -146,7 +146,7 @@ def unsigned(header: dict[str, Any], claims: dict[str, Any], signature: bytes = 
 
 
 def swapped(claims: dict[str, Any], secret: bytes) -> str:
-    """Return a token signed by HMAC with a public key as the shared secret."""
+    """Return a token that is signed by HMAC with a public key as the shared secret."""
     head = unsigned({"alg": "HS256", "typ": "JWT", "kid": "one"}, claims).rpartition(".")[0]
     return f"{head}.{_b64(hmac.digest(secret, head.encode(), 'sha256'))}"
 
@@ -157,7 +157,7 @@ def _json(value: object) -> tuple[int, bytes]:
 
 @contextlib.contextmanager
 def impostor(store: connection.Store) -> Iterator[Impostor]:
-    """Run a provider that this store's service may reach."""
+    """Run a provider that services on this store may connect to."""
     with loopback_servers.receiver() as told:
         client = loopback_servers.client(told.port, limits=safe_http.RequestLimits(total=30.0))
         message_sender.OUTBOUND.put(store, client)
@@ -167,14 +167,14 @@ def impostor(store: connection.Store) -> Iterator[Impostor]:
 def register(
     found: Impostor, name: str = "acme", *, sites: tuple[str, ...] = ("demo",), at_desk: bool = True
 ) -> providers.Provider:
-    """Register a provider with this service."""
+    """Register the provider with this service."""
     given = providers.Registration(name, name.capitalize(), found.issuer, CLIENT, CLIENT_SECRET)
     providers.add(providers.checked(given, SECRET, now=here()))
     return providers.offer(name, sites, at_desk=at_desk)
 
 
 def know(store: connection.Store) -> providers.Provider:
-    """Register a provider; its documents are already cached, so the service sends no requests."""
+    """Register a provider and cache its documents, so that the service sends no requests."""
     issuer = "https://acme.example"
     about = oidc_client._About(issuer, f"{issuer}/authorize", f"{issuer}/token", f"{issuer}/keys")
     known = oidc_client._Known(about, {"keys": []})
@@ -185,7 +185,7 @@ def know(store: connection.Store) -> providers.Provider:
 
 
 class Traveller:
-    """A browser that goes to a provider and comes back."""
+    """A browser that is redirected to a provider and comes back."""
 
     def __init__(self, app: flask.Flask, found: Impostor) -> None:
         self.client: FlaskClient = app.test_client()
@@ -195,7 +195,7 @@ class Traveller:
         return self.client.post(path, data=form, headers=OWN)
 
     def way(self, path: str, **form: str) -> str:
-        """Return the address that a form redirects to."""
+        """Return the address to which a form redirects."""
         response = self.send(path, **form)
         assert response.status_code == 200, response.text
         found = re.search(r'content="0; url=([^"]+)"', response.text)
@@ -203,7 +203,7 @@ class Traveller:
         return html.unescape(found[1])
 
     def back(self, address: str, **changed: str) -> TestResponse:
-        """Return from the provider with its answer; `changed` replaces parts of the answer."""
+        """Return from the provider with its answer, after replacing the parts in `changed`."""
         asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(address).query))
         assert asked["redirect_uri"] == f"{PUBLIC}/sign-in/return"
         answer = {"code": self.provider.authorize(address), "state": asked["state"]} | changed
@@ -214,7 +214,7 @@ class Traveller:
         return self.back(self.way(path, **form))
 
     def form(self) -> str:
-        """Return the form token of the account signed in here."""
+        """Return the form token of the account that is signed in with this browser."""
         found = re.search(r'name="form" value="([a-z2-7]{26})"', self.client.get("/admin").text)
         assert found
         return found[1]
@@ -231,7 +231,7 @@ class Traveller:
         )
 
     def window(self, challenge: str, *, site: str = "demo", origin: str = ORIGIN) -> TestResponse:
-        """Sign a reader in through a pop-up window, from its opening to its code."""
+        """Sign a reader in through a pop-up window; return the page that shows the code."""
         return self.travel(
             f"/sign-in/sites/{site}", provider="acme", origin=origin, challenge=challenge
         )

@@ -1,7 +1,7 @@
 """Run a real OpenID Connect provider as a process, for browser tests (tests/provider).
 
 Like the service in these tests, the provider has a localhost name (RFC 6761), which Chromium treats
-as secure without HTTPS. The website has an IP address, so all three are different sites.
+as secure without HTTPS. The website uses an IP address, so all three are different sites.
 """
 
 import contextlib
@@ -34,14 +34,14 @@ def answering(redirect: str) -> Iterator[str]:
 
 
 def reaching(issuer: str) -> safe_http.HttpClient:
-    """Return an HTTP client that may reach the provider."""
+    """Return an HTTP client that may connect to the provider."""
     return loopback_servers.client(
         int(issuer.rpartition(":")[2]), limits=safe_http.RequestLimits(total=60.0)
     )
 
 
 def register(issuer: str, *, at_desk: bool) -> None:
-    """Register the provider with the service, for readers of "demo"."""
+    """Register the provider with the service and offer it to readers of "demo"."""
     given = providers.Registration("acme", "Acme", issuer, CLIENT, CLIENT_SECRET)
     providers.add(providers.checked(given, SECRET, now=here()))
     providers.offer("acme", ("demo",), at_desk=at_desk)

@@ -1,4 +1,4 @@
-"""Make site keys of both kinds, and valid tokens that a site signs for its readers."""
+"""Make site keys of both kinds and valid tokens that a site signs for its readers."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,7 +14,7 @@ Private = ed25519.Ed25519PrivateKey
 
 
 def share(site: str = "demo") -> str:
-    """Add a secret that the site shares with us."""
+    """Add a secret that the site shares with the service."""
     key, secret = site_keys.shared(SECRET, now=here())
     site_keys.add(site, key)
     return secret
@@ -36,7 +36,7 @@ def pair(site: str = "demo") -> Private:
 
 
 def claims(now: datetime | None = None, **more: Any) -> dict[str, Any]:
-    """Return valid claims. `more` replaces some of them; None leaves a claim out."""
+    """Return valid claims. `more` replaces some of them; the value None removes a claim."""
     exp = int(((now or here()) + timedelta(hours=1)).timestamp())
     found = {"aud": "flatthread:demo", "sub": "42", "name": "Ann", "exp": exp} | more
     return {name: value for name, value in found.items() if value is not None}

@@ -1,6 +1,6 @@
-"""Run two processes on one store: one with a response cache, one that always calls Flask.
+"""Run two processes on one store: one has a response cache, the other always calls Flask.
 
-Owns the steps of both processes: request, write, compact, and count the calls of Flask.
+This module owns the steps of both processes: request, write, compact, and count the calls to Flask.
 """
 
 import random
@@ -27,12 +27,12 @@ Rows = dict[str, records.Comment]
 
 
 def answer(response: TestResponse) -> Answer:
-    """Return the compared parts of a response: status, headers and body."""
+    """Return the parts of a response that tests compare: status, headers and body."""
     return response.status, list(response.headers), response.data
 
 
 class Process:
-    """An application with its own store, which counts the requests that reach Flask."""
+    """An application with a separate store; it counts the requests that reach Flask."""
 
     def __init__(self, engine: inprocess.Engine, settings: config.Settings) -> None:
         self.now = 0.0
@@ -64,12 +64,12 @@ def write(process: Process, rows: Rows, chance: random.Random) -> int:
 
 
 def compact(process: Process) -> None:
-    """Compact the thread, and clear flags when no process holds the previous directory."""
+    """Compact the thread without clearing flags."""
     with process.store.context():
         compactor.compact(sample_threads.SETTINGS.scheme, records.ThreadName("demo", "page"))
 
 
 def post(process: Process, parent: records.Comment, body: str) -> None:
-    """Reply to a comment of the page."""
+    """Reply to a comment on the page."""
     posted = {"name": "Ann", "body": body, "parent": parent.id}
     assert process.client.post(PAGE, json=posted).status_code == 201

@@ -1,6 +1,6 @@
 """Simulate the actors in compaction races: processes, compactors, and writers that commit late.
 
-Owns the state of each actor, and compares a process's pages with the ordered query.
+This module owns each actor's state and compares a process's pages with the ordered query.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ SECRET = sample_threads.SETTINGS.secret
 
 
 class Process:
-    """A process: a store with its own caches, and a clock that is `ahead` of the other clocks."""
+    """A process: a store with separate caches and a clock that starts `ahead` seconds later."""
 
     def __init__(self, engine: inprocess.Engine, ahead: float) -> None:
         self.now = ahead
@@ -36,9 +36,9 @@ class Process:
 
 
 class Late:
-    """A writer that has read and decided, and that commits later.
+    """A writer that has read its rows and made its decision, and that commits later.
 
-    In an optimistic store a transaction never waits for a lock, so the other actors share one
+    In an optimistic store, transactions never wait for locks, so the other actors can share one
     thread.
     """
 
@@ -76,12 +76,12 @@ class Late:
 
 
 class KilledError(Exception):
-    """Raised when a process ends before its commit."""
+    """An error that simulates the end of a process before its commit."""
 
 
 @dataclasses.dataclass
 class Compaction:
-    """A process's compaction that may continue at any time, or never."""
+    """A process's compaction, which may continue at any time or never."""
 
     process: Process
     prepared: compactor.PreparedBuckets
@@ -92,7 +92,7 @@ class Compaction:
 def assert_view(rows: list[records.Comment], shown: dict[str, object]) -> None:
     """Check that the merged view, if it exists, shows the ordered query's rows.
 
-    `shown` holds the content that each tag has named so far.
+    `shown` contains the content that each tag has named so far.
     """
     try:
         found = thread_view.using(
@@ -106,12 +106,12 @@ def assert_view(rows: list[records.Comment], shown: dict[str, object]) -> None:
     view = thread_view.view(NAME)
     assert view.total == len(rows)
     assert view.changed == ordered_query.changed(NAME)
-    # Check that a tag names the same content in every process and at all times.
+    # A tag must name the same content in every process and at all times.
     assert shown.setdefault(view.tag, found) == found
 
 
 def assert_page(rows: list[records.Comment], pick: int) -> None:
-    """Check that a short page from any position, in any order, equals the ordered query's page."""
+    """Check that a short page, from any position and in any order, equals the ordered query."""
     order = list(thread_pages.ListingOrder)[pick % len(thread_pages.ListingOrder)]
     asked = thread_pages.PageRequest(1 + pick % 5, None, SECRET)
     found = listings.page(SCHEME, NAME, asked, order=order)
@@ -137,7 +137,7 @@ def assert_page(rows: list[records.Comment], pick: int) -> None:
 
 
 def _roots(rows: list[records.Comment], order: thread_pages.ListingOrder) -> list[str]:
-    """Return the discussions in order: newest first, or by the directory's ranking."""
+    """Return the discussions newest first or by the directory's ranking."""
     roots = sorted({buckets.root_of(SCHEME, row.sort_hash) for row in rows})
     if order is thread_pages.ListingOrder.RECENT:
         return roots[::-1]

@@ -1,9 +1,8 @@
 """Measure the cost of compacting a thread that grows comment by comment.
 
-`edits` and `votes` are the numbers of edits and of new scores per post. Edits change one of the
-last hundred comments; half of the new scores go to root comments, which are ranked. The engine's
-meter counts the writes of compactions: buckets, directories, rankings, and the rows whose flags
-they clear.
+`edits` and `votes` are the numbers of edits and new scores per post. Each edit changes one of the
+last hundred comments. Half of the new scores are for root comments, which are ranked. The engine's
+meter counts the compactions' writes: buckets, directories, rankings, and rows with cleared flags.
 """
 
 import contextlib
@@ -30,12 +29,12 @@ NAME = records.ThreadName("bench", "page")
 SETTINGS = config.Settings(secret="the secret of a growing thread")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WORDS = "a comment is read far more often than it is changed and the reader wants it whole "
-RECENT = 100  # comments that people still edit
+RECENT = 100  # number of comments that people still edit
 
 
 @dataclasses.dataclass(slots=True)
 class Spent:
-    """The cost of compactions."""
+    """The cost of the compactions."""
 
     changes: int = 0
     writes: int = 0
@@ -104,7 +103,7 @@ class Replay:
         )
 
     def vote(self, now: datetime) -> None:
-        """Write a new score: one write of the row counts the votes of several seconds."""
+        """Write a new score. One row write counts the votes from several seconds."""
         recent = self._posted[-RECENT:]
         roots = [row for row in self._posted if row.parent is None]
         chosen = self._chance.choice(roots if self._chance.random() < 0.5 else recent)
@@ -132,7 +131,7 @@ class Replay:
 
 
 def replay(shape: shapes.Shape, *, edits: float, votes: float, at_once: int) -> tuple[Spent, int]:
-    """Replay a thread on a fresh engine; return its cost and the number of buckets."""
+    """Replay a thread on a fresh engine; return the cost and the number of buckets."""
     with contextlib.ExitStack() as stack:
         engine = stack.enter_context(
             inprocess.open_engine(None, indexes=programs.ROOT / "index.yaml")

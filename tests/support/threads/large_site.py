@@ -2,11 +2,11 @@
 
     python -m tests.support.threads.large_site FILE COMMENTS
 
-Half of its comments form one long discussion with a realistic shape, the others many short ones.
-One comment in ten is pending, and one in ten is reported. One author wrote every third comment. The
-site also has audit entries, days, categories, rules, bans, imports and dead letters. Everything
-grows with the number of comments. The newest part is the same at any size, because authors and
-statuses are assigned from the end.
+Half of the site's comments form one long discussion with a realistic shape; the other half forms
+many short discussions. One comment in ten is pending, and one in ten is reported. One author wrote
+every third comment. The site also has audit entries, days, categories, rules, bans, imports and
+dead letters. Everything grows with the number of comments. The newest part is the same at any size,
+because authors and statuses are assigned from the end.
 """
 
 import hashlib
@@ -37,23 +37,23 @@ from tests.conftest import ROOT
 SITE = "bench"
 ADA = records.Actor("cli", "Ada")
 PAGE = records.ThreadName(SITE, "page")
-PROLIFIC = "g:prolific"  # the author of every third comment
+PROLIFIC = "g:prolific"  # this author wrote every third comment
 SHAPE = shapes.grown(500)
-SMALL = [None, 0, 0, 1, None]  # the shape of the short discussions
+SMALL = [None, 0, 0, 1, None]  # shape of the short discussions
 CATEGORIES = [f"category {number}" for number in range(20)]
 DAYS = 365
 BANS = 60
 
 
 def make(path: Path, count: int) -> None:
-    """Make the file. `count` is a multiple of 1,000."""
+    """Make the file. `count` must be a multiple of 1,000."""
     environ = {name: value for name, value in os.environ.items() if "COV" not in name}
     command: list[str | Path] = [sys.executable, "-m", __name__, path, str(count)]
     subprocess.run(command, cwd=ROOT, env=environ, check=True)
 
 
 def fill(engine: inprocess.Engine, store: connection.Store, count: int, now: datetime) -> None:
-    """Fill a store with the site. Call this function in the store's context."""
+    """Fill a store with the site. Call this function inside the store's context."""
     site_settings.add(SITE, ["http://localhost"], scheme=loading.SCHEME, now=now)
     loading.store_imported(conversations.thread([None]), PAGE)
     key = comment_rows.thread_key_name(PAGE)
@@ -82,7 +82,7 @@ def _placed(
 ) -> Iterator[protobufs.Entity]:
     """Set the position, time, author and status of a thread's rows."""
     for step, row in enumerate(rows):
-        place = 2 * (last - step - 1) + odd  # number of comments that came later
+        place = 2 * (last - step - 1) + odd  # number of later comments
         values = row.properties
         values["thread"].string_value = comment_rows.thread_key_name(name)
         values["thread_id"].string_value = name.id
@@ -99,12 +99,12 @@ def _placed(
 
 
 def author(place: int) -> str:
-    """Return the author of the comment that is followed by `place` comments."""
+    """Return the author of the comment that `place` comments follow."""
     return PROLIFIC if place % 3 == 0 else f"g:author{place // 15 * 3 + place % 3}"
 
 
 def status_of(place: int) -> Status:
-    """Return the status of the comment that is followed by `place` comments."""
+    """Return the status of the comment that `place` comments follow."""
     if place % 10 == 1:
         return Status.PENDING
     return Status.SPAM if place % 29 == 7 else Status.APPROVED
@@ -137,7 +137,7 @@ def _rows(count: int, now: datetime) -> Iterator[ndb.Model]:
 
 
 def comment(place: int, count: int) -> str:
-    """Return the id of the comment that is followed by `place` comments."""
+    """Return the id of the comment that `place` comments follow."""
     half = count // 2
     if place % 2 == 1:
         return conversations._id(half - 1 - place // 2)

@@ -2,8 +2,8 @@
 
 python -m tests.support.threads.large_thread FILE COMMENTS
 
-Coverage does not measure the separate program; with coverage, filling the thread would take four
-times as long as reading it. The loading code has its own tests.
+Coverage does not measure the separate program, because with coverage, filling the thread would take
+four times as long as reading it. The loading code has separate tests.
 """
 
 import fcntl
@@ -25,12 +25,12 @@ from tests.support.threads import sample_threads
 
 
 def thread(count: int) -> list[conversations.Said]:
-    """Return a thread of `count` comments."""
+    """Return a thread with `count` comments."""
     return conversations.thread(shapes.repeated(shapes.grown(1_000), count))
 
 
 def copied(folders: pytest.TempPathFactory, count: int) -> Path:
-    """Return a copy of the file, which is made once for all processes of a run."""
+    """Return a copy of the file; the file itself is made once for all processes of a test run."""
     folder = folders.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
@@ -44,7 +44,7 @@ def copied(folders: pytest.TempPathFactory, count: int) -> Path:
 
 
 def make(path: Path, count: int) -> None:
-    """Make the file, without coverage."""
+    """Make the file without measuring coverage."""
     environ = {name: value for name, value in os.environ.items() if "COV" not in name}
     command: list[str | Path] = [sys.executable, "-m", __name__, path, str(count)]
     subprocess.run(command, cwd=ROOT, env=environ, check=True)

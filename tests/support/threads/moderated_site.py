@@ -1,6 +1,6 @@
-"""Moderate the site "demo" by policies and rules: set rules, post, edit, and read statuses.
+"""Moderate the site "demo" with policies and rules: set rules, post, edit, and read statuses.
 
-All steps run in the store's context, at the same time of the clock, and with one moderator.
+All steps run inside the store's context, at one fixed time, and with one moderator.
 """
 
 from typing import Any

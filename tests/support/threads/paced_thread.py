@@ -1,10 +1,10 @@
 """Compact a thread that grows at a given pace, on the product's schedule.
 
-The processes that store its comments have the product's backlog and upkeep. They share a clock that
+The processes that store the comments have the product's backlog and upkeep. They share a clock that
 jumps from one due step to the next. A compaction is due after 64 changes, when the first change is
-`backlog.FOLD_AFTER` old, one second after an edit, and when a process checks the store, which it
-does periodically. Flags are cleared after the grace period, so compactions overlap. Each edit comes
-30 seconds to ten minutes after its comment, each new score within the hour.
+`backlog.FOLD_AFTER` old, one second after an edit, and at each periodic check of the store. Flags
+are cleared after the grace period, so compactions overlap. Each edit comes 30 seconds to ten
+minutes after its comment, and each new score within an hour.
 """
 
 import contextlib
@@ -22,11 +22,11 @@ from emulator import inprocess, testing
 from tests.support import programs
 from tests.support.threads.growing_thread import NAME, SETTINGS, START, Replay
 
-EVERY = 27.0  # seconds between two comments
+EVERY = 27.0  # seconds between comments
 
 
 class Spent(NamedTuple):
-    """The changes of a thread, the writes of its compactions, and the number of compactions."""
+    """A thread's number of changes, its compactions' writes, and its number of compactions."""
 
     changes: int
     writes: int
@@ -40,12 +40,12 @@ class _Clock:
         return self.now
 
     def time(self) -> datetime:
-        """The time of day."""
+        """The current time."""
         return START + timedelta(seconds=self.now)
 
 
 class _Process:
-    """A process that stores comments and compacts; holds its worker's state of the thread."""
+    """A process that stores comments and compacts, with its worker's state for the thread."""
 
     def __init__(self, engine: inprocess.Engine, clock: _Clock, first: float) -> None:
         self.store = connection.Store(inprocess.Channel(engine), project="bench", deadline=60.0)
@@ -59,12 +59,12 @@ class _Process:
 
     @property
     def next_step(self) -> float:
-        """Return when the next step is due: compact, clear flags or check the store."""
+        """Return the time of the next step: compacting, clearing flags or checking the store."""
         return min(self._backlog.next_due, self._upkeep.next_clearing, self._next_look)
 
     def step(self) -> None:
-        """Take the due step, as a worker does."""
-        self._backlog.take_events()  # notifications play no part in compaction
+        """Take the due step as a worker does."""
+        self._backlog.take_events()  # compaction does not depend on notifications
         with self.store.context(), testing.meter(self._engine) as met:
             if self._next_look <= self._clock():
                 self._next_look = self._clock() + background_worker.LOOK_EVERY
@@ -82,7 +82,7 @@ class _Event(NamedTuple):
 
 
 def _events(at: Sequence[float], chance: random.Random, edits: float, votes: float) -> list[_Event]:
-    """Return the posts, edits and votes of a thread, in order of time."""
+    """Return a thread's posts, edits and votes in order of time."""
     events = []
     for place, came in enumerate(at):
         events.append(_Event(came, place, "post"))
@@ -112,7 +112,7 @@ def replay(
     votes: float,
     processes: int,
 ) -> Spent:
-    """Let a thread grow at its pace until nothing is due; return its changes and writes."""
+    """Let a thread grow at the given pace until nothing is due; return its changes and writes."""
     clock, chance = _Clock(), random.Random(1)
     with contextlib.ExitStack() as stack:
         engine = stack.enter_context(

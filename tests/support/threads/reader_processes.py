@@ -1,8 +1,8 @@
-"""Simulate processes on one engine: each is a store with its own caches and clock.
+"""Simulate processes on one engine; each is a store with separate caches and a separate clock.
 
-Each call runs in its own thread, because a thread can enter only one store at a time. So one
-process can act while another waits in the middle of a call. `Reader.assert_current` compares a
-process's answer with the ordered query.
+Each call runs in a separate thread, because a thread can enter only one store at a time. Therefore,
+one process can act while another process waits in the middle of a call. `Reader.assert_current`
+compares a process's answer with the ordered query.
 """
 
 import threading
@@ -19,7 +19,7 @@ from emulator import inprocess
 from tests.support.threads import sample_threads
 
 T = TypeVar("T")
-# Rows, the number of replies below each, and the number of rows.
+# The rows, the number of replies below each row, and the number of rows.
 Whole = tuple[list[bytes], list[int], int]
 
 
@@ -27,9 +27,9 @@ class Reader:
     """A simulated process.
 
     Args:
-        engine: the store's.
-        ahead: how many seconds its clock is ahead of the others'.
-        seen: is called with the method and the request of each call before it is made.
+        engine: the engine of the store. ahead: the number of seconds by which its clock is ahead of
+        the other clocks. seen: a function that is called with each call's method and request before
+        the call.
     """
 
     def __init__(
@@ -68,34 +68,34 @@ class Reader:
         return done[0]
 
     def shown(self, name: records.ThreadName) -> Whole:
-        """Return what this process shows of a thread."""
+        """Return the rows that this process shows for a thread."""
         asked = thread_pages.PageRequest(200, None, sample_threads.SETTINGS.secret)
         page = self.do(lambda: listings.page(sample_threads.SETTINGS.scheme, name, asked))
         return list(page.comments), list(page.replies), page.total
 
     def expected(self, name: records.ThreadName) -> Whole:
-        """Return what this process must show."""
+        """Return the rows that this process must show for a thread."""
         return self.do(lambda: ordered_thread(name))
 
     def assert_current(self, name: records.ThreadName) -> None:
-        """Fail if this process shows anything other than the ordered query."""
+        """Fail if this process does not show the ordered query's result."""
         assert self.shown(name) == self.expected(name)
 
 
 def ordered_thread(name: records.ThreadName) -> Whole:
-    """Return a thread from the ordered query."""
+    """Return the ordered query's result for a thread."""
     rows = ordered_query.thread(name)
     below = [sum(each.sort_hash.startswith(row.sort_hash) for each in rows) - 1 for row in rows]
     return [presentation.fragment(row) for row in rows], below, len(rows)
 
 
 def decompressed(message: Any) -> bytes:
-    """Return an entity's blobs, decompressed."""
+    """Return an entity's decompressed blobs."""
     return b"\n".join(map(_held, blobs(message)))
 
 
 def blobs(message: Any) -> tuple[bytes, bytes]:
-    """Return the compressed blobs of an entity: its content, and a directory's first page."""
+    """Return an entity's compressed blobs: its content and, in a directory, the first page."""
     properties = message.properties
     content = properties["content"].blob_value if "content" in properties else b""
     return content, properties["head"].blob_value[1:] if "head" in properties else b""
@@ -104,5 +104,5 @@ def blobs(message: Any) -> tuple[bytes, bytes]:
 def _held(blob: bytes) -> bytes:
     try:
         return zlib.decompress(blob)
-    except zlib.error:  # a part of a directory, or not a blob
+    except zlib.error:  # part of a directory, or not compressed
         return bytes(blob)

@@ -1,7 +1,7 @@
-"""Find small exports, write others, and read what an import of them stores.
+"""Find and write small exports, and read what their import stores.
 
-An export written by a test has one post per line, starting at line 2, so a test can name the line
-of a fault.
+An export that a test writes has one post per line, starting at line 2, so the test can name a
+fault's line.
 """
 
 from datetime import UTC, datetime
@@ -34,7 +34,7 @@ def planned(
 
 
 def post(post_id: str, parent: str | None = None, minute: int = 0, **more: str) -> str:
-    """Return a post of a Disqus export on one line, in thread 1."""
+    """Return a one-line post for a Disqus export, in thread 1."""
     values = {"message": f"text {post_id}", "name": "Ada", "thread": "1"} | more
     created = values.get("created", f"2015-01-01T{minute // 60:02}:{minute % 60:02}:00Z")
     answers = f'<parent dsq:id="{parent}"/>' if parent else ""
@@ -60,7 +60,7 @@ def plan_of(path: Path, levels: int = 8, site: records.Site = SITE) -> import_wr
 
 
 def written(plan: import_writer.CheckedImport) -> dict[str, records.ImportedComment]:
-    """Return the comments that a plan would write, by their ids in the source."""
+    """Return the comments that a plan would write, by source id."""
     return {
         comment.source.partition(":")[2]: comment
         for thread in plan.threads
@@ -78,7 +78,7 @@ def write(plan: import_writer.CheckedImport, levels: int = 8) -> import_writer.I
 
 
 def rows() -> list[records.Comment]:
-    """Return every stored comment, by thread and sort hash."""
+    """Return all stored comments, ordered by thread and sort hash."""
     found = map(conversion.comment_from_message, reads.fetch(reads.Query("Comment")))
     return sorted(found, key=lambda row: (row.thread, row.sort_hash))
 

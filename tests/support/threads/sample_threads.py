@@ -1,4 +1,4 @@
-"""Post sample discussions from nested literals, comment by comment, in the order written."""
+"""Post sample discussions from nested literals, comment by comment, in the literals' order."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -22,12 +22,12 @@ TREE: Nested = {
     "2": {"2.1": {}},
     "3": {},
 }
-# Return the same in reading order.
+# The texts in TREE in reading order.
 ORDER = ["1", "1.1", "1.1.1", "1.1.2", "1.2", "2", "2.1", "3"]
 
 
 def filing(site: records.Site, *categories: str) -> records.Site:
-    """Return the site with the categories that its pages may name."""
+    """Return the site with the given categories, which its pages may name."""
     return msgspec.structs.replace(site, categories=categories)
 
 
@@ -42,7 +42,7 @@ def request(
     now: datetime = START,
     network: str = "",
 ) -> SiteRequest:
-    """Return a request to a site from a network; pass a site id if only the id matters."""
+    """Return a request to a site from a network. Pass a site id if only the id matters."""
     found = records.Site(site, (), "", 2) if isinstance(site, str) else site
     return SiteRequest(found, settings, now, classifier_verdicts.Sender(network))
 
@@ -57,7 +57,7 @@ def post(
     thread: str = "page",
     **more: Any,
 ) -> records.Comment:
-    """Post a comment whose text is `body`, by an author named after it."""
+    """Post a comment with the text `body`, by an author who is named after the text."""
     author = more.pop("author", records.Author(name=f"author of {body}", id=f"g:{body}"))
     sender = more.pop("sender", classifier_verdicts.Sender())
     sent = new_comment.Submission(thread, parent, author, body, **more)
@@ -65,7 +65,7 @@ def post(
 
 
 def author(name: str) -> records.Author:
-    """Return an author whom the product recognizes by name."""
+    """Return an author with an id made from the name."""
     return records.Author(name, id=f"g:{name}")
 
 
@@ -82,7 +82,7 @@ def node(
     author: str = "",
     **more: Any,
 ) -> records.ImportedComment:
-    """Return a comment to import; its id is made from its text. `above` is the parent's text."""
+    """Return a comment to import, with an id made from its text. `above` is the parent's text."""
 
     def id_of(each: str) -> str:
         return comment_rows.comment_id(each.encode().ljust(16, b"."))
@@ -106,7 +106,7 @@ def grow(
     thread: str = "page",
     **more: Any,
 ) -> dict[str, records.Comment]:
-    """Post a whole tree, one comment per minute; return the comments by their text."""
+    """Post a whole tree, one comment per minute; return the comments by text."""
     grown: dict[str, records.Comment] = {}
 
     def below(children: Nested, parent: str | None) -> None:
@@ -122,7 +122,7 @@ def grow(
 
 
 def texts(rows: Any) -> list[str]:
-    """Return the texts of comments; a tombstone is "-"."""
+    """Return the comments' texts, with "-" for a tombstone."""
     return ["-" if row.is_tombstone else row.body for row in rows]
 
 
@@ -132,7 +132,7 @@ def listed(site: records.Site, thread: str = "page") -> list[str]:
 
 
 def walk(rows: Any) -> list[str]:
-    """Return a thread's ids by parent links, siblings by number, as the oracle of the order."""
+    """Return a thread's ids by parent links and numbers: the oracle for the reading order."""
     children: dict[str | None, list[records.Comment]] = {}
     for row in rows:
         children.setdefault(row.parent, []).append(row)
@@ -146,7 +146,7 @@ def walk(rows: Any) -> list[str]:
 
 
 def store_imported(name: records.ThreadName, *nodes: records.ImportedComment) -> int:
-    """Import comments in one transaction; return how many were new."""
+    """Import comments in one transaction; return the number of new comments."""
 
     def body() -> int:
         imported = bulk_append.append_imported(

@@ -1,4 +1,4 @@
-"""Cast votes in one line, and compare their sums with an oracle."""
+"""Cast votes in one line, and compare vote sums with an oracle."""
 
 from datetime import datetime, timedelta
 
@@ -24,7 +24,7 @@ def vote(
     now: datetime = sample_threads.START,
     settings: config.Settings = sample_threads.SETTINGS,
 ) -> None:
-    """Vote, by default from the voter's own network."""
+    """Vote, by default from a network that only this voter uses."""
     request = sample_threads.request(
         comment.site, settings=settings, now=now, network=network or f"network of {voter}"
     )
@@ -32,7 +32,7 @@ def vote(
 
 
 def count_waiting(now: datetime = LATER) -> None:
-    """Count every pending vote, and delete the votes on retracted comments."""
+    """Count every pending vote; delete the votes on retracted comments."""
     for name in cast_vote.waiting(now):
         cast_vote.count(name.id, now=now)
     assert cast_vote.waiting(now) == []
@@ -45,7 +45,7 @@ def count_all(now: datetime = LATER) -> None:
 
 
 def left() -> bool:
-    """Tell whether votes are uncounted or events undelivered."""
+    """Return whether votes are uncounted or events are undelivered."""
     return bool(cast_vote.waiting(LATER) or counter_oracle.events())
 
 
@@ -55,7 +55,7 @@ def comment(comment_id: str) -> records.Comment:
 
 
 def cast() -> dict[str, dict[str, int]]:
-    """Return the stored votes, by comment and voter."""
+    """Return the stored votes by comment and voter."""
     found: dict[str, dict[str, int]] = {}
     for message in reads.fetch(reads.Query("Vote")):
         comment, voter = (each.name for each in message.key.path)
@@ -64,13 +64,13 @@ def cast() -> dict[str, dict[str, int]]:
 
 
 def stored(comment_id: str) -> tuple[int, int, int]:
-    """Return the upvotes, downvotes and score that a comment's row has."""
+    """Return the upvotes, downvotes and score in a comment's row."""
     row = reads.get(comment_rows.comment_key(comment_id))
     return row.up, row.down, row.score
 
 
 def assert_counted() -> None:
-    """Check that rows have the sums of their votes, no vote is pending, and all counters agree."""
+    """Check that rows have their votes' sums, no vote is pending, and all counters are exact."""
     assert list(reads.fetch(reads.Query("VotesDue"))) == []
     votes = cast()
     for message in reads.fetch(reads.Query("Comment")):
@@ -86,7 +86,7 @@ def assert_counted() -> None:
 
 
 def networks() -> list[list[str]]:
-    """Return the stored voters of each network."""
+    """Return each network's stored voters."""
     found = reads.fetch(reads.Query("VoterNetwork"))
     return [[each.string_value for each in row.properties["voters"].array_value.values]
             for row in found]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Test who can sign in to the admin console and its account pages, and from which pages."""
+"""Test who can sign in to the admin console and use its account pages, and from which pages."""
 
 import concurrent.futures
 import re
@@ -93,7 +93,7 @@ def test_no_page_is_framed_or_cached_or_runs_inline_scripts(
 
 @pytest.mark.usefixtures("store")
 class TestForgery:
-    """A change that a foreign page makes a browser send."""
+    """Tests with changes that a foreign page makes a browser send."""
 
     FOREIGN = (
         {"Sec-Fetch-Site": "cross-site"},
@@ -201,7 +201,7 @@ def test_visitors_who_are_not_signed_in_are_redirected_to_sign_in(
     response = client.get(path)
     assert response.status_code == 303
     assert response.headers["Location"].endswith("admin/sign-in")
-    # A link in a mail sends no cookie, so the page loads itself once more.
+    # The browser sends no cookie when a link in mail is followed, so the page reloads itself once.
     again = client.get(path, headers={"Sec-Fetch-Site": "cross-site"})
     assert again.status_code == 200
     assert 'http-equiv="refresh"' in again.text
@@ -280,7 +280,7 @@ def test_nobody_is_signed_in_while_the_store_does_not_answer(
 
 
 def test_a_guest_never_gets_an_owners_response(app: flask.Flask, store: connection.Store) -> None:
-    """Concurrently in one process, each client with its own cookie or none."""
+    """Clients concurrently send requests to one process, each with a separate cookie or none."""
     account_holders.account("ann", OWNER)
     owner = browser(app)
     sign_in(owner)

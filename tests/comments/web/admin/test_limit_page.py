@@ -30,7 +30,7 @@ def test_an_owner_sets_the_limits_for_posts_and_the_budget(
     assert (site.guard.posts_per_network, site.guard.proof_of_work) == (7, 2_000_000)
     assert site.guard.same_texts is None
     assert "Now 7, set for this site" in owner.page("/limits")
-    owner.settle("/limits")  # all limits come from the service again
+    owner.settle("/limits")  # resets all limits to the service's limits
     assert site_settings.get("demo").guard == records.OwnPostLimits()
     owner.settle("/limits/budget", posts="5", reads="1000000000", then="read-only")
     assert site_settings.get("demo").budget == records.Budget(
@@ -84,7 +84,7 @@ def test_guessed_addresses_redirect_to_the_console(desk: Desk, site: records.Sit
 
 
 def test_a_page_confirms_the_action_that_led_to_it(owner: Desk, site: records.Site) -> None:
-    """In the URL's fragment: it contains no form data, and a reload does not repeat it."""
+    """The URL's fragment names the confirmation, so a reload does not repeat the change."""
     sample_threads.post(site, "text", author=EVE)
     said = {}
     for path, form in (
@@ -114,7 +114,7 @@ def test_imports_are_shown_with_their_progress(
 ) -> None:
     assert "No imports yet." in owner.page("/imports")
     with import_progress.ImportJournal("demo", "disqus", "a<b>.xml", 1_000, now) as journal:
-        journal.advance(100)  # a moment after the beginning: not worth a write
+        journal.advance(100)  # too soon after the start to be written
         assert "Running" in owner.page("/imports")
         monkeypatch.setattr(import_progress, "PAUSE", 0.0)
         journal.advance(200)

@@ -1,4 +1,4 @@
-"""Test who can sign in to the admin console through a provider, and to which account."""
+"""Test who can sign in to the admin console through a provider and which account they get."""
 
 import re
 
@@ -61,7 +61,7 @@ def test_only_the_account_that_linked_a_provider_signs_in_by_it(
 def test_signing_in_by_a_provider_gives_nobody_a_role(
     app: flask.Flask, traveller: Traveller, provider: Impostor, store: connection.Store
 ) -> None:
-    """Neither on a service without an owner, nor for a reader with an account."""
+    """It grants no role on a service without an owner, nor to a reader with an account."""
     assert traveller.travel(DESK, provider="acme").status_code == 403
     assert accounts.staff() == []
     assert not accounts.is_owned()
@@ -75,7 +75,7 @@ def test_signing_in_by_a_provider_gives_nobody_a_role(
     assert refused.status_code == 403
     assert "not-linked" in refused.text
     assert traveller.client.get("/admin").status_code == 303
-    # An invitation makes the reader a moderator, who then signs in the same way.
+    # An invitation makes the reader a moderator, who then signs in through the same provider.
     token = account_holders.invite(moderator(), now=now())
     accepted = traveller.travel("/admin/welcome/provider", token=token, provider="acme")
     assert accepted.status_code == 303
@@ -108,7 +108,7 @@ def test_an_invitation_is_accepted_once_and_creates_an_account_without_a_passwor
 def test_an_invitation_for_an_address_needs_a_new_account_or_the_account_with_that_address(
     app: flask.Flask, traveller: Traveller, provider: Impostor
 ) -> None:
-    """B17: the provider's statement about the address is ignored."""
+    """B17: the service ignores what the provider says about the address."""
     provider.claims = {"email": "bob@example.org", "email_verified": True}
     account_holders.account("ann", moderator("blog"))
     traveller.sign_in()
@@ -132,7 +132,7 @@ def test_an_invalid_name_is_refused_before_the_redirect(
     wrong = traveller.send("/admin/welcome/provider", token=token, name="a" * 81, provider="acme")
     assert wrong.status_code == 400
     assert f'value="{token}"' in wrong.text
-    # Without a name from the form or the provider, no account is created.
+    # The service creates no account without a name from the form or the provider.
     nameless = traveller.travel("/admin/welcome/provider", token=token, provider="acme")
     assert nameless.status_code == 400
     assert whose(provider) is None
@@ -159,11 +159,11 @@ def test_linking_needs_the_password_and_takes_no_identity_from_another_account(
     taken = traveller.link()
     assert taken.status_code == 409
     assert whose(provider) == bob
-    # An account can have one identity of each provider.
+    # An account can have only one identity at each provider.
     provider.sub = "second"
     assert other.link().status_code == 409
     assert whose(provider) is None
-    # After signing out everywhere, a started link is refused.
+    # Signing out everywhere also cancels a link that is being set up.
     way = traveller.way(
         "/admin/account/provider", form=traveller.form(), current=PASSWORD, provider="acme"
     )
@@ -194,7 +194,7 @@ def test_unlinking_ends_the_link_and_every_session(
 def test_signing_in_ends_the_browsers_earlier_session(
     app: flask.Flask, traveller: Traveller, provider: Impostor
 ) -> None:
-    """Its cookie is sent when the login starts, but not when the provider redirects back."""
+    """The browser sends the session's cookie at the login's start but not on the redirect back."""
     account_holders.account("ann", OWNER)
     traveller.sign_in()
     traveller.link()
@@ -231,7 +231,7 @@ def test_the_authenticator_is_required_too_and_its_code_is_valid_once(
     assert other.send("/admin/sign-in/code", token=token, code=code).status_code == 303
     assert other.client.get("/admin").status_code == 200
     assert other.send("/admin/sign-in/code", token=token, code=code).status_code == 400
-    # Attempts are limited like those for passwords, for any provider.
+    # Code attempts are limited like password attempts, regardless of the provider.
     again = re.search(
         r'name="token" value="(\S{43})"',
         Traveller(app, provider).travel(DESK, provider="acme").text,
@@ -256,7 +256,7 @@ def test_a_provider_that_is_not_offered_is_not_found(
     assert traveller.send(DESK, provider="acme").status_code == 404
     assert traveller.send(DESK, provider="nothing").status_code == 404
     assert "Acme" not in app.test_client().get("/admin/sign-in").text
-    assert "Acme" in traveller.client.get("/admin/account").text  # where it may be unlinked
+    assert "Acme" in traveller.client.get("/admin/account").text  # the owner can unlink it here
     providers.offer("acme", (), at_desk=True)
     assert "Acme" in app.test_client().get("/admin/sign-in").text
 
@@ -279,7 +279,7 @@ def test_a_foreign_page_cannot_start_a_login(traveller: Traveller) -> None:
 
 @pytest.fixture
 def pages(traveller: Traveller, provider: Impostor) -> list[TestResponse]:
-    """Every page of the login flow."""
+    """Responses with every page of the login flow."""
     ann = account_holders.account("ann", OWNER)
     traveller.sign_in()
     pages = [traveller.client.get("/admin/account"), traveller.send(DESK, provider="acme")]
@@ -309,7 +309,7 @@ def test_the_pages_are_valid_html(pages: list[TestResponse]) -> None:
 def test_roles_come_from_the_invitation_and_never_from_the_provider(
     traveller: Traveller, provider: Impostor
 ) -> None:
-    """B6: claims of groups and roles are ignored."""
+    """B6: the service ignores claims about groups and roles."""
     provider.claims = {"roles": ["owner"], "groups": ["admin"], "name": "Ann", "grants": "owner *"}
     token = account_holders.invite(roles.Grant(roles.Role.MODERATOR, "demo"), now=now())
     traveller.travel("/admin/welcome/provider", token=token, provider="acme")

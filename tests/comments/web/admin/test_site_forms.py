@@ -249,7 +249,8 @@ def test_a_sites_numbers_are_a_table_and_a_plot_of_the_same_numbers(
         assert "6 approved comments by 4 commenters" in page
         _, comments, people, _, there = page.split("<svg")
         assert comments.count(f": {per_day}</title>") == 3
-        # On one day Eve and another author posted; on the other days one author posted both.
+        # On one day, Eve and a second author posted; on each other day, one author wrote both
+        # comments.
         assert people.count(": 1</title>") == (3 if query == "?category=cats" else 2)
         assert "dogs: 3</title>" in there
         assert "cats: 3</title>" in there
@@ -316,7 +317,7 @@ def test_dead_letters_are_shown_to_owners_of_the_service_and_resolved(
 
 
 def _fail(event: str) -> None:
-    """Make a delivery of an event fail, long after the event was written."""
+    """Make a delivery of an event fail long after the event was written."""
 
     def body() -> None:
         (row,) = outbox.read([event])

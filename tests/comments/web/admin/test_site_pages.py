@@ -1,4 +1,4 @@
-"""Test what a site's moderation pages show, and what their forms do."""
+"""Test what a site's moderation pages show and what their forms do."""
 
 import re
 from datetime import timedelta
@@ -37,7 +37,7 @@ def desk(app: flask.Flask, store: connection.Store) -> Desk:
 
 @pytest.fixture
 def held(store: connection.Store, site: records.Site) -> list[records.Comment]:
-    """Three held comments, the oldest first."""
+    """Three held comments, oldest first."""
     return [_held(site, f"text {number}", number) for number in range(3)]
 
 
@@ -132,7 +132,7 @@ def test_a_script_gets_the_same_as_json(desk: Desk, held: list[records.Comment])
 
 @pytest.mark.usefixtures("held")
 class TestElsewhere:
-    """A moderator of one site, and a comment on another site."""
+    """Tests with a moderator of one site and a comment on a different site."""
 
     @pytest.fixture
     def foreign(self) -> records.Comment:
@@ -225,7 +225,7 @@ def test_a_decision_needs_our_own_page_and_its_token(
                 f"{DESK}{path}", data={**fields, "form": token}, headers=headers
             )
             assert response.status_code == 403
-    # Opening a link, as mail scanners and previews do, changes nothing.
+    # Opening a link changes nothing, so mail scanners and previews do no harm.
     for name in ("act", "c"):
         response = desk.client.get(f"{DESK}/queue?{name}=approve:{held[0].id}:2")
         assert response.status_code == 400
@@ -355,7 +355,7 @@ def test_no_page_shows_a_moderator_an_address_or_a_network(desk: Desk, site: rec
     assert "Eve" in seen
     for canary in ("mail.example", "198.51.100", account_holders.PASSWORD):
         assert canary not in seen
-    # A search cannot reveal them either.
+    # A search cannot reveal these values either.
     for words in ("canary", "mail.example", "198.51.100"):
         assert f"comments/{row.id}" not in desk.page(f"/queue?status=any&q={words}")
 

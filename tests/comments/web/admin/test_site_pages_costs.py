@@ -1,8 +1,8 @@
-"""The cost of moderation pages does not depend on the size of the site.
+"""The cost of moderation pages does not depend on the site's size.
 
-The engine's meter counts reads on sites of 1,000 and 5,000 comments whose newest parts are equal.
-An unmeasured program makes both. For a site of any size, with each page's figures on standard
-output:
+The engine's meter counts reads on two sites with 1,000 and 5,000 comments and the same newest
+comments. A program makes both sites, and its work is not measured. To test a larger site and print
+each page's figures on standard output, run:
 
     DESK_COMMENTS=100000 pytest -s tests/comments/web/admin/test_site_pages_costs.py
 """
@@ -32,15 +32,15 @@ from tests.support.threads import large_site
 pytestmark = pytest.mark.slow
 
 SIZES = (1_000, int(os.environ.get("DESK_COMMENTS", "5000")))
-ROWS = 25  # of a page
-# For each row: its thread, the author's numbers, reports, verdicts. For the request: session,
-# account, site.
+ROWS = 25  # per page
+# Each row needs its thread, the author's counters, reports and verdicts. The request needs the
+# session, account and site.
 PAGE = 5 * ROWS + 10
 
 
 @dataclasses.dataclass(frozen=True)
 class LargeSite:
-    """A site of some size, and a moderator in its console."""
+    """A site with a given number of comments and a moderator's browser in its console."""
 
     engine: inprocess.Engine
     store: connection.Store
@@ -48,7 +48,7 @@ class LargeSite:
     newest: str
 
     def cost(self, path: str, **form: str) -> cost_meter.Reading:
-        """Return the billed reads of a page or a form in a process that has just started."""
+        """Return the billed reads for a page or a form in a process that has just started."""
         for each in (thread_cache.COPIES, site_settings.COPIES, rulebook.COPIES):
             each.forget(self.store)
         with testing.meter(self.engine) as cost:
@@ -61,7 +61,7 @@ class LargeSite:
         return cost
 
     def behind(self, path: str, pages: int) -> str:
-        """Return the path of the page that is `pages` pages further."""
+        """Follow the link to the next page `pages` times; return the path of the last page."""
         for _ in range(pages):
             page = self.desk.client.get(_address(path)).text
             found = re.search(r'href="\?([^"]*)" rel="next"', page)
@@ -148,8 +148,8 @@ def test_the_cost_of_a_page_does_not_depend_on_the_size_of_the_site(
     for site in sites:
         here = path.format(newest=site.newest)
         costs.append(site.cost(site.behind(here, behind) if behind else here))
-    # A thread begins with its oldest comments, whose authors differ between the sizes. A text
-    # search scans each status.
+    # A thread begins with its oldest comments, and these have different authors on the two sites. A
+    # text search scans each status.
     slack = 5 if path.startswith("thread?") else 6 if "any&q" in path else 2
     _assert_bounded(f"{path}, page {behind + 1}", costs, most, slack)
 
@@ -157,21 +157,21 @@ def test_the_cost_of_a_page_does_not_depend_on_the_size_of_the_site(
 def test_a_dry_run_reads_only_the_comments_it_checks(sites: list[LargeSite]) -> None:
     for last in (100, 1_000):
         costs = [site.cost("rules", **TRY, last=str(last)) for site in sites]
-        # Each author's numbers are read once, in addition.
+        # In addition, each author's counters are read once.
         _assert_bounded(
             f"rules, a dry run over {last}", costs, 2 * last + 20, slack=6 * (1 + last // 300)
         )
 
 
 def _assert_bounded(what: str, costs: list[cost_meter.Reading], most: int, slack: int = 2) -> None:
-    """Compare the costs of both sizes with each other and with a limit.
+    """Compare the costs on both sites with each other and with a limit.
 
-    A scan of more than 300 entries comes in batches, each of which bills a read. The first batch is
-    read twice, the second time in the transaction that reads the rest.
+    A scan of more than 300 entries needs several batches, and each batch bills a read. The first
+    batch is read twice, the second time in the transaction that reads the remaining batches.
     """
     small, large = costs
     figures = f"{small.reads} reads, {small.small} small; {large.reads} reads, {large.small} small"
     print(f"{what}: {figures}")  # noqa: T201 - for who asked for them
     assert abs(large.reads - small.reads) <= slack
     assert large.reads <= most
-    assert large.small <= 6 * most  # for each status, the searched comments
+    assert large.small <= 6 * most  # the searched comments of each status

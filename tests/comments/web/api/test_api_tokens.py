@@ -23,7 +23,7 @@ def test_a_token_names_its_guest() -> None:
     assert read(api_tokens.sign(GUEST, secret=SECRET)) == GUEST
 
 
-# A change of this format would sign every guest out. The first release signed with SHA-1.
+# A change to this format would sign out every guest. The first release signed with SHA-1.
 def test_tokens_of_the_first_release_are_read() -> None:
     token = "eyJzIjoiZGVtbyIsImciOiJnOmFubiJ9.ZZN8BQ.Y2AVcnovNWwcyoTqZyHDpX_bCfQ"
     assert read(token, term=100 * 365 * 24 * 3600) == GUEST
@@ -53,7 +53,7 @@ def test_another_header_is_not_a_token(header: str) -> None:
 
 def test_every_damaged_token_is_refused() -> None:
     token = api_tokens.sign(GUEST, secret=SECRET)
-    for place in range(len(token) - 1):  # the last character contains unused bits
+    for place in range(len(token) - 1):  # the last character has unused bits
         swapped = "A" if token[place] != "A" else "B"
         with pytest.raises(problems.Unauthenticated):
             read(token[:place] + swapped + token[place + 1 :])

@@ -1,4 +1,4 @@
-"""Test who may edit or retract a comment through the API, and what remains afterwards."""
+"""Test who may edit or retract a comment through the API and what remains afterwards."""
 
 import json
 from datetime import UTC, datetime
@@ -65,7 +65,7 @@ def test_a_missing_token_is_reported_for_any_comment_id(
     assert refused(client.open(where, method=method, json=sent, headers=bad), 401) == "bad-token"
     known = client.open(where, method=method, json=sent, headers=bearer(post(client)))
     assert refused(known, 404) == "comment-not-found"
-    # A call that needs no token reports the unknown comment.
+    # Calls that need no token report the unknown comment instead.
     assert refused(client.put(f"{ONE}{NOBODY}/vote", json={"value": 1}), 404)
 
 

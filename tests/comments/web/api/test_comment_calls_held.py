@@ -1,4 +1,4 @@
-"""In the API, only its author sees a held comment, and no cache stores it."""
+"""In the API, a held comment is visible only to its author, and no cache stores it."""
 
 import pytest
 from flask.testing import FlaskClient
@@ -111,7 +111,7 @@ def test_an_approved_comment_appears_in_its_place(
         decisions.decide("demo", made["comment"]["id"], Verb.APPROVE, ADA, now=sample_threads.START)
     assert listed(client) == ["<p>Canary</p>\n", "<p>later</p>\n"]
     (mine,) = answer(client.get(HELD, headers=bearer(made)))["comments"]
-    assert mine["status"] == "approved"  # as a shadow-banned comment's status would be
+    assert mine["status"] == "approved"  # shadow-banned comments show the same status
 
 
 def test_an_edit_that_adds_a_link_is_held_and_its_author_is_informed(

@@ -1,4 +1,4 @@
-"""Test which posts the API accepts and refuses, on a real engine."""
+"""Test on a real engine which posts the API accepts and refuses."""
 
 import io
 
@@ -84,7 +84,7 @@ def test_a_late_retry_from_another_network_gets_no_token(
     first = _repeated(client, "192.0.2.1")
     moment.pass_by(minutes=59)
     elsewhere = _repeated(client, "198.51.100.1")
-    assert elsewhere["token"]  # phones change networks
+    assert elsewhere["token"]  # a phone may change networks within an hour
     moment.pass_by(minutes=2)
     there = client.get(f"{ONE}{first['comment']['id']}")
     shown = {k: v for k, v in answer(there)["comment"].items() if k != "replies"}
@@ -218,7 +218,7 @@ def test_a_body_above_the_limit_is_refused(client: FlaskClient, settings: config
 
 
 def chunked(client: FlaskClient, source: object) -> TestResponse:
-    """Post a body without a Content-Length, as servers do with chunked bodies."""
+    """Post a body without a Content-Length, as servers pass on chunked bodies."""
     return client.post(
         THREAD,
         content_type="application/json",
@@ -249,7 +249,7 @@ def test_an_endless_body_is_not_read_beyond_the_limit(
 
 
 class Endless:
-    """A body without an end; counts the bytes that were read."""
+    """An endless body that counts the bytes that are read from it."""
 
     bytes_read = 0
 

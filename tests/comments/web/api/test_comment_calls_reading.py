@@ -1,4 +1,4 @@
-"""Test the API calls that read, on a real engine, and the refusals of every call."""
+"""Test on a real engine the API calls that read and what every call refuses."""
 
 import json
 from urllib.parse import quote
@@ -288,7 +288,7 @@ def test_an_invalid_thread_id_is_refused(client: FlaskClient, name: str) -> None
 @pytest.mark.parametrize("method", ["GET", "POST", "PATCH", "DELETE"])
 def test_an_unknown_path_or_id_is_not_found(client: FlaskClient, method: str, path: str) -> None:
     response = client.open(path, method=method, json={"body": "b"})
-    # A missing token is reported first, for any id.
+    # For any id, a missing token is reported before an unknown comment.
     is_named = path == ONE + "a" * 26 and method in {"PATCH", "DELETE"}
     assert response.status_code in ({401} if is_named else {404, 405})
     assert response.content_type == "application/problem+json"

@@ -1,4 +1,4 @@
-"""Test who can vote through the API, as which author and network, and who sees votes."""
+"""Test who can vote through the API, as which author and from which network, and who sees votes."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -173,7 +173,7 @@ def test_a_script_with_a_new_guest_for_each_vote_gets_few_votes(
             "X-Real-IP": f"10.0.1.{number}",
             "X-Appengine-User-IP": f"10.0.2.{number}",
         }
-        address = f"2001:db8::{number}"  # one customer has all of these addresses
+        address = f"2001:db8::{number}"  # one Internet customer has all these addresses
         response = _put(own, posted, address=address, **forged)
         if response.status_code != 200:
             assert refused(response, 429) == "too-many-votes"
@@ -185,7 +185,7 @@ def test_a_script_with_a_new_guest_for_each_vote_gets_few_votes(
     assert found.count(200) == MOST
     assert found.count(429) == 30 - MOST
     assert len(_cast(open_store)) == MOST
-    # Another instance of the service enforces the limit too, and other networks are not affected.
+    # A second instance of the service also enforces the limit; other networks are not affected.
     other = apps.create_app(sample_threads.SETTINGS, open_store).test_client()
     assert _put(other, posted, address="2001:db8::ffff").status_code == 429
     assert _put(other, posted, address="2001:db8:0:1::1").status_code == 200
@@ -294,7 +294,7 @@ def test_an_author_whose_naming_comment_is_retracted_is_named_by_another(
     first = post(client, name="Ann")
     headers = bearer(first)
     with open_store.context():
-        sample_votes.count_all()  # events delivered together may name the author in any order
+        sample_votes.count_all()  # otherwise both events could name the author in any order
     sent = {"name": "Ann later", "body": "x"}
     second = answer(client.post(THREAD, json=sent, headers=headers))
     with open_store.context():

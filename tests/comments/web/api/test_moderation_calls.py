@@ -1,4 +1,4 @@
-"""Test who may send a classifier's later verdicts, about which comments, and how often."""
+"""Test who may send a classifier's delayed verdicts, about which comments, and how often."""
 
 import json
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def service(
 
 @pytest.fixture
 def asked(service: Service, site: records.Site) -> tuple[records.Comment, str]:
-    """A held comment whose classifier answers later, and the id of the request."""
+    """A held comment with a classifier that answers later, and the id of the classifier request."""
     comment = say(site, now=datetime.now(UTC))
     service.ask()
     return comment, json.loads(service.receiver.heard[-1].body)["data"]["question"]
@@ -53,7 +53,7 @@ def give(
     at: datetime | None = None,
     **more: object,
 ) -> TestResponse:
-    """Send a verdict, signed as webhooks are."""
+    """Send a verdict with a webhook signature."""
     body = json.dumps({"question": question, "verdict": verdict, **more}).encode()
     hook = webhooks.Hook(service.receiver.url, (secret or service.secret,))
     signed = webhooks.headers(hook, "given.1", body, now=at or datetime.now(UTC))

@@ -62,7 +62,7 @@ def assert_described(value: object, name: str) -> None:
     schema = {**document(), "$ref": f"#/components/schemas/{name}"}
     openapi_schema_validator.OAS31Validator(schema).validate(value)
     assert isinstance(value, dict)
-    # A schema allows undeclared fields; the responses contain none.
+    # The schemas allow undeclared fields, but the responses do not contain any.
     components = document()["components"]
     assert isinstance(components, dict)
     assert value.keys() <= components["schemas"][name]["properties"].keys()

@@ -1,4 +1,4 @@
-"""The public JSON of a comment contains no private field of its row."""
+"""A comment's public JSON contains none of its row's private fields."""
 
 import re
 from datetime import UTC, datetime

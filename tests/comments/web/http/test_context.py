@@ -1,4 +1,4 @@
-"""A client cannot choose the network of its request."""
+"""Clients cannot choose the network that their requests count for."""
 
 import dataclasses
 import logging

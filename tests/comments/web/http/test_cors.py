@@ -1,4 +1,4 @@
-"""CORS lets any page read public data, and lets pages on registered origins write."""
+"""CORS lets any page read public data but lets only pages on registered origins write."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Test which requests reach the application, and which proxy headers are trusted."""
+"""Test which requests reach the application and which proxy headers are trusted."""
 
 import contextlib
 import dataclasses
@@ -31,7 +31,7 @@ def _changed(store: connection.Store, **more: object) -> Iterator[FlaskClient]:
 
 
 def _asked(client: FlaskClient, host: str, path: str = PAGE, **environ: object) -> TestResponse:
-    # Set directly in the environment, because werkzeug's client would correct the value.
+    # Set the host directly in the environment, because werkzeug's client would correct it.
     return client.get(path, environ_overrides={"HTTP_HOST": host, **environ})
 
 
@@ -157,7 +157,7 @@ def test_malformed_requests_never_cause_a_500(
 ) -> None:
     import grpc  # noqa: PLC0415 - only here
 
-    # with a leading slash (PEP 3333), because the test client parses it as part of a URL
+    # Add the leading slash (PEP 3333), because the test client parses the name as part of a URL.
     if headers.get("SCRIPT_NAME"):
         headers = {**headers, "SCRIPT_NAME": f"/{headers['SCRIPT_NAME']}"}
     with grpc.insecure_channel("127.0.0.1:1") as nowhere:
@@ -220,7 +220,7 @@ def test_no_header_moves_the_application_or_changes_its_host(
 def test_a_script_name_that_a_server_took_from_a_header_is_ignored(
     client: FlaskClient, script: str, rest: str
 ) -> None:
-    """gunicorn does this with a SCRIPT_NAME header of a trusted peer."""
+    """gunicorn takes the script name from a trusted peer's SCRIPT_NAME header."""
     taken = {"SCRIPT_NAME": script, "PATH_INFO": rest, "HTTP_SCRIPT_NAME": script}
     answer = _asked(client, "comments.example", PAGE, **taken)
     assert answer.status_code == 200

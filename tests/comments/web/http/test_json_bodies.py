@@ -1,4 +1,4 @@
-"""Test which JSON request bodies are accepted, and what each refusal names."""
+"""Test which JSON request bodies are accepted and which field each refusal names."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ from comments.web.http.decode import json_bodies
 
 NO_PARENT = "parent must be the id of a comment, or root."
 VERDICTS = "verdict must be one of: approve, hold, spam, reject."
-# Every shape of requests and responses, because their fields have the same types.
+# All request and response shapes, because their fields have the same types.
 SHAPES = [
     found
     for module in (request_shapes, response_shapes, admin_queries)
@@ -187,7 +187,7 @@ def test_brackets_in_text_are_not_nesting() -> None:
 def test_unterminated_strings_are_scanned_once(data: bytes) -> None:
     with pytest.raises(errors.BadInput):
         json_bodies.decode(data, request_shapes.NewComment)
-    # A quote without an end would make the scan start again after each one.
+    # The scan must consume unterminated strings, or it would start again after each quote.
     assert b'"' not in json_bodies._STRING.sub(b"", data)
 
 

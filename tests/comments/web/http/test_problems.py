@@ -1,4 +1,4 @@
-"""Problem documents have one status for each error, and no internal details."""
+"""Problem documents have one status for each error and contain no internal details."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Query strings are decoded from bytes; a refusal names the parameter."""
+"""Query strings are decoded from bytes, and refusals name the parameter."""
 
 import flask
 import pytest

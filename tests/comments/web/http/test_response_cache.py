@@ -1,7 +1,7 @@
-"""The response cache returns what Flask would return now, header by header.
+"""The response cache returns exactly what Flask would return now, including every header.
 
-Two processes serve one store: one with the cache, and one that calls Flask for every request. For
-any request, and after any write through either, both respond the same.
+Two processes serve one store: one has the cache, the other calls Flask for every request. Both give
+the same response to any request, whichever process wrote before it.
 """
 
 import random
@@ -32,7 +32,7 @@ from tests.support.threads.cache_twins import (
 
 
 def questions(rows: Rows) -> Iterator[str]:
-    """Yield possible requests, some of them invalid."""
+    """Yield URLs of possible requests; some are invalid."""
     some = rows["1"].id
     yield from (PAGE, f"{PAGE}&limit=2", f"{PAGE}&limit=3", f"{PAGE}&order=recent")
     yield from (f"{PAGE}&order=best&limit=2", f"{PAGE}&order=newest", f"{PAGE}&parent=root")
@@ -50,7 +50,7 @@ def questions(rows: Rows) -> Iterator[str]:
 
 
 def headers(chance: random.Random, tags: list[str]) -> dict[str, str]:
-    """Return possible headers of a request."""
+    """Return possible request headers."""
     coding = chance.choice(("", "gzip", "gzip, deflate, br", "identity", "gzip;q=0", "*", "br"))
     found = {"Accept-Encoding": coding} if coding else {}
     if chance.random() < 0.4:
@@ -81,7 +81,7 @@ def test_a_cached_response_equals_flasks(quick: Process, plain: Process, several
         assert ours == theirs, (step, method, url, sent)
         tags = [*tags[-8:], dict(ours[1]).get("ETag", '"none"')]
     assert written == 20
-    assert plain.asked - quick.asked > 120  # enough responses came from the cache
+    assert plain.asked - quick.asked > 120  # the cache answered enough requests
 
 
 CODINGS = ("", "gzip", "gzip;q=0.5, identity", "identity;q=0, *", "*;q=0", "br, gzip;q=0")
@@ -122,10 +122,10 @@ def test_any_request_gets_flasks_response(
     several: Rows,
     steps: list[tuple[int, str, dict[str, str], str | None]],
 ) -> None:
-    """The examples share one store, so the claim must hold in any state of it."""
+    """The examples share one store, so the responses must be equal in any state of the store."""
     asked = list(questions(several))
     last = plain.client.get(PAGE).headers["ETag"]
-    tags = dict.fromkeys(asked, last)  # the last ETag of each URL
+    tags = dict.fromkeys(asked, last)  # each URL's last ETag
     for place, method, fields, then in steps:
         url = asked[place % len(asked)]
         sent = {name: value.replace("{0}", tags[url]) for name, value in fields.items()}
@@ -155,7 +155,7 @@ def test_every_response_makes_its_own_probe(
     with testing.meter(engine) as cost:
         for _ in range(3):
             quick.client.get(PAGE)
-    assert (quick.asked, cost.reads) == (1, 3)  # a probe that finds a row bills a read
+    assert (quick.asked, cost.reads) == (1, 3)  # each probe that finds a row bills a read
 
 
 def test_a_write_of_another_process_is_in_the_next_response(
@@ -180,7 +180,7 @@ def test_a_directory_that_is_too_old_is_read_again_even_without_changes(
     quick.now += view_cache.CACHE_MAX_AGE
     with testing.meter(engine) as cost:
         quick.client.get(PAGE)
-    assert cost.reads == 1  # the directory, again
+    assert cost.reads == 1  # reads the directory again
 
 
 def test_a_change_of_the_sites_settings_invalidates_cached_responses(
@@ -200,7 +200,7 @@ def test_pages_of_an_expiring_ranking_are_not_cached(quick: Process, several: Ro
     best = f"{PAGE}&order=best&limit=2"
     for _ in range(3):
         first = quick.client.get(best)
-    assert quick.asked == 1  # the first page uses the ranking that the directory names
+    assert quick.asked == 1  # the first page's ranking does not expire
     for _ in range(3):
         quick.client.get(f"{best}&cursor={first.get_json()['cursor']}")
     assert quick.asked == 1 + 3
@@ -237,7 +237,7 @@ def test_a_requests_probe_is_not_reused_by_the_next_request(
         own_comment.retract(
             several["1.1.1"].id, author_id="g:1.1.1", revision=None, now=sample_threads.START
         )
-        # The cache probes, finds a change, and calls Flask, which returns 404.
+        # The cache probes the thread, finds a change, and calls Flask, which returns 404.
         assert process.client.get(below).status_code == 404
         sample_threads.post(site, "what came since")
         assert "what came since" in process.client.get(PAGE).text

@@ -1,4 +1,4 @@
-"""The cache builds first pages correctly from a different thread's response or an earlier one."""
+"""The cache builds correct first pages from earlier responses, even those for other threads."""
 
 from typing import Any
 
@@ -55,7 +55,8 @@ def test_after_the_warm_up_the_first_reader_gets_a_cached_response(
     for thread in ("page", *OTHERS):
         sent = {"query_string": {"thread": thread}, "headers": headers}
         assert answer(quick.client.get(SITE, **sent)) == answer(plain.client.get(SITE, **sent))
-    # once for each coding, of a complete page and of one with a next page
+    # The warm-up calls Flask once for each coding, for a complete page and for a page with a
+    # successor.
     assert quick.asked == before == 4
 
 
@@ -69,7 +70,7 @@ def test_the_warm_up_reads_a_limited_number_of_threads(
 
 
 def is_read(process: Process, thread: str) -> bool:
-    """Tell whether the process has cached a thread's directory."""
+    """Return whether the process has cached a thread's directory."""
     place = ("directory", records.ThreadName("demo", thread))
     with process.store.context():
         held = view_cache.HOLDINGS.get()
@@ -142,7 +143,7 @@ def test_an_uncompacted_thread_is_left_to_flask_without_a_log_line(
 ) -> None:
     for process in (quick, plain):
         process.client.get(PAGE)
-    asked = f"{SITE}?thread=raw"  # was never compacted
+    asked = f"{SITE}?thread=raw"  # a thread that was never compacted
     costs = []
     for process in (quick, plain):
         with testing.meter(engine) as cost:

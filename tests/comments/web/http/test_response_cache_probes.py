@@ -1,7 +1,7 @@
-"""A site's freshness setting decides when a process may show a page again without a probe.
+"""A site's freshness setting decides how long a process may show a page without a new probe.
 
 Two processes serve one store: `quick` has the response cache, `plain` calls Flask for every
-request. The tests advance each clock.
+request. The tests advance both clocks.
 """
 
 import threading
@@ -35,20 +35,20 @@ RELOAD = {"Cache-Control": "max-age=0"}
 
 @pytest.fixture(params=["quick", "plain"])
 def reader(request: pytest.FixtureRequest, fresh: None) -> cache_twins.Process:
-    """The process that readers use."""
+    """The process that serves readers."""
     found: cache_twins.Process = request.getfixturevalue(request.param)
     return found
 
 
 @pytest.fixture
 def writer(engine: inprocess.Engine, settings: config.Settings, fresh: None) -> cache_twins.Process:
-    """A second process, which other people use to write."""
+    """A second process, which handles other people's writes."""
     return cache_twins.Process(engine, settings)
 
 
 @pytest.fixture
 def fresh(several: cache_twins.Rows, open_store: connection.Store) -> None:
-    """The site accepts pages of a certain age."""
+    """Let the site accept pages that are up to N seconds old."""
     with open_store.context():
         site_settings.change("demo", freshness=N)
 
@@ -84,7 +84,7 @@ def test_within_the_freshness_a_process_makes_no_store_calls(
     assert cost() == (0, 0, 0)
     reader.now += 1
     found = 1 if uncompacted else 0
-    assert cost()[:2] == (found, 1 - found)  # one probe, for the first of the two
+    assert cost()[:2] == (found, 1 - found)  # only the first of two requests probes
 
 
 @pytest.mark.parametrize("url", PAGES)
@@ -142,7 +142,7 @@ def test_an_old_probe_is_never_combined_with_a_newer_directory(
     reader: cache_twins.Process, writer: cache_twins.Process
 ) -> None:
     page(reader)
-    reader.now += view_cache.CACHE_MAX_AGE - 1  # the directory is read again a second later
+    reader.now += view_cache.CACHE_MAX_AGE - 1  # one second before the directory is read again
     gone = post(reader, "is taken back")
     assert "is taken back" in page(reader)
     one, mine = api_requests.ONE + gone["comment"]["id"], api_requests.bearer(gone)
@@ -193,7 +193,7 @@ def test_a_probe_in_progress_during_a_commit_of_this_process_is_not_reused(
     app = apps.create_app(settings, store)
     assert app.test_client().get(PAGE).status_code == 200
     with store.context():
-        compaction.forget()  # so that the next page probes
+        compaction.forget()  # makes the next page probe
     held.append("armed")
     slow = threading.Thread(target=lambda: app.test_client().get(PAGE))
     slow.start()
@@ -206,15 +206,15 @@ def test_a_probe_in_progress_during_a_commit_of_this_process_is_not_reused(
 
 
 class TwoProcesses:
-    """Two processes with one clock, and the least recent state that each may show."""
+    """Two processes with one clock, and the oldest state that each process may show."""
 
     name = records.ThreadName("demo", "page")
 
     def __init__(self, engine: inprocess.Engine) -> None:
         self.both = [cache_twins.Process(engine, sample_threads.SETTINGS) for _ in range(2)]
         self.now = 0.0
-        self.written = [(-N, 1)]  # when, and how many comments there were then
-        self.least = [1, 1]  # comments that each process has written or shown
+        self.written = [(-N, 1)]  # time of a write, number of comments after it
+        self.least = [1, 1]  # number of comments that each process wrote or showed
         self.folded: list[compactor.CompactionResult] = []
         with self.both[0].store.context():
             site = site_settings.add(

@@ -1,6 +1,6 @@
-"""Test the codings, ETags, 304 statuses and CDN instructions of cached responses.
+"""Test cached responses' codings, ETags, 304 statuses and CDN instructions.
 
-The tests count work instead of timing it: how often rows are read from a view, and how often bytes
+Instead of measuring time, the tests count how often rows are read from a view and how often bytes
 are compressed.
 """
 
@@ -37,7 +37,7 @@ GZIP = {"Accept-Encoding": "gzip"}
 
 @pytest.fixture
 def rows(open_store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
-    """A compacted thread, with comments in two buckets and one in the tail."""
+    """A compacted thread with two buckets of comments and one comment in the tail."""
     with open_store.context(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(compactor, "BUCKET_ROWS", 4)
         grown = sample_threads.grow(site, sample_threads.TREE)
@@ -47,7 +47,7 @@ def rows(open_store: connection.Store, site: records.Site) -> dict[str, records.
 
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Counts pages taken from views or stored first pages, and bytes put into a coding."""
+    """Count the pages that views or stored first pages provide, and the calls that encode bytes."""
     counted: Counter[str] = Counter()
     cut, top, encode = merged_view.View.rows, first_page.FirstPage.page, content_coding.encode
 
@@ -178,7 +178,7 @@ def test_a_304_needs_no_cached_page(
 
 
 def _keys(store: connection.Store) -> Any:
-    """The keys of the cached responses."""
+    """Return the keys of the cached responses."""
     return (key[0] for key in responses.PAGES.of(store)._kept)
 
 
@@ -240,7 +240,7 @@ def test_the_query_is_part_of_the_etag(
     for url in asked:
         url_tag = client.get(url).headers["ETag"]
         found.setdefault(url_tag, set()).add(client.get(url).text)
-    # Of all these requests, only limit=50 returns the same page as a different request.
+    # Among these requests, only the one with limit=50 returns the same page as a different request.
     assert len(found) == len(asked) - 1
     assert all(len(bodies) == 1 for bodies in found.values())
 
@@ -288,7 +288,7 @@ def test_the_size_of_the_cache_is_bounded(
 
 
 class TestCdn:
-    """Return the instructions for a cache between us and the readers."""
+    """Tests of the instructions for caches between the service and its readers."""
 
     PUBLIC = "public, max-age=0, s-maxage=7, stale-while-revalidate=7"
 

@@ -1,4 +1,4 @@
-"""Responses during writes, edits, retractions and compactions are never outdated."""
+"""Responses are never outdated, even during writes, edits, retractions and compactions."""
 
 import threading
 
@@ -16,7 +16,7 @@ from tests.support.threads import compaction, sample_threads
 
 
 class Reader(threading.Thread):
-    """Requests one page repeatedly as a browser does, and records the responses."""
+    """A client that repeatedly requests one page, as a browser does, and records the responses."""
 
     def __init__(
         self, app: flask.Flask, states: list[bytes], done: threading.Event, *, coding: str
@@ -24,7 +24,7 @@ class Reader(threading.Thread):
         super().__init__()
         self.client, self.states, self.done = app.test_client(), states, done
         self.headers = {"Accept-Encoding": coding}
-        # For each response: the number of states before its request, its ETag, its body.
+        # Each response's ETag and body, with the number of states before its request.
         self.got: list[tuple[int, str, bytes]] = []
         self.failed: list[int] = []
 
@@ -64,10 +64,10 @@ def test_every_response_during_writes_is_a_real_state_named_by_its_etag(
     bodies: dict[str, bytes] = {}
     for reader in readers:
         assert reader.failed == []
-        seen = [places[body] for _, _, body in reader.got]  # each one is a state that existed
-        assert seen == sorted(seen)  # none is older than the one before
+        seen = [places[body] for _, _, body in reader.got]  # each body is a state that existed
+        assert seen == sorted(seen)  # no response is older than its predecessor
         for (before, tag, body), place in zip(reader.got, seen, strict=True):
-            assert place >= before - 1  # nor than the last commit before its request
+            assert place >= before - 1  # or than the last commit before its request
             assert bodies.setdefault(tag, body) == body
     assert len(set(bodies.values())) > 5
 
@@ -79,7 +79,7 @@ def _write(
     readers: list[Reader],
     done: threading.Event,
 ) -> None:
-    """Post, edit, retract and compact, recording what readers see after each change."""
+    """Post, edit, retract and compact; after each change, record what readers must see."""
     name, mine = sample_threads.name_of(site), [sample_threads.post(site, "first")]
     folded = compactor.compact(sample_threads.SETTINGS.scheme, name)
 

@@ -1,7 +1,7 @@
-"""Shared caches between us and readers never serve one caller's response to another.
+"""Shared caches between the service and its readers never serve one caller's response to others.
 
-Every route is requested, including new ones: its response to a known caller equals everybody's, or
-is not cacheable.
+The tests request every route, including routes added later: the response to a known caller is
+either the same as for all callers or not cacheable.
 """
 
 import itertools
@@ -20,13 +20,13 @@ from tests.support.threads import sample_threads
 
 PAGE = "/api/v1/sites/demo/comments?thread=t"
 HELD = "only its author and moderators may see this"
-# Example values of URL variables. A new converter needs an example.
+# Example values for URL variables. New variables need an example here.
 EXAMPLES = {"site_id": "demo", "name": "flatthread.js", "rest": "nowhere"}
 
 
 @pytest.fixture
 def posted(client: FlaskClient, open_store: connection.Store) -> dict[str, str]:
-    """Post, hold another post of the same author, and vote as that author on another comment."""
+    """Post, store a held reply by the same author, and vote as this author on Bob's comment."""
     other = client.post(PAGE, json={"name": "Bob", "body": "other"}).json
     made = client.post(PAGE, json={"name": "Ann", "body": "own"}).json
     assert made is not None
@@ -56,7 +56,7 @@ def posted(client: FlaskClient, open_store: connection.Store) -> dict[str, str]:
 
 
 def _paths(app: flask.Flask, comments: list[str]) -> Iterator[str]:
-    """Yield URLs of every route for reading, with and without its parameters."""
+    """Yield URLs for every route that reads, with and without parameters."""
     queries = ["", "?thread=t", "?thread=t&order=recent", "?thread=t&order=newest", "?limit=2"]
     queries += [f"?thread=t&around={each}" for each in comments]
     for rule in app.url_map.iter_rules():
@@ -83,13 +83,13 @@ def test_cacheable_responses_are_the_same_for_everybody(
     shared = 0
     for path in dict.fromkeys(_paths(app, [posted["comment_id"], posted["held"]])):
         own = client.get(path, headers=known)
-        # Requested second: nobody may get the first caller's response.
+        # An anonymous caller, who comes second, must not get the first caller's response.
         public = client.get(path)
         assert "no-store" in public.headers["Cache-Control"] or _plain(own) == _plain(public), path
         assert "private" not in public.headers["Cache-Control"]
         assert HELD not in public.text
         if path.startswith("/api/v1/sites/demo/challenge"):
-            # Differs with each request, for any caller.
+            # This response differs with each request and for any caller.
             assert "no-store" in own.headers["Cache-Control"]
         elif _plain(own) != _plain(public):
             assert "no-store" in own.headers["Cache-Control"], path

@@ -1,7 +1,7 @@
-"""A cacheable response depends only on its URL and the headers that `Vary` names.
+"""Each cacheable response depends only on its URL and the headers that `Vary` names.
 
-Any other header must not change the response. Otherwise a caller who sends it first would have that
-response cached for everybody, in a cache before us or in our own process.
+No other header may change the response. Otherwise, the first caller who sends the header would make
+caches, whether in front of the service or in its process, serve the changed response to everyone.
 """
 
 import itertools
@@ -23,7 +23,7 @@ from tests.support.threads import sample_threads
 PUBLIC = "https://comments.example"
 pytestmark = pytest.mark.settings(public_url=PUBLIC, hosts=("localhost", "evil.example"))
 
-# Headers that an attacker might send. Caches ignore all of them, except those in `Vary` and the
+# Headers that an attacker might send. Caches ignore all headers except those in `Vary` and the
 # host.
 UNKEYED = {
     "Accept": "text/html;q=1",
@@ -81,7 +81,7 @@ KEYED = {"Accept-Encoding": "gzip"}
 
 @pytest.fixture
 def paths(app: flask.Flask, open_store: connection.Store, site: records.Site) -> list[str]:
-    """URLs of every cacheable public route, for a compacted and an uncompacted thread."""
+    """URLs for every cacheable public route, with a compacted and an uncompacted thread."""
     with open_store.context():
         grown = sample_threads.grow(
             site, sample_threads.TREE, url="http://localhost:8080/a", title="A"
@@ -104,7 +104,7 @@ def paths(app: flask.Flask, open_store: connection.Store, site: records.Site) ->
         *found, f"/api/v1/comments/{one}", f"/api/v1/comments/{one}/replies", "/feeds/demo", "/",
         "/api/v1/sites/demo/authors", "/api/v1/openapi.json", "/widget/flatthread.js",
         "/widget/demo.css", "/?site=x&thread=y",
-        # Refused requests too.
+        # Requests that are refused.
         "/nothing", "/api/v1/sites/demo/comments?thread=page&limit=0", "/embed/demo", "/feeds/no",
         "/widget/nothing.js",
     ]  # fmt: skip
@@ -124,8 +124,8 @@ def test_a_header_that_no_cache_keys_changes_no_response(
 ) -> None:
     for path in paths:
         plain = shown(asked(app, path))
-        # The headers come with the first request to an empty cache. They are sent a few at a time,
-        # with different subjects in each group.
+        # The first request to an empty cache sends the headers, a few at a time and with different
+        # subjects in each group.
         changed = [
             list(few)
             for few in _few(UNKEYED)
@@ -149,7 +149,7 @@ def _fresh(settings: config.Settings, store: connection.Store) -> flask.Flask:
 def test_requests_after_an_attackers_get_the_usual_response(
     app: flask.Flask, settings: config.Settings, open_store: connection.Store, paths: list[str]
 ) -> None:
-    """All headers at once, and with every coding."""
+    """The attacker sends all headers together, with every coding."""
     for coding in ("gzip", "identity"):
         keyed, other = {"Accept-Encoding": coding}, _fresh(settings, open_store)
         for path in paths:
@@ -174,7 +174,7 @@ def test_vary_names_what_a_response_depends_on(app: flask.Flask, paths: list[str
 def test_no_response_contains_another_host_if_the_public_url_is_set(
     app: flask.Flask, paths: list[str]
 ) -> None:
-    """Caches key the host; a cache that confuses two spellings of it must not be poisoned."""
+    """Caches key by host; one that confuses two spellings of a host must not be poisoned."""
     for path in paths:
         elsewhere = asked(app, path, {"Host": "evil.example:8080"})
         assert shown(elsewhere) == shown(asked(app, path)), path
@@ -195,6 +195,6 @@ def test_errors_are_not_cacheable(app: flask.Flask, paths: list[str]) -> None:
         if answer.status_code >= 400:
             assert answer.headers["Cache-Control"] == "no-store", path
             assert "ETag" not in answer.headers
-            # It is not 304 either, for any If-None-Match.
+            # An If-None-Match header must not turn the error into a 304.
             again = asked(app, path, {"If-None-Match": "*"})
             assert again.status_code == answer.status_code

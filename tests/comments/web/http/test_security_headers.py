@@ -1,4 +1,4 @@
-"""Security headers are on every kind of response."""
+"""Every kind of response has security headers."""
 
 import pytest
 from flask.testing import FlaskClient
@@ -10,7 +10,7 @@ THREAD = "/api/v1/sites/demo/comments?thread=t"
 
 
 def answers(client: FlaskClient, store: connection.Store) -> dict[str, TestResponse]:
-    """Return one response of every kind."""
+    """Return one response of each kind."""
     tag = client.get(THREAD).headers["ETag"]
     file_tag = client.get("/widget/flatthread.js").headers["ETag"]
     found = {
@@ -37,7 +37,7 @@ def answers(client: FlaskClient, store: connection.Store) -> dict[str, TestRespo
         "openapi": client.get("/api/v1/openapi.json"),
         "healthz": client.get("/healthz"),
     }
-    store._run_query = None  # a broken store
+    store._run_query = None  # simulates a broken store
     found["500"] = client.get(THREAD)
     return found
 

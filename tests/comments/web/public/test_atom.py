@@ -39,7 +39,8 @@ HEAD = atom.FeedMetadata(
     page="https://site.example/a",
     place=lambda entry: f"https://site.example/a#comment-{entry.comment.id}",
 )
-# Feed readers know entries by these ids and compare these times: a change shows all entries as new.
+# Feed readers identify entries by these ids and compare these times, so a change would show all
+# entries as new.
 GOLDEN = """<?xml version='1.0' encoding='utf-8'?>
 <feed xmlns="http://www.w3.org/2005/Atom" xmlns:thr="http://purl.org/syndication/thread/1.0">\
 <id>urn:uuid:00000000-0000-0000-0000-000000000000</id><title>Comments</title>\

@@ -1,4 +1,4 @@
-"""Threads as HTML are complete, in order, nested and linked, in valid documents."""
+"""Threads as HTML are valid documents that are complete, in order, nested and linked."""
 
 import re
 

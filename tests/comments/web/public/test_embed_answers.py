@@ -1,4 +1,4 @@
-"""Test the refusals, framing, validation and cost of threads as HTML."""
+"""Test what requests for threads as HTML refuse, who may frame them, their validation and cost."""
 
 import gzip
 from typing import Any
@@ -269,7 +269,7 @@ def test_a_page_below_a_comment_costs_the_same_as_its_replies(
         with testing.meter(engine) as cost:
             assert client.get(path).status_code == 200
         costs.append(cost.reads)
-    assert costs == [2, 2]  # the comment and the directory, whose tail contains all
+    assert costs == [2, 2]  # the comment, and the directory with all rows in its tail
 
 
 def test_a_compacted_thread_shows_its_title_and_changes_it_at_the_next_compaction(
@@ -300,6 +300,6 @@ def test_a_compacted_thread_shows_its_title_and_changes_it_at_the_next_compactio
 
 
 def _forget(store: connection.Store) -> None:
-    """Empty the caches except the copy of the site, as after a start."""
+    """Empty all caches except the site's copy, as if the process had just started."""
     for each in (view_cache.HOLDINGS, responses.PAGES, thread_cache.COPIES):
         each.forget(store)

@@ -1,4 +1,4 @@
-"""Strangers' text stays text in threads as HTML, in the page and in its structured data."""
+"""Strangers' text stays text in threads as HTML, both in the page and in its structured data."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Test the comments, links, validation and cost of feeds over HTTP."""
+"""Test the feeds' comments, links, validation and cost over HTTP."""
 
 import gzip
 from datetime import timedelta
@@ -46,7 +46,7 @@ def compact(name: str = "page") -> None:
 
 
 def forget(store: connection.Store) -> None:
-    """Empty the caches except the copies of the site and its threads, as after a start."""
+    """Empty all caches except the copies of the site and its threads, as after a start."""
     for each in (view_cache.HOLDINGS, responses.PAGES):
         each.forget(store)
 
@@ -112,13 +112,13 @@ def test_a_retracted_comment_disappears(
         compact()
     assert texts(read(client, path)) == NEWEST
     with open_store.context():
-        for body in ("1.1", "3"):  # a tombstone, and a comment that disappears
+        for body in ("1.1", "3"):  # one becomes a tombstone, one disappears
             retract(grown[body])
     left = [text for text in NEWEST if text not in {"1.1", "3"}]
     assert texts(read(client, path)) == left
     with open_store.context():
         compact()
-    forget(open_store)  # this process cached a directory for which the clearing did not wait
+    forget(open_store)  # the clearing did not wait for this process's directory
     assert texts(read(client, path)) == left
 
 
@@ -347,7 +347,7 @@ def test_a_small_threads_feed_costs_its_directory_and_bucket(
         assert len(thread_view.view(sample_threads.name_of(site)).directory.lines) == lines
     client.get(SITE)  # caches the site and the thread
     forget(open_store)
-    # For a longer thread: the directory, the newest rows and the following one.
+    # A longer thread needs the directory, the newest rows and the row after them.
     assert cost(client, engine, THREAD) == (reads, 0, 0)
     assert cost(client, engine, THREAD) == (0, 0, 0)
 
@@ -363,7 +363,7 @@ def test_a_sites_feed_costs_one_read_until_it_changes(
             now = sample_threads.START + timedelta(seconds=number)
             sample_threads.post(site, f"{number}", thread=f"{number % 40}", now=now)
     client.get("/feeds/demo/thread?thread=none")  # caches the site
-    # The probe; the comments; their threads.
+    # The probe, the comments and their threads.
     assert cost(client, engine, SITE) == (1 + 2 * feeds.LIMIT, 0, feeds.LIMIT)
     assert cost(client, engine, SITE) == (1, 0, feeds.LIMIT)
     with open_store.context():
@@ -382,7 +382,7 @@ def test_a_sites_feed_that_changes_during_its_read_is_read_again(
     site: records.Site,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The ETag must match the bytes, so the first version is never sent."""
+    """The ETag must match the bytes, so the service never sends the first version."""
     with open_store.context():
         rows = sample_threads.grow(site, sample_threads.TREE)
     lookup, waiting = reads.lookup, [rows["3"], rows["2.1"]]

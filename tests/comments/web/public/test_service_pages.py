@@ -1,4 +1,4 @@
-"""Test the service's own pages: health, demo, and the widget's files."""
+"""Test the service's own pages (health and demo) and the widget's files."""
 
 import base64
 import hashlib
@@ -43,7 +43,7 @@ def test_a_process_without_its_store_is_not_healthy(
 
 
 class Page(html.parser.HTMLParser):
-    """The files that a page loads, and its inline code."""
+    """A page's inline code and the files that the page loads."""
 
     def __init__(self, source: str) -> None:
         super().__init__()
