@@ -102,8 +102,7 @@ class Stocked:
 
 
 def stocked(store: connection.Store, settings: config.Settings) -> Stocked:
-    """Fill a service with threads of comments by the caller and others; one comment is
-    retracted."""
+    """Fill a service with comments by the caller and by others; one comment is retracted."""
     now = datetime.now(UTC)
     with store.context():
         site = site_settings.add("demo", ["https://demo.example"], scheme=settings.scheme, now=now)

@@ -39,7 +39,7 @@ class Program:
         self._new.put(None)
 
     def wait_for(self, pattern: str) -> re.Match[str]:
-        """Wait for a line of output; fail with all output if the program ends or falls silent."""
+        """Wait for a line of output; fail with all output if the program ends or time runs out."""
         end = time.monotonic() + PATIENCE
         while True:
             try:

@@ -81,8 +81,7 @@ class Faults:
 
 
 class Commits:
-    """An interceptor that records calls and makes planned commits fail before or after they
-    apply."""
+    """An interceptor that records calls and makes planned commits fail, applied or not."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []

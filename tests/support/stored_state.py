@@ -151,8 +151,7 @@ def events_of_comments() -> dict[str, set[str]]:
 
 
 def assert_tree_sound(found: Iterable[Said], counted: dict[str, int]) -> None:
-    """Check that numbers are unique and within their counters, and that parents are one level
-    up."""
+    """Check that numbers are unique and within their counters, with parents one level up."""
     by_id = {row.id: row for row in found}
     assert len({(row.thread, row.parent, row.number) for row in by_id.values()}) == len(by_id)
     for row in by_id.values():

@@ -9,6 +9,7 @@ from tests.support import every_route
 
 @pytest.fixture(scope="module")
 def all_roles() -> Iterator[every_route.AllRoles]:
-    """A service with callers of every role, inside its store; the tests of a module share it."""
+    """A service with callers in every role; all tests in a module share it and its store's
+    context."""
     with every_route.opened(every_route.AllRoles) as made:
         yield made

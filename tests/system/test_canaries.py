@@ -1,9 +1,9 @@
-"""No public response contains personal data: tests plant canaries and request every route.
+"""No public response contains personal data: the tests plant canaries and request every route.
 
 The canaries are a mail address, a network, a browser, tokens, secrets, and moderation data that
 readers must not see: pending and refused texts, rules, bans and reasons. Callers without permission
-request every route, also with invalid requests and from caches. The tests also search the log of
-these requests. They search moderators' pages for data that even moderators must not see.
+request every route, including with invalid requests and from caches. The tests also search the log
+of these requests, and they search moderators' pages for data that even moderators must not see.
 """
 
 import base64
@@ -52,7 +52,7 @@ STRANGERS = ("nobody", "other")
 
 
 class Planted(AllRoles):
-    """A service with canaries in it, and the canaries by name."""
+    """A service with canaries in its data, and the canaries by name."""
 
     def __init__(self, engine: inprocess.Engine, store: connection.Store, app: flask.Flask) -> None:
         super().__init__(engine, store, app)
@@ -107,11 +107,11 @@ class Planted(AllRoles):
         self.canaries |= self._kept_back(author, now)
 
     def _kept_back(self, author: str, now: datetime) -> dict[str, str]:
-        """Store data that only moderators may see; return each canary by its name."""
+        """Store data that only moderators may see; return the canaries by name."""
         ada = records.Actor("cli", "canary-actor")
         for verb in (Verb.HOLD, Verb.SPAM, Verb.REJECT, Verb.HIDE):
             row = self._said("canary-text", author)
-            # A reply below a hidden comment reveals the comment's place and nothing else.
+            # A reply below a hidden comment must reveal only the comment's place.
             self._said("an answer", "g:somebody", name="Bob", parent=row.id)
             decisions.decide("demo", row.id, verb, ada, now=now, reason="canary-reason")
         edited = self._said("canary-text", author, name="Ann")
@@ -150,7 +150,7 @@ def text_of(response: TestResponse) -> str:
     data = response.get_data()
     if response.headers.get("Content-Encoding") == "gzip":
         data = gzip.decompress(data)
-    # Only the caller who has just signed in receives the cookie.
+    # Ignore the cookie, which only the caller who has just signed in receives.
     headers = [each for each in response.headers if each[0] != "Set-Cookie"]
     return f"{headers}\n{data.decode('utf-8', 'replace')}"
 
@@ -167,7 +167,7 @@ def test_no_route_shows_a_stranger_personal_data(
 ) -> None:
     caplog.set_level(0)
     comment = planted.comment()
-    for _ in range(2):  # the second response may come from a cache
+    for _ in range(2):  # a cache may return the second response
         assert hits(planted, planted.ask(row, caller, comment.id)) == set()
     assert {name for name, canary in planted.canaries.items() if canary in caplog.text} == set()
 
@@ -180,7 +180,7 @@ ORDERS = [{"order": order} for order in ("recent", "best", "oldest", "newest")]
 def test_no_view_of_a_thread_shows_a_hidden_comment(
     planted: Planted, query: dict[str, str]
 ) -> None:
-    """Request plain and gzip responses, from the store and from caches."""
+    """Request plain and gzip responses both from the store and from caches."""
     client, seen = planted.app.test_client(), 0
     query = {name: value or planted.posted for name, value in query.items()}
     for path in ("/api/v1/sites/demo/comments", "/embed/demo", "/embed/demo/fragment"):
@@ -203,7 +203,7 @@ def test_no_file_of_the_widget_contains_data_of_the_service(planted: Planted) ->
         assert client.get(f"/widget/{name}.map").status_code == 404
 
 
-# Data that moderators are meant to see. An owner's own pages also name the owner and the site's
+# Data that moderators are meant to see. Owners' pages also show the owner and the site's
 # recipients.
 SEEN = {
     f"{each} kept back" for each in ("text", "name", "reason", "rule", "word", "actor", "banned")
@@ -218,14 +218,14 @@ AT_DESK = [row for row in ROWS if row.method == "GET" and row.rule.startswith("/
 def test_no_admin_page_shows_a_secret_an_address_or_a_network(
     planted: Planted, row: Row, caller: str
 ) -> None:
-    """Another person may use a moderator's browser."""
+    """Other people may use a moderator's browser, so admin pages must not show these values."""
     found = hits(planted, planted.ask(row, caller, planted.posted), without=frozenset(SEEN))
     told = OWNERS.get(row.rule.rpartition("/")[2], set()) if caller == "owner" else set()
     assert found == told
 
 
 def test_moderators_do_see_hidden_comments(planted: Planted) -> None:
-    """This proves that the test above requests pages with content."""
+    """Prove that the test above requests pages with content."""
     seen = set()
     for row in AT_DESK:
         seen |= hits(planted, planted.ask(row, "moderator", planted.posted))
@@ -250,11 +250,11 @@ def test_no_error_contains_personal_data_and_no_filter_is_an_oracle(
     for query, value in itertools.product(queries, known):
         response = client.get(f"{path}?{query.format(value)}")
         assert response.status_code < 500
-        # The demo page and errors may echo the query, but never stored text.
+        # The demo page and errors may echo the query but never stored text.
         assert hits(planted, response) <= _asked(planted, value)
         body = response.get_data().replace(value.encode(), b"?")
         answers.setdefault(query, set()).add((response.status_code, body))
-    # Known and unknown values get the same response.
+    # The response must be the same for known and unknown values.
     assert {query: len(found) for query, found in answers.items()} == dict.fromkeys(queries, 1)
 
 
@@ -274,7 +274,7 @@ def test_no_refusal_contains_personal_data(planted: Planted, method: str) -> Non
 
 
 def test_no_hash_of_an_address_or_a_network_is_shown_or_stored(planted: Planted) -> None:
-    """An attacker with a dictionary of addresses could look up plain hashes."""
+    """Plain hashes would let attackers look up addresses in a dictionary."""
     client = planted.app.test_client()
     shown = "".join(
         text_of(client.get(path))
@@ -304,7 +304,7 @@ def test_no_hash_of_an_address_or_a_network_is_shown_or_stored(planted: Planted)
 
 
 def test_the_crawl_would_find_a_canary(planted: Planted) -> None:
-    """This proves that the search can fail: the author's own responses contain canaries."""
+    """Prove that the search finds canaries: the author's own responses contain some."""
     client = planted.app.test_client()
     header = {"Authorization": f"Bearer {planted.canaries['token']}"}
     own = client.get("/api/v1/sites/demo/author", headers=header)

@@ -1,4 +1,4 @@
-"""The billed operations of each call in docs/costs.md equal the engine's meter."""
+"""For each call in docs/costs.md, the billed operations equal the engine's meter."""
 
 import dataclasses
 import re
@@ -21,12 +21,12 @@ from tests.support.threads import cache_twins, compaction, sample_threads, sampl
 from tests.support.threads.cache_twins import PAGE, SITE
 
 DOCS = programs.ROOT / "docs" / "costs.md"
-COMMENTS = 150  # comments of the thread, in three buckets
+COMMENTS = 150  # comments in the thread's three buckets
 Call = Callable[[cache_twins.Process], TestResponse]
 
 
 class Reads(NamedTuple):
-    """Reads under the lenient and the strict interpretation of the price."""
+    """The billed reads under the lenient and the strict interpretation of the price."""
 
     lenient: int
     strict: int
@@ -45,7 +45,7 @@ class PricedThread:
     cursor: str
 
     def process(self) -> cache_twins.Process:
-        """Start a process whose caches hold only the site and its rules."""
+        """Start a process with only the site and its rules in its caches."""
         made = cache_twins.Process(self.engine, sample_threads.SETTINGS)
         with made.store.context():
             site_settings.get("demo")
@@ -105,7 +105,7 @@ def _tag(priced: PricedThread, path: str) -> str:
 def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning:
     def grow(site: Any) -> None:
         def post(number: int, thread: str) -> records.Comment:
-            # The times are distinct, so ids do not determine which comments are the site's newest.
+            # All times are different, so the newest comments do not depend on ids.
             now = sample_threads.START + timedelta(minutes=number)
             return sample_threads.post(site, f"c{number}", thread=thread, now=now)
 

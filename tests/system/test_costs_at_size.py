@@ -1,9 +1,10 @@
 """Pages of threads with 2,000 and 10,000 comments stay within their cost limits.
 
-The engine's meter counts the operations that the service would bill, for JSON and HTML. Under the
+The engine's meter counts the operations that Datastore would bill, for JSON and HTML. Under the
 strict interpretation of the price, a probe without results costs one more read (`empty`). The
-benchmarks' shortcut loads the threads; another test compares it with an import. Tests share them,
-so a test that posts compacts its posts. `COSTS_COMMENTS` sets the larger size.
+benchmarks' shortcut loads the threads; a different test compares the shortcut with an import. The
+tests share the threads, so a test that posts also compacts its posts. `COSTS_COMMENTS` sets the
+larger size.
 """
 
 import dataclasses
@@ -34,13 +35,13 @@ API = "/api/v1/sites/{site}/comments"
 FORMS = {"json": API, "html": "/embed/{site}", "fragment": "/embed/{site}/fragment"}
 NAME = loading.NAME
 SIZES = (2_000, int(os.environ.get("COSTS_COMMENTS", "10000")))
-# Reads: the directory, which contains the first page, and one bucket for other rows.
+# A first page reads only the directory, which contains the page; other rows also need one bucket.
 FIRST, COLD = 1, 2
 
 
 @dataclasses.dataclass(frozen=True)
 class LargeThread:
-    """A store with one large thread, compacted and cleared."""
+    """A store with one large, compacted and cleared thread."""
 
     engine: inprocess.Engine
     store: connection.Store
@@ -49,7 +50,7 @@ class LargeThread:
     ids: list[str]
 
     def forget(self) -> None:
-        """Empty the caches except the copy of the site, as after a restart."""
+        """Empty all caches except the site's copy, as after a restart."""
         for each in (view_cache.HOLDINGS, responses.PAGES, thread_cache.COPIES):
             each.forget(self.store)
 
@@ -58,7 +59,7 @@ class LargeThread:
         return f"{path}?thread={NAME.id}{query}"
 
     def cost(self, url: str) -> cost_meter.Reading:
-        """Return a request's billed reads, and check that it writes nothing."""
+        """Return a request's billed reads; check that the request writes nothing."""
         with testing.meter(self.engine) as cost:
             response = self.client.get(url)
         assert response.status_code == 200, response.text
@@ -66,10 +67,10 @@ class LargeThread:
         return cost
 
     def cold(self, url: str) -> int:
-        """Return the billed reads of a cold process; its single probe may or may not find rows.
+        """Return a request's billed reads in a cold process. The only probe may be empty.
 
-        If the rows come from the ordered query, there are two probes: the second proves that the
-        rows match the counters.
+        Rows from the ordered query need a second probe, which proves that the rows match the
+        counters.
         """
         self.forget()
         cost = self.cost(url)
@@ -92,7 +93,7 @@ def large(
         store = connection.Store(inprocess.Channel(engine), project=loading.PROJECT)
         with store.context():
             site = site_settings.get(NAME.site)
-        # The service runs without its worker, which would compact rows that a test leaves
+        # The service runs without a worker, because a worker would compact rows that tests leave
         # uncompacted.
         client = apps.create_app(sample_threads.SETTINGS, store).test_client()
         ids = conversations.ids(request.param)
@@ -109,7 +110,7 @@ def large(
 def test_a_first_page_of_a_settled_thread_costs_two_reads_cold_and_none_warm(
     large: LargeThread, form: str, query: str, least: int, most: int
 ) -> None:
-    """One read if the directory has the page; `newest` may begin in the second-to-last bucket."""
+    """A page in the directory costs one read; `newest` may begin in the second-to-last bucket."""
     url = large.url(form, query)
     assert least <= large.cold(url) <= most
     warm = large.cost(url)
@@ -158,7 +159,7 @@ def test_uncompacted_rows_cost_one_probe_and_one_read_each(large: LargeThread, f
 
 
 def test_a_page_after_any_cursor_costs_at_most_three_reads(large: LargeThread) -> None:
-    """The directory, and the two buckets that can contain the page's rows."""
+    """It reads the directory and the two buckets that can contain the page's rows."""
     url = large.url("json")
     with large.store.context():
         middle = ordered_query.listed(large.ids[len(large.ids) // 2])
@@ -171,7 +172,7 @@ def test_a_page_after_any_cursor_costs_at_most_three_reads(large: LargeThread) -
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("order", list(ListingOrder))
 def test_no_order_writes(large: LargeThread, form: str, order: str) -> None:
-    large.cold(large.url(form, f"&order={order}&limit=5"))  # `cost` fails if it does
+    large.cold(large.url(form, f"&order={order}&limit=5"))  # `cost` fails if the request writes
 
 
 READS: list[Callable[[LargeThread], str]] = [

@@ -1,14 +1,14 @@
-"""Counters, events and followers equal a ledger after any order of steps.
+"""Counters, events and followers equal a ledger after any sequence of steps.
 
-People post, reply, edit, retract, vote, follow and leave in three threads of two sites. Tasks
+People post, reply, edit, retract, vote, follow and leave in three threads on two sites. Tasks
 import exports, compact and recategorize threads, count votes, compact follower lists, and shard,
 gather and recount counters. Events are delivered repeatedly and in any order, handlers fail, and
-events become dead letters. Clocks advance past every retention period, and the clocks of processes
+events become dead letters. Clocks advance past every retention period, and the processes' clocks
 differ. Calls fail before or after they are applied, with every status, and one step overtakes
-another between any two of its calls. After each step everything stored equals the ledger. At the
-end every event has been delivered, and nothing else.
+another step between any two of its calls. After each step, all stored data equals the ledger. At
+the end, every event has been delivered, and no other event has.
 
-The long run prints its seeds:
+For the long run, which prints its seeds:
 
     COUNTING_SECONDS=900 .venv/bin/python -m pytest -s tests/system/test_counting_machine.py
 """
@@ -62,7 +62,7 @@ STATUSES = [
 RPCS = ["BeginTransaction", "Lookup", "RunQuery", "Commit", "Commit"]
 PAUSES = [1.0, 31.0, sharding.QUIET, 901.0, 3 * 3600.0, 2 * 86_400.0]
 UNKNOWN = "unknown"
-# Limits so small that a short history reaches each of them.
+# These limits are so small that even a short history reaches each of them.
 SMALL: list[tuple[Any, dict[str, Any]]] = [
     (follower_compaction, {"SEGMENT_BYTES": 60, "DIRECTORY_BYTES": 90, "LINES": 2, "AT_ONCE": 2}),
     (follower_lists, {"MARKS": 4, "AT_ONCE": 2}),
@@ -85,7 +85,7 @@ FAULT = st.fixed_dictionaries(
 
 
 class Machine(RuleBasedStateMachine):
-    """One store, two processes, and all actors that change data."""
+    """A state machine: one store, two processes, and all actors that change data."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(wish=WISHES)
     def take_elsewhere(self, wish: Wish) -> None:
-        """Take a step in the other process, which shares no caches with this one."""
+        """Take a step in the other process, which shares no caches with this process."""
         with ThreadPoolExecutor(1) as pool:
             step = self.steps.step(wish)
             outcome = pool.submit(self._elsewhere, step).result()
@@ -144,7 +144,7 @@ class Machine(RuleBasedStateMachine):
     def take_while_a_method_fails(self, wish: Wish, rpc: str, when: str) -> None:
         """Take a step while each call of one method fails until the caller gives up."""
         self.store.deadline = 0.02
-        # A repair has its own deadline of four minutes per thread.
+        # Shorten a repair's separate deadline, which is four minutes per thread.
         with (
             mock.patch.object(repair, "SECONDS", 0.02),
             mock.patch.object(reads, "LONGEST", 0.02),
@@ -154,12 +154,12 @@ class Machine(RuleBasedStateMachine):
 
     @rule(wish=WISHES, other=WISHES, call=st.integers(1, 12))
     def take_overtaken(self, wish: Wish, other: Wish, call: int) -> None:
-        """Another process takes a whole step before the n-th call of this one."""
+        """Take a step; before its n-th call, the other process takes a whole step."""
         self._overtake(self.steps.step(wish), self.steps.step(other), call)
 
     @rule(wish=WISHES, call=st.integers(2, 12))
     def take_twice_concurrently(self, wish: Wish, call: int) -> None:
-        """Two processes take the same step at the same time."""
+        """Let two processes take the same step at the same time."""
         step = self.steps.step(wish)
         self._overtake(step, step, call)
 
@@ -178,13 +178,13 @@ class Machine(RuleBasedStateMachine):
             if not between:
                 overtake()
             taken.append((fast, between[0].result()))
-        # Check that one order of the two steps explains both outcomes and the stored rows.
+        # One order of the two steps must explain both outcomes and the stored rows.
         orders = [taken, taken[::-1]]
         orders += [[(fast, taken[1][1])]] if slow.may_do_nothing else []
         for order in orders:
             book = copy.deepcopy(self.steps.ledger)
             is_so = all(step.note(book) == outcome for step, outcome in order) and _is_stored(book)
-            # Two orders may leave the same rows but events with different revisions.
+            # Different orders may result in the same rows but in events with different revisions.
             if is_so and book.events.keys() <= self.steps.told | stored_state.events().keys():
                 self.steps.ledger = book
                 return
@@ -202,10 +202,9 @@ class Machine(RuleBasedStateMachine):
         call=st.integers(0, 12),
     )
     def drift(self, pick: int, more: int, call: int, *, is_lost: bool) -> None:
-        """Change or delete the numbers of a row; check that a recount reports exactly these
-        numbers.
+        """Change or delete a row's numbers; check that a recount reports exactly these changes.
 
-        A second recount before the n-th call of the first repairs nothing twice.
+        A second recount, before the first recount's n-th call, must not repeat a repair.
         """
         rows = [
             (kind, each)
@@ -259,12 +258,12 @@ class Machine(RuleBasedStateMachine):
         self.is_sound = True
 
     def _look(self, book: ledger.Ledger) -> None:
-        """Check that readers' responses, for one thread at a time, equal the store."""
+        """Check that one thread's totals and followers, as readers get them, equal the ledger."""
         self.looks += 1
         name = operator_steps.NAMES[self.looks % len(operator_steps.NAMES)]
         sums = ledger.in_threads(book.said.values())
         (numbers,) = totals.of_threads([name])
-        # Followers are counted from events that may be pending; they are checked at the end.
+        # Followers are counted from events, which may be pending, so they are checked at the end.
         numbers.pop(counting.FOLLOWERS, None)
         assert numbers == sums.get(f"thread {operator_steps.key_of(name)}", {})
         members = follower_lists.every(subscriptions.list_of(name), limit=8)
@@ -278,7 +277,7 @@ class Machine(RuleBasedStateMachine):
                 self._end()
 
     def _end(self) -> None:
-        """Let other processes finish everything; check that there is no fault."""
+        """Let other processes finish everything; check that no fault remains."""
         steps = self.steps
         for thread in range(3):
             self._settle(steps.step(Wish("walk", thread, 0, 0)), [])
@@ -308,7 +307,7 @@ class Machine(RuleBasedStateMachine):
         cast = [name for name, value in steps.ledger.votes.items() if value]
         assert sorted(_names_of("Vote")) == sorted(cast)
         assert _names_of("VotesDue") == []
-        for _ in range(2):  # the first may continue an interrupted one
+        for _ in range(2):  # the first recount may continue an interrupted recount
             for site in ("a", "b"):
                 assert recount.site(site, tell=print, fixes=True) == 0
         stored_state.assert_sums()
@@ -340,7 +339,7 @@ def _recount(found: list[recount.Difference]) -> None:
 
 
 def _is_uncounted(done: set[str] | None) -> bool:
-    """Tell whether an event is still uncounted, from the handlers that have finished it."""
+    """Return whether an event is still uncounted, given the handlers that have finished it."""
     return done is not None and wiring.COUNTERS not in done
 
 

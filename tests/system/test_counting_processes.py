@@ -1,13 +1,13 @@
-"""Counters and events are exact with concurrent processes, threads, faults and kills.
+"""Counters and events stay exact despite concurrent processes and threads, faults and kills.
 
 Two processes with 16 threads each post, reply, retry, edit, retract, vote, follow and leave at
-random in two threads of a site, and recategorize them, while their workers deliver, count and
-compact. Calls fail with every status, before and after they are applied. In some rounds the
-processes die at a named point. Afterwards a third process finishes the remaining work. Then every
-counter must equal its recount, votes and followers must match the responses, and the delivered
-events must match the committed changes.
+random in two discussion threads on a site, and they recategorize these. Meanwhile, their workers
+deliver, count and compact. Calls fail with every status, before and after they are applied. In some
+rounds, the processes die at a named point. Afterwards, a third process finishes the remaining work.
+At the end, every counter must equal its recount, votes and followers must match the responses, and
+the delivered events must match the committed changes.
 
-The long run gives each fault plan this many seconds, round after round:
+In the long run, each fault plan runs repeatedly for this number of seconds:
 
     COUNTING_SECONDS=150 .venv/bin/python -m pytest -s tests/system/test_counting_processes.py
 """
@@ -42,16 +42,17 @@ from tests.support.threads import sample_threads
 pytestmark = pytest.mark.slow
 
 INDEXES = programs.ROOT / "index.yaml"
-THREADS = 16  # of each of the two processes
-STEPS = 10  # of each thread
+THREADS = 16  # per process; there are two
+STEPS = 10  # per thread
 STATUSES = [
     "ABORTED", "UNAVAILABLE", "INTERNAL", "UNKNOWN", "DEADLINE_EXCEEDED", "CANCELLED",
     "RESOURCE_EXHAUSTED", "INVALID_ARGUMENT", "PERMISSION_DENIED",
 ]  # fmt: skip
 
-# Prints "A" and the event id of an acknowledged change; "T" and the id of a delivered event; "K",
-# an idempotency key and its comment. For a vote or a follower it prints "I" and the wanted value
-# before the call, and "D" and the acknowledged value after the call.
+# This program prints "A" and the event id for an acknowledged change, "T" and the id for a
+# delivered event, and "K" with an idempotency key and its comment. For a vote or a follower, it
+# prints "I" and the wanted value before the call, and "D" and the acknowledged value after the
+# call.
 CHANGING = """
 import json, random, sys, threading
 from concurrent.futures import ThreadPoolExecutor
@@ -172,7 +173,7 @@ worker.stop(30)
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[connection.Store]:
-    """Open a store in a file shared with other processes, and enter its context."""
+    """Open a store in a file that other processes share, and enter its context."""
     with inprocess.open_engine(path, indexes=INDEXES, concurrency="pessimistic") as engine:
         opened = connection.Store(inprocess.Channel(engine), project="test", deadline=60.0)
         with opened.context():
@@ -180,7 +181,7 @@ def _opened(path: Path) -> Iterator[connection.Store]:
 
 
 def _failing() -> list[dict[str, object]]:
-    """Every status, before and after: one in eight posts has a failing call."""
+    """Return faults with every status, before and after calls; they affect one in eight posts."""
     return [
         {"rpc": rpc, "probability": 0.004, "when": when, "status": status}
         for rpc in ("BeginTransaction", "Lookup", "Commit")
@@ -208,7 +209,7 @@ _Child = subprocess.Popen[str]
 
 
 def _said(child: _Child) -> list[list[str]]:
-    """Return the complete lines of a child, which may have died within a line."""
+    """Return a child's complete lines; the child may have died within a line."""
     lines = child.communicate(timeout=5 * programs.PATIENCE)[0].splitlines(keepends=True)
     return [line.split() for line in lines if line.endswith("\n")]
 
@@ -239,7 +240,7 @@ def test_counters_and_events_are_exact_under_every_fault_plan(tmp_path: Path, pl
 
 
 def _round(path: Path, seed: int, rules: object, status: int) -> int:
-    """Run everything at once and check the result; return the number of delivered changes."""
+    """Run all processes concurrently; check the result; return the number of delivered changes."""
     site = site_settings.add(
         "demo",
         ["https://a.example"],
@@ -268,7 +269,7 @@ def _round(path: Path, seed: int, rules: object, status: int) -> int:
 
 
 def _finish() -> list[str]:
-    """Finish the work that the processes left; return the ids of the events delivered by it."""
+    """Finish the work that the processes left; return the ids of the events that this delivers."""
     told: list[str] = []
     recorder = dispatcher.Sending("recorder", lambda event: told.append(event.id), outbox.COUNTED)
     now = sample_threads.START + timedelta(days=3650)
@@ -282,7 +283,7 @@ def _finish() -> list[str]:
 
 
 def _assert_told(said: list[list[str]], told: list[str]) -> None:
-    """Check that acknowledged changes and stored comments were delivered, and nothing else."""
+    """Check that the delivered events match the acknowledged changes and the stored comments."""
     stored = stored_state.said()
     assert {words[1] for words in said if words[0] == "A"} <= set(told)
     assert {f"{comment}.1" for comment in stored} <= set(told)
@@ -290,12 +291,12 @@ def _assert_told(said: list[list[str]], told: list[str]) -> None:
         comment, _, revision = event.partition(".")
         assert revision.startswith("c") or 1 <= int(revision) <= stored[comment].revision
     keys = [(words[1], words[2]) for words in said if words[0] == "K"]
-    assert len(dict(keys)) == len(set(keys))  # one comment per key, even if the post was repeated
+    assert len(dict(keys)) == len(set(keys))  # one comment per key, even for repeated posts
     assert {comment for _, comment in keys} <= stored.keys()
 
 
 def _assert_wishes(said: list[list[str]], threads: list[str]) -> None:
-    """Check that votes and followers have the last acknowledged value, or a requested one."""
+    """Check that votes and followers have the last acknowledged value or a requested value."""
     allowed: dict[tuple[str, ...], set[int]] = {}
     for letter, *words in said:
         if letter in "ID":

@@ -1,7 +1,7 @@
-"""Retracted texts disappear from every response at once, and soon from every stored byte.
+"""Retracted texts disappear immediately from every response and soon from every stored byte.
 
-Two real processes have shown the text in every format and cache it. The store is a file. The tests
-search it row by row and byte by byte for the plain text and its compressed forms.
+Two real processes have shown the text in every format and have cached it. The store is a file. The
+tests search its rows and its bytes for the plain text and its compressed forms.
 """
 
 import json
@@ -38,9 +38,9 @@ INDEXES = programs.ROOT / "index.yaml"
 CANARY = "quetzalcoatlus"
 ADDRESS = "archaeopteryx"
 ADA = records.Actor("cli", "Ada")
-AGE = 1.5  # seconds; these processes may use a directory for so long
+AGE = 1.5  # seconds for which these processes may use a directory
 
-# Reads paths and prints responses, one per line.
+# This program reads lists of paths and prints their responses, one list per line.
 READING = """
 import json
 import sys
@@ -87,13 +87,13 @@ class Process:
 
 
 class Processes:
-    """Two such processes."""
+    """Two processes that answer requests."""
 
     def __init__(self, path: Path) -> None:
         self.all = [Process(path), Process(path)]
 
     def showing(self, paths: list[str]) -> list[list[str]]:
-        """Return for each process the paths whose responses contain the text."""
+        """Return, for each process, the paths with responses that contain the text."""
         answers = [process.answers(paths) for process in self.all]
         return [
             [path for path, text in zip(paths, texts, strict=True) if CANARY in text]
@@ -102,7 +102,7 @@ class Processes:
 
 
 class Clock:
-    """A clock for the engine's commits, which the test moves."""
+    """A clock for the engine's commits, which the test advances."""
 
     def __init__(self) -> None:
         self.now = 1_800_000_000.0
@@ -133,7 +133,7 @@ def processes(path: Path, said: list[records.Comment]) -> Iterator[Processes]:
 
 @pytest.fixture
 def entered(path: Path, clock: Clock) -> Iterator[connection.Store]:
-    """Open a store in a file, as the product opens it."""
+    """Open a store in a file as the product does."""
     with inprocess.open_engine(
         path, indexes=INDEXES, concurrency="pessimistic", history=0, clock=clock
     ) as engine:
@@ -144,7 +144,7 @@ def entered(path: Path, clock: Clock) -> Iterator[connection.Store]:
 
 @pytest.fixture
 def said(entered: connection.Store, monkeypatch: pytest.MonkeyPatch) -> list[records.Comment]:
-    """Post three comments to erase: in a bucket that `best` shows, in the tail, and in a row."""
+    """Post three comments to erase: in a bucket that `best` shows, in the tail, in the delta."""
     compaction.small_buckets(monkeypatch)
     site = site_settings.add("demo", ["https://a.example"], scheme=SCHEME, now=sample_threads.START)
     rows = sample_threads.grow(site, {f"{n}": {f"{n}.1": {}} for n in range(6)})
@@ -171,7 +171,7 @@ def _vote(row: records.Comment) -> None:
 
 
 def _paths(said: list[records.Comment]) -> list[str]:
-    """Return every path that shows a comment's text."""
+    """Return the paths that can show a comment's text."""
     page = "/api/v1/sites/demo/comments?thread=page"
     paths = [f"{page}&order={order}" for order in ("thread", "recent", "best", "oldest", "newest")]
     paths += [f"{page}&parent=root", f"{page}&limit=200", "/embed/demo?thread=page"]
@@ -209,8 +209,7 @@ def test_a_retracted_text_leaves_every_response_and_then_every_byte(
     path: Path, clock: Clock, said: list[records.Comment], processes: "Processes", verb: str
 ) -> None:
     paths = _paths(said)
-    # Each path is requested twice: with cold caches and from the caches. The comments have no
-    # replies.
+    # Request each path twice: with cold caches and from the caches. The comments have no replies.
     shown = [path for path in paths if not path.endswith("/replies")]
     assert processes.showing(paths) == processes.showing(paths) == [shown, shown]
     forms = _stored_forms()
@@ -233,7 +232,7 @@ def test_a_retracted_text_leaves_every_response_and_then_every_byte(
     assert _rows_with_the_text() == set()
 
     clock.now += file_store.LOG_SECONDS
-    assert scheduler.look() == []  # any request
+    assert scheduler.look() == []  # any request makes the engine empty its log
     assert _files_with(path, forms) == set()
 
 
@@ -256,12 +255,12 @@ def test_an_erased_text_is_in_no_file_and_an_address_never_was(
     keeper = scheduler.Scheduler(SCHEME, clock=lambda: clock.now)
     keeper.round([NAME])
     dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
-    # A worker would compact within seconds, and each of its sweeps makes a request.
+    # A worker would compact within seconds, and each of its sweeps sends a request to the engine.
     assert file_store.LOG_SECONDS + background_worker.SWEEP_EVERY < 120 - 10
     clock.now += file_store.LOG_SECONDS
     keeper.sweep()
     assert _files_with(path, set()) == set()
-    # The text is gone from buckets too once no process can read the old buckets.
+    # The text also disappears from buckets once no process can read the old buckets.
     clock.now += compactor.GRACE
     keeper.round(scheduler.look())
     assert _rows_with_the_text() == set()

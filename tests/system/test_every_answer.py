@@ -1,6 +1,6 @@
 """Every response has the headers that browsers and caches need, including every error.
 
-Callers with and without permission request every route of `every_route.ROWS`, so new routes are
+Callers with and without permission request every route in `every_route.ROWS`, so new routes are
 included. They also make requests with every kind of fault: a wrong method, a wrong content type, a
 body that is too long, a malformed query, a foreign page, an internal error, an unavailable store,
 an unknown path.
@@ -30,7 +30,7 @@ NOBODY = "a" * 26
 API = "/api/v1"
 PERSONAL = {f"{API}/sites/<site:site_id>/{name}" for name in ("author", "votes", "held")}
 STAFF = ("/admin", "/sign-in")
-LINKED = ("/subscriptions", "/decisions")  # links whose URL is the credential
+LINKED = ("/subscriptions", "/decisions")  # the URLs of these links are credentials
 TYPES = {
     "application/json", "application/problem+json", "application/atom+xml; charset=utf-8",
     "text/html; charset=utf-8", "text/javascript; charset=utf-8",
@@ -68,7 +68,7 @@ class Answer:
 
 @pytest.fixture(scope="module")
 def answers(all_roles: AllRoles) -> dict[str, list[Answer]]:
-    """All responses, by the kind of request."""
+    """All responses by kind of request."""
     return {way: list(ask(all_roles)) for way, ask in WAYS.items()}
 
 
@@ -102,7 +102,7 @@ def asked(all_roles: AllRoles, row: Row, caller: str, comment: str = "") -> Answ
 
 
 def ordinary(all_roles: AllRoles) -> Iterator[Answer]:
-    """Request every route correctly, by a caller with permission and by others."""
+    """Request every route correctly, by a caller with permission and by a caller without."""
     for row, caller in itertools.product(ROWS, ("nobody", "")):
         answer = asked(all_roles, row, caller or _known(row))
         yield answer
@@ -218,7 +218,7 @@ def _names(answer: Answer) -> Iterator[str]:
 
 
 def _referrers(answer: Answer) -> set[str]:
-    # This is not a page, so it has no links to follow.
+    # A problem document is not a page, so it has no links to follow.
     if answer.response.mimetype == "application/problem+json":
         return {"strict-origin-when-cross-origin"}
     if answer.rule.startswith(LINKED):
@@ -230,7 +230,7 @@ def _referrers(answer: Answer) -> set[str]:
 
 def _embedders(answer: Answer) -> str | None:
     if answer.rule in PERSONAL:
-        # For one person. Pages of any origin may read a refusal.
+        # These responses are for one person, but pages on any origin may read refusals.
         return None if answer.is_refusal else "same-origin"
     is_public = answer.path.startswith("/api/") and answer.is_read
     return "cross-origin" if is_public or answer.path.startswith("/widget/") else "same-origin"
@@ -290,7 +290,7 @@ def _cookies(answer: Answer) -> Iterator[str]:
         name, *rest = cookie.split("; ")
         if not name.startswith("__Host-") or not {"Secure", "HttpOnly", "Path=/"} <= set(rest):
             yield f"cookie {name} with {rest}"
-        # The session cookie is sent only from our own pages.
+        # Browsers send the session cookie only from our own pages.
         ways = {"SameSite=Strict"}
         if not name.startswith(f"{signed_in.COOKIE}="):
             ways.add("SameSite=Lax")
@@ -329,11 +329,11 @@ def test_every_status_occurs_among_the_responses(answers: dict[str, list[Answer]
 def test_every_private_api_call_refuses_foreign_pages(
     all_roles: AllRoles,
 ) -> None:
-    """The origin may only look like a registered one, and the request may have any other fault."""
+    """The origins at best resemble a registered origin; the requests may have other faults too."""
     client = all_roles.app.test_client()
     shut = [row for row in ROWS if row.rule.startswith(API) and _is_shut(row)]
     assert len(shut) > 12
-    comment = all_roles.comment().id  # one for all calls, because no call changes it
+    comment = all_roles.comment().id  # one comment is enough, because no call changes it
     for row, origin in itertools.product(shut, FOREIGN):
         path = path_of(row.rule, comment)
         headers = {"Origin": origin, "Authorization": f"Bearer {all_roles.tokens['author']}"}

@@ -1,8 +1,8 @@
 """Every route that changes something refuses fields that it does not define.
 
-The test uses the routes of `every_route`, so new routes are included. A caller with permission
-sends the route's fields and one more: a status, a role, another site. The service refuses that
-field and stores nothing.
+The test uses the routes in `every_route`, so new routes are included. A caller with permission
+sends the route's fields and an extra field: a status, a role, a different site. The service refuses
+the extra field and stores nothing.
 """
 
 import dataclasses
@@ -22,13 +22,14 @@ NEVER = (
     "totp", "type", "grants", "staff", "epoch", "provider", "github", "is_admin", "site", "site_id",
     "listed", "revision", "ua", "__proto__",
 )  # fmt: skip
-# A few fields are enough: one parser reads all forms, and each request needs its own session.
+# A few fields are enough for forms, because one parser reads all forms and each request needs a
+# separate session.
 OF_FORMS = ("id", "status", "role", "type", "label", "2fa", "grants", "staff", "site", "revision")
 SENDING = [row for row in ROWS if row.json is not None or row.form is not None]
 
 
 def who_may(row: Row) -> str:
-    """Return a caller with permission; only the sent fields may make the route refuse it."""
+    """Return a caller with permission, so that the route can refuse only the fields."""
     found = (name for name in reversed(CALLERS) if row.statuses.get(name, row.others) < 400)
     return next(found, "owner")
 
@@ -50,7 +51,7 @@ def test_no_change_accepts_an_undefined_field(all_roles: AllRoles, row: Row) -> 
         answer = all_roles.ask(asked, caller, comment.id)
         usual = row.statuses.get(caller, row.others)
         if answer.status_code == usual >= 401:
-            continue  # refused before the fields are read: no caller here has permission
+            continue  # no caller has permission, so the route does not read the fields
         assert answer.status_code == 400, (field, answer.text)
         said = json.loads(answer.text)["field"] if row.json is not None else answer.text
         assert field in said.lower(), (field, answer.text)

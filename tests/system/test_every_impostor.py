@@ -1,8 +1,8 @@
 """No route grants access because of forged headers or an unavailable store.
 
-The tests use the routes of `every_route`, so new routes are included. The service ignores every
-header in which callers name themselves. While it cannot look up roles, it refuses requests that
-need one.
+The tests use the routes in `every_route`, so new routes are included. The service ignores every
+header in which callers claim an identity. While the service cannot look up roles, it refuses
+requests that need a role.
 """
 
 import ast
@@ -18,7 +18,7 @@ from tests.support.every_route import ROWS, AllRoles, Row, path_of
 
 pytestmark = pytest.mark.slow
 
-# Headers that App Engine, its tasks, its identity proxy and other proxies send about callers.
+# Headers in which App Engine, its tasks, its identity proxy and other proxies describe callers.
 FORGED = {
     "X-Appengine-User-IP": "127.0.0.1",
     "X-Appengine-Cron": "true",
@@ -48,7 +48,7 @@ FORGED = {
     "X-Cluster-Client-IP": "127.0.0.1",
     "Fastly-Client-IP": "127.0.0.1",
 }
-# Shorter than the usual deadline, because there are a few hundred requests.
+# The deadline is shorter than usual, because the tests send a few hundred requests.
 DEADLINE = 0.03
 
 
@@ -72,9 +72,9 @@ def test_forged_identity_headers_open_nothing(
 def test_nothing_that_needs_a_role_is_allowed_while_the_store_is_unavailable(
     all_roles: AllRoles, row: Row
 ) -> None:
-    """Callers who need a role get 503.
+    """Requests that need a role get 503.
 
-    No caller is granted a role that cannot be looked up.
+    The service never grants a role that it cannot look up.
     """
     comment, deadline = all_roles.comment(), all_roles.store.deadline
     nobodys = row.statuses.get("nobody", row.others)
@@ -91,7 +91,7 @@ def test_nothing_that_needs_a_role_is_allowed_while_the_store_is_unavailable(
         finally:
             all_roles.engine.install_faults(None)
             all_roles.store.deadline = deadline
-        # Requests that need no store get the response that anonymous callers get.
+        # Requests that do not need the store get the same response as for anonymous callers.
         assert found == 503 or (found == usual and (usual >= 400 or usual == nobodys)), caller
     assert decisions.case("demo", comment.id).comment == comment
 
@@ -105,13 +105,13 @@ def test_an_unreadable_host_never_causes_a_500(all_roles: AllRoles, method: str,
         path, sent = path_of(rule, "a" * 26), {} if method == "POST" else None
         environ = EnvironBuilder(path, method=method, json=sent).get_environ()
         environ |= {"HTTP_HOST": host, "HTTP_ORIGIN": "https://demo.example"}
-        # Werkzeug's client also parses the host, and fails if it cannot.
+        # Bypass werkzeug's client, which fails if it cannot parse the host.
         _, status, _ = run_wsgi_app(all_roles.app, environ)
         assert int(status[:3]) < 500, rule
 
 
 def test_only_one_module_reads_the_callers_address() -> None:
-    """Limits, rules and votes use its result, so only it must ignore forgeries."""
+    """Limits, rules and votes use this module's result, so only it must ignore forgeries."""
     naming = re.compile(
         r"remote_addr|access_route|remote_user|REMOTE_|X-Forwarded(?!-Proto)|X-Real"
     )

@@ -1,7 +1,7 @@
-"""Every page treats the content of an attacker's link as text, never as markup or a target.
+"""Every page treats the content of an attacker's link as text, never as markup or a link target.
 
-The tests use the routes of `every_route`, so new routes are included. Checks look at the parsed
-document: the payload may be shown as text.
+The tests use the routes in `every_route`, so new routes are included. They check the parsed
+document, because a page may show the payload as text.
 """
 
 import itertools
@@ -31,7 +31,7 @@ PAYLOADS = (
     f"https:{EVIL}",
     f"http://demo.example@{EVIL}/",
 )
-# Our own parameters, and parameters that attackers of other services used for redirects.
+# Our own parameters, and parameters that attackers have used for redirects on other services.
 NAMES = (
     "url", "page", "thread", "site", "from", "redirect", "redirect_uri", "next", "return_to",
     "callback", "jsonp", "token", "cursor", "q", "id", "status", "subject", "author", "category",
@@ -43,7 +43,7 @@ LEADING = ("href", "src", "action", "formaction", "content", "data")
 
 
 def assert_document_safe(source: str) -> None:
-    """Only our own files run, and no link leads to an address that a stranger chose."""
+    """Check that only our own files run and that no link leads to an attacker's address."""
     for tag, values in html_reader.Elements(source).elements:
         assert tag not in {"iframe", "object", "embed", "frame", "applet"}
         assert not [name for name in values if name.startswith("on") or name == "style"]
@@ -68,7 +68,7 @@ def assert_safe(answer: TestResponse) -> None:
     if answer.mimetype == "text/html":
         assert_document_safe(answer.text)
     elif "json" in answer.mimetype:  # type: ignore[operator]
-        # No callback function before the JSON, as in JSONP attacks.
+        # The JSON must not follow a callback function, as in JSONP attacks.
         assert answer.text[:1] in "{["
 
 
@@ -81,7 +81,7 @@ def test_the_content_of_a_link_is_text_and_leads_nowhere(all_roles: AllRoles, ro
         assert_safe(client.get(path, query_string={**row.query, name: payload}))
     if not is_desk:
         return
-    # Visitors who are not signed in must sign in; a cross-site link needs a confirmation.
+    # Anonymous visitors must sign in; cross-site links need a confirmation.
     stranger = all_roles.client("nobody")
     for payload, headers in itertools.product(PAYLOADS, ({}, {"Sec-Fetch-Site": "cross-site"})):
         query = {**row.query, "next": payload, "cursor": payload}
@@ -89,7 +89,7 @@ def test_the_content_of_a_link_is_text_and_leads_nowhere(all_roles: AllRoles, ro
 
 
 def test_the_page_that_confirms_a_cross_site_link_leads_to_itself(all_roles: AllRoles) -> None:
-    """A moderator follows a link in a mail; the browser sends no cookie with the first request."""
+    """A moderator follows a link in mail, and the browser's first request contains no cookie."""
     cross, path = {"Sec-Fetch-Site": "cross-site"}, "/admin/sites/demo/thread?thread=https://a/b"
     answer = all_roles.client("nobody").get(path, headers=cross)
     links = [
@@ -109,7 +109,7 @@ STORED = (
 def test_a_dangerous_website_in_the_store_is_never_a_link(
     all_roles: AllRoles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second line of defense: an older release may have stored such a website."""
+    """This is the second line of defense, because older releases may have stored such websites."""
     now, ada = datetime.now(UTC), records.Actor("cli", "Ada")
     with monkeypatch.context() as patch:
         patch.setattr(cleaning, "clean_website", lambda raw: raw)

@@ -1,7 +1,7 @@
-"""No GET changes anything, and no cache serves one caller's response to another.
+"""No GET changes anything, and no cache serves one caller's response to a different caller.
 
-The tests use the routes of `every_route`, so new routes are included. Mail scanners, previews and
-search engines open every link, so any person could trigger a change by GET or HEAD.
+The tests use the routes in `every_route`, so new routes are included. Mail scanners, previews and
+search engines open every link, so anyone could trigger a change by GET or HEAD.
 """
 
 import concurrent.futures
@@ -54,7 +54,7 @@ def test_a_response_to_a_token_is_never_cached(all_roles: AllRoles, rule: str) -
 
 
 def test_no_caller_gets_a_response_for_another(all_roles: AllRoles) -> None:
-    """The calls run concurrently in one process, with cookies, tokens, both and neither."""
+    """The calls run concurrently in one process, with a cookie, a token or neither."""
     said = {}
     for name in ("Ann", "Bob"):
         posted = api_requests.post(

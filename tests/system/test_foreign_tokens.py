@@ -1,7 +1,8 @@
-"""A token changes only its author's data on its site; all other rows stay the same, byte for byte.
+"""Each token changes only its author's data on its site; all other rows keep every byte.
 
-One account may write on many sites with the same id, and each site's pages can read the account's
-token for that site. So every call is also tried with the same account's token for a different site.
+An account can write on many sites under the same id, and each site's pages can read the account's
+token for that site. Therefore, the tests also try every call with the same account's token for a
+different site.
 """
 
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ SETTINGS = config.Settings(secret=SECRET)
 
 
 class TwoSites:
-    """Two sites, an account that wrote and voted on both, and the tokens of several callers."""
+    """Two sites, an account that wrote and voted on both, and several callers' tokens."""
 
     def __init__(self, client: FlaskClient) -> None:
         self.client = client
@@ -128,7 +129,7 @@ def test_only_the_authors_token_for_the_site_changes_a_comment(
 def test_a_guest_cannot_change_a_comment_in_another_thread_of_the_site(
     two_sites: TwoSites, method: str
 ) -> None:
-    """A guest's token works only for the guest's comments, and for no other in any thread."""
+    """A guest's token gives access only to the guest's own comments, in any thread."""
     draft = new_comment.Submission("t2", None, records.Author("Bob"), "in t2")
     request = SiteRequest(two_sites.sites["demo"], SETTINGS, datetime.now(UTC))
     row = new_comment.post(draft, request).comment
@@ -169,7 +170,7 @@ def test_an_export_by_a_sites_token_contains_only_that_site(two_sites: TwoSites)
         assert [each["body"] for each in found["comments"]] == [f"ann on {name}"]
         assert found["votes"] == {two_sites.others[name].id: 1}
         assert found["mailed"] == 1
-        # The login name is for signing in elsewhere; the page does not need it.
+        # The site's page does not need the login name, which is for signing in elsewhere.
         assert found["account"]["login"] == ""
     everything = personal_data.export(
         two_sites.ann.author, secret=sample_threads.SETTINGS.secret, now=sample_threads.START
@@ -189,8 +190,8 @@ def test_an_erasure_by_a_sites_token_covers_only_that_site(two_sites: TwoSites) 
     assert [each.body for each in left.comments] == ["ann on blog"]
     assert left.votes == {two_sites.others["blog"].id: 1}
     assert len(subscriptions.of_subscriber(two_sites.subscriber)) == 1
-    # On the other site the account keeps its name. A site that has none of its data does not know
-    # it.
+    # The account still exists for the other site. It disappears when the other site's data is
+    # erased too.
     there = "/api/v1/sites/blog/author"
     assert (
         two_sites.client.delete(there, headers=two_sites.token("blog", two_sites.ann)).status_code
@@ -202,7 +203,7 @@ def test_an_erasure_by_a_sites_token_covers_only_that_site(two_sites: TwoSites) 
 
 
 def test_erasing_one_author_keeps_subscriptions_of_other_authors(two_sites: TwoSites) -> None:
-    """The victim had confirmed a subscription to replies to the erased author."""
+    """The victim has confirmed a subscription to replies to the erased author."""
     hers = double_opt_in.subscriber_of("victim@example.org", SECRET)
     now = datetime.now(UTC)
     for author in (two_sites.ann.author, "g:victim"):

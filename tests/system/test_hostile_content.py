@@ -1,6 +1,6 @@
-"""Hostile content sent over HTTP does nothing when a browser parses the responses.
+"""Hostile content sent over HTTP has no effect when a browser parses the responses.
 
-Checks look at the parsed document, never at strings: an escaped payload may be shown.
+The tests check the parsed document and never strings, because pages may show escaped payloads.
 """
 
 import json
@@ -83,7 +83,7 @@ def test_a_dangerous_website_is_refused(client: FlaskClient, website: str) -> No
     assert client.get(THREAD).json == {"comments": [], "cursor": None, "total": 0, "changed": None}
 
 
-# The site's pages choose the page's address; no response repeats it.
+# The embedding page chooses the page URL; no response may repeat a refused URL.
 @pytest.mark.parametrize("url", NOT_ON_THE_WEB)
 def test_a_page_that_is_not_on_the_web_is_refused(client: FlaskClient, url: str) -> None:
     status, problem = post(client, url=url)
@@ -187,7 +187,7 @@ def test_a_name_is_text(client: FlaskClient, name: str) -> None:
         return
     assert posted["comment"]["author"]["name"] == name
     response = client.get(THREAD)
-    # The name is in JSON, which no browser parses as a document; the widget shows it as text.
+    # The name is in JSON, which no browser parses as a document, and the widget shows it as text.
     assert response.content_type == "application/json"
     assert response.headers["X-Content-Type-Options"] == "nosniff"
     assert "sandbox" in response.headers["Content-Security-Policy"]

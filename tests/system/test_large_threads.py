@@ -1,4 +1,4 @@
-"""Deep chains and long threads keep their order and their shape."""
+"""Deep reply chains and long threads keep their order and their shape."""
 
 import hashlib
 from datetime import timedelta
@@ -25,7 +25,7 @@ def _entered(store: connection.Store) -> None:
 
 
 def _fill(name: records.ThreadName, shape: shapes.Shape) -> list[str]:
-    """Store a thread with this shape; return the ids in the order of the shape."""
+    """Store a thread with this shape; return the ids in the shape's order."""
     ids = [
         comment_rows.comment_id(hashlib.sha256(str(n).encode()).digest()) for n in range(len(shape))
     ]

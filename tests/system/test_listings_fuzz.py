@@ -1,4 +1,4 @@
-"""Any query of a listing returns a page, or a refusal that names the invalid parameter.
+"""Any query for a listing returns a page or a refusal that names the invalid parameter.
 
 Values are valid, valid for a different site or thread, damaged, or random text. JSON and HTML give
 the same status. No query causes an internal error.
@@ -27,7 +27,7 @@ Drawn = dict[str, str]
 def values(
     open_store: connection.Store, site: records.Site, client: FlaskClient
 ) -> dict[str, list[str]]:
-    """Return for each parameter valid values, foreign values and damaged values."""
+    """Return valid, foreign and damaged values for each parameter."""
     with open_store.context():
         rows = sample_threads.grow(site, sample_threads.TREE)
         foreign = sample_threads.grow(site, {"a": {"b": {}}}, thread="other")
@@ -69,7 +69,7 @@ PICKS = st.dictionaries(
 
 
 def drawn(values: dict[str, list[str]], picks: dict[str, int | str]) -> Drawn:
-    """Return the prepared value for each number; leave texts unchanged."""
+    """Replace each number by a prepared value; leave texts unchanged."""
     return {
         name: values[name][pick % len(values[name])] if isinstance(pick, int) else pick
         for name, pick in picks.items()

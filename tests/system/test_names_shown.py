@@ -1,7 +1,7 @@
-"""Authors' names impersonate nobody and reorder no text.
+"""Authors' names cannot impersonate anyone or reorder text.
 
-Unless it is isolated, a name in a right-to-left script reorders the text next to it. So the tests
-check every page that shows a name.
+Unless a page isolates it, a name in a right-to-left script reorders the text next to it. Therefore,
+the tests check every page that shows a name.
 """
 
 import html.parser
@@ -37,13 +37,13 @@ NAME = "\u05e9\u05dc\u05d5\u05dd (7)"
 TITLE = "\u05db\u05d5\u05ea\u05e8\u05ea (8)"
 WEBSITE = "https://x.example/\u05d0\u05ea\u05e8(9)"
 VOID = {"meta", "link", "base", "input", "br", "hr", "img"}
-# A document's title and a field's suggestions contain no elements.
+# A document's title and a field's suggestions cannot contain elements.
 PLAIN = {"title", "script", "option"}
 HIDDEN = ("\u202e", "\u202d", "\u2066", "\u2067", "\u2068", "\u2069")
 
 
 class Texts(html.parser.HTMLParser):
-    """The texts of a page, each with the elements around it."""
+    """A page's texts, each with the elements around it."""
 
     def __init__(self, source: str) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Texts(html.parser.HTMLParser):
 
 
 def is_isolated(text: str, inside: list[tuple[str, dict[str, str | None]]], word: str) -> bool:
-    """Tell whether a word is alone in an element that isolates its direction."""
+    """Return whether a word is alone in an element that isolates its direction."""
     tag, values = inside[-1]
     is_alone = text.strip() == word
     keeps = (
@@ -78,7 +78,7 @@ def is_isolated(text: str, inside: list[tuple[str, dict[str, str | None]]], word
 
 @pytest.fixture
 def said(store: connection.Store, site: records.Site) -> list[records.Comment]:
-    """Post one author's comments: held, shown, reported and decided ones."""
+    """Post one author's comments; hold one of them and report one."""
     author = records.Author(NAME, WEBSITE, id="g:eve")
     url = "http://localhost:8080/page"
     root = sample_threads.post(site, "root", author=author, title=TITLE, url=url)
@@ -157,7 +157,7 @@ def test_a_website_with_invisible_characters_is_refused(client: FlaskClient, hid
 
 @pytest.mark.parametrize("number", [0x202E, 0x2066, 0x2069])
 def test_a_text_cannot_reorder_by_a_character_reference(client: FlaskClient, number: int) -> None:
-    """Markdown reads `&#x202e;` as the character."""
+    """Markdown converts `&#x202e;` to the character."""
     body = f"a&#x{number:x};b [x](https://x.example 'c&#{number};d') `&#x{number:x};`"
     shown = api_requests.post(client, body=body)["comment"]["html"]
     assert chr(number) not in shown
@@ -168,7 +168,7 @@ SPEAKING = [
     "\u1d00\u1d05\u1d0d\u026a\u0274",  # small capitals
     "\U0001f170\U0001f173\U0001f17c\U0001f178\U0001f17d",  # letters in black squares
     "\U0001f150\U0001f153\U0001f15c\U0001f158\U0001f15d",  # letters in black circles
-    # regional indicators, of which flags are made
+    # Regional indicators, which form flags.
     "\U0001f1e6\U0001f1e9\U0001f1f2\U0001f1ee\U0001f1f3",
     "\u24d0\u24d3\u24dc\u24d8\u24dd",  # letters in circles
     "\u13aadm\u026an",  # Cherokee
@@ -196,7 +196,7 @@ INNOCENT = [
 def test_a_name_that_looks_like_a_reserved_one_is_refused(
     client: FlaskClient, store: connection.Store, name: str
 ) -> None:
-    """Try every call that sets a name that readers see, except for accounts with a role."""
+    """Try every call that sets a name for readers to see, except for accounts with a role."""
     sent = {"name": name, "body": "b"}
     assert (
         api_requests.refused(client.post(api_requests.THREAD, json=sent), 400, "name")
@@ -222,7 +222,7 @@ def test_names_that_only_contain_a_reserved_word_are_accepted(
 def test_no_comment_claims_a_role_that_the_server_did_not_set(
     client: FlaskClient, store: connection.Store
 ) -> None:
-    """The server marks staff; nothing that authors send can claim a role."""
+    """Only the server marks staff; no field that authors send can claim a role."""
     owner = account_holders.account("ann", OWNER)
     member = api_tokens.sign_member(api_tokens.Member("demo", owner.id, owner.epoch), secret=SECRET)
     headers = {"Authorization": f"Bearer {member}"}

@@ -1,4 +1,4 @@
-"""Names from before the reorganization into rooms work until 1.0; each prints one warning."""
+"""Names from before the reorganization into rooms work until 1.0, with one warning for each."""
 
 import logging
 from pathlib import Path
@@ -13,7 +13,7 @@ from comments.cli import commands
 from comments.store import connection
 
 SECRET = "a secret of thirty-two characters"
-# flatthread.env as operators wrote it earlier, with each setting under its old name.
+# An operator's earlier flatthread.env, with each setting under its old name.
 OLD_FILE = f"""
 # Behind nginx, with mail.
 SECRET={SECRET}
@@ -26,7 +26,7 @@ MAIL_FROM=comments@blog.example
 PUBLIC_URL=https://comments.example
 TASKS_SECRET=0123456789abcdef0123
 """
-# The commands of the old README.
+# The commands in the old README.
 OLD_COMMANDS = """
 account invite; account list; account remove; account reset; account role; adviser akismet
 adviser webhook; adviser show; adviser rotate; adviser remove; author erase; author export

@@ -1,8 +1,8 @@
-"""Every response of the API matches its OpenAPI document.
+"""Every API response matches the OpenAPI document.
 
-schemathesis reads the served document and sends requests that it allows and requests that it
-forbids: values at and beyond each limit, missing fields, undefined methods, calls without their
-token. The gate uses one seed; `CONTRACT_EXAMPLES=500 CONTRACT_SEED=7` runs longer.
+schemathesis reads the served document and sends both requests that the document allows and requests
+that it forbids: values at and beyond each limit, missing fields, undefined methods, calls without a
+token. The regular run uses one seed; `CONTRACT_EXAMPLES=500 CONTRACT_SEED=7` runs longer.
 """
 
 import collections
@@ -34,14 +34,14 @@ CHECKS = {
 }  # fmt: skip
 
 
-# The call needs a signature over its exact bytes, or a provider's answer, so it is always refused
-# here.
+# These calls need a signature over their exact bytes or a provider's answer, so they are always
+# refused here.
 VOUCHED = {"giveOpinion", "enterByProvider"}
 
 
 @dataclasses.dataclass
 class Run:
-    """The statuses, checks and failures of a run."""
+    """A run's statuses, checks and failures."""
 
     statuses: dict[str, collections.Counter[int]]
     checks: collections.Counter[str]
@@ -63,14 +63,14 @@ def run() -> Iterator[Run]:
 
 
 def asked(stocked: api_fuzzing.Stocked, url: str) -> Run:
-    """Run schemathesis."""
+    """Run schemathesis; return its statuses, checks and failures."""
     settings = SchemathesisConfig.from_dict(
         {
             "seed": SEED,
             "continue-on-failure": True,
             "generation": {"max-examples": EXAMPLES},
             "auth": {"auto-signup": False},
-            # A schema cannot express all rules for a text, a name or a cursor.
+            # A schema cannot express all rules for texts, names and cursors.
             "checks": {"positive_data_acceptance": {"enabled": False}},
         }
     )
@@ -80,7 +80,7 @@ def asked(stocked: api_fuzzing.Stocked, url: str) -> Run:
     def before_call(_context: Any, case: schemathesis.Case, _kwargs: Any) -> None:
         stocked.fill(case)
 
-    @schema.auth(refresh_interval=None)  # no cache, because each call has its own token
+    @schema.auth(refresh_interval=None)  # no cache, because each call needs a separate token
     class Token:
         def get(self, case: schemathesis.Case, _context: Any) -> str:
             return stocked.token(case)
@@ -120,8 +120,8 @@ def test_every_response_is_one_that_the_document_defines(run: Run) -> None:
 
 
 def test_every_operation_was_requested_and_checked(run: Run) -> None:
-    """This proves that the test above checked responses."""
-    # schemathesis leaves out the operation that serves the document.
+    """Prove that the test above checked responses."""
+    # schemathesis omits the operation that serves the document.
     assert run.statuses.keys() == {each.name for each in openapi.OPERATIONS} - {"describe"}
     fine = {name for name, found in run.statuses.items() if any(each < 300 for each in found)}
     assert run.statuses.keys() - fine == VOUCHED

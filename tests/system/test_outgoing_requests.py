@@ -1,6 +1,6 @@
-"""Outgoing mail and webhooks contain only our words and links, nothing that callers injected.
+"""Outgoing mail and webhooks contain only our words and links and nothing that callers inject.
 
-The tests run a complete service with a mail server and a webhook. People post over HTTP, and the
+The tests run a complete service with a mail server and a webhook. Authors post over HTTP, and the
 tests read the outgoing messages.
 """
 
@@ -47,7 +47,7 @@ HEADERS = {
 
 @dataclasses.dataclass
 class OutgoingService:
-    """The service, the mail server, and the receiver of the site's webhook."""
+    """A service with its mail server and the receiver of the site's webhook."""
 
     client: FlaskClient
     store: connection.Store
@@ -73,7 +73,7 @@ class OutgoingService:
             message_sender.serve(lambda: datetime.now(UTC))
 
     def left(self) -> str:
-        """Return everything that was sent, as text: mails and requests with their headers."""
+        """Return all outgoing mails and requests as text, with their headers."""
         mails = [made.as_string() for _, made in self.box.taken]
         texts = [self.box.text(number) for number in range(len(mails))]
         heard = [f"{each.path}{each.headers}{each.body.decode()}" for each in self.told.heard]
@@ -82,7 +82,7 @@ class OutgoingService:
 
 @pytest.fixture
 def outgoing(open_store: connection.Store, site: records.Site) -> Iterator[OutgoingService]:
-    """A service in which Ann follows the thread."""
+    """A service with Ann as a follower of the thread."""
     with mail_server.serving() as box, loopback_servers.receiver() as told:
         settings = box.settings()
         client = loopback_servers.client(told.port)
@@ -106,7 +106,7 @@ def outgoing(open_store: connection.Store, site: records.Site) -> Iterator[Outgo
 
 
 class Shown(HTMLParser):
-    """Return the elements of a page, and the targets of its links."""
+    """The elements of an HTML part and its link targets."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -244,7 +244,7 @@ def test_a_webhook_contains_only_what_readers_see(outgoing: OutgoingService) -> 
     secrets = [NEVER_SAID, "198.51.100.77", posted["token"], SECRET, "g:", "ann@example.org"]
     for secret in (*secrets, subscriber.key.path[-1].name):
         assert secret not in everything
-    # A retracted comment is sent without its name and text.
+    # The message about a retracted comment has no name and no text.
     assert "Bob" not in json.dumps(heard[-1])
     assert "other words" not in json.dumps(heard[-1])
 

@@ -1,4 +1,4 @@
-"""Two changes of a comment stay exact if one overtakes the other between any two calls.
+"""Two changes to a comment stay exact if one change overtakes the other between any two calls.
 
 The random histories of `test_counting_machine` contain many such pairs; this test covers all pairs.
 One order of the two changes must explain both outcomes and the stored rows.
@@ -14,7 +14,7 @@ from tests.system import test_counting_machine
 
 pytestmark = pytest.mark.slow
 
-# All steps change the first comment, by the first author; the voter is a different author.
+# All steps concern the first comment, which the first author wrote; a different author votes.
 VERBS = {
     "reply": Wish("post", 9, 0, 1),
     "edit": Wish("edit", 0, 1, 0),
@@ -36,7 +36,7 @@ def test_an_order_explains_any_two_changes_of_which_one_overtakes_the_other(slow
             with contextlib.closing(machine.stack):
                 machine.take(Wish("post", 0, 0, 0))
                 machine.take(Wish("post", 9, 0, 0))
-                # Prepare votes to count, and a recategorization to continue.
+                # Prepare a vote to count and a recategorization to continue.
                 machine.take(Wish("vote", 0, 1, 2))
                 machine.take(Wish("file", 0, 2, 0))
                 machine.take_overtaken(VERBS[slow], wish, call)

@@ -1,8 +1,8 @@
-"""After the secret changes, earlier tokens, links and hashes are accepted as documented.
+"""After the secret changes, the service accepts earlier tokens, links and hashes as documented.
 
 For each use of the secret in docs/secrets.md, a test creates a value under one secret and presents
-it to a service with a different secret. With `SECRET_OLD` the service accepts the value; without
-it, the service refuses it.
+it to a service with a different secret. With `SECRET_OLD`, the service accepts the value; without
+`SECRET_OLD`, it refuses the value.
 """
 
 import dataclasses
@@ -83,7 +83,7 @@ class Service:
 
 
 class Services(NamedTuple):
-    """One store, served before the change of the secret, after it, and without the old secret."""
+    """Services on one store: before the secret changes, after it, and without the old secret."""
 
     before: Service
     rotated: Service
@@ -99,8 +99,8 @@ def services(store: connection.Store, settings: config.Settings) -> Services:
     return Services(served(SECRET), served(ROTATED), served(ALONE))
 
 
-# Creates a value under the old secret; `Shown` presents it and returns the response, or whether it
-# was accepted.
+# A `Use` creates a value under the old secret. Its `Shown` presents the value and returns the
+# response, or whether the service accepted the value.
 Shown = Callable[[Service], TestResponse | bool]
 Use = Callable[[Service], Shown]
 
@@ -130,7 +130,7 @@ def _session(before: Service) -> Shown:
 
 
 def _form(before: Service) -> Shown:
-    """A form that was open when the secret was changed; its session is new."""
+    """Use a form that was open when the secret changed."""
     ann = account_holders.account("ann", OWNER)
     token = account_holders.session(ann.id).token
     form = admin_forms.token_of(before.signed_in(token))
@@ -172,7 +172,7 @@ def _sign_in_by_address(before: Service) -> Shown:
 
 
 def _requested_link(before: Service) -> tuple[str, str]:
-    """Return the key of a page that requested a sign-in link, and the link."""
+    """Request a sign-in link; return the requesting page's key and the link."""
     key = one_time_links.new_token()
     address = encryption.seal(ADDRESS, "sign-in link", before.secret, now=now())
     content = msgspec.json.encode({"site": "demo", "address": address}).decode()
@@ -239,7 +239,7 @@ def _confirmation(before: Service) -> Shown:
 
 
 def _form_token(before: Service) -> Shown:
-    """A confirmation page that was open when the secret was changed."""
+    """Use a confirmation page that was open when the secret changed."""
     token = _form_token_of(before, _link(before))
     assert token
     return lambda service: _confirmed(service, token)
@@ -420,7 +420,7 @@ def test_the_new_secrets_tokens_need_no_old_one(services: Services, use: Use) ->
 
 
 def test_an_account_known_by_address_stays_the_same_and_is_rehashed(services: Services) -> None:
-    """The product rehashes an identity when its owner signs in; nobody gets a second account."""
+    """The product rehashes an identity when its owner signs in, so no one gets a second account."""
     key, link = _requested_link(services.before)
     first = api_requests.answer(_enter(services.before, key, _code_of(services.before, link)))
     ids = accounts.by_identity(identities.of_address(ADDRESS), SECRET)
@@ -454,8 +454,8 @@ def test_a_providers_user_signs_in_to_the_account_linked_before_the_change(
     traveller.sign_in()
     assert traveller.link().status_code in {200, 303}
     for service in (services.rotated, services.alone):
-        # The client secret is stored under the old secret; renew it, because this test is about
-        # identities.
+        # The provider's client secret is encrypted under the old secret. Renew it, because this
+        # test is about identities.
         providers.renew(services.rotated.secret)
         back = Traveller(service.app, provider).travel("/admin/sign-in/provider", provider="acme")
         assert back.status_code in {200, 303}, back.text
@@ -487,7 +487,7 @@ def test_a_repeated_post_is_stored_once(services: Services, sent: dict) -> None:
     found = [api_requests.answer(each) for each in answers]
     assert len({each["comment"]["id"] for each in found}) == 1
     assert len(api_requests.listed(services.rotated.client)) == 1
-    # The author is also the same: the token from the repeat may change the comment.
+    # The author is also the same, so the token from the retry may change the comment.
     one = api_requests.ONE + found[0]["comment"]["id"]
     assert (
         services.rotated.client.delete(one, headers=api_requests.bearer(found[-1])).status_code
@@ -516,10 +516,10 @@ def test_a_network_gets_no_more_votes_by_a_change_of_the_secret(services: Servic
 
     for number in range(limit):
         vote(services.before, number)
-    vote(services.rotated, 0)  # a repeated vote
+    vote(services.rotated, 0)  # repeats a vote
     with pytest.raises(errors.TooMany):
         vote(services.rotated, limit)
-    # without the old secret the network's earlier votes cannot be recognized
+    # Without the old secret, the service cannot recognize the network's earlier votes.
     vote(services.alone, limit)
 
 
@@ -580,7 +580,7 @@ def test_without_an_old_secret_the_command_says_what_is_missing(services: Servic
 
 @pytest.mark.parametrize("use", [_guest_token, _cursor, _session], ids=["token", "cursor", "key"])
 def test_processes_change_their_secret_one_after_the_other(services: Services, use: Use) -> None:
-    """First all processes accept the new secret, then each begins to use it."""
+    """First, all processes accept the new secret; then, each process begins to use it."""
     early = Service(
         secret_rotation.Secret(SECRET, NEW),
         apps.create_app(
@@ -600,7 +600,7 @@ def test_networks_are_hashed_with_the_current_secret_alone() -> None:
 
 
 def test_every_module_that_uses_the_secret_is_in_the_table() -> None:
-    """Each use of the secret needs a row that says what a change of the secret does to it."""
+    """Each use of the secret needs a row that says what happens when the secret changes."""
     using = re.compile(
         r"keyed_hashes\.(?:keyed|every|is_one)\(|encryption\.(?:seal|unseal)\("
         r"|client_networks\.digest\(|secret_rotation\.accepted\(|\(secret\.encode\(\)\)|_digest\(self\.secret\)"

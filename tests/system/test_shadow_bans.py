@@ -1,7 +1,7 @@
-"""No call with the author's token reveals a shadow ban.
+"""Calls with the author's token never reveal a shadow ban.
 
-The same author makes the same calls on two fresh services; one of them has a shadow ban. The tests
-compare every response byte for byte, except for the time at which a token was signed.
+The same author makes the same calls on two fresh services; one service has a shadow ban. The tests
+compare every byte of every response, except for the time at which a token was signed.
 """
 
 import re
@@ -37,7 +37,7 @@ _TOKEN = re.compile(rb'"token":"[^"]+"')
 
 
 class Life:
-    """An author's calls on a service, and the responses."""
+    """An author's calls on a service and their responses."""
 
     def __init__(self, client: FlaskClient) -> None:
         self._client = client
@@ -51,7 +51,7 @@ class Life:
         )
         told = {k: v for k, v in response.headers.items() if k != "Date"}
         body = _TOKEN.sub(b'"token":"..."', response.data)
-        # The value depends on the length of a token, which depends on the current second.
+        # This header depends on the length of a token, which depends on the current second.
         told.pop("Content-Length", None)
         self.answers.append((f"{method} {path}", response.status_code, told, body))
         return response
@@ -68,7 +68,7 @@ class Life:
 
 
 def lived(client: FlaskClient) -> tuple[list[Answer], list[str]]:
-    """Make every API call that accepts a token, most of them in several states."""
+    """Make every API call that accepts a token, most of these calls in several states."""
     bob = client.post(
         api_requests.THREAD,
         json={"name": "Bob", "body": "Hello"},
@@ -117,7 +117,7 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Moment]:
 
 
 def _life(policy: Policy, *, is_banned: bool) -> tuple[list[Answer], list[str]]:
-    """Return the author's responses, and the responses to others before everything was erased."""
+    """Return the author's responses, and the comments that others saw before the erasure."""
     with prepared_stores.opened(None) as engine:
         store = connection.Store(inprocess.Channel(engine, None), project="test")
         with store.context():
@@ -138,5 +138,5 @@ def test_no_response_reveals_a_shadow_ban_to_its_author(frozen: Moment, policy: 
     assert len(ordinary) > 40
     for one, other in zip(ordinary, banned, strict=True):
         assert one == other
-    assert not [html for html in shown if "Hello" not in html]  # the ban was in effect
+    assert not [html for html in shown if "Hello" not in html]  # proves that the ban was in effect
     assert len(ordinary_shown) > 1 or policy is not Policy.OFF

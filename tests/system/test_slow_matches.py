@@ -1,7 +1,7 @@
-"""All matchers and parsers are fast on texts that would take careless ones hours.
+"""All matchers and parsers are fast on texts that would keep careless ones busy for hours.
 
-The kernel enforces a generous limit of processor time. A matcher with quadratic time would need
-many times the limit; a worse one would never end.
+The kernel enforces a generous limit on processor time. A matcher with quadratic time would need
+many times the limit; a worse matcher would never end.
 """
 
 import functools
@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.support import programs, slow_matches
 
-SECONDS = 60  # of processor time; the run takes about a fifth of it
+SECONDS = 60  # processor time limit; the run needs about a fifth of it
 
 
 def _run(*arguments: str, seconds: int) -> subprocess.CompletedProcess[str]:
@@ -41,12 +41,12 @@ def test_no_matcher_or_parser_takes_longer_than_the_limit() -> None:
 
 
 def test_the_limit_ends_a_pattern_that_never_finishes() -> None:
-    """This proves that the test above can fail."""
+    """Prove that the test above can fail."""
     assert _run(r"(a|a)*\Z", seconds=3).returncode < 0
 
 
 def test_every_pattern_of_the_package_is_found() -> None:
-    """The program does not find a pattern that is not in a module's variable."""
+    """The program finds only patterns in module variables, so all patterns must be stored there."""
     written = [
         line
         for path in (ROOT / "comments").rglob("*.py")
@@ -57,7 +57,7 @@ def test_every_pattern_of_the_package_is_found() -> None:
     ]
     in_modules = [line for line in written if re.match(r"_?[A-Z_]+ = re\.compile\(", line)]
     elsewhere = [line.strip() for line in written if line not in in_modules]
-    # The only inline pattern of `web/bodies`: a set of four characters.
+    # The only inline pattern, in `json_bodies`, is a set of four characters.
     assert elsewhere == ['for match in re.finditer(rb"[\\[\\]{}]", _STRING.sub(b"", data)):']
-    # A pattern also counts for each module that imports it.
+    # A pattern counts again for each module that imports it.
     assert len(slow_matches.patterns()) >= len(in_modules) > 50

@@ -1,9 +1,9 @@
-"""Each API call survives the failure of any one of its store calls.
+"""Each API call survives the failure of any single store call.
 
-The tests call each endpoint with a fault at its n-th store call, before or after it is applied,
-with every status, for each n until the endpoint makes fewer than n calls. The endpoint succeeds or
-answers 503 with Retry-After, never 500, and a repeat of the request takes effect once. Afterwards
-every counter equals the sum over the comments.
+The tests call each endpoint with a fault before or after its n-th store call is applied, with every
+status, for each n until the endpoint makes fewer than n calls. The endpoint succeeds or answers 503
+with Retry-After, but never 500. After a retry of the request, its effect has happened exactly once.
+Afterwards, every counter equals the sum over the comments.
 """
 
 import itertools
@@ -36,7 +36,7 @@ Act = Callable[[FlaskClient, dict, str], TestResponse]
 
 @pytest.fixture
 def engine() -> Iterator[inprocess.Engine]:
-    """The store is optimistic: a BeginTransaction with a lost answer would leave locks for 2 s."""
+    """Use optimistic mode; in other modes a lost BeginTransaction answer leaves locks for 2 s."""
     with prepared_stores.opened(None, "optimistic") as engine:
         yield engine
 
@@ -79,7 +79,8 @@ def _found(text: str) -> int:
     return sum(row.body == text for row in stored_state.said().values())
 
 
-# For each endpoint: a function that calls it, and one that checks that its write is stored once.
+# For each endpoint, a function that calls it and a function that checks that its write is stored
+# once.
 WRITES: dict[str, tuple[Act, Callable[[dict, str], bool]]] = {
     "reply": (_reply, lambda _, text: _found(text) == 1),
     "root": (_root, lambda _, text: _found(text) == 1),
@@ -111,7 +112,7 @@ def _votes(posted: dict) -> int:
 
 
 def _struck(engine: inprocess.Engine, act: Callable[[], TestResponse], **fault: Any) -> int | None:
-    """Return the response's status when the n-th call fails; None if there was no n-th call."""
+    """Return the response's status if the n-th call fails, or None if there is no n-th call."""
     plan = fault_plans.Plan.parse({"rules": [fault]})
     engine.install_faults(plan)
     try:

@@ -1,8 +1,8 @@
-"""Every token and link is valid only in its own place, and refused in every other place.
+"""Every token and link is valid only in its own place and is refused in every other place.
 
-`KEYS` contains every kind of token that this service accepts, all made by the product with one
+`KEYS` contains every kind of token that the service accepts; the product makes all of them with one
 secret. A `Door` is a header, field or parameter that accepts tokens. The doors include every route
-of `every_route` that accepts a link's token; a new route of this kind needs a line in `OF_LINKS`.
+in `every_route` that accepts a link's token; a new route of this kind needs a line in `OF_LINKS`.
 """
 
 import dataclasses
@@ -43,12 +43,13 @@ CRON = "a secret of cron in the tests"
 BOSS = "boss@demo.example"
 GUARDED = "/api/v1/sites/guarded"
 GUEST = api_tokens.sign(api_tokens.Guest("demo", "g:ann"), secret=SECRET)
-# The service counts failed attempts, and each test needs its own sessions.
+# Comparisons ignore these kinds, because the service counts failed attempts and each test needs
+# separate sessions.
 COUNTED = ("RateBucket", store_snapshot.SESSIONS)
 
 
 class Service:
-    """A service with every door, and a client for it."""
+    """A service with every door, and a client for the service."""
 
     def __init__(self, store: connection.Store, settings: config.Settings) -> None:
         self.app: flask.Flask = apps.create_app(settings, store)
@@ -185,7 +186,7 @@ OF_LINKS = {
 
 @dataclasses.dataclass(frozen=True)
 class Door:
-    """A place where tokens are presented, and the kinds of token that are valid there."""
+    """A place where callers present tokens, and the kinds of token that are valid there."""
 
     name: str
     keys: tuple[str, ...]
@@ -228,7 +229,7 @@ DOORS = [
 
 
 def _of_link(method: str, rule: str) -> Door:
-    """Return the door of a link: a query parameter, or a form field."""
+    """Return a link's door: a query parameter or a form field."""
     found = next(name for start, name in OF_LINKS.items() if f"{rule}/".startswith(f"{start}/"))
     found += " form" if method == "POST" and found in FORMS else ""
 
@@ -273,7 +274,7 @@ def service() -> Iterator[Service]:
 def test_a_token_is_valid_at_its_own_doors_and_no_other(service: Service, door: Door) -> None:
     keys = {name: make(service) for name, make in KEYS.items() if name not in door.keys}
     stored = store_snapshot.everything(*COUNTED)
-    # After five wrong codes even the right one is refused, so a fresh login starts before that.
+    # After five wrong codes, even the right code is refused, so a new login starts before that.
     is_guessed = door.name == "code"
     for number, (name, key) in enumerate(keys.items()):
         if is_guessed and number % (email_login.TRIES - 1) == 0:

@@ -123,7 +123,7 @@ def _told(busy_mailer: MailService, said: Sequence[Said]) -> list[bytes]:
 
 
 def _compat32(raw: bytes) -> tuple[list[str], str, list[str]]:
-    """Return header names, subject and content types; use the standard library's oldest parser."""
+    """Parse with the standard library's oldest parser; return header names, subject and types."""
     found = email.message_from_bytes(raw)
     assert not found.defects
     subject = str(make_header(decode_header(found["Subject"])))

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 LONG = "A text that is long enough to be told from others."
-# Limits of one post per period for each kind of limit.
+# Limits of one post per period for each network, author, thread and text.
 RULES = {
     "posts_per_network": 1,
     "posts_per_author": 1,

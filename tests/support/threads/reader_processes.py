@@ -27,9 +27,9 @@ class Reader:
     """A simulated process.
 
     Args:
-        engine: the engine of the store. ahead: the number of seconds by which its clock is ahead of
-        the other clocks. seen: a function that is called with each call's method and request before
-        the call.
+        engine: the engine of the store.
+        ahead: the number of seconds by which its clock is ahead of the other clocks.
+        seen: a function that is called with each call's method and request before the call.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""app.yaml's entrypoint runs under the conditions of App Engine's smallest instances.
+"""The entrypoint in app.yaml runs under the conditions of App Engine's smallest instances.
 
-It has their environment variables, only the files that a deployment uploads, a file system that is
-read-only except for /tmp, and 384 MB of memory. The store is an emulator behind gRPC; the product
-connects to it as it connects to Datastore.
+The tests provide App Engine's environment variables, only the files that a deployment uploads, a
+file system that is read-only except for /tmp, and 384 MB of memory. The store is an emulator behind
+gRPC; the product connects to it in the same way as to Datastore.
 """
 
 import json
@@ -20,9 +20,9 @@ MEMORY = 384 * 1024 * 1024
 PROJECT = "flatthread-test"
 SECRET = "a secret of the appengine test"
 
-# Runs $ENTRYPOINT in $WORKSPACE with everything read-only except a fresh /tmp. The workspace and
-# the installed packages may be below the /tmp that is replaced, so the command keeps both open and
-# mounts them again.
+# This script runs $ENTRYPOINT in $WORKSPACE with everything read-only except a fresh /tmp. The
+# workspace and the installed packages may be below the previous /tmp, so the script keeps both open
+# and mounts them again.
 CONFINED = """
 set -eu
 mount --make-rprivate /
@@ -49,9 +49,9 @@ exec sh -c "exec $ENTRYPOINT"
 
 
 def peak_memory(process: int) -> int:
-    """Return the peak memory of a process and its children, in bytes.
+    """Return the peak memory of a process and its descendants, in bytes.
 
-    Shared pages count repeatedly.
+    Shared pages count once for each process.
     """
     own = Path(f"/proc/{process}")
     status = dict(line.split(":", 1) for line in (own / "status").read_text().splitlines())
@@ -61,7 +61,7 @@ def peak_memory(process: int) -> int:
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    """The files that a deployment uploads, with the operator's secret."""
+    """A folder with the files that a deployment uploads and the operator's secret."""
     programs.copy_project(tmp_path / "workspace", without=programs.ROOT / ".gcloudignore")
     (tmp_path / "workspace" / "flatthread.env").write_text(f"SECRET={SECRET}\n")
     return tmp_path / "workspace"
@@ -86,7 +86,7 @@ def emulator() -> Iterator[Any]:
 
 @pytest.fixture
 def service(workspace: Any, emulator: Any) -> Iterator[Any]:
-    """The running entrypoint of app.yaml, and its URL."""
+    """Run the entrypoint in app.yaml; yield the program and its URL."""
     optional_tools.mounts()
     described = yaml.safe_load((workspace / "app.yaml").read_text())
     assert described["runtime"] == "python313"
@@ -105,7 +105,7 @@ def service(workspace: Any, emulator: Any) -> Iterator[Any]:
         GOOGLE_CLOUD_PROJECT=PROJECT,
         PORT="0",
         DATASTORE_EMULATOR_HOST=emulator,
-        # All posts of a script come from one network.
+        # Disable these limits, because all of the test's posts come from one network.
         PROOF_OF_WORK="0",
         POSTS_PER_NETWORK="0",
         SAME_TEXTS="0",
@@ -119,7 +119,7 @@ def service(workspace: Any, emulator: Any) -> Iterator[Any]:
 
 
 def add_site(host: str, workspace: Any) -> None:
-    """Add a site as docs/deploying.md describes: on the command line, in the deployment's store."""
+    """Add a site as docs/deploying.md describes: by a command that uses the deployment's store."""
     subprocess.run(
         [programs.BIN / "flask", "--app", "main", "site", "add", "blog", "--origin", "https://x.y"],
         cwd=workspace,

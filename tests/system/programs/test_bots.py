@@ -1,7 +1,8 @@
 """Bots cannot publish comments on a service with default settings.
 
-Each bot sends HTTP requests like a script and does one thing that people's browsers do not do. The
-bot's comment is never published. A client that does what the widget does can publish comments.
+Each bot sends HTTP requests like a script and does one thing that people's browsers never do. The
+service never publishes the bot's comment. A client that behaves like the widget can publish
+comments.
 """
 
 import http.client
@@ -23,7 +24,7 @@ REFUSED = (
 
 
 class Server:
-    """The service as a script sees it."""
+    """The service from a script's point of view."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -88,7 +89,7 @@ def test_a_bots_post_is_never_published_and_a_widget_like_post_is(server: Server
     assert server.post("the same proof again", proof=proof) == "proof-spent"
     assert server.shown == ["<p>as the widget does</p>\n"]
 
-    # Neither a token from voting, nor an idempotency key, nor another field bypasses the check.
+    # A token from voting, an idempotency key or an extra field does not bypass the check.
     vote = f"/api/v1/comments/{server.ask('GET', THREAD)[1]['comments'][0]['id']}/vote"
     light = server.ask("GET", f"{proof_solver.CHALLENGE}?purpose=vote")[1]
     status, voted = server.ask("PUT", vote, {"value": 1, "proof": proof_solver.solved(light)})

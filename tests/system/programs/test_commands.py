@@ -1,4 +1,4 @@
-"""Test commands as users type them: their store, their output in terminals, and their links."""
+"""Test commands as users type them: their store, their terminal output, and their links."""
 
 import os
 import pty

@@ -1,4 +1,4 @@
-"""Every worker survives its first seconds while requests arrive during its start."""
+"""Every worker survives its first seconds, even if requests arrive during its start."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from benchmarks.serving import starts
 
 pytestmark = pytest.mark.slow
-STARTS = int(os.environ.get("STARTS", "1"))  # for each number of workers
+STARTS = int(os.environ.get("STARTS", "1"))  # starts for each number of workers
 
 
 @pytest.mark.parametrize("workers", [2, 8])

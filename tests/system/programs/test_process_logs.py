@@ -1,7 +1,7 @@
-"""The log of a real process reveals nothing about callers or authors, even during failures.
+"""A real process's log reveals nothing about callers or authors, even during failures.
 
-gunicorn runs as `scripts/serve` runs it, at the most verbose level. It receives malformed requests,
-requests that it refuses, and requests that fail with an error that quotes their content.
+gunicorn runs as in `scripts/serve`, at the most verbose log level. It receives malformed requests,
+requests that the service refuses, and requests that fail with an error that quotes their content.
 """
 
 import json
@@ -16,7 +16,8 @@ from tests.support import programs
 
 SETTINGS = programs.ROOT / "scripts" / "serving.py"
 CANARY = "canary"
-# A text, address, name, token or path with the canary raises an error that quotes it.
+# With these settings, a text, address, name, token or path with the canary raises an error that
+# quotes it.
 FAILING = """
 import logging
 
@@ -66,7 +67,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def raw(url: str, data: bytes) -> bytes:
-    """Return the response to raw bytes, which need not be an HTTP request."""
+    """Return the response to raw bytes, which need not form an HTTP request."""
     place = urllib.parse.urlsplit(url)
     with socket.create_connection((place.hostname, place.port), programs.PATIENCE) as connection:
         connection.sendall(data)
@@ -122,7 +123,7 @@ def test_the_log_has_a_line_per_failure_and_nothing_about_the_caller(service: An
         ("GET", f"{url}subscriptions/confirm?token=canary", None, 400),
         ("GET", f"{url}embed/canary%0d%0a@mailbox.example?thread=t", None, 404),
         ("GET", f"{url}tasks/compact?canary", None, 403),
-        ("GET", f"{url}admin/sites/canary/queue", None, 200),  # the sign-in form
+        ("GET", f"{url}admin/sites/canary/queue", None, 200),  # shows the sign-in form
         ("CANARY", f"{url}canary", None, 404),
     ]
     for method, address, body, status in asked:

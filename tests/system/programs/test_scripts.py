@@ -1,4 +1,4 @@
-"""The programs in scripts/, and main.py, work as documented and report faults in one line."""
+"""The programs in scripts/ and main.py work as documented and report faults in one line."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from tests.support import programs
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A copy of the project with its packages already installed."""
+    """A copy of the project with the packages already installed."""
     folder = programs.copy_project(tmp_path / "project")
     programs.borrow_environment(folder)
     return folder
@@ -63,7 +63,7 @@ class TestServe:
             log = stderr.read()
         assert rest == ""
         assert process.returncode == 0
-        # A relative DATA_DIR is relative to the caller's folder, and the log names the store once.
+        # A relative DATA_DIR is relative to the caller's folder. The log names the store once.
         assert (elsewhere / "kept here").is_dir()
         assert not (project / "data").exists()
         line, rest = log.split("\n", 1)
@@ -118,7 +118,7 @@ class TestServe:
             token = link.partition("#")[2]
             assert accept(url, "x" * 43) == 400
             assert kept.exists()
-            assert accept(url, token) == 200  # redirected to a page that needs the new cookie
+            assert accept(url, token) == 200  # redirects to a page that needs the new cookie
             assert not kept.exists()
             assert accept(url, token) == 400
             assert program.stop() == 0
@@ -233,7 +233,7 @@ class TestServe:
 
 
 class TestVenv:
-    """Stand-ins for Python record what would be created and installed."""
+    """Stand-ins for Python record what scripts/venv would create and install."""
 
     PYTHON = """#!/bin/sh
 echo "$(basename "$0") $*" >>"$LOG"
@@ -346,7 +346,7 @@ esac
 
 
 class TestTest:
-    """Stand-ins for the tools record the called tools, their order, and the reports."""
+    """Stand-ins for the tools record which tools scripts/test calls, and in which order."""
 
     TOOL = """#!/bin/sh
 echo "${STARTS:+STARTS=$STARTS }$(basename "$0") $*" >>"$LOG"
@@ -502,7 +502,7 @@ def test_every_script_is_executable() -> None:
 
 @pytest.mark.parametrize("version", ["3.11.0", "3.11.3", "3.12.0", "3.13.0"])
 def test_the_pins_are_complete_for_every_python(version: str) -> None:
-    # The lock file is made with one version of Python; older versions may need additional packages.
+    # The lock file is made with one version of Python. Older versions may need additional packages.
     for name in ("requirements.txt", "requirements-dev.txt"):
         text = (programs.ROOT / name).read_text()
         pinned = {utils.canonicalize_name(n) for n in re.findall(r"(?m)^([\w.-]+)==", text)}
@@ -511,7 +511,7 @@ def test_the_pins_are_complete_for_every_python(version: str) -> None:
             try:
                 needed = metadata.requires(package) or []
             except metadata.PackageNotFoundError:
-                continue  # not needed by this version of Python
+                continue  # this version of Python does not need the package
             for requirement in map(requirements.Requirement, needed):
                 if requirement.marker is None or requirement.marker.evaluate(environment):
                     assert utils.canonicalize_name(requirement.name) in pinned, package

@@ -1,7 +1,7 @@
-"""With scripts/serving.py a stop signal reaches every worker in any state.
+"""With scripts/serving.py, a stop signal reaches every worker in any state.
 
-The critical moments last a few microseconds, so each test prolongs one of them in real processes.
-gunicorn's log says which workers were killed by a signal instead of exiting.
+The critical moments last only a few microseconds, so each test prolongs one of them in real
+processes. gunicorn's log says which workers did not exit and were killed by a signal.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from tests.support import programs
 
 SETTINGS = programs.ROOT / "scripts" / "serving.py"
 
-# A worker that takes a second from its start to the hook, and announces its start.
+# With these settings, a worker announces its start and needs a second to reach the hook.
 BOOTING = """
 import sys, time
 
@@ -34,7 +34,8 @@ def post_fork(server, worker):
     kept(server, worker)
 """
 
-# A worker whose main thread takes a second to pass a request to another thread.
+# With these settings, a worker's main thread needs a second to pass a request to a different
+# thread.
 SUBMITTING = """
 import sys, time
 
@@ -53,7 +54,7 @@ def post_worker_init(worker):
     worker._loop._hand_over = slow
 """
 
-# A worker that reports how many requests it answered before it accepts readers.
+# With these settings, a worker reports how many requests it answered before it accepts readers.
 READING = """
 kept = post_worker_init
 
@@ -76,8 +77,8 @@ def post_worker_init(worker):
     kept(worker)
 """
 
-# Workers with short limits for slow clients. The socket buffer is small, so even a short response
-# waits for its client.
+# With these settings, workers have short limits for slow clients. The socket buffer is small, so
+# even a short response waits for its client.
 IMPATIENT = """
 import socket
 
@@ -89,7 +90,7 @@ def post_fork(server, worker):
     for each in worker.sockets:
         each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
 """
-SLOW = 24  # clients of each kind; more than the number of threads
+SLOW = 24  # clients of each kind; exceeds the number of threads
 OPEN = dict.fromkeys(("POSTS_PER_NETWORK", "POSTS_PER_AUTHOR", "SAME_TEXTS", "FORM_SECONDS"), "0")
 THREAD = "/api/v1/sites/demo/comments?thread=t"
 
@@ -143,7 +144,7 @@ def test_a_service_with_a_public_name_answers_only_to_that_name(tmp_path: Path) 
 def test_no_header_of_a_local_peer_moves_the_application_or_causes_a_500(
     tmp_path: Path,
 ) -> None:
-    """By default gunicorn trusts SCRIPT_NAME and X-Forwarded-Proto from loopback."""
+    """By default, gunicorn trusts SCRIPT_NAME and X-Forwarded-Proto from loopback."""
     with serving(tmp_path, "") as program:
         url = program.wait_for(r"answers at (http://\S+)/")[1]
         host, port = url.removeprefix("http://").split(":")
@@ -178,8 +179,8 @@ def test_a_request_in_progress_is_answered(tmp_path: Path, number: Any) -> None:
         connection.putheader("Idempotency-Key", "slow-request-0001")
         connection.putheader("Expect", "100-continue")
         connection.endheaders()
-        # Now the request is in progress. A request that no worker has accepted would be lost with
-        # the socket.
+        # Wait until the request is in progress; the socket would lose a request that no worker has
+        # accepted.
         taken = b"HTTP/1.1 100 Continue\r\n\r\n"
         assert connection.sock.recv(len(taken), socket.MSG_WAITALL) == taken
         connection.send(body[:10])
@@ -203,7 +204,7 @@ def post(url: str, text: str, key: str) -> Any:
 
 
 def opened(url: str, sent: Any) -> Any:
-    """Open a connection that sends some bytes, then sends and reads nothing."""
+    """Open a connection that sends some bytes and then neither sends nor reads anything."""
     host, port = url.removeprefix("http://").split(":")
     made = socket.socket()
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
@@ -214,7 +215,7 @@ def opened(url: str, sent: Any) -> Any:
 
 
 def until_closed(connection: Any) -> Any:
-    """Read a connection to its end, however it ends."""
+    """Read from a connection until it ends, with or without a reset."""
     found = b""
     with contextlib.suppress(ConnectionResetError):
         while data := connection.recv(65_536):
@@ -225,8 +226,8 @@ def until_closed(connection: Any) -> Any:
 def is_reset(connection: socket.socket) -> bool:
     """Send a byte; return whether the server has closed the connection.
 
-    The reset that the server sends when it closes can be outside the client's full window; then the
-    kernel ignores it. A closed connection answers each byte with another reset.
+    The reset that the server sends when it closes can be outside the client's full window; in that
+    case, the kernel ignores the reset. A closed connection answers each byte with a new reset.
     """
     try:
         connection.send(b"G")
@@ -245,7 +246,7 @@ def test_slow_clients_block_no_others_and_are_disconnected(tmp_path: Path) -> No
     }
     with serving(tmp_path, IMPATIENT, **OPEN) as program, contextlib.ExitStack() as stack:
         url = program.wait_for(r"answers at (http://\S+)/")[1]
-        # Too much for the kernel's buffers while the client does not read.
+        # Store a thread that is too large for the kernel's buffers while the client does not read.
         for number in range(30):
             assert post(url, f"{number} " + "word " * 1_900, f"long-comment-{number:04}") == 201
         slow = {
@@ -287,7 +288,7 @@ def test_a_crashed_worker_logs_its_stack_and_is_replaced(
         first = task.read_text().split()
         os.kill(int(first[0]), signal.SIGSEGV)
         program.wait_for("Fatal Python error: Segmentation fault")
-        program.wait_for("in turn")  # in the stack of its main thread
+        program.wait_for("in turn")  # a line of the main thread's stack
         program.wait_for("was sent SIGSEGV")
         programs.wait_until(lambda: set(task.read_text().split()) - set(first), "another worker")
         assert programs.fetch(f"{url}/healthz")[0] == 200

@@ -1,4 +1,4 @@
-"""All layouts that `benchmarks/layouts/comparison.py` compares contain and return the same rows."""
+"""All layouts that `benchmarks/layouts/comparison.py` compares store and return the same rows."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -27,7 +27,7 @@ from comments.tree import ordered_query
 from emulator import inprocess, testing
 from tests.support import programs
 
-SIZE = 270  # more rows than fit in a directory's tail, so every layout has several buckets
+SIZE = 270  # exceeds a directory's tail, so every layout has several buckets
 WIDE: shapes.Shape = [None, *[0] * (SIZE - 2), None]
 SHAPES: dict[str, shapes.Shape] = {
     "grown": shapes.grown(SIZE),
@@ -48,7 +48,7 @@ def htmls(fragments: list[bytes]) -> dict[str, str]:
 
 @pytest.fixture(params=comparison.KINDS, ids=lambda kind: kind.name)
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
-    """Open a layout with a thread in it."""
+    """Return a function that opens a layout with a given thread."""
     with comparison.Stores(tmp_path) as stores:
         yield lambda thread: stores.open(request.param, thread)
 
@@ -72,7 +72,7 @@ def test_every_layout_returns_the_order_of_a_walk_over_the_links(
 @pytest.mark.slow
 def test_every_layout_returns_the_same_after_replies_and_edits(opened: Open) -> None:
     thread = conversations.thread(WIDE)
-    # Enough replies below one comment to split its bucket, and one reply at the end of each bucket.
+    # Enough replies below one comment to split its bucket, and a reply at the end of each bucket.
     targets = [thread[1].id] * 40 + [said.id for said in thread[2::25]]
     with opened(thread).entered() as layout:
         for place, target in enumerate(targets, len(thread)):
@@ -98,7 +98,7 @@ def test_a_page_of_buckets_is_found_by_walking_their_counts(tmp_path: Path) -> N
                 assert ids(layout.page(50, skip)) == order[skip : skip + 50]
             with testing.meter(opened.engine) as cost:
                 layout.page(50, 80)
-        assert cost.reads == 3  # the head and two buckets, but not the third
+        assert cost.reads == 3  # the head and two buckets, but not the third bucket
 
 
 def test_counts_of_buckets_include_the_replies(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_loaded_thread_equals_an_imported_and_compacted_one(
 
 
 def stored() -> dict[str, Any]:
-    """Return the properties of every comment, by id."""
+    """Return every comment's properties by id."""
     where = (("thread", "=", comment_rows.thread_key_name(loading.NAME)),)
     found = reads.fetch(reads.Query("Comment", where=where))
     return {each.key.path[-1].name: dict(each.properties) for each in found}
@@ -149,7 +149,7 @@ def test_a_thread_too_large_for_an_entity_is_refused_and_the_limit_is_found(tmp_
         (tmp_path / folder).mkdir()
     with comparison.Stores(tmp_path / "a") as stores, pytest.raises(raw_client.TooLarge):
         stores.open(rivals.Plain, thread)
-    # 140,000 bytes each, with body and HTML: seven fit 1 MiB, eight do not.
+    # Each comment has 140,000 bytes of body and HTML, so seven fit into 1 MiB and eight do not.
     assert comparison.most_embedded(tmp_path / "b", thread, is_packed=False) == 7
     assert comparison.most_embedded(tmp_path / "c", thread, is_packed=True) == 12
 
@@ -184,7 +184,7 @@ def test_a_run_writes_its_tables_plots_and_figures_between_the_marks(
     assert bills["whole", "adjacency"] == (270, 0, 271)
     assert bills["post", "path"] == (1, 1, 3)
     assert bills["post", "buckets"] == (2, 2, 4)
-    # This includes a shard of the counters, the author's row in the thread, and the event.
+    # These numbers include a counter shard, the author's row in the thread, and the event.
     assert bills["post", "materialised"] == (4, 5, 2)
     assert bills["edit", "embedded"] == (1, 1, 3)
     for name in layout_tables.PLOTTED:
@@ -199,7 +199,8 @@ def test_a_plot_has_logarithmic_axes_and_zero_at_the_bottom() -> None:
     drawn = plots.draw("A title & more", "note", [plots.Panel("panel", lines)])
     assert "A title &amp; more" in drawn
     paths = re.findall(r'<path d="(M[^"]*)" fill="none"', drawn)
-    # The chart is 300 by 230; the values are thirds of the height above the base line at 0.
+    # The chart measures 300 by 230. The values are at thirds of the height above the base line at
+    # 0.
     assert paths[0] == "M0.0 210.8L150.0 105.4L300.0 0.0"
     assert paths[1] == "M0.0 230.0L300.0 230.0"
 

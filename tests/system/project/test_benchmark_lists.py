@@ -17,7 +17,7 @@ from tests.support import programs
 
 @pytest.fixture(params=list_comparison.WAYS, ids=lambda kind: kind.name)
 def way(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    """A list implementation that contains sixty ids."""
+    """A list implementation with sixty ids in it."""
     with (
         list_comparison.opened(
             request.param, tmp_path / "list.db", list_comparison.members(60)
@@ -32,7 +32,7 @@ def test_every_implementation_holds_the_same_set_after_the_same_changes(way: Any
     expected = set(ids[:60])
     for turn in range(200):
         follower = seed.choice(ids[30:])
-        # At first most ids leave, so that lists are rewritten; then ids join again.
+        # At first, most ids leave, so that lists are rewritten; later, ids join again.
         follows = seed.random() < (0.2 if turn < 100 else 0.8)
         way.change(follower, follows=follows)
         (expected.add if follows else expected.discard)(follower)

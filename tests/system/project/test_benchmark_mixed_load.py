@@ -1,4 +1,4 @@
-"""The checker of the mixed load (`mixed_load.kills`) detects each kind of damage."""
+"""The mixed load's checker (`mixed_load.kills`) detects each kind of damage."""
 
 from collections.abc import Sequence
 from typing import Any

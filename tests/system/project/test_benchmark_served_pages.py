@@ -1,4 +1,4 @@
-"""The benchmark of served pages runs, and reports every call and every threshold."""
+"""The benchmark of served pages runs and reports every call and every threshold."""
 
 import pytest
 

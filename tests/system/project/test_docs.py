@@ -33,13 +33,13 @@ def shown(path: Path) -> str:
 
 
 def shell_blocks(text: str) -> str:
-    """Return the contents of all code fences that have no language or contain plain text."""
+    """Return the contents of all code fences without a language or with plain text."""
     fenced = re.findall(r"^```(\w*)\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
     return "".join(block for language, block in fenced if language in {"", "text"})
 
 
 def commands(text: str) -> list[str]:
-    """Return the lines of the text's shell blocks, with continued lines joined."""
+    """Return the lines in a text's shell blocks, with continued lines joined."""
     return shell_blocks(text).replace("\\\n", "").splitlines()
 
 
@@ -52,7 +52,7 @@ def flask_commands(path: Path) -> Iterator[list[str]]:
 
 
 def leaves(command: click.Command, *words: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Yield each command below a group, with its words."""
+    """Yield each command below a group with its words."""
     if not isinstance(command, click.Group):
         yield words, command
         return
@@ -67,7 +67,7 @@ def table_rows(text: str) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A fresh clone that uses the existing packages, because installing them takes long."""
+    """A fresh clone that uses the already installed packages, because installation takes long."""
     folder = programs.copy_project(tmp_path_factory.mktemp("fresh") / "clone with a space")
     programs.borrow_environment(folder)
     return folder
@@ -209,7 +209,7 @@ def test_the_settings_page_lists_all_settings_with_their_defaults() -> None:
     listed = {name: default for name, default in rows.items() if name not in OTHERS}
     assert set(listed) == config.NAMES
     assert {name: rows[name] for name in OTHERS} == OTHERS
-    # Setting a default explicitly changes nothing.
+    # Explicitly setting a default changes nothing.
     secret = {"SECRET": "0123456789abcdef"}
     given = {n: d for n, d in listed.items() if d not in {"unset", "made once"}}
     assert config.load(given | secret) == config.load(secret)

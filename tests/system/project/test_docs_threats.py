@@ -1,16 +1,16 @@
-"""docs/threats.md and SECURITY.md contain every row, and the tests that they name exist."""
+"""docs/threats.md and SECURITY.md contain every threat, and the tests that they name exist."""
 
 import re
 
 from tests.conftest import ROOT
 
 NAMED = re.compile(r"`((?:[a-z_]+/)+test_[a-z_]+\.py)(?:::(test_\w+))?`")
-# All threats covered so far; a row dropped from the page fails here.
+# All threats that are covered so far. The tests fail if the page loses a row.
 ROWS = {f"A{number}" for number in (*range(1, 14), *range(17, 21))}
 ROWS |= {f"B{number}" for number in range(1, 28)} | {f"C{number}" for number in range(1, 19)}
 ROWS |= {f"D{number}" for number in range(1, 9)}
 ROWS |= {"E1", "E2", "E3", "E4", "E5", "E6", "E7", "E8", "E9", "E10", "E11", "E12", "E14"}
-# These threats do not apply; the page says why.
+# These threats do not apply, and the page says why.
 NOT_HERE = {"A14", "A15", "A16"}
 
 FAULTS = {"F1", "F2", "F3", "F7", "F8", "F16", "F17", "F18", "F22"}
@@ -51,7 +51,7 @@ def test_security_md_covers_every_row_once() -> None:
 
 
 def test_every_fault_built_so_far_is_on_the_page() -> None:
-    """Faults have no rows of their own; the rows of threats name them in brackets."""
+    """Faults have no separate rows; the threats' rows name them in parentheses."""
     text = (ROOT / "docs" / "threats.md").read_text(encoding="utf-8")
     named = re.findall(r"^\|[^|]*\((F[^)]*)\) \|", text, re.MULTILINE)
     assert {fault for each in named for fault in each.split(", ")} == FAULTS

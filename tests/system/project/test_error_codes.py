@@ -1,4 +1,4 @@
-"""Every error code is raised and documented, and raisers pass the values of its sentence."""
+"""Every error code is raised and documented and gets all values that its sentence needs."""
 
 import ast
 import dataclasses
@@ -18,9 +18,9 @@ SENTENCES = catalogue.ENGLISH.entries["errors"]
 DOCUMENT = (programs.ROOT / "docs" / "errors.md").read_text()
 PACKAGE = programs.ROOT / "comments"
 CODE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-# Placeholders that a sentence may use without a parameter of that name.
+# Placeholders that a sentence may use without a parameter with the same name.
 GIVEN = {"seconds": {"wait"}}
-# Keyword arguments that are parameters with a different name, or no parameters.
+# Keyword arguments that become parameters with a different name.
 RENAMED = {"retry_after": "seconds"}
 OWN_PARAMS = {
     "NotFound": {"value"},
@@ -33,7 +33,7 @@ FIXED_FIELD = {"BadCursor", "BadLink", "UnsafeAddress"}
 
 @dataclasses.dataclass(frozen=True)
 class Raised:
-    """One place in the code that makes an error."""
+    """A place in the code that makes an error."""
 
     where: str
     code: str
@@ -43,7 +43,7 @@ class Raised:
 
 
 def classes() -> dict[str, type[errors.CodedError]]:
-    """Return the coded errors by name, including subclasses in other modules."""
+    """Return the coded error classes by name, including subclasses in other modules."""
     for path in sorted(PACKAGE.rglob("*.py")):
         if "CodedError" in path.read_text() or "errors.Forbidden)" in path.read_text():
             importlib.import_module(
@@ -61,7 +61,7 @@ KINDS = classes()
 
 
 class Reader:
-    """Finds the errors that one module makes."""
+    """A reader that finds the errors that one module makes."""
 
     def __init__(self, path: Path) -> None:
         self._tree = ast.parse(path.read_text())
@@ -98,7 +98,7 @@ class Reader:
             codes = {f"{each}-not-found" for each in self._texts(given[0])}
         else:
             codes = self._texts(given[0])
-        # The codes of request shapes are read from the declarations of the shapes.
+        # Request shapes declare their codes, and these declarations are read separately.
         assert codes or self._name.endswith("field_errors.py"), f"{self._name}:{call.lineno}"
         for code in codes:
             yield self._raised(call, name, code, frozenset(params))
@@ -110,21 +110,21 @@ class Reader:
         return Raised(f"{self._name}:{line}", code, status, params, has_field)
 
     def _document(self, call: ast.Call) -> Iterator[Raised]:
-        """Problem documents without an error: `problems.document(421, "other-host", "Host")`."""
+        """Yield documents made without an error: `problems.document(421, "other-host", "Host")`."""
         if len(call.args) > 1 and isinstance(call.args[0], ast.Constant):
             for code in self._texts(call.args[1]):
                 status = call.args[0].value
                 yield Raised(self._name, code, int(str(status)), frozenset(), len(call.args) > 2)
 
     def _of_shape(self, node: ast.Dict) -> Iterator[Raised]:
-        """Return the codes that a field of a request shape declares."""
+        """Yield the codes that the fields of a request shape declare."""
         for key, value in zip(node.keys, node.values, strict=True):
             if isinstance(key, ast.Attribute) and key.attr == "CODE":
                 for code in self._texts(value):
                     yield Raised(self._name, code, 400, frozenset(), has_field=True)
 
     def _texts(self, node: ast.expr) -> set[str]:
-        """Return the possible values of an expression: literals and the module's text constants."""
+        """Return an expression's possible values: literals and the module's text constants."""
         if isinstance(node, ast.IfExp):
             return self._texts(node.body) | self._texts(node.orelse)
         if isinstance(node, ast.Subscript):
@@ -168,8 +168,7 @@ def every_raised() -> list[Raised]:
     found = [
         each
         for path in sorted(PACKAGE.rglob("*.py"))
-        # The error classes themselves pass codes on; `field_errors` passes on the codes of the
-        # shapes.
+        # This module contains the error classes, which only pass on codes.
         if path.name != "errors.py"
         for each in Reader(path).read()
     ]

@@ -1,4 +1,4 @@
-"""Each name of a backend module or public class names one thing in all rooms."""
+"""In all rooms, each name of a backend module or public class names only one thing."""
 
 import ast
 import itertools

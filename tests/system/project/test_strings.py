@@ -1,7 +1,7 @@
-"""Every text that people read is in the catalogue once, and every catalogue text is used.
+"""The catalogue contains every text that people read once, and every catalogue text is used.
 
-The lists below name the checked places. A template, script or module in these places contains no
-text itself; it names keys of the catalogue (`comments/domain/languages`).
+The lists below name the places that the tests check. Templates, scripts and modules in these places
+contain no text; they name keys in the catalogue (`comments/domain/languages`).
 """
 
 import ast
@@ -23,14 +23,14 @@ from comments.domain.languages import catalogue
 COMMENTS = Path(__file__).parents[3] / "comments"
 WIDGET = COMMENTS.parent / "widget"
 LANGUAGES = COMMENTS / "domain" / "languages"
-# Below comments/web/templates.
+# Folders in comments/web/templates.
 TEMPLATES = ("admin", "public")
-# Folders of scripts below widget, and the surface of the functions that each module exports.
+# Modules in folders of widget, each with the catalogue surface of its functions.
 SCRIPTS: Mapping[str, Mapping[str, str]] = {
     "pages": {"desk-texts.js": "admin"},
     "source": {"words.js": "widget", "writing.js": "widget-writing"},
 }
-# Below comments: folders and files.
+# Folders and files in comments.
 PYTHON = (
     "web/admin",
     "web/public",
@@ -38,7 +38,7 @@ PYTHON = (
     "notifications/comment_mail.py",
     "notifications/double_opt_in.py",
 )
-# Keys that are built at run time: their first part, and the possible second parts.
+# The first parts of keys that are built at run time, with the possible second parts.
 DYNAMIC = {
     "reasons.": "a condition of a rule, or a policy (rules.py, screening.py)",
     "errors.": "an error's code, and perhaps the field (error_texts.py)",
@@ -46,16 +46,16 @@ DYNAMIC = {
     "widget-writing.error-": "an error's code or status (problems.js)",
     "widget-writing.field-": "an error's field (problems.js)",
 }
-# Literals that nobody reads, or that are the same in every language.
+# Literals that no one reads or that are the same in every language.
 TECHNICAL = {
-    # HTML, CSS and HTTP
+    # HTML, CSS and HTTP.
     "nofollow ugc noopener", 'link[rel~="canonical"][href]', "Authorization", "Bearer \0", "GET",
     ".ft-acts button", ".ft-pick input", "input, textarea, select, dialog, [contenteditable]",
     # Keys
     "Enter", "Escape",
     "Cookie", "Lax", "Link", "Origin", "Strict", "View",
     "public, max-age=300", "public, max-age=31536000, immutable",
-    # mail, and the name of a signature
+    # Mail, and the name of a signature.
     "All", "Date", "From", "Subject", "To", "flatthread unsubscribe 1",
     # schema.org
     "Comment", "Deleted", "Person",
@@ -63,7 +63,7 @@ TECHNICAL = {
     "Flatthread",
 }  # fmt: skip
 
-# A function for the text of a stored value: `label("admin.status", status)`.
+# The function that returns the text for a stored value: `label("admin.status", status)`.
 LABEL = "label"
 
 SURFACES = catalogue.ENGLISH.entries
@@ -82,7 +82,7 @@ SENTENCE = re.compile(r"[^\W\d_]+[,.:;]? +[^\W\d_]|^[A-Z][a-z]+[.:!?]?$")
 
 
 class Use(NamedTuple):
-    """One use of a catalogue key. `values` names the placeholders filled; None if unknown."""
+    """A use of a catalogue key. `values` names the filled placeholders, or is None if unknown."""
 
     place: str
     key: str
@@ -127,7 +127,7 @@ def test_a_language_has_every_text_in_every_plural_form(language: str) -> None:
 
 
 def test_a_text_holds_no_markup() -> None:
-    """Values may be markup. The surrounding text is escaped, or put into a document as text."""
+    """Values may be markup. The surrounding text is escaped or put into a document as text."""
     forms = itertools.chain.from_iterable(map(_forms, TEXTS.values()))
     assert [each for each in forms if re.search(r"<|&\w+;", each)] == []
 
@@ -169,7 +169,7 @@ def _template_keys(node: nodes.Expr) -> Iterator[tuple[str, bool]]:
 
 
 def _document(node: nodes.Node) -> Iterator[str]:
-    """Yield a template's HTML with all branches, and `\\0` in place of each value."""
+    """Yield a template's HTML with all branches, replacing each value by `\\0`."""
     if isinstance(node, nodes.TemplateData):
         yield node.data
     elif isinstance(node, nodes.Output):
@@ -202,7 +202,7 @@ def _shown(node: nodes.Expr) -> Iterator[str]:
 
 
 class _Document(html.parser.HTMLParser):
-    """Return the text that people read in a document."""
+    """A parser that collects the text that people read in a document."""
 
     READ = frozenset({"title", "alt", "aria-label", "aria-description", "placeholder", "label"})
     CODE = frozenset({"code", "kbd", "pre", "script", "style"})
@@ -254,7 +254,7 @@ IMPORT = re.compile(r'import \{([^}]*)\} from "\./([^"]+)";')
 
 
 def _scripts() -> Iterator[tuple[str, str, Mapping[str, str]]]:
-    """Yield scripts without comments, each with the surface of every function that fills texts."""
+    """Yield scripts without comments, each with the surfaces of functions that fill in texts."""
     for folder, modules in SCRIPTS.items():
         for file in sorted((WIDGET / folder).glob("*.js")):
             source = COMMENT.sub("", file.read_text("utf-8"))
@@ -280,7 +280,7 @@ def _uses_in_scripts() -> Iterator[Use]:
 
 
 def _arguments(source: str) -> list[str]:
-    """Split the text after an opening bracket at its commas, up to the closing bracket."""
+    """Split the text after an opening bracket at the commas, up to the closing bracket."""
     found, depth, start, at = [], 0, 0, 0
     while at < len(source):
         string = STRING.match(source, at)
@@ -298,7 +298,7 @@ def _arguments(source: str) -> list[str]:
 
 
 def _names(arguments: list[str]) -> frozenset[str]:
-    """Return the names in an object literal."""
+    """Return the property names in an object literal."""
     if not arguments:
         return frozenset()
     inside = _arguments(arguments[0].removeprefix("{"))
@@ -370,7 +370,7 @@ def _key(node: ast.AST) -> Use | None:
 
 
 def _silent(tree: ast.Module) -> set[ast.AST]:
-    """Return the literals that no reader sees: docstrings, and those of log lines and errors."""
+    """Return the literals that no reader sees: in docstrings, log lines and errors."""
     found: set[ast.AST] = set()
     for node in ast.walk(tree):
         match node:
@@ -423,7 +423,7 @@ def test_every_text_is_given_its_placeholders() -> None:
     wrong = []
     for use in _uses():
         for key in _meant(use) if use.values is not None else ():
-            # A plural form need not show the number that chooses it.
+            # A plural form need not show the number that selects it.
             chooses = set() if isinstance(TEXTS[key], str) else {"count"}
             wanted = _placeholders(TEXTS[key]) | chooses
             if use.values != wanted:

@@ -1,4 +1,4 @@
-"""No file of the project contains forbidden wording; CONTRIBUTING.md has the rules for prose."""
+"""No file in the project contains forbidden wording; CONTRIBUTING.md has the rules for prose."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ from tests.support import programs
 FORBIDDEN = re.compile(
     r"\b(whoever|of ours|told of|such as have|what waits|he|him|his|himself)\b", re.IGNORECASE
 )
-# Texts written by others: licenses and pinned packages.
+# Texts that others wrote: licenses and pinned packages.
 NOT_OURS = ("LICENSE", "requirements.txt", "requirements-dev.txt", "package-lock.json")
 
 
