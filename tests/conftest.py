@@ -128,7 +128,7 @@ def site(open_store: connection.Store, begun: prepared_stores.Beginning | None) 
 
 @pytest.fixture
 def app(open_store: connection.Store, settings: config.Settings) -> flask.Flask:
-    from comments import app as apps  # noqa: PLC0415 - Flask only where it is asked for
+    from comments import app as apps  # noqa: PLC0415 - import Flask only on demand
 
     return apps.create_app(settings, open_store)
 
@@ -142,7 +142,7 @@ def client(app: flask.Flask, site: records.Site) -> flask.testing.FlaskClient:
 @pytest.fixture
 def box() -> Iterator["mail_server.Box"]:
     """A mail server that records its mail."""
-    from tests.support.outside import mail_server  # noqa: PLC0415 - aiosmtpd only where it is asked for
+    from tests.support.outside import mail_server  # noqa: PLC0415 - import aiosmtpd only on demand
 
     with mail_server.serving() as box:
         yield box
@@ -158,7 +158,7 @@ def short_deadline(open_store: connection.Store) -> connection.Store:
 @pytest.fixture
 def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hash passwords as weakly as possible for tests of other features."""
-    from tests.support.people import account_holders  # noqa: PLC0415 - argon2 only where asked for
+    from tests.support.people import account_holders  # noqa: PLC0415 - import argon2 only on demand
 
     account_holders.weaken_passwords(monkeypatch)
 
@@ -166,7 +166,7 @@ def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def provider(store: connection.Store, site: records.Site) -> Iterator["provider_login.Impostor"]:
     """A login provider that is offered to everyone; tests can falsify its answers."""
-    from tests.support.people import provider_login  # noqa: PLC0415 - Flask only where asked for
+    from tests.support.people import provider_login  # noqa: PLC0415 - import Flask only on demand
 
     with provider_login.impostor(store) as found:
         provider_login.register(found)

@@ -264,7 +264,7 @@ def test_a_token_is_in_no_url_no_referrer_and_no_post_body(
     body = f'{script(server)}<div id="flatthread" data-thread="demo"></div>'
     tab = open_tab("about:blank")
     asked: list[playwright.Request] = []
-    tab.page.on("request", lambda request: asked.append(request))  # noqa: PLW0108 - a plain function
+    tab.page.on("request", lambda request: asked.append(request))  # noqa: PLW0108 - Playwright needs a function
     page = tab.page
     page.goto(website.put("watched", body))
     write(page, "mine")

@@ -27,7 +27,7 @@ def _write(form: playwright.Locator, text: str) -> None:
     form.get_by_role("textbox", name="Name").fill("Ann")
 
 
-def test_a_reader_subscribes_confirms_and_unsubscribes(  # noqa: PLR0917 - all of it is needed
+def test_a_reader_subscribes_confirms_and_unsubscribes(  # noqa: PLR0917 - all arguments are needed
     server: str,
     open_tab: OpenTab,
     box: Box,

@@ -36,7 +36,7 @@ class Clock:
 class Sides(RuleBasedStateMachine):
     """One engine and one oracle, side by side."""
 
-    tally: Counter[str] = Counter()  # noqa: RUF012 - shared on purpose: the steps of all runs
+    tally: Counter[str] = Counter()  # noqa: RUF012 - all runs share the counts on purpose
 
     def __init__(self) -> None:
         super().__init__()

@@ -66,7 +66,7 @@ def run(made: Callable[[], state_machine.Machine], seed: int, examples: int) -> 
 
 
 def say(text: str) -> None:
-    print(text, flush=True)  # noqa: T201 - a program
+    print(text, flush=True)  # noqa: T201 - programs print
 
 
 if __name__ == "__main__":

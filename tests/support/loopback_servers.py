@@ -71,7 +71,7 @@ def receiver(
             with contextlib.suppress(OSError):
                 self.wfile.write(told.answer)
 
-        do_GET = do_POST = _handle  # noqa: N815 - http.server's names
+        do_GET = do_POST = _handle  # noqa: N815 - http.server defines the names
 
         def log_message(self, *_: object) -> None:
             """Write nothing to the log."""

@@ -9,7 +9,6 @@ from tests.support import every_route
 
 @pytest.fixture(scope="module")
 def all_roles() -> Iterator[every_route.AllRoles]:
-    """A service with callers in every role; all tests in a module share it and its store's
-    context."""
+    """A service with callers in every role; a module's tests share it and its store context."""
     with every_route.opened(every_route.AllRoles) as made:
         yield made

@@ -382,7 +382,7 @@ def test_everything_stored_equals_the_ledger_after_any_history() -> None:
         _run(number, examples=100 if seconds else 10)
         if time.monotonic() >= end:
             break
-        print(f"seed {number}: {number * 100} histories", flush=True)  # noqa: T201 - the long run's
+        print(f"seed {number}: {number * 100} histories", flush=True)  # noqa: T201 - the long run prints
 
 
 def _run(number: int, *, examples: int) -> None:

@@ -236,7 +236,7 @@ def test_counters_and_events_are_exact_under_every_fault_plan(tmp_path: Path, pl
         path.unlink()
         if time.monotonic() >= end:
             break
-        print(f"plan {plan}, seed {seed}: {changes} changes", flush=True)  # noqa: T201 - the long run's
+        print(f"plan {plan}, seed {seed}: {changes} changes", flush=True)  # noqa: T201 - the long run prints
 
 
 def _round(path: Path, seed: int, rules: object, status: int) -> int:

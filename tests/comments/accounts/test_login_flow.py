@@ -109,7 +109,7 @@ def test_a_network_with_too_many_logins_gets_a_retry_time(traveller: Traveller) 
 def test_without_a_public_url_no_login_starts(
     provider: Impostor, open_store: connection.Store
 ) -> None:
-    from comments import app as apps  # noqa: PLC0415 - as conftest does
+    from comments import app as apps  # noqa: PLC0415 - import Flask only on demand
 
     bare = apps.create_app(config.Settings(secret=SECRET), open_store)
     refused = Traveller(bare, provider).send(DESK, provider="acme")

@@ -193,6 +193,6 @@ def test_any_text_is_cleaned_or_refused_by_field(raw: str) -> None:
         try:
             cleaned = clean(raw)
         except errors.BadInput as error:
-            assert error.field == field  # noqa: PT017 - either way is right
+            assert error.field == field  # noqa: PT017 - both outcomes are valid
         else:
             assert clean(cleaned) == cleaned

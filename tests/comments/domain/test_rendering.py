@@ -193,7 +193,7 @@ def test_any_markdown_renders_safely_or_is_refused(source: str) -> None:
     try:
         rendered = rendering.render_markdown(source)
     except errors.BadInput as error:
-        assert error.field == "body"  # noqa: PT017 - either way is right
+        assert error.field == "body"  # noqa: PT017 - both outcomes are valid
         return
     assert_safe(rendered)
 
@@ -302,7 +302,7 @@ def work(render: Callable[[], object]) -> int | None:
         render()
     except errors.BadInput as error:
         sys.setprofile(before)
-        assert error.field == "body"  # noqa: PT017 - either way is right
+        assert error.field == "body"  # noqa: PT017 - both outcomes are valid
         return None
     finally:
         sys.setprofile(before)

@@ -128,7 +128,7 @@ def _compat32(raw: bytes) -> tuple[list[str], str, list[str]]:
     assert not found.defects
     subject = str(make_header(decode_header(found["Subject"])))
     kinds = [part.get_content_type() for part in found.walk()]
-    return [name.lower() for name in found.keys()], subject, kinds  # noqa: SIM118 - each name
+    return [name.lower() for name in found.keys()], subject, kinds  # noqa: SIM118 - keys() includes repeated names
 
 
 def _assert_ours(raw: bytes, ours: list[str]) -> None:

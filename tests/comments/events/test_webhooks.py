@@ -82,7 +82,7 @@ def is_genuine() -> Any:
     text = (ROOT / "docs" / "webhooks.md").read_text()
     (shown,) = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     space = {}
-    exec(shown, space)  # noqa: S102 - our own documentation
+    exec(shown, space)  # noqa: S102 - code from our own documentation
     return space["is_genuine"]
 
 

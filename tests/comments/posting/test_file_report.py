@@ -253,7 +253,7 @@ def test_the_response_to_a_report_does_not_depend_on_its_effect(
 
 
 def _rows(client: FlaskClient) -> list[dict]:
-    from tests.support.people.api_requests import THREAD  # noqa: PLC0415 - only here
+    from tests.support.people.api_requests import THREAD  # noqa: PLC0415 - only this test needs it
 
     return list(answer(client.get(THREAD))["comments"])
 

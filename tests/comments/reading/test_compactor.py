@@ -311,7 +311,7 @@ def test_views_equal_the_ordered_query_after_any_history() -> None:
         _run(number, examples=200 if seconds else 15)
         if time.monotonic() >= end:
             break
-        print(f"seed {number}: {number * 200} examples", flush=True)  # noqa: T201 - the long run's
+        print(f"seed {number}: {number * 200} examples", flush=True)  # noqa: T201 - the long run prints
 
 
 def _run(number: int, *, examples: int) -> None:

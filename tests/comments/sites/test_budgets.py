@@ -305,7 +305,7 @@ def test_a_spent_budget_makes_a_site_read_only(
 def test_a_spent_budget_makes_a_site_slow(
     open_store: connection.Store, settings: config.Settings, site: records.Site
 ) -> None:
-    from comments import app as apps  # noqa: PLC0415 - Flask only where it is asked for
+    from comments import app as apps  # noqa: PLC0415 - import Flask only on demand
 
     rules = dataclasses.replace(settings, proof_of_work=20, posts_per_network=50)
     client = apps.create_app(rules, open_store).test_client()
@@ -321,7 +321,7 @@ def test_a_spent_budget_makes_a_site_slow(
 def test_a_slow_site_is_slow_for_members_too(
     open_store: connection.Store, settings: config.Settings, site: records.Site
 ) -> None:
-    from comments import app as apps  # noqa: PLC0415 - Flask only where it is asked for
+    from comments import app as apps  # noqa: PLC0415 - import Flask only on demand
 
     client = apps.create_app(settings, open_store).test_client()
     limit(open_store, reads=1_000)

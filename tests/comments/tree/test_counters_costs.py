@@ -51,7 +51,7 @@ DEEPEST = sample_threads.SETTINGS.scheme.levels  # the parent is on the deepest 
     ],
     ids=["a root", "a reply", "on the deepest level", "below the deepest level"],
 )
-def test_a_post_takes_five_reads_five_writes_and_three_calls(  # noqa: PLR0917 - a product
+def test_a_post_takes_five_reads_five_writes_and_three_calls(  # noqa: PLR0917 - parametrization passes them
     store: connection.Store,
     site: records.Site,
     engine: inprocess.Engine,

@@ -28,7 +28,7 @@ class Box:
     refuse: Callable[[str], str | None] = lambda _: None
     sessions: set[int] = dataclasses.field(default_factory=set)
 
-    async def handle_RCPT(  # noqa: N802 - aiosmtpd's names
+    async def handle_RCPT(  # noqa: N802 - aiosmtpd defines the names
         self, _server: Any, session: Any, envelope: Any, address: str, _options: Any
     ) -> str:
         self.sessions.add(id(session))

@@ -57,7 +57,7 @@ class Reader:
             try:
                 with self.store.context():
                     done.append(work())
-            except BaseException as error:  # noqa: BLE001 - it is raised below
+            except BaseException as error:  # noqa: BLE001 - the error is raised below
                 failed.append(error)
 
         thread = threading.Thread(target=run)

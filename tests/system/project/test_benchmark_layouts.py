@@ -188,7 +188,7 @@ def test_a_run_writes_its_tables_plots_and_figures_between_the_marks(
     assert bills["post", "materialised"] == (4, 5, 2)
     assert bills["edit", "embedded"] == (1, 1, 3)
     for name in layout_tables.PLOTTED:
-        drawn = ET.parse(tmp_path / "layouts" / name).getroot()  # noqa: S314 - our own
+        drawn = ET.parse(tmp_path / "layouts" / name).getroot()  # noqa: S314 - our own XML
         assert drawn.tag.endswith("svg")
         words = {each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")}
         assert {kind.name for kind in comparison.KINDS} <= words
@@ -220,4 +220,4 @@ def test_the_document_shows_a_run_of_every_layout_and_plot() -> None:
     assert "(docs/layouts/first-page.svg)" in readme
     committed = (folder / "layouts" / "first-page.svg").read_text()
     assert committed == first_page_plot.draw(run.figures)
-    ET.fromstring(committed)  # noqa: S314 - our own
+    ET.fromstring(committed)  # noqa: S314 - our own XML

@@ -119,7 +119,7 @@ def test_a_run_writes_its_tables_plots_and_figures_between_the_marks(
     assert bills["every", "one text"] == (1, 0, 0, 1)
     assert [each.segments for each in run.foldings] == [1, 1]
     for name in list_tables.PLOTTED:
-        drawn = ET.parse(tmp_path / "lists" / name).getroot()  # noqa: S314 - our own
+        drawn = ET.parse(tmp_path / "lists" / name).getroot()  # noqa: S314 - our own XML
         words = {each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")}
         assert {kind.name for kind in list_comparison.WAYS} <= words
         assert words & {"ids", "writers"}

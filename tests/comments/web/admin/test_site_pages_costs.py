@@ -171,7 +171,7 @@ def _assert_bounded(what: str, costs: list[cost_meter.Reading], most: int, slack
     """
     small, large = costs
     figures = f"{small.reads} reads, {small.small} small; {large.reads} reads, {large.small} small"
-    print(f"{what}: {figures}")  # noqa: T201 - for who asked for them
+    print(f"{what}: {figures}")  # noqa: T201 - shown with -s
     assert abs(large.reads - small.reads) <= slack
     assert large.reads <= most
     assert large.small <= 6 * most  # the searched comments of each status

@@ -87,7 +87,7 @@ def test_held_comments_are_returned_only_to_their_author(
 def test_a_token_of_another_site_shows_nothing(
     client: FlaskClient, open_store: connection.Store
 ) -> None:
-    from comments.sites import site_settings  # noqa: PLC0415 - only here
+    from comments.sites import site_settings  # noqa: PLC0415 - only this test needs it
 
     with open_store.context():
         scheme = sample_threads.SETTINGS.scheme

@@ -155,7 +155,7 @@ PATHS = st.sampled_from([PAGE, "/", "/embed/demo?thread=t", "/admin/sign-in", "/
 def test_malformed_requests_never_cause_a_500(
     host: Any, path: Any, headers: Any, proxies: Any
 ) -> None:
-    import grpc  # noqa: PLC0415 - only here
+    import grpc  # noqa: PLC0415 - only this test needs it
 
     # Add the leading slash (PEP 3333), because the test client parses the name as part of a URL.
     if headers.get("SCRIPT_NAME"):

@@ -94,7 +94,7 @@ def test_no_text_ends_its_element(text: str) -> None:
         COMMENT, author=presentation.PublicAuthor(text, ""), html=text
     )
     entry = feeds.FeedEntry(comment, NAME, text, text)
-    root = ET.fromstring(made(entry, title=text))  # noqa: S314 - our own
+    root = ET.fromstring(made(entry, title=text))  # noqa: S314 - our own XML
     shown = "\ufffd" * 4 if "\x00" in text else text
     atom_names = {"a": "http://www.w3.org/2005/Atom"}
     assert root.findtext("a:title", namespaces=atom_names) == shown
