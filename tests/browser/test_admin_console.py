@@ -1,5 +1,4 @@
-"""The admin console works by keyboard alone, without JavaScript, on phones and with screen
-readers."""
+"""The admin console works by keyboard, without JavaScript, on phones and with screen readers."""
 
 import re
 
@@ -265,8 +264,7 @@ def test_without_javascript_and_on_a_phone_forms_do_the_same(
 def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
     server: str, open_tab: OpenTab, held: list[str], open_store: connection.Store, say: Say
 ) -> None:
-    """Open every page with content; the test also fails if a page violates its policy (see
-    `Tab`)."""
+    """Open every page with content. `Tab` also fails the test if a page violates its policy."""
     reply = say("a reply with `code` and a very-long-word-" + "x" * 300)
     with open_store.context():
         account_holders.account("bob", OWNER)

@@ -114,8 +114,7 @@ def test_no_option_of_the_widget_is_parsed_as_markup(
 def test_the_servers_messages_are_shown_as_text(
     server: str, website: Website, open_tab: OpenTab
 ) -> None:
-    """Put the payload into error messages and into all fields of a comment except its sanitized
-    HTML."""
+    """Put the payload into error messages and into a comment's fields except its sanitized HTML."""
     tab = open_tab("about:blank")
     tab.expect_status(400)
     problem = {"title": "x", "status": 400, "code": "x", "detail": PAYLOAD, "field": "name"}

@@ -69,8 +69,7 @@ def test_a_refused_proof_is_replaced_without_asking(server: str, open_tab: OpenT
 
 
 def test_the_page_stays_responsive_during_the_search(server: str, open_tab: OpenTab) -> None:
-    """The search yields to the page after each slice, so the page never waits for the whole
-    search."""
+    """The search yields to the page after each slice, so the page never waits for long."""
     tab = open_tab(server)
     found = tab.page.evaluate(
         """async (writer) => {

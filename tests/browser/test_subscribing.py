@@ -1,5 +1,4 @@
-"""Readers subscribe to mail next to the form, and they confirm and unsubscribe on separate
-pages."""
+"""Readers subscribe to mail next to the form and confirm and unsubscribe on separate pages."""
 
 from collections.abc import Callable
 

@@ -1,5 +1,4 @@
-"""Readers vote by mouse and by keyboard, change their votes, and see when the server refuses
-one."""
+"""Readers vote by mouse and by keyboard, change votes, and see when the server refuses a vote."""
 
 import re
 from datetime import UTC, datetime

@@ -71,8 +71,7 @@ def _unchecked(route: playwright.Route) -> None:
 def test_the_widget_shows_only_texts_of_the_catalogue(
     server: str, open_tab: OpenTab, say: Say
 ) -> None:
-    """Put brackets around every catalogue text; only dates and people's own texts may be outside
-    them."""
+    """Put brackets around catalogue texts; only dates and people's own texts may be outside."""
 
     say("1", parent=say("2", name="3"), name="4")
     tab = open_tab("about:blank")

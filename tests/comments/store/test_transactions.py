@@ -187,7 +187,7 @@ def test_a_comment_written_around_its_owner_is_refused(
         "put_async": lambda: stored.put_async().get_result(),
         "put_multi": lambda: ndb.put_multi([stored]),
         "delete": stored.key.delete,
-        "plain transaction": lambda: ndb.transaction(lambda: stored.put()),  # noqa: PLW0108 - NDB retries functions by repr
+        "plain transaction": lambda: ndb.transaction(lambda: stored.put()),  # noqa: PLW0108 - NDB recognizes retries by repr
     }
     with pytest.raises(errors.UnownedWrite):
         ways[way]()
