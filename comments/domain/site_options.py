@@ -1,8 +1,8 @@
 """The options of a website that its readers notice (pure).
 
-Owns their values, defaults and limits. The page of comments tells the widget all of them
-(`response_shapes.PageOptions`). `votes`, `website` and `guests` also apply to calls of the API:
-`cast_vote` and `admission` refuse what an option turns off.
+This module owns the values, defaults and limits of these options. The comments page passes all of
+them to the widget (`response_shapes.PageOptions`). `votes`, `website` and `guests` also apply to
+API calls: `cast_vote` and `admission` refuse requests for features that are turned off.
 """
 
 from collections.abc import Mapping
@@ -18,20 +18,25 @@ DefaultOrder = Literal["thread", "recent", "best", "oldest", "newest"]
 Theme = Literal["auto", "light", "dark"]
 ORDERS: tuple[str, ...] = get_args(DefaultOrder)
 THEMES: tuple[str, ...] = get_args(Theme)
-# Seconds. With a shorter pause, readers would send more requests than the answers are worth; with a
-# longer one, a new comment comes too late to be called live.
+# Seconds. A shorter pause would cause more requests than the answers are worth; after a longer
+# pause, a new comment would come too late to be called live.
 SHORTEST_LIVE, LONGEST_LIVE = 10, 3600
-MOST_IMAGES = 20  # origins; every page of comments contains all of them
+MOST_IMAGES = 20  # Origins; every comments page contains all of them.
 
 
 class SiteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The options of a website. Stored as JSON: renaming one is a migration.
+    """The options of a website.
 
-    `votes`: readers may vote. `website`: authors may give their website. `guests`: people may post
-    without an account. `order`: the order of a page whose request names none. `images`: exact https
-    origins from which images are shown inline. `live`: seconds between two checks for new comments,
-    0 for none. `language`: the language of the texts around the comments, "" for the page's own.
-    `moderation`: moderators may moderate in the thread.
+    The options are stored as JSON, so renaming one requires a migration.
+
+    - `votes`: whether readers can vote.
+    - `website`: whether authors can enter their website.
+    - `guests`: whether people can post without an account.
+    - `order`: the order of a page if the request names no order.
+    - `images`: the exact https origins from which images are shown inline.
+    - `live`: the number of seconds between two checks for new comments; 0 disables the checks.
+    - `language`: the language of the texts around the comments; "" uses the page's language.
+    - `moderation`: whether moderators can moderate within the thread.
     """
 
     votes: bool = True
@@ -49,7 +54,7 @@ NAMES = SiteOptions.__struct_fields__
 
 
 def changed(old: SiteOptions, given: Mapping[str, Any]) -> SiteOptions:
-    """Replace some options.
+    """Return the options with some values replaced.
 
     Raises:
         errors.BadInput: a value is not allowed; the error names the option.
@@ -68,7 +73,7 @@ def changed(old: SiteOptions, given: Mapping[str, Any]) -> SiteOptions:
 
 
 def languages() -> tuple[str, ...]:
-    """Return the languages that a website may choose; "" stands for the page's own."""
+    """Return the languages that a website may choose; "" means the language of the page."""
     return "", *catalogue.languages()
 
 
@@ -77,7 +82,7 @@ def _image_origins(given: tuple[str, ...]) -> tuple[str, ...]:
         raise errors.BadInput("images", "too-many-items", limit=MOST_IMAGES)
     found = dict.fromkeys(web_origins.check(each, "images") for each in given)
     for origin in found:
-        # Browsers block images over plain HTTP on a page with HTTPS, or warn about them.
+        # Browsers block or warn about images over plain HTTP on an HTTPS page.
         if not origin.startswith("https://"):
             raise errors.BadInput("images", "not-https", value=origin)
     return tuple(found)

@@ -29,7 +29,7 @@ Name = records.ThreadName | records.ListName | records.VotedComment
 TELL_AFTER = 0.5  # Seconds for which events are collected before they are delivered together.
 TOLD_AT_ONCE = 200  # Maximum number of events delivered together.
 MOST_EVENTS = 10_000  # Maximum number of events in the backlog; a sweep finds all other events.
-FOLD_ROWS = 64  # Rows; compacting fewer costs more writes per change (test_compactor_costs.py).
+FOLD_ROWS = 64  # Changed rows; compacting fewer costs more writes (test_compactor_costs.py).
 FOLD_AFTER = 900.0  # Seconds; each row stores its own deadline (`fold_by`) for other processes.
 # In seconds: short, but long enough that a burst of edits needs only one compaction. Including the
 # grace period and the minute until cron runs, an erased text leaves every stored form within

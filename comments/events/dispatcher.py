@@ -232,12 +232,12 @@ class _Round:
         self, handler: Sending, events: list[str], following: Sequence[event_rows.EventRow]
     ) -> None:
         rows = [row for row in outbox.read(events) if _is_for(handler, row)]
-        if rows:  # No rows remain if an earlier run committed, but the response was lost.
+        if rows:  # No rows remain if an earlier run committed but the response was lost.
             marks = outbox.mark(rows, {handler.name}, self._every)
             transactions.apply(marks, outbox.written(following))
 
     def _note_failure(self, event: str, error: Exception) -> None:
-        if event not in self._failed:  # One failed attempt, no matter how many handlers fail.
+        if event not in self._failed:  # Count only one attempt, no matter how many handlers fail.
             self._failed.add(event)
             reason = type(error).__name__  # The type only; an error's text may contain anything.
             transactions.transaction(functools.partial(self._postpone, event, reason))

@@ -30,7 +30,7 @@ from comments.store import connection, per_process
 
 _log = logging.getLogger("flatthread")
 
-OUTBOUND = per_process.PerProcess(safe_http.HttpClient)  # For webhooks and identity providers.
+OUTBOUND = per_process.PerProcess(safe_http.HttpClient)  # Used for webhooks and identity providers.
 SWEEP_EVERY = 30.0  # Seconds between two rounds unless this process has new messages.
 THREADS = 8  # Per round; an attempt takes at most ten seconds.
 TURN = 5.0  # Seconds for which a thread serves one queue before it turns to the next.

@@ -45,7 +45,7 @@ from comments.store import ownership, reads
 from comments.store.models import conversion, event_rows
 
 _OWNER = "outbox"
-SWEPT_AFTER = timedelta(seconds=30)  # Time for the process that wrote an event to deliver it.
+SWEPT_AFTER = timedelta(seconds=30)  # Time for an event's process to deliver it before a sweep.
 FIRST_PAUSE = timedelta(seconds=10)  # After a failure; the pause doubles with each further failure.
 LONGEST_PAUSE = timedelta(hours=1)
 MOST_ROWS = 280  # Maximum number of counter rows that one event changes.

@@ -41,8 +41,8 @@ from comments.tree import votes
 from comments.tree.counters import counter_repair, totals
 
 AT_ONCE = 100  # Maximum number of authors' rows per transaction.
-NOTE_EVERY = 20  # Threads between two writes of the position; a restart repeats at most this many.
-_TRIES = 5  # Attempts, because other processes may correct the same counters.
+NOTE_EVERY = 20  # Threads between two writes of the position, which a restart may have to repeat.
+_TRIES = 5  # Maximum attempts, because other processes may correct the same counters.
 _NOT_OF_THREADS = {counting.PARTICIPANTS, counting.LISTED, counting.FOLLOWERS}
 
 Numbers = Mapping[str, int]

@@ -1,4 +1,4 @@
-"""Web origins, as browsers write them in the header Origin (pure)."""
+"""Web origins, as browsers write them in the `Origin` header (pure)."""
 
 from urllib.parse import urlsplit
 
@@ -7,10 +7,13 @@ from comments.domain.text import host_names
 
 
 def check(origin: str, field: str = "origin") -> str:
-    """Return an origin as browsers send it: lower-case scheme and host, and any unusual port.
+    """Return an origin as browsers send it.
+
+    Scheme and host are in lower case, and the port is included unless it is the scheme's default
+    port.
 
     Raises:
-        errors.BadInput: the value is not an origin. The error names `field`.
+        errors.BadInput: the value is not an origin; the error names `field`.
     """
     problem = errors.BadInput(field, "bad-origin", value=origin)
     try:
@@ -35,9 +38,11 @@ def check(origin: str, field: str = "origin") -> str:
 
 
 def _is_host(host: str) -> bool:
-    """Whether the text is a host as browsers write it: a name, or an address in its usual form.
+    """Return whether a text is a host as browsers write it.
 
-    Other hosts that a parser lets through could end a directive of a content security policy, or
+    A host is a name, or an address in its usual form.
+
+    Other hosts that the parser accepts could end a directive of a content security policy, or would
     match no browser's origin.
     """
     try:
