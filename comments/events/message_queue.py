@@ -100,7 +100,7 @@ def due(name: str, now: datetime, limit: int) -> list[str]:
 
 
 def read(ids: Sequence[str]) -> list[event_rows.MessageRow]:
-    """Read the rows of those messages that exist."""
+    """Read the rows of messages, without those that do not exist."""
     rows = reads.get_multi([event_rows.message_key(each) for each in ids])
     return [row for row in rows if row is not None]
 

@@ -32,7 +32,7 @@ _log = logging.getLogger("flatthread")
 
 OUTBOUND = per_process.PerProcess(safe_http.HttpClient)  # Used for webhooks and identity providers.
 SWEEP_EVERY = 30.0  # Seconds between two rounds unless this process has new messages.
-THREADS = 8  # Per round; an attempt takes at most ten seconds.
+THREADS = 8  # Threads per round; an attempt takes at most ten seconds.
 TURN = 5.0  # Seconds for which a thread serves one queue before it turns to the next.
 QUEUES = 200  # Maximum number of queues per read.
 _MESSAGES = 50  # Maximum number of messages that one read takes from a queue.
@@ -42,9 +42,9 @@ class Way(enum.Enum):
     """The states of a recipient, which determine whether it can receive messages."""
 
     OPEN = enum.auto()
-    PAUSED = enum.auto()  # Not at the moment.
-    CLOSED = enum.auto()  # Not until the owner enables the recipient.
-    GONE = enum.auto()  # Never again.
+    PAUSED = enum.auto()  # Paused for now.
+    CLOSED = enum.auto()  # Closed until the owner enables the recipient.
+    GONE = enum.auto()  # The recipient no longer exists.
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

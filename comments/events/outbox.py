@@ -46,10 +46,10 @@ from comments.store.models import conversion, event_rows
 
 _OWNER = "outbox"
 SWEPT_AFTER = timedelta(seconds=30)  # Time for an event's process to deliver it before a sweep.
-FIRST_PAUSE = timedelta(seconds=10)  # After a failure; the pause doubles with each further failure.
+FIRST_PAUSE = timedelta(seconds=10)  # Pause after a failure, doubled after each further failure.
 LONGEST_PAUSE = timedelta(hours=1)
 MOST_ROWS = 280  # Maximum number of counter rows that one event changes.
-MOST_ATTEMPTS = 24  # Spread over most of a day; then an operator has to decide.
+MOST_ATTEMPTS = 24  # These take most of a day; then an operator has to decide.
 _MAIL = "mail/"  # Prefix of the ids of mail events; comment ids contain no "/".
 _FOLLOWED = "followed/"
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)

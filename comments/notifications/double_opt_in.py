@@ -222,7 +222,7 @@ def address(stored: str, *, secret: str, now: datetime) -> str:
 def renewed(stored: str, secret: str) -> str:
     """Re-encrypt a stored address with the current secret.
 
-    Return "" if that is unnecessary or impossible.
+    If re-encryption is unnecessary or impossible, return "".
     """
     return encryption.renewed(stored, _ADDRESS, secret)
 

@@ -192,7 +192,7 @@ def forget(subscriber: str, *, now: datetime) -> None:
 
 
 def end_of(site: str, author: str, *, now: datetime) -> None:
-    """End an author's subscriptions on a site. Other subscriptions of the same addresses stay."""
+    """End an author's subscriptions on a site. Other subscriptions of the same addresses remain."""
     if not author:
         return
     owner = counter_rows.author_name(site, author)

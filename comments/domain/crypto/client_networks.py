@@ -20,7 +20,7 @@ _PREFIX = 64  # Number of bits in the IPv6 prefix that a provider gives to one c
 # The prefixes that surround a /64, and the factors by which their limits are larger. A household
 # often gets a /56 and a company a /48; some providers put many customers into a /48.
 WIDER = ((56, 4), (48, 16))
-_AREA_V4, _AREA_V6 = 16, 32  # Number of bits; roughly the range of one provider.
+_AREA_V4, _AREA_V6 = 16, 32  # Prefix lengths in bits; roughly the range of one provider.
 
 
 def of(address: str) -> str:

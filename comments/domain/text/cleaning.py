@@ -258,7 +258,7 @@ def _refuse_piled_marks(field: str, text: str) -> None:
 
 
 def _names(text: str) -> set[str]:
-    """Return the names in a host or id.
+    """Return the names that a host name or an id contains.
 
     The names are the whole text, the text without `www`, and the labels that people say.
     """

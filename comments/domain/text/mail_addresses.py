@@ -45,8 +45,8 @@ def known(text: str) -> str:
 def mailbox(address: str) -> str:
     """Return the mailbox of an address for rate limits, so that each recipient has one limit.
 
-    Dots are removed, and so is the text from a "+" on. Only some providers ignore them; at other
-    providers, a few people share a limit, which does no harm.
+    Dots are removed, and so is the text from a "+" on. Only some providers ignore these parts; with
+    other providers, a few people share a limit, which does no harm.
     """
     local, _, domain = address.lower().partition("@")
     domain = "gmail.com" if domain == "googlemail.com" else domain

@@ -8,8 +8,8 @@ Invariants:
    HTML gives the same HTML again, so no browser can interpret it differently.
 2. The time to render a body of maximum size is bounded.
 
-`RENDERER` and `SANITISER` are stored with the HTML that they produced. Raise them with every change
-to the output, so that stored HTML can be rendered again.
+`RENDERER` and `SANITISER` are stored with the HTML that they produced. Increase both with every
+change to the output, so that stored HTML can be rendered again.
 
 The dialect is CommonMark with tables and strikethrough, but without HTML and images. The parser can
 take hundreds of times as long for a text of 10,000 characters as for prose of that length, for

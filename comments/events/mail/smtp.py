@@ -13,7 +13,7 @@ from comments import setting_values
 from comments.domain import outcomes
 from comments.events.mail import mime
 
-TIMEOUT = 10.0  # Seconds per step; not for a session, as the operator chose the server.
+TIMEOUT = 10.0  # Seconds per step; a session needs no limit, because the operator chose the server.
 _GOODBYE = 421  # The code with which the server ends the session.
 _PERMANENT = 500  # For this code and higher codes, a retry does not help.
 
