@@ -1,4 +1,4 @@
-"""Manage the accounts of people who sign in, with their identities, sessions and one-time links.
+"""Manage accounts of people who sign in, and their identities, sessions and one-time links.
 
 Entry points: `accounts`, `invitations`, `sessions`, `email_login`, `reader_accounts`,
 `passwords.password_login` and, for providers, `oidc.login_flow`. Only this package writes Account,
@@ -14,6 +14,6 @@ Identity, Session, Ticket, SiteKeys and Providers:
 
 Invariants:
 
-1. The store holds no password, token or address in clear, only password hashes, keyed hashes and
-   encrypted values.
+1. The store contains no password, token or address in plain text, only password hashes, keyed
+   hashes and encrypted values.
 """

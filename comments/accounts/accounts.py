@@ -1,15 +1,15 @@
 """Create, find, change and delete accounts.
 
-Owns the kinds Account and Identity. Each identity of an account (a sign-in name, a mail address, a
-person at a provider) is an entity of its own that names the account.
+Owns the kinds Account and Identity. Each identity of an account (a sign-in name, a mail address, or
+a person at a provider) is a separate entity that stores the account's id.
 
 Invariants:
 
 1. An identity belongs to at most one account. The transaction that assigns an identity reads its
    entity first, so only one of two concurrent requests for a name succeeds.
-2. Only authorized people can give grants, through `invitations` or the command line; a person's own
-   claims never give any.
-3. `staff` is true for exactly the accounts with a grant.
+2. Only authorized people can give grants, through `invitations` or the command line. No one gets a
+   grant by claiming it.
+3. `staff` is true if and only if the account has a grant.
 4. Every change that ends trust (a new password, authenticator or role, or a removal) changes
    `epoch`, which ends all sessions and tokens of the account.
 """
@@ -38,7 +38,7 @@ _TAKEN = {identities.LOGIN: "login-taken", identities.MAIL: "address-taken"}
 class Account(msgspec.Struct, frozen=True):
     """The account of a person who signs in. Only `id` and `name` may be shown to others.
 
-    `address` is encrypted (`address_of`).
+    `address` is encrypted; `address_of` decrypts it.
     """
 
     id: str
@@ -53,7 +53,7 @@ class Account(msgspec.Struct, frozen=True):
 
     @property
     def author(self) -> str:
-        """The author id of the account's comments."""
+        """Return the author id of the account's comments."""
         return f"{AUTHOR}{self.id}"
 
     @property
@@ -118,7 +118,7 @@ def creating(
 def creating_again(
     newcomer: NewAccount, *, secret: str, now: datetime
 ) -> tuple[account_rows.AccountRow, ownership.Writes]:
-    """Do the same as `creating`, for identities that this transaction has found to be free.
+    """Return the same as `creating`, for identities that this transaction has already found free.
 
     An identity is also free if its account no longer exists.
     """
@@ -139,7 +139,8 @@ def creating_again(
         account_rows.IdentityRow(key=account_rows.identity_key(name), account=newcomer.id)
         for name in names
     ]
-    # Use put, not insert: if a commit's answer is lost, the second run finds these entities.
+    # Use put, not insert: if the response to a commit is lost, the transaction runs again and finds
+    # these entities.
     return account, ownership.Writes(_OWNER, put=(account, *led))
 
 
@@ -167,7 +168,7 @@ def get(account: str) -> Account | None:
 def id_by_identity(identity: identities.Identity, secret: str) -> str:
     """Return the id of an identity's account, or a nonexistent id if the identity has no account.
 
-    Callers then do the same look-ups for known and unknown identities.
+    With the nonexistent id, callers do the same lookups for known and unknown identities.
     """
     row = stored_identity(identity, secret)
     if row is not None:
@@ -176,13 +177,13 @@ def id_by_identity(identity: identities.Identity, secret: str) -> str:
 
 
 def stored_identity(identity: identities.Identity, secret: str) -> account_rows.IdentityRow | None:
-    """Read an identity, which may be stored under the current or an older secret."""
+    """Return an identity's row, which may be stored under the current secret or an older one."""
     rows = reads.get_multi([account_rows.identity_key(each) for each in identity.names(secret)])
     return next((row for row in rows if row is not None), None)
 
 
 def rekey(identity: identities.Identity, secret: str) -> None:
-    """Move an identity that is stored under an older secret to the current one."""
+    """Store an identity under the current secret if it is stored under an older one."""
     name, *before = identity.names(secret)
     if not before:
         return
@@ -205,7 +206,7 @@ def by_identity(identity: identities.Identity, secret: str) -> Account | None:
 
 
 def by_text(text: str, secret: str) -> Account:
-    """Return the account with a sign-in name, mail address or id.
+    """Return the account that has this sign-in name, mail address or id.
 
     Raises:
         errors.NotFound: there is no such account.
@@ -231,7 +232,7 @@ def is_owned() -> bool:
 
 
 def grant(account: str, role: roles.Role | None, site: str) -> Account:
-    """Set an account's role on a site; None removes it.
+    """Set an account's role on a site, or remove the role if `role` is None.
 
     Raises:
         errors.NotFound: there is no such account.
@@ -246,16 +247,17 @@ def grant(account: str, role: roles.Role | None, site: str) -> Account:
 def given(
     row: account_rows.AccountRow, grants: Iterable[roles.Grant], *, instead_of: str = ""
 ) -> None:
-    """Add grants to a row, replacing those on `instead_of`. The caller stores the row."""
+    """Add grants to a row, replacing those for the site `instead_of`. The caller stores the row.
+    """
     kept = [each for each in _grants(row.grants) if each.site != instead_of]
     texts = [_text(each) for each in dict.fromkeys((*kept, *grants))]
     row.populate(grants=texts, staff=bool(texts), epoch=new_epoch())
 
 
 def renew(account: str, secret: str) -> bool:
-    """Encrypt an account's values under the current secret. Return whether any value changed.
+    """Re-encrypt an account's values under the current secret. Return whether any value changed.
 
-    Also moves the identity of its mail address to the current secret.
+    Also store the identity of the account's mail address under the current secret.
     """
 
     def body() -> bool:
@@ -273,7 +275,7 @@ def renew(account: str, secret: str) -> bool:
     changed = transactions.transaction(body)
     found = get(account)
     if found is not None and found.address:
-        with contextlib.suppress(errors.BadLink):  # encrypted under a secret that was removed
+        with contextlib.suppress(errors.BadLink):  # the address was encrypted under a removed secret
             address = address_of(found, secret, now=found.created)
             rekey(identities.of_address(address), secret)
     return changed
@@ -287,16 +289,17 @@ def end_sessions(account: str) -> Account:
     """
 
     def apply(row: account_rows.AccountRow) -> None:
-        # Also void reset links: anyone who has one could sign in again.
+        # Also revoke reset links: anyone who has one could use it to sign in again.
         row.populate(reset="", epoch=new_epoch())
 
     return change(account, apply)
 
 
 def remove(account: str) -> bool:
-    """Delete an account with its identities and sessions. Return whether there was one.
+    """Delete an account, its identities and its sessions. Return whether the account existed.
 
-    Its comments stay; their author id then has no account. `personal_data` erases them too.
+    The account's comments stay, with an author id that no longer has an account. `personal_data`
+    erases the comments too.
     """
     query = reads.Query("Session", ancestor=account_rows.account_key(account), keys_only=True)
     sessions = [entity.key.path[-1].name for entity in reads.fetch(query)]
@@ -309,8 +312,8 @@ def remove(account: str) -> bool:
             return False
         gone = (
             row.key,
-            # Keep the record that an owner existed, so that no invitation for a first owner works
-            # again.
+            # Keep the record that an owner existed: it makes all invitations for a first owner
+            # invalid.
             *(account_rows.identity_key(name) for name in row.identities if name != first),
             *(account_rows.session_key(account, name) for name in sessions),
         )
@@ -359,7 +362,7 @@ def unseal_totp(stored: str, secret: str, now: datetime) -> str:
 def checked_name(raw: str) -> str:
     """Check and clean the display name of an account with a role.
 
-    Names of roles are allowed, because these accounts have roles.
+    Role names are allowed in it, because these accounts have roles.
 
     Raises:
         errors.BadInput: see `cleaning.tidy_name`.
@@ -368,7 +371,7 @@ def checked_name(raw: str) -> str:
 
 
 def change(account: str, apply: Callable[[account_rows.AccountRow], None]) -> Account:
-    """Change the row of an account in a transaction.
+    """Change an account's row in a transaction.
 
     Raises:
         errors.NotFound: there is no such account.

@@ -2,15 +2,15 @@
 
 The steps of an e-mail login:
 
-1. A page of the site requests it. The address gets a mail with a link, and the page gets the key of
-   a one-time token.
-2. The link opens a page of this service, in any browser. Its button shows a code.
-3. The reader types the code on the page where they are commenting. Key and code together sign them
-   in there.
+1. A page of the site requests a login. The service mails a link to the address, and returns the key
+   of a one-time token to the page.
+2. The link opens a page of this service, in any browser. A button on that page shows a code.
+3. The reader types the code on the page where they are commenting. The key and the code together
+   sign the reader in there.
 
 Browsers and windows exchange nothing except the code that the reader types, and no cookie is
 needed. An attacker who requests a mail for another person's address has the key but cannot get the
-code, because that requires the mailbox.
+code, because that requires access to the mailbox.
 
 Invariants:
 
@@ -129,7 +129,7 @@ def _link(made: Link, secret: str, now: datetime) -> str:
 
 
 def _spent(proof: str, site: str, secret: str, now: datetime) -> ownership.Writes:
-    """Mark a proof as used, in the transaction that queues the mail."""
+    """Return the writes that mark a proof as used, in the transaction that queues the mail."""
     proved = proof_policy.check(
         proof, site, proof_policy.ChallengePurpose.SIGN_IN, secret=secret, now=now
     )
@@ -151,7 +151,7 @@ def link_of(link: str, *, secret: str, now: datetime) -> Link:
 
 
 def code(link: str, *, secret: str, now: datetime) -> str:
-    """Make a code for a link, in groups of four. It replaces an earlier code.
+    """Make a code for a link, as two groups of four characters. The code replaces any earlier one.
 
     Raises:
         errors.BadLink: the link is not valid, was used, or has expired.
@@ -175,8 +175,8 @@ def sign_in(
     Readers choose their display name; an account with a role keeps its name.
 
     Raises:
-        reader_accounts.Refused: the code does not match this key and site, was used, has expired,
-            or there were too many guesses.
+        reader_accounts.Refused: the code does not match this key and site, has been used or has
+            expired, or there were too many guesses.
         errors.BadInput: the name is not valid.
         errors.Overloaded: the store did not answer in time.
     """

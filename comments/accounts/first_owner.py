@@ -5,8 +5,8 @@ owner, and each start replaces it.
 
 Invariants:
 
-1. The link gives control of the whole service. It is therefore never logged, and only the user who
-   runs the service can read the file.
+1. The link gives control of the whole service. It is therefore never logged, and only the system
+   user who runs the service can read the file.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ def keep(link: str, settings: config.Settings) -> None:
     """
     own = path(settings).with_name(f"{_NAME}.{os.getpid()}")
     own.unlink(missing_ok=True)
-    # O_EXCL, so a symbolic link planted under this name is not followed.
+    # O_EXCL makes `open` fail instead of following a symbolic link planted under this name.
     with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(f"{link}\n")
     own.replace(path(settings))

@@ -1,17 +1,17 @@
-"""Define identities, by which accounts are found: sign-in names, mail addresses, providers' `sub`.
+"""Define identities, which lead to accounts: sign-in names, mail addresses and providers' `sub`.
 
-Owns the form of an Identity's key, which must not change because it is stored:
+Owns the format of an Identity's key. Keys are stored, so the format must not change:
 
-    "{provider}:{subject}"   login, first: in clear; others: 128 bits of a keyed digest, base32
+    "{provider}:{subject}"   login, first: plain text; others: 128 bits of a keyed digest, base32
 
-The provider is `login`, `mail`, `first` (the first owner of this service) or, for readers,
-"site/{site id}" or "oidc/{issuer}".
+The provider is `login`, `mail`, `first` (the first owner of this service), "site/{site id}"
+(readers whom a site identifies) or "oidc/{issuer}" (people whom a provider identifies).
 
 Invariants:
 
-1. Mail addresses and provider ids are never stored in clear.
+1. Mail addresses and providers' `sub` values are never stored in plain text.
 2. Two subjects never have the same key.
-3. No subject is empty: a provider's answer without a subject identifies nobody.
+3. No subject is empty: a provider's response without a subject identifies no one.
 """
 
 import re
@@ -22,7 +22,8 @@ from comments.domain.crypto import keyed_hashes
 from comments.domain.text import mail_addresses
 
 LOGIN, MAIL, FIRST = "login", "mail", "first"
-# These are not personal data, and must be found even after a change of secret without the old one.
+# These subjects are not personal data. They must be found even after the secret has changed and the
+# old secret is lost.
 _PLAIN = {LOGIN, FIRST}
 _LOGIN = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _LONGEST_SUBJECT = 1_000
@@ -39,7 +40,8 @@ class Identity(NamedTuple):
         return self.names(secret)[0]
 
     def names(self, secret: str) -> tuple[str, ...]:
-        """Return the possible key names, under the current secret first, then under older ones."""
+        """Return the possible key names: first under the current secret, then under older secrets.
+        """
         if self.provider in _PLAIN:
             return (f"{self.provider}:{self.subject}",)
         made = keyed_hashes.every(secret, "identity", self.provider, self.subject)
@@ -62,9 +64,9 @@ def of_login(raw: str) -> Identity:
 
 
 def of_address(raw: str) -> Identity:
-    """Return the identity of a mail address. Case is ignored, as mail servers do in practice.
+    """Return the identity of a mail address. Ignore case, as mail servers do in practice.
 
-    Callers that store a new address check it first (`mail_addresses.check`).
+    Callers that store a new address must first check it with `mail_addresses.check`.
 
     Raises:
         errors.BadInput: the text is not one plain address.
@@ -84,12 +86,12 @@ def of_typed(raw: str) -> Identity:
 
 
 def at_issuer(issuer: str) -> str:
-    """Return the provider name of an issuer. A `sub` is unique only within its issuer."""
+    """Return the provider name for an issuer. A `sub` is unique only within its issuer."""
     return f"oidc/{issuer}"
 
 
 def of_provider(provider: str, subject: str) -> Identity:
-    """Return the identity of a provider's subject.
+    """Return the identity for a subject at a provider.
 
     Raises:
         errors.BadInput: the subject is empty, too long, or not valid text.

@@ -1,4 +1,4 @@
-"""Give roles by invitation links, and let people choose a new password by reset links.
+"""Give roles through invitation links, and let people choose new passwords through reset links.
 
 An invitation gives roles to the person who accepts it; it can be bound to one mail address. A reset
 link lets the owner of one account choose a password. Only authorized people create these links.
@@ -7,15 +7,16 @@ Each link is shown or mailed once and works once. The content of a reset link's 
     reset   JSON [account, mark, whether it removes the second factor]
 
 `Account.reset` is the mark of the account's latest reset link. It is cleared when the link is used
-or the password is changed in another way. Links of older releases have no mark and are refused;
-they were valid for only a day.
+or the password is changed in another way. Links from older releases have no mark and are refused;
+such links were valid for only a day.
 
 Invariants:
 
-1. Only an invitation made by an operator creates the first owner; visiting the service first never
-   does. At most one `first` invitation works, and none works after the service has had an owner.
+1. Only an invitation made by an operator can create the first owner; the first visitor never
+   becomes the owner automatically. At most one `first` invitation can be accepted, and none after
+   the service has had an owner.
 2. An invitation bound to an address can be accepted only by the account that has this address, or
-   by a new account, which thereby confirms the address.
+   by a new account; accepting it confirms the new account's address.
 3. Only an account's latest reset link works, and none works after a password was chosen.
 4. A reset replaces only the password. It requires the authenticator's code, unless an operator made
    the link to remove the second factor too. Attempts are counted in the same way as sign-in
@@ -55,7 +56,7 @@ class Invitation(msgspec.Struct, frozen=True):
 
 
 class Introduced(msgspec.Struct, frozen=True):
-    """A person whom a provider identified and who has no account yet, with a display name."""
+    """A person without an account whom a provider has identified, and their display name."""
 
     name: str
     identity: identities.Identity
@@ -70,7 +71,7 @@ class _Reset(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PasswordReset(msgspec.Struct, frozen=True):
-    """The input on a reset page: new password, authenticator's code and network.
+    """The input from a reset page: new password, authenticator code and the caller's network.
 
     `browser` is the token of the browser's earlier session.
     """
@@ -82,7 +83,7 @@ class PasswordReset(msgspec.Struct, frozen=True):
 
 
 class SignUpForm(msgspec.Struct, frozen=True):
-    """A new person's input. `login` may be empty if the invitation has an address."""
+    """The input of a new person. `login` may be empty if the invitation has an address."""
 
     name: str
     login: str
@@ -107,15 +108,15 @@ def invite(invitation: Invitation, *, secret: str, now: datetime, term: timedelt
 def accept(
     token: str, form: SignUpForm, *, browser: str, secret: str, now: datetime
 ) -> sessions.Session:
-    """Create an account from an invitation and sign it in.
+    """Create an account from an invitation, and begin a session for it.
 
     `browser` is the token of the browser's earlier session, which is ended.
 
     Raises:
         errors.BadLink: the invitation is not valid, was used, or has expired.
-        errors.BadInput: the form has no sign-in name and the invitation no address, or the password
-            is not allowed.
-        errors.Conflict: the name or the address has an account.
+        errors.BadInput: the form has no sign-in name and the invitation has no address, or the
+            password is not allowed.
+        errors.Conflict: an account with this name or address already exists.
     """
     hashed = credentials.checked_password(form.password, form.login)
     login = identities.of_login(form.login) if form.login else None
@@ -132,11 +133,11 @@ def accept(
 def accept_introduced(
     token: str, somebody: Introduced, *, browser: str, secret: str, now: datetime
 ) -> sessions.Session:
-    """Create an account from an invitation for a person identified by a provider, and sign it in.
+    """Create an account from an invitation for a person identified by a provider, and sign them in.
 
     Raises:
         errors.BadLink: the invitation is not valid, was used, or has expired.
-        errors.Conflict: the person or the address has an account.
+        errors.Conflict: the person or the address already has an account.
     """
     newcomer = accounts.NewAccount(accounts.new_id(), somebody.name, (somebody.identity,))
     return _joined(token, newcomer, browser=browser, secret=secret, now=now)
@@ -179,7 +180,7 @@ def accept_as(account: str, token: str, *, secret: str, now: datetime) -> accoun
     Raises:
         errors.BadLink: the invitation is not valid, was used, or has expired.
         errors.Forbidden: the invitation is bound to an address that the account does not have.
-        errors.Conflict: the invitation creates the first owner, and there has been one.
+        errors.Conflict: the invitation is for the first owner, but there has already been one.
         errors.NotFound: there is no such account.
     """
     attempt = one_time_links.new_token()
@@ -205,7 +206,7 @@ def accept_as(account: str, token: str, *, secret: str, now: datetime) -> accoun
 def reset(
     account: accounts.Account, *, secret: str, now: datetime, removes_second_factor: bool = False
 ) -> str:
-    """Create a reset link for an account and return its token.
+    """Create a reset link for an account and return the link's token.
 
     Raises:
         errors.NotFound: there is no such account.
@@ -222,8 +223,8 @@ def renew(token: str, choice: PasswordReset, *, secret: str, now: datetime) -> s
     """Set a new password with a reset token, end all sessions, and sign in.
 
     Raises:
-        errors.BadLink: the token is not valid, was used, has expired or was replaced by a later
-            one, or the account no longer exists.
+        errors.BadLink: the token is not valid, used, expired or replaced by a later one, or the
+            account no longer exists.
         errors.BadInput: the password is not allowed, or the authenticator's code is wrong.
         errors.TooMany: there were too many attempts.
     """
@@ -242,7 +243,7 @@ def renew(token: str, choice: PasswordReset, *, secret: str, now: datetime) -> s
 
     def body() -> sessions.Session:
         row, reset, used = _resetting(token, attempt, secret, now, own=fresh)
-        if row.epoch != fresh:  # otherwise an earlier run committed, and its answer was lost
+        if row.epoch != fresh:  # equal if an earlier run committed but its response was lost
             _prove(row, reset, choice.code, secret, now)
             row.populate(password=hashed, reset="", epoch=fresh)
         session = f"{reset.account}.{made}"
@@ -258,12 +259,13 @@ def renew(token: str, choice: PasswordReset, *, secret: str, now: datetime) -> s
 def _resetting(
     token: str, attempt: str, secret: str, now: datetime, *, own: str = ""
 ) -> tuple[account_rows.AccountRow, _Reset, ownership.Writes]:
-    """Return the account of a reset link, the link's content, and the writes that use it up.
+    """Return a reset link's account, its content, and the writes that mark the link as used.
 
     `own` is the epoch that an earlier run of the caller's transaction would have set.
 
     Raises:
-        errors.BadLink: the link is not valid, or no longer works.
+        errors.BadLink: the link is not valid, used, expired or replaced, or its account no longer
+            exists.
     """
     content, used = one_time_links.using(
         token, one_time_links.LinkPurpose.RESET, attempt, secret, now=now
@@ -271,7 +273,7 @@ def _resetting(
     try:
         reset = msgspec.json.decode(content, type=_Reset)
     except msgspec.DecodeError as error:
-        raise errors.BadLink from error  # a link of an older release
+        raise errors.BadLink from error  # a link from an older release
     row = reads.get(account_rows.account_key(reset.account))
     if row is None or (row.reset != reset.mark and row.epoch != own):
         raise errors.BadLink
@@ -281,7 +283,7 @@ def _resetting(
 def _prove(
     row: account_rows.AccountRow, reset: _Reset, code: str, secret: str, now: datetime
 ) -> None:
-    """Check the second factor of an account, or remove it if the link says so.
+    """Check an account's second factor, or remove it if the link was made for that.
 
     Raises:
         errors.BadInput: the code is wrong.
@@ -309,10 +311,10 @@ def _use(
 
 
 def _makes_first_owner(invitation: Invitation, account: str) -> bool:
-    """Return whether an invitation creates the first owner. Call this in the accepting transaction.
+    """Return whether an invitation creates the first owner, in the transaction that accepts it.
 
     Raises:
-        errors.Conflict: the invitation is for the first owner only, and there has been one.
+        errors.Conflict: the invitation is only for the first owner, and there has already been one.
     """
     if not invitation.first and OWNER not in invitation.grants:
         return False
@@ -324,7 +326,7 @@ def _makes_first_owner(invitation: Invitation, account: str) -> bool:
 
 
 def _owning(row: account_rows.AccountRow) -> ownership.Writes:
-    """Store that an account is the service's first owner."""
+    """Record in a row, and in the returned write, that an account is the service's first owner."""
     name = identities.FIRST_OWNER.name("")
     row.populate(identities=list(dict.fromkeys((*row.identities, name))))
     marker = account_rows.IdentityRow(key=account_rows.identity_key(name), account=row.key.id())

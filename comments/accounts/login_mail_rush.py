@@ -1,11 +1,11 @@
-"""Detect a rush of sign-in mails: unusually many to one domain or from the whole service.
+"""Detect a rush: unusually many sign-in mails to one domain or from the whole service.
 
-During a rush nothing is refused, because most requests still come from readers. Instead, each mail
-requires a proof of work (`proof_policy`), and each process logs the rush once an hour.
+During a rush, requests are not refused, because most of them still come from readers. Instead, each
+mail requires a proof of work (`proof_policy`), and each process logs the rush once an hour.
 
 The counts are stored, so all processes share them. Each count is spread over `SHARES` rows, and
-each request uses a random one, because a single row would make all sign-ins wait for each other.
-The thresholds are therefore approximate.
+each request updates one of them at random. With a single row, all sign-ins would wait for each
+other. The thresholds are therefore approximate.
 """
 
 import logging
@@ -24,7 +24,7 @@ _log = logging.getLogger("flatthread")
 
 
 class MailRush:
-    """The counts that one request uses. Read `buckets` first, then `take`."""
+    """The counts that one request uses. Read `buckets` before calling `take`."""
 
     def __init__(self, domain: str, secret: str) -> None:
         share = secrets.randbelow(SHARES)
@@ -37,12 +37,12 @@ class MailRush:
 
     @property
     def buckets(self) -> tuple[rate_limits.RateLimitBucket, ...]:
-        """The buckets to read in the transaction."""
+        """Return the buckets to read in the transaction."""
         return tuple(self._all.values())
 
     @property
     def is_on(self) -> bool:
-        """True if a threshold is reached."""
+        """Return whether a threshold is reached."""
         return any(bucket.is_empty for bucket in self.buckets)
 
     def take(self) -> tuple[ownership.Writes, ...]:
@@ -50,7 +50,7 @@ class MailRush:
         return tuple(bucket.take() for bucket in self.buckets)
 
     def tell(self, now: datetime) -> None:
-        """Log which threshold was reached, but neither the domain nor the address."""
+        """Log which threshold was reached, without the domain or the address."""
         told = _TOLD.get()
         for limit, bucket in self._all.items():
             last = told.get(limit.purpose)

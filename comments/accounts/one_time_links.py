@@ -6,11 +6,11 @@ holds only a keyed digest of it.
 Invariants:
 
 1. The purpose of a token is stored in its row, not in the token. A token for one purpose is not
-   valid for another, and nobody can make one without this service.
-2. The transaction of the allowed action also marks the token as used, so of many concurrent uses
-   exactly one succeeds.
-3. A used row is kept until its expiry. A transaction whose answer was lost recognizes its own
-   attempt (`used`) when it runs again; every other attempt is refused.
+   valid for another, and only this service can make tokens.
+2. The transaction of the allowed action also marks the token as used, so exactly one of several
+   concurrent uses succeeds.
+3. A used row is kept until its expiry. If the response to a transaction is lost, the transaction
+   runs again and recognizes its own attempt (`used`); every other attempt is refused.
 """
 
 import enum
@@ -28,12 +28,12 @@ from comments.store.models import account_rows
 
 _OWNER = "accounts"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
-# The number of expired tickets to delete whenever one is created, so that they do not pile up.
+# The number of expired tickets to delete whenever a ticket is created.
 _SWEPT = 5
 
 
 class LinkPurpose(enum.StrEnum):
-    """The action that a ticket allows. Stored as text."""
+    """The action that a ticket allows. The value is stored as text."""
 
     INVITATION = "invitation"
     RESET = "reset"
@@ -45,7 +45,7 @@ class LinkPurpose(enum.StrEnum):
 
 
 class OneTimeLink(NamedTuple):
-    """The stored content of a one-time token. The form of `content` depends on the purpose."""
+    """The stored content of a one-time token. The format of `content` depends on the purpose."""
 
     purpose: LinkPurpose
     content: str
@@ -59,7 +59,7 @@ def new_token() -> str:
 def issuing(
     token: str, ticket: OneTimeLink, secret: str, *, now: datetime, term: timedelta
 ) -> ownership.Writes:
-    """Return the writes that create a ticket, in a transaction."""
+    """Return the writes that create a ticket, for use in a transaction."""
     row = account_rows.TicketRow(
         key=_keys(token, secret)[0],
         purpose=ticket.purpose,
@@ -84,7 +84,7 @@ def issue(ticket: OneTimeLink, secret: str, *, now: datetime, term: timedelta) -
 def using(
     token: str, purpose: LinkPurpose, attempt: str, secret: str, *, now: datetime
 ) -> tuple[str, ownership.Writes]:
-    """Return a ticket's content and the writes that use it up, in the action's transaction.
+    """Return a ticket's content and the writes that mark it as used, in the action's transaction.
 
     `attempt` must be the same in all runs of one transaction, and differ between transactions.
 
@@ -104,10 +104,10 @@ def using(
 def spending(
     subject: str, purpose: LinkPurpose, attempt: str, secret: str, *, now: datetime, term: timedelta
 ) -> ownership.Writes:
-    """Return the writes that mark a subject without a ticket as used, in a transaction.
+    """Return the writes that mark a subject without a ticket as used. Call this in a transaction.
 
     A subject can be used once. After `term`, the caller must refuse it because of its age.
-    `attempt` is as in `using`.
+    `attempt` has the same meaning as in `using`.
 
     Raises:
         errors.BadLink: the subject was used already.
@@ -127,7 +127,7 @@ def is_spent(subject: str, secret: str) -> bool:
 
 
 def held(token: str, secret: str) -> str | None:
-    """Return the content of a token's ticket, used or not; None if there is no ticket."""
+    """Return the content of a token's ticket, used or not, or None if there is no ticket."""
     row = _row(token, secret)
     return None if row is None else str(row.content)
 
@@ -159,6 +159,6 @@ def _row(token: str, secret: str) -> account_rows.TicketRow | None:
 
 
 def _keys(token: str, secret: str) -> list[ndb.Key]:
-    """Return the possible keys of a token's ticket; the first is the key of a new one."""
+    """Return the possible keys of a token's ticket. A new ticket gets the first key."""
     made = keyed_hashes.every(secret, "ticket", token)
     return [account_rows.ticket_key(keyed_hashes.text(each)) for each in made]

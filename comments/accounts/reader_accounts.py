@@ -5,13 +5,13 @@ token are:
 
     {"aud": "flatthread:{site}", "sub": "42", "name": "Ann", "exp": 1767323045}
 
-The token is signed with a key of that site (`site_keys`). `sub` is the site's id of the reader and
+The token is signed with a key of that site (`site_keys`). `sub` is the site's id for the reader and
 must never be reused for another person; `name` is the display name and may change; `exp` is at most
-`LONGEST` ahead. Other claims are ignored, so a token cannot grant anything else.
+`LONGEST` in the future. Other claims are ignored, so a token cannot grant anything else.
 
 Invariants:
 
-1. An account of a site's reader is found by the site and `sub` alone. Neither a name nor a mail
+1. The account of a site's reader is found only by the site and `sub`. Neither a name nor a mail
    address, verified or not, leads to an account.
 2. Such an account has no role and no password, so it gives no access to the admin console.
 """
@@ -41,7 +41,7 @@ class Refused(errors.CodedError):
 
 
 class _Claims(msgspec.Struct, frozen=True):
-    """The claims of a token that this module reads.
+    """The token claims that this module reads.
 
     Dates are numbers, possibly with a fraction (RFC 7519, section 2).
     """
@@ -55,7 +55,7 @@ class _Claims(msgspec.Struct, frozen=True):
 
 
 class Reader(msgspec.Struct, frozen=True):
-    """A person identified by a provider: the identity there, and the display name."""
+    """A person whom a site or provider identified: the identity, and the display name."""
 
     identity: identities.Identity
     name: str
@@ -98,7 +98,7 @@ def sign_in(reader: Reader, *, secret: str, now: datetime) -> accounts.Account:
 
 
 def _signed(token: str, site: str, secret: str, now: datetime) -> bytes:
-    """Return the claims of a token, as JSON, if a key of the site signed it."""
+    """Return a token's claims as JSON if one of the site's keys signed the token."""
     import jwt  # noqa: PLC0415 - few processes need it
 
     if len(token) > _LONGEST_TOKEN or not token.isascii():

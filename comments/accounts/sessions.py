@@ -1,7 +1,7 @@
 """Store the sessions of signed-in browsers.
 
-Owns the kind Session and the form of its token: "{account id}.{256 random bits}". One look-up reads
-the session and its account together.
+Owns the kind Session and the format of its token: "{account id}.{256 random bits}". One lookup
+reads the session and its account together.
 
 Invariants:
 
@@ -9,10 +9,10 @@ Invariants:
    use a session.
 2. A session ends `IDLE` after its last use, `LONGEST` after its beginning, at sign-out, or when the
    account's `epoch` changes, whichever comes first.
-3. Every sign-in makes a new token and ends the browser's earlier session, so a token planted in the
-   browser before is useless afterwards.
-4. If the store does not answer, the request fails. It is treated neither as signed in nor as signed
-   out.
+3. Every sign-in makes a new token and ends the browser's earlier session, so a token that was
+   planted in the browser earlier is useless.
+4. If the store does not answer, the request fails. The caller is treated as neither signed in nor
+   signed out.
 """
 
 import re
@@ -31,9 +31,9 @@ from comments.store.models import account_rows
 _OWNER = "accounts"
 IDLE = timedelta(hours=12)
 LONGEST = timedelta(days=14)
-# Maximum age of `seen`. A session is written at most this often, no matter how much it is used.
+# `seen` is updated at most this often, no matter how often the session is used.
 _FRESH = timedelta(minutes=10)
-MOST = 20  # sessions of an account; a further one ends the least recently used
+MOST = 20  # sessions per account; one more ends the least recently used session
 _TOKEN = re.compile(r"[a-z2-7]{26}\.[A-Za-z0-9_-]{43}")
 
 
@@ -45,12 +45,12 @@ class Session(NamedTuple):
 
 
 def new_token(account: str) -> str:
-    """Make a token for a session of an account."""
+    """Make a token for a new session of an account."""
     return f"{account}.{secrets.token_urlsafe(32)}"
 
 
 def keys_of(token: str, secret: str) -> list[ndb.Key]:
-    """Return the possible keys of a token's session; none if the token is malformed."""
+    """Return the possible keys of a token's session, or none if the token is malformed."""
     if not _TOKEN.fullmatch(token):
         return []
     account = token.partition(".")[0]
@@ -59,7 +59,7 @@ def keys_of(token: str, secret: str) -> list[ndb.Key]:
 
 
 def key_of_new(token: str, secret: str) -> ndb.Key:
-    """Return the key for storing the session of a new token."""
+    """Return the key under which a new token's session is stored."""
     account = token.partition(".")[0]
     return account_rows.session_key(
         account, keyed_hashes.text(keyed_hashes.keyed(secret, "session", token))
@@ -77,7 +77,7 @@ def others_of(account: str) -> list[account_rows.SessionRow]:
 def beginning(
     token: str, row: account_rows.AccountRow, secret: str, *, now: datetime
 ) -> ownership.Writes:
-    """Return the writes that begin a session and delete ended ones, in a transaction."""
+    """Return the writes that begin a session and delete ended ones. Call this in a transaction."""
     made = account_rows.SessionRow(
         key=key_of_new(token, secret), epoch=row.epoch, created=now, seen=now
     )
@@ -107,7 +107,7 @@ def begin(account: str, secret: str, *, now: datetime) -> Session:
 
 
 def find(token: str, secret: str, *, now: datetime) -> Session | None:
-    """Return the session of a token; None if it is not valid.
+    """Return a token's session, or None if the token is not valid.
 
     Raises:
         errors.Overloaded: the store did not answer.
@@ -126,7 +126,7 @@ def find(token: str, secret: str, *, now: datetime) -> Session | None:
 
 
 def end(token: str, secret: str) -> None:
-    """End a session. Does nothing for ended sessions and malformed tokens."""
+    """End a session. Do nothing if the session has ended or the token is malformed."""
     keys = tuple(keys_of(token, secret))
     if not keys:
         return
@@ -144,7 +144,7 @@ def _is_good(row: account_rows.SessionRow, epoch: str, now: datetime) -> bool:
 def _touch(key: ndb.Key, now: datetime) -> None:
     def body() -> None:
         row = reads.get(key)
-        if row is not None and row.seen < now:  # must not restore an ended session
+        if row is not None and row.seen < now:  # an ended session must stay ended
             row.seen = now
             transactions.apply(ownership.Writes(_OWNER, put=(row,)))
 

@@ -25,7 +25,7 @@ from comments.store.models import account_rows, comment_rows
 
 _OWNER = "accounts"
 _PURPOSE = "site key"
-MOST = 5  # keys of one site; rotation needs two
+MOST = 5  # keys per site; rotation needs two
 HS256, EDDSA = "HS256", "EdDSA"
 _SECRET_BYTES = 32
 
@@ -102,7 +102,7 @@ def add(site: str, key: SiteKey) -> None:
 
 
 def renew(site: str, secret: str) -> bool:
-    """Encrypt a site's secrets under the current `SECRET`. Return whether any secret changed."""
+    """Re-encrypt a site's secrets under the current `SECRET`. Return whether any secret changed."""
 
     def body() -> bool:
         found = every(site)
@@ -132,7 +132,7 @@ def remove(site: str, name: str) -> None:
         found = every(site)
         named = [each for each in found if each.id == name]
         if not named and gone:
-            return  # an earlier run committed, and its answer was lost
+            return  # an earlier run committed, but its response was lost
         if not named:
             raise errors.NotFound("key", name)
         gone[:] = named

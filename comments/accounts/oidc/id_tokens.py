@@ -6,8 +6,8 @@ claims; both are imported only when a person signs in.
 Invariants:
 
 1. The algorithm is one of `ALGORITHMS`, no matter what the token's header or the provider's
-   document says, and the key is a public key of the provider's set. Neither "none" nor a shared
-   secret is ever accepted.
+   document says, and the key is a public key from the provider's key set. Neither "none" nor a
+   shared secret is ever accepted.
 2. A token must be from this issuer, for this service's client, for this sign-in (`nonce`), and not
    expired (`exp`). A token that lacks one of these claims is refused.
 """
@@ -61,7 +61,7 @@ def opened(token: object, keys: Mapping[str, object]) -> Signed:
     try:
         found = jwk.KeySet([jwk.import_key(each) for each in _usable(keys)])
         decoded = jwt.decode(token, found, algorithms=ALGORITHMS)
-    # Malformed keys, and tokens with values of wrong types, raise the built-in exceptions.
+    # Malformed keys, and tokens with values of the wrong type, raise built-in exceptions.
     except (jose.JoseError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise NotBelieved(reason="no key of the provider signed the ID token") from error
     return Signed(dict(decoded.header), dict(decoded.claims))
@@ -98,9 +98,9 @@ def checked(signed: Signed, expected: Expected, *, now: datetime) -> Mapping[str
 
 
 def _usable(keys: Mapping[str, object]) -> list[dict[str, str | list[str]]]:
-    """Return the keys of a set that can verify signatures.
+    """Return the keys in a key set that can verify signatures.
 
-    A set may also contain keys of other kinds.
+    A key set may also contain keys of other types and keys for other uses.
     """
     given = keys.get("keys")
     return [

@@ -2,12 +2,12 @@
 
 Invariants:
 
-1. An identity at a provider leads to an account with a role only if the account's owner has linked
-   it, while signed in and after entering the password (`link`), or if the person accepted an
-   invitation with it (`accept`). Signing in never gives a role.
-2. If an account uses an authenticator, its code is required here too. A ticket that is valid for
-   `TERM` bridges the provider's answer and the session, and attempts are counted like those for
-   passwords.
+1. An identity at a provider leads to an account with a role only if the account's owner linked it
+   while signed in, after entering the password (`link`), or accepted an invitation with it
+   (`accept`). Signing in never gives a role.
+2. If an account uses an authenticator, its code is required here too. Between the provider's
+   response and the session, a ticket that is valid for `TERM` stores the sign-in. Code attempts are
+   counted like password attempts.
 3. An identity that belongs to another account is refused, never moved.
 """
 
@@ -40,7 +40,7 @@ class CodeAsked(NamedTuple):
 
 
 class _Step(msgspec.Struct, frozen=True):
-    """The content of the ticket between the provider's answer and the code."""
+    """The content of the ticket that is used between the provider's response and the code."""
 
     account: str
     epoch: str
@@ -101,7 +101,7 @@ def finish(
         row = reads.get(account_rows.account_key(step.account))
         session = f"{step.account}.{made}"
         if reads.get(sessions.key_of_new(session, secret)) is not None and row is not None:
-            # An earlier run committed, and its answer was lost.
+            # An earlier run committed, but its response was lost.
             return sessions.Session(accounts.record(row), session)
         if row is None or row.epoch != step.epoch:
             raise errors.BadLink
@@ -124,12 +124,12 @@ def accept(
     secret: str,
     now: datetime,
 ) -> sessions.Session | CodeAsked:
-    """Accept an invitation as a person identified by a provider, with their account or a new one.
+    """Accept an invitation for a person identified by a provider, with their account or a new one.
 
     Raises:
         errors.BadLink: the invitation is not valid, was used, or has expired.
-        errors.BadInput: the account is new, and there is no valid name.
-        errors.Conflict: the invitation creates the first owner, and there has been one.
+        errors.BadInput: the account is new and has no valid name.
+        errors.Conflict: the invitation is for the first owner, but there has already been one.
         errors.Forbidden: the invitation is bound to an address that the account does not have.
     """
     known = accounts.by_identity(person.identity, secret)
@@ -144,9 +144,9 @@ def link(account: str, epoch: str, person: oidc_client.ProviderUser, *, secret: 
     """Link a person at a provider to an account.
 
     Raises:
-        errors.Conflict: the person belongs to another account, or the account already has a person
-            at this provider.
-        errors.Forbidden: the account has changed since, or no longer exists.
+        errors.Conflict: the person is linked to another account, or the account is already linked
+            to a person at this provider.
+        errors.Forbidden: the account has changed since the flow began, or no longer exists.
     """
     identity = person.identity
     name = identity.name(secret)
@@ -179,7 +179,7 @@ def unlink(account: str, issuer: str) -> None:
     def body() -> None:
         row = reads.get(account_rows.account_key(account))
         if row is not None and row.epoch == fresh:
-            return  # an earlier run committed, and its answer was lost
+            return  # an earlier run committed, but its response was lost
         gone = [] if row is None else [n for n in row.identities if _is_at(n, provider)]
         if not gone:
             raise errors.NotFound("provider", issuer)

@@ -1,17 +1,17 @@
-"""Track login flows, from the redirect to a provider until the browser's return.
+"""Track login flows, from the redirect to a provider to the browser's return.
 
 Owns the encrypted content of a login flow's ticket: its goal, its browser, and the values for
 checking the provider's answer. The ticket's token is the `state` parameter of the request. A random
-value in a cookie identifies the browser (`provider_redirects`), so an answer is valid only in the
-browser that started the flow. A link therefore cannot sign anyone in as another person, and a
-stolen answer is useless in another browser.
+value in a cookie identifies the browser (`provider_redirects`), so a provider's answer is valid
+only in the browser that started the flow. A prepared link therefore cannot sign anyone in as
+another person, and a stolen answer is useless in a different browser.
 
 Invariants:
 
-1. Only the browser that started a login flow can end it, once, within `TERM`. Another browser
-   cannot use it up.
-2. One network can start `PER_NETWORK` flows, because each one costs a row and a request to the
-   provider.
+1. Only the browser that started a login flow can end it, once, within `TERM`. A request from a
+   different browser does not end the flow.
+2. The number of flows per network is limited to `PER_NETWORK`, because each flow costs a row and a
+   request to the provider.
 3. The return address is made from `PUBLIC_URL`, never from a request.
 """
 
@@ -39,7 +39,7 @@ _BROWSER = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 class LoginPurpose(enum.StrEnum):
-    """The purpose of a login flow. Stored as text."""
+    """The purpose of a login flow. The value is stored as text."""
 
     DESK = "desk"  # sign in as an owner or moderator
     LINK = "link"  # link the provider to the current account
@@ -93,7 +93,8 @@ class Browser(NamedTuple):
 
 
 class UnexpectedAnswer(errors.Forbidden):
-    """A provider's answer that belongs to no flow, to another browser, or to an ended flow."""
+    """A provider's answer to no known flow, to an ended flow, or to a different browser's flow.
+    """
 
     code = "bad-state"
 
@@ -117,9 +118,9 @@ def begin(
     """Start a login flow.
 
     Raises:
-        errors.TooMany: the network started too many flows.
+        errors.TooMany: the network has started too many flows.
         errors.Unreachable, oidc_client.NotBelieved: the provider does not answer, or its answer is
-            wrong.
+            not valid.
     """
     browser = who.browser if _BROWSER.fullmatch(who.browser) else secrets.token_urlsafe(32)
     asked = oidc_client.Secrets(
@@ -145,11 +146,11 @@ def begin(
 def end(
     state: str, browser: str, *, secret: str, now: datetime
 ) -> tuple[LoginFlow, oidc_client.Secrets]:
-    """End the login flow of a `state`, and return it with the values to check the answer.
+    """End the login flow that has this `state`. Return it with the values for checking the answer.
 
     Raises:
-        UnexpectedAnswer: there is no such flow, it belongs to another browser, it has ended
-            already, or it has expired.
+        UnexpectedAnswer: the flow does not exist, belongs to a different browser, or has already
+            ended or expired.
     """
     attempt = one_time_links.new_token()
 

@@ -6,10 +6,10 @@ imported only when a person signs in. All requests are sent through `safe_http`.
 
 Invariants:
 
-1. The identity comes from an ID token alone (`id_tokens`), as issuer and `sub`. The provider may
-   also be asked for the name, which is used only if the response has the same `sub`.
-2. A mail address is neither requested nor used, verified or not: it leads to no account.
-3. A response without a valid `sub` (missing, empty, not text) identifies nobody.
+1. Identities come only from ID tokens (`id_tokens`), as issuer and `sub`. The provider may also be
+   asked for the name, which is used only if the response has the same `sub`.
+2. Mail addresses, verified or not, are neither requested nor used to find accounts.
+3. A response whose `sub` is missing, empty or not text identifies no one.
 """
 
 import contextlib
@@ -33,8 +33,8 @@ T = TypeVar("T")
 
 SCOPE = "openid profile"
 _TERM = 600.0  # seconds for which a provider's document and keys are cached
-_MOST_COPIES = 1_000  # providers
-AGAIN = 30.0  # minimum seconds between requests for keys, when a token's key is missing
+_MOST_COPIES = 1_000  # cached providers
+AGAIN = 30.0  # minimum seconds between key requests when a token's key is missing
 _LONGEST_CODE = 4_000
 _JSON = {"Accept": "application/json"}
 _OK, _FAULT = 200, 500
@@ -43,7 +43,7 @@ _NAMES = ("name", "nickname", "preferred_username")
 
 
 class Declined(errors.Forbidden):
-    """The provider returned without identifying the person, for example because they declined."""
+    """The provider did not identify the person, for example because the person declined."""
 
     code = "provider-declined"
 
@@ -64,7 +64,8 @@ class ProviderUser(msgspec.Struct, frozen=True):
 
 
 class _About(msgspec.Struct, frozen=True):
-    """A provider's configuration document (OpenID Connect Discovery 1.0): the fields used here."""
+    """The fields used from a provider's configuration document (OpenID Connect Discovery 1.0).
+    """
 
     issuer: str
     authorization_endpoint: str
@@ -96,17 +97,17 @@ class OidcClient:
         self._out = out
 
     def check(self) -> None:
-        """Check that the provider answers and its document is valid.
+        """Check that the provider answers and that its document is valid.
 
         Raises:
             errors.Unreachable: the provider does not answer, or its answer is malformed.
-            NotBelieved: its document names another issuer, or has an address that is not public.
+            NotBelieved: its document names a different issuer, or contains a non-public address.
         """
         with self._taken_at_its_word():
             self._known(within=0)
 
     def way(self, secrets: Secrets) -> str:
-        """Return the provider's address to which the browser is redirected.
+        """Return the address at the provider to which the browser must be redirected.
 
         Raises:
             errors.Unreachable, NotBelieved: see `check`.
@@ -136,11 +137,11 @@ class OidcClient:
         """Verify the parameters of a provider's redirect, and return the person it identifies.
 
         Raises:
-            Declined: the provider identifies nobody.
+            Declined: the provider did not identify the person.
             NotBelieved: the response is not from this provider, not for this client, or not for
                 this sign-in.
             errors.Unreachable: see `check`.
-            errors.BadLink: the client secret was encrypted under another secret of the service.
+            errors.BadLink: the client secret was encrypted under a different secret of the service.
         """
         with self._taken_at_its_word():
             about = self._known().about
@@ -155,7 +156,7 @@ class OidcClient:
 
     @contextlib.contextmanager
     def _taken_at_its_word(self) -> Iterator[None]:
-        """Treat non-public addresses in a provider's document as the provider's fault."""
+        """Raise `NotBelieved` if the provider's document contains a non-public address."""
         try:
             yield
         except errors.UnsafeAddress as error:
@@ -167,7 +168,7 @@ class OidcClient:
         said = answer.get("iss")
         is_missing = said is None and about.authorization_response_iss_parameter_supported
         if is_missing or said not in {None, about.issuer}:
-            raise NotBelieved(reason="the answer is from another provider")
+            raise NotBelieved(reason="the answer is from a different provider")
         if "error" in answer:
             raise Declined(provider=self._provider.title)
         code = answer.get("code", "")
@@ -188,7 +189,8 @@ class OidcClient:
             client_id=self._provider.client,
             client_secret=providers.opened(self._provider, secret, now=now),
             redirect_uri=self._redirect,
-            # Prefer the form: providers differ in how they unescape a secret in a header.
+            # Prefer to send the secret in the form: providers differ in how they unescape it in a
+            # header.
             token_endpoint_auth_method=_POST if _POST in methods else "client_secret_basic",
         )
         try:
@@ -198,7 +200,7 @@ class OidcClient:
                 code=code,
                 code_verifier=verifier,
             )
-        # Responses with values of wrong types raise the built-in exceptions.
+        # Responses with values of the wrong type raise built-in exceptions.
         except (AuthlibBaseError, ValueError, TypeError) as error:
             raise NotBelieved(reason="the provider refused the code that it had issued") from error
         return dict(found)
@@ -226,7 +228,8 @@ class OidcClient:
         return ProviderUser(identity, _name(claims) or self._told_name(subject, about, access))
 
     def _told_name(self, subject: str, about: _About, access: object) -> str:
-        """Ask the provider's userinfo endpoint for a name; return "" if the endpoint gives none."""
+        """Ask the provider's userinfo endpoint for a name. Return "" if the endpoint returns none.
+        """
         is_plain = isinstance(access, str) and access.isascii() and access.isprintable()
         if not about.userinfo_endpoint or not is_plain:
             return ""
@@ -251,7 +254,7 @@ class OidcClient:
         where = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
         about = self._fetched(where, _About)
         if about.issuer != issuer:
-            raise NotBelieved(reason=f"the issuer is {about.issuer[:200]} and not {issuer}")
+            raise NotBelieved(reason=f"the issuer is {about.issuer[:200]}, not {issuer}")
         self._out.check(about.authorization_endpoint)
         keys = self._fetched(about.jwks_uri, dict[str, object])
         return _Known(about, keys)
@@ -272,7 +275,7 @@ class _Auth(Protocol):
     def prepare(
         self, method: str, uri: str, headers: dict[str, str], body: str
     ) -> tuple[str, dict[str, str], str]:
-        """Return address, headers and body with the credentials."""
+        """Return the address, headers and body with the credentials added."""
         ...
 
 
@@ -304,7 +307,7 @@ class _Response:
         self.status_code = answer.status
 
     def raise_for_status(self) -> None:
-        """Raise for a server error of the provider.
+        """Raise an error if the provider reports a server error.
 
         Raises:
             errors.Unreachable: the status is 500 or higher.
@@ -327,7 +330,7 @@ class _Response:
 
 
 def _name(claims: Mapping[str, object]) -> str:
-    """Return the first valid display name among a provider's names, or ""."""
+    """Return the first valid display name among the claims, or ""."""
     for each in _NAMES:
         said = claims.get(each)
         with contextlib.suppress(errors.BadInput):

@@ -2,23 +2,23 @@
 
 The steps of the exchange:
 
-1. The page makes a verifier, 256 random bits that it keeps, and opens the pop-up with a challenge,
-   which is the verifier's SHA-256 (as in RFC 7636).
-2. After the return from the provider, the pop-up makes a voucher for that challenge and shows its
-   code.
-3. The page gets the code, from the pop-up or typed by the reader, and exchanges code and verifier
-   together for a token.
+1. The page generates and keeps a verifier (256 random bits), and opens the pop-up with a challenge,
+   which is the verifier's SHA-256 digest (as in RFC 7636).
+2. When the provider redirects back to this service, the service makes a voucher for the challenge
+   and shows the voucher's code in the pop-up.
+3. The page gets the code from the pop-up or from the reader, who types it. The page then exchanges
+   the code and the verifier for a token.
 
 No token appears in an address, a message or the pop-up. A person who sees the code lacks the
 verifier; a person who knows the challenge has neither the code nor the verifier.
 
 Invariants:
 
-1. A voucher belongs to one site and one page's verifier. It is used once, within `TERM`.
-2. A voucher is void after `TRIES` wrong codes. They are counted in the transaction that compares
-   the code, so concurrent guesses all count.
+1. A voucher belongs to one site and one page's verifier. It can be used once, within `TERM`.
+2. A voucher is void after `TRIES` wrong codes. Wrong codes are counted in the transaction that
+   compares the code, so concurrent guesses all count.
 3. A challenge never gets a second voucher.
-4. A reader's account is found by issuer and `sub` alone, and created by the exchange.
+4. A reader's account is found only by issuer and `sub`. The exchange creates a missing account.
 """
 
 import base64
@@ -68,10 +68,10 @@ def checked_challenge(challenge: str) -> str:
 def issue(
     person: oidc_client.ProviderUser, site: str, challenge: str, *, secret: str, now: datetime
 ) -> str:
-    """Make a voucher for a page's challenge; return its code, in groups of four.
+    """Make a voucher for a page's challenge. Return its code as two groups of four characters.
 
     Raises:
-        errors.Conflict: the challenge has had a voucher already.
+        errors.Conflict: the challenge has already had a voucher.
     """
     token, *before = _tokens(challenge, secret)
     made = keyed_hashes.text(secrets.token_bytes(16))[:_CODE_LETTERS]
@@ -101,8 +101,8 @@ def redeem(
     name.
 
     Raises:
-        reader_accounts.Refused: the code does not match this verifier and site, was used, has
-            expired, or there were too many guesses.
+        reader_accounts.Refused: the code does not match this verifier and site, has been used or
+            has expired, or there were too many guesses.
         errors.BadInput: the name is not valid, or missing.
     """
     name = cleaning.clean_name(name) if name.strip() else ""
@@ -140,7 +140,7 @@ def redeem(
 
 
 def _reader(voucher: _Voucher, name: str, secret: str, now: datetime) -> reader_accounts.Reader:
-    """Return the reader and their name, in the transaction that uses the voucher."""
+    """Return a voucher's reader, in the transaction that uses the voucher."""
     text = encryption.unseal(voucher.person, _PURPOSE, secret, now=now)
     person = msgspec.json.decode(text, type=oidc_client.ProviderUser)
     found = accounts.by_identity(person.identity, secret)
@@ -158,9 +158,9 @@ def _challenge_of(verifier: str) -> str:
 
 
 def _tokens(challenge: str, secret: str) -> list[str]:
-    """Return the possible tokens of a challenge's ticket; the first is the token of a new one.
+    """Return the possible tokens of a challenge's ticket. A new ticket gets the first token.
 
-    They are keyed hashes, so a challenge cannot be chosen to match another ticket.
+    The tokens are keyed hashes, so no one can choose a challenge that matches another ticket.
     """
     made = keyed_hashes.every(secret, "voucher", challenge)
     return [base64.urlsafe_b64encode(each).decode().rstrip("=") for each in made]

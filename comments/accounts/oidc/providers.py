@@ -8,9 +8,9 @@ Owns the kind Providers, one row for the service:
 Invariants:
 
 1. A client secret is stored encrypted and never shown.
-2. `issuer` is exactly the string in the provider's documents, because people are identified by it
-   and their `sub` (`identities.at_issuer`). A provider that is removed and added again under a new
-   name still identifies them; a provider with a different issuer does not.
+2. `issuer` is exactly the string in the provider's documents, because people are identified by
+   `issuer` and `sub` (`identities.at_issuer`). A provider that is removed and added again under a
+   new name still identifies the same people; a provider with a different issuer does not.
 3. The readers of a site, and owners and moderators, can use only the providers that an operator has
    made available to them.
 """
@@ -57,7 +57,7 @@ class OfferedProvider(msgspec.Struct, frozen=True):
 
 
 class Registration(msgspec.Struct, frozen=True):
-    """An operator's input about a provider, with the client secret in clear."""
+    """An operator's input about a provider, with the client secret in plain text."""
 
     name: str
     title: str
@@ -67,7 +67,7 @@ class Registration(msgspec.Struct, frozen=True):
 
 
 def checked(given: Registration, secret: str, *, now: datetime) -> Provider:
-    """Check an operator's input and make a provider that is available to nobody yet.
+    """Check an operator's input and make a provider that is not yet available to anyone.
 
     Raises:
         errors.BadInput: a value is not valid; the error names the field.
@@ -117,7 +117,7 @@ def of_desk() -> tuple[Provider, ...]:
 
 
 def chosen(name: str, among: Collection[Provider]) -> Provider:
-    """Return one of these providers by name.
+    """Return the provider that has this name.
 
     Raises:
         errors.NotFound: no provider has this name.
@@ -136,7 +136,7 @@ def add(provider: Provider) -> None:
     """
 
     def change(found: list[Provider]) -> list[Provider]:
-        # An earlier run may have stored the provider already, with its answer lost.
+        # If the response to an earlier run was lost, the provider may already be stored.
         others = [each for each in found if each != provider]
         if any(provider.name == each.name for each in others):
             raise errors.Conflict("provider-exists", value=provider.name)
@@ -167,7 +167,9 @@ def offer(name: str, sites: Collection[str], *, at_desk: bool) -> Provider:
 
 
 def withdraw(name: str, sites: Collection[str], *, at_desk: bool) -> Provider:
-    """Make a provider unavailable to these people. Existing sessions and tokens stay valid.
+    """Make a provider unavailable to readers of these sites and, with `at_desk`, to staff.
+
+    Existing sessions and tokens stay valid.
 
     Raises:
         errors.NotFound: there is no such provider.
@@ -183,7 +185,7 @@ def withdraw(name: str, sites: Collection[str], *, at_desk: bool) -> Provider:
 def remove(name: str) -> None:
     """Delete a provider and its client secret.
 
-    Accounts stay, but the provider no longer leads to them.
+    Accounts stay, but no one can sign in to them through the provider.
 
     Raises:
         errors.NotFound: there is no such provider.
@@ -199,7 +201,8 @@ def remove(name: str) -> None:
 
 
 def renew(secret: str) -> bool:
-    """Encrypt the client secrets under the current `SECRET`. Return whether any secret changed."""
+    """Re-encrypt the client secrets under the current `SECRET`. Return whether any secret changed.
+    """
 
     def renewed(found: list[Provider]) -> list[Provider]:
         fresh = [encryption.renewed(each.secret, _PURPOSE, secret) or each.secret for each in found]

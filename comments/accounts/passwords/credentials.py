@@ -22,7 +22,7 @@ def set_password(account: str, password: str) -> accounts.Account:
 
 
 def set_totp(account: str, key: str, step: int, *, secret: str, now: datetime) -> accounts.Account:
-    """Set an authenticator's secret and the step of its last used code; "" removes it.
+    """Set an authenticator's secret and last used step. An empty `key` removes the authenticator.
 
     Raises:
         errors.NotFound: there is no such account.
@@ -50,7 +50,7 @@ def note_reset(account: str, mark: str) -> accounts.Account:
 
 
 def checked_password(password: str, *own: str) -> str:
-    """Check a new password and return its hash. `own` holds what others know about the owner.
+    """Check a new password and return its hash. `own` contains what others know about the owner.
 
     Raises:
         errors.BadInput: the password is not allowed (`hashing.check`).

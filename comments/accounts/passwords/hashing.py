@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     import argon2
 
 SHORTEST, LONGEST = 10, 200  # characters
-# One of OWASP's recommended settings of equal strength, with less memory than its first one,
+# OWASP recommends several settings of equal strength. This one uses less memory than the first,
 # because memory is scarce on App Engine's small instance classes.
 _KIB, _PASSES, _LANES = 19 * 1024, 2, 1
-# At most two hashes at a time in a process, which limits the memory to 38 MiB.
+# A process computes at most two hashes at a time, which limits their memory to 38 MiB.
 _turns = threading.BoundedSemaphore(2)
 
 
 def check(password: str, *own: str) -> str:
     """Check a new password and return it.
 
-    `own` holds what others know about the owner: the sign-in name and the mail address. The
+    `own` contains what others know about the owner: the sign-in name and the mail address. The
     comparison ignores case and the different encodings of a letter (NFKC).
 
     Raises:
@@ -57,7 +57,7 @@ def hashed(password: str) -> str:
 def matches(stored: str, password: str) -> bool:
     """Return whether a password matches a hash.
 
-    An empty hash never matches, but the check takes equally long.
+    An empty hash never matches, but checking it takes as long as checking any other hash.
     """
     import argon2  # noqa: PLC0415 - see the module
 
@@ -82,21 +82,21 @@ def _plain(text: str) -> str:
 @functools.cache
 def _common() -> frozenset[str]:
     """Return the common passwords, in lower case. Loading them takes 31 ms."""
-    # zxcvbn's list of the 30,000 most common passwords omits those that are in its lists of words
-    # and names, so use all lists.
+    # zxcvbn's list of the 30,000 most common passwords omits passwords that are in its lists of
+    # words and names, so use all lists.
     from zxcvbn import frequency_lists as lists  # type: ignore[import-untyped]  # noqa: PLC0415
 
     return frozenset().union(*lists.FREQUENCY_LISTS.values())
 
 
 def _bytes(password: str) -> bytes:
-    # Keyboards may encode a letter in different ways (NIST SP 800-63B recommends NFKC).
+    # Keyboards may encode the same letter in different ways (NIST SP 800-63B recommends NFKC).
     return unicodedata.normalize("NFKC", password).encode(errors="surrogatepass")
 
 
 @functools.cache
 def hasher() -> "argon2.PasswordHasher":
-    """Return the hasher for all passwords; tests replace it by a weaker one."""
+    """Return the hasher for all passwords; tests replace it with a weaker one."""
     import argon2  # noqa: PLC0415 - see the module
 
     return argon2.PasswordHasher(time_cost=_PASSES, memory_cost=_KIB, parallelism=_LANES)
@@ -104,5 +104,5 @@ def hasher() -> "argon2.PasswordHasher":
 
 @functools.cache
 def _nobodys(hasher: "argon2.PasswordHasher") -> str:
-    """Return the hash that passwords of unknown names are checked against."""
+    """Return the hash against which a password for an unknown name is checked."""
     return hasher.hash(_bytes("nobody has this password"))

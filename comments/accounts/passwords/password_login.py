@@ -1,15 +1,15 @@
-"""Sign in with name and password.
+"""Sign people in with a name and a password.
 
-Known limit: a person who knows a sign-in name can use up its attempts and lock its owner out for
-`PER_NAME.window`. Reset links made by `account reset` are not affected.
+Known limitation: a person who knows a sign-in name can use up its attempts, which locks the owner
+out for `PER_NAME.window`. Reset links made by `account reset` still work.
 
 Invariants:
 
-1. An unknown name costs as much as a wrong password: the same look-ups, the same hashing and the
-   same response. The response to a wrong authenticator code is the same too.
-2. Attempts are counted in the store before anything is checked. `PER_NETWORK` and `PER_NAME` limit
-   all processes together, and apply to unknown names too.
-3. A code of an authenticator is valid once: the transaction that begins the session stores its
+1. An unknown name takes as long as a wrong password: both cause the same lookups, the same hashing
+   and the same response. A wrong authenticator code also gets this response.
+2. Attempts are counted in the store before any credential is checked. The limits `PER_NETWORK` and
+   `PER_NAME` apply across all processes, and to unknown names too.
+3. An authenticator code is valid once: the transaction that begins the session stores the code's
    step.
 """
 
@@ -29,7 +29,7 @@ PER_NAME = rate_limits.Limit("sign-ins of a name", 10, timedelta(minutes=15))
 
 
 class LoginAttempt(NamedTuple):
-    """The input of a sign-in, the caller's network, and the token of the browser's session."""
+    """The input for a sign-in, the caller's network, and the browser's session token."""
 
     login: str
     password: str
@@ -39,7 +39,7 @@ class LoginAttempt(NamedTuple):
 
 
 class Wrong(errors.Forbidden):
-    """The name, password or code is wrong. The error does not say which of them."""
+    """The name, password or code is wrong. The error does not say which."""
 
     code = "wrong-credentials"
 
@@ -78,7 +78,7 @@ def confirm(account: str, password: str, *, network: str, secret: str, now: date
 
 
 def count(name: str, network: str, secret: str, *, now: datetime) -> None:
-    """Count an attempt to sign in under a name, made from a network.
+    """Count a sign-in attempt for a name and a network.
 
     Raises:
         errors.TooMany: there were too many attempts.
@@ -113,9 +113,9 @@ def _begin(
     def body() -> sessions.Session:
         mine, row = reads.get_multi([sessions.key_of_new(token, secret), checked.key])
         if mine is not None and row is not None:
-            # An earlier run committed, and its answer was lost.
+            # An earlier run committed, but its response was lost.
             return sessions.Session(accounts.record(row), token)
-        # The password may have been changed, or the account removed, since the check.
+        # Since the check, the password may have changed or the account may have been removed.
         if row is None or row.password != checked.password:
             raise Wrong
         use_code(row, attempt.code, secret, now)
@@ -129,7 +129,7 @@ def _begin(
 
 
 def use_code(row: account_rows.AccountRow, code: str, secret: str, now: datetime) -> None:
-    """Check the code of an account's authenticator, if it has one, and set its step in the row.
+    """Check the code if the account has an authenticator, and set the code's step in the row.
 
     Raises:
         Wrong: the code is wrong, or was used already.
@@ -139,7 +139,7 @@ def use_code(row: account_rows.AccountRow, code: str, secret: str, now: datetime
     try:
         key = accounts.unseal_totp(row.totp, secret, now)
     except errors.BadLink as error:
-        raise Wrong from error  # encrypted under another secret; only a reset helps
+        raise Wrong from error  # encrypted under a different secret; only a reset helps
     step = totp.step_of(key, code, now=now, after=row.totp_step)
     if step is None:
         raise Wrong

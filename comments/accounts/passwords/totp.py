@@ -1,7 +1,7 @@
-"""Check codes of an authenticator: six digits for each half minute (RFC 6238, SHA-1).
+"""Check authenticator codes: six digits for each half minute (RFC 6238, SHA-1).
 
-No library is used: accepting each code only once requires knowing which half minute it belongs to,
-and libraries report only whether a code is valid.
+This module uses no library: to accept each code only once, it must know the code's half minute, and
+libraries report only whether a code is valid.
 """
 
 import base64
@@ -17,20 +17,20 @@ STEP = 30  # seconds
 _DIGITS = 6
 _SECRET_TEXT = re.compile("[A-Z2-7]{32}")
 _SECRET = 20  # bytes, the length of SHA-1 (RFC 4226, section 4)
-# Steps by which the authenticator's clock may be off.
+# The number of steps by which the authenticator's clock may be off.
 _LEEWAY = (0, -1, 1)
 
 
 def secret() -> str:
-    """Make a secret, in the form that authenticators accept."""
+    """Make a secret in the format that authenticators accept."""
     return base64.b32encode(secrets.token_bytes(_SECRET)).decode()
 
 
 def checked(key: str) -> str:
-    """Check a secret that a form sent back.
+    """Check a secret that a form submitted.
 
     Raises:
-        errors.BadInput: the text does not have the form of a secret.
+        errors.BadInput: the text does not have the format of a secret.
     """
     if not _SECRET_TEXT.fullmatch(key):
         raise errors.BadInput("key", "bad-totp-secret")
@@ -38,7 +38,7 @@ def checked(key: str) -> str:
 
 
 def code(key: str, step: int) -> str:
-    """Return the code of a step. Steps count from 1970."""
+    """Return the code for a step. Steps are counted from 1970."""
     digest = hmac.digest(base64.b32decode(key), step.to_bytes(8), "sha1")
     offset = digest[-1] & 0xF
     number = int.from_bytes(digest[offset : offset + 4]) & 0x7FFF_FFFF
@@ -46,7 +46,8 @@ def code(key: str, step: int) -> str:
 
 
 def step_of(key: str, given: str, *, now: datetime, after: int) -> int | None:
-    """Return the step of a code that is valid now and later than the step `after`, or None."""
+    """Return the step of a currently valid code whose step is later than `after`, or None.
+    """
     current = int(now.timestamp()) // STEP
     plain = given.replace(" ", "").encode()
     for step in (current + each for each in _LEEWAY):
@@ -68,6 +69,6 @@ def shown(key: str, given: str, *, now: datetime) -> int:
 
 
 def address(key: str, *, service: str, login: str) -> str:
-    """Return the address that gives an authenticator its secret, by link or QR code."""
+    """Return the address from which an authenticator reads its secret, as a link or a QR code."""
     query = urlencode({"secret": key, "issuer": service}, quote_via=quote)
     return f"otpauth://totp/{quote(service)}:{quote(login)}?{query}"
