@@ -247,8 +247,7 @@ def grant(account: str, role: roles.Role | None, site: str) -> Account:
 def given(
     row: account_rows.AccountRow, grants: Iterable[roles.Grant], *, instead_of: str = ""
 ) -> None:
-    """Add grants to a row, replacing those for the site `instead_of`. The caller stores the row.
-    """
+    """Add grants to a row, replacing those for the site `instead_of`. The caller stores the row."""
     kept = [each for each in _grants(row.grants) if each.site != instead_of]
     texts = [_text(each) for each in dict.fromkeys((*kept, *grants))]
     row.populate(grants=texts, staff=bool(texts), epoch=new_epoch())
@@ -275,7 +274,7 @@ def renew(account: str, secret: str) -> bool:
     changed = transactions.transaction(body)
     found = get(account)
     if found is not None and found.address:
-        with contextlib.suppress(errors.BadLink):  # the address was encrypted under a removed secret
+        with contextlib.suppress(errors.BadLink):  # encrypted under a secret that was removed
             address = address_of(found, secret, now=found.created)
             rekey(identities.of_address(address), secret)
     return changed

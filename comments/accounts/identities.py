@@ -40,8 +40,7 @@ class Identity(NamedTuple):
         return self.names(secret)[0]
 
     def names(self, secret: str) -> tuple[str, ...]:
-        """Return the possible key names: first under the current secret, then under older secrets.
-        """
+        """Return the possible key names: first under the current secret, then under older ones."""
         if self.provider in _PLAIN:
             return (f"{self.provider}:{self.subject}",)
         made = keyed_hashes.every(secret, "identity", self.provider, self.subject)

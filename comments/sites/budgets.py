@@ -1,15 +1,15 @@
-"""Budgets: how much a website may use per day (UTC), and what happens when a budget is spent.
+"""Limit a website's usage per day (UTC), and restrict the website when a budget is spent.
 
-When 80 % of a budget is used, and when it is spent, each process logs a warning once; `budget show`
-always shows the state. When a budget is spent, the site is slow or read-only
-(`records.Budget.then`) until the day is over. Reading, retracting one's own comments and moderating
-are never restricted.
+Each process logs one warning when 80 % of a budget is used, and one when the budget is spent;
+`budget show` always shows the state. When a budget is spent, the site is slow or read-only
+(`records.Budget.then`) until the end of the day. Reading, retracting one's own comments and
+moderating are never restricted.
 
 Invariants:
 
-1. The process decides whether a budget is spent from its own sums and from the row for the day,
-   which it reads once a minute (`usage`). A site without a budget costs nothing; a site with a
-   budget costs one read per minute in each process that accepts posts.
+1. To decide whether a budget is spent, each process uses its own sums and the day's row, which it
+   reads once a minute (`usage`). A site without a budget causes no reads; a site with a budget
+   causes one read per minute in each process that accepts posts.
 2. A budget can be exceeded by at most the amount that all processes use within a minute and a half.
 """
 
@@ -30,7 +30,7 @@ MOST = 1_000_000_000
 SOFT = 0.8
 _PREVIEWS = "previews"
 SLOW_POSTS = 1  # per network and per author, within ten minutes
-SLOWER = 16  # factor for the work of a proof
+SLOWER = 16  # factor by which the work for a proof increases
 _TOLD = per_process.PerProcess(set[tuple[object, ...]])
 _log = logging.getLogger("flatthread")
 
@@ -44,14 +44,14 @@ class BudgetLevel(enum.IntEnum):
 
 
 def of(site: records.Site, *, now: datetime) -> BudgetLevel:
-    """Return the state of a website today, which is the state of its scarcest budget."""
-    # Previews have their own budget: spending it must not make posting harder.
+    """Return the current state of a website's scarcest budget."""
+    # Previews have a separate budget, and spending it must not make posting harder.
     found = (standing for name, _, _, standing in each(site, now=now) if name != _PREVIEWS)
     return max(found, default=BudgetLevel.FREE)
 
 
 def each(site: records.Site, *, now: datetime) -> Iterator[tuple[str, int, int, BudgetLevel]]:
-    """Yield the budgets of a website: name, amount used, limit, and state."""
+    """Yield each of a website's budgets: its name, the amount used, the limit and the state."""
     limits = {name: most for name, most in _limits(site.budget).items() if most}
     if not limits:
         return
@@ -69,7 +69,7 @@ def _limits(budget: records.Budget) -> dict[str, int]:
 
 
 def _tell(site: str, name: str, used: int, most: int, now: datetime) -> None:
-    """Log once per process, day and step that a budget is short or spent."""
+    """Log that a budget is short or spent, once per process, day and state."""
     told = _TOLD.get()
     line = (site, name, now.date(), used >= most)
     if line not in told:
@@ -82,7 +82,7 @@ def check(site: records.Site, *, now: datetime) -> None:
     """Refuse a reader's post if the website accepts no more posts today.
 
     Raises:
-        errors.TooMany: a budget is spent, and the site's setting is to be read-only then.
+        errors.TooMany: a budget is spent, and the site is set to become read-only in that case.
     """
     is_strict = site.budget.then == "read-only"
     if is_strict and of(site, now=now) is BudgetLevel.SPENT:
@@ -109,7 +109,7 @@ def _seconds_of_day_left(now: datetime) -> int:
 def guarded(
     site: records.Site, guard: post_limits.PostLimits, *, now: datetime
 ) -> post_limits.PostLimits:
-    """Tighten the limits for posts if a budget of the website is spent."""
+    """Tighten the post limits if one of the website's budgets is spent."""
     if of(site, now=now) is not BudgetLevel.SPENT:
         return guard
     return dataclasses.replace(
@@ -122,10 +122,10 @@ def guarded(
 
 
 def changed(old: records.Budget, name: str, value: int | str) -> records.Budget:
-    """Change one limit of a website's budget, or what happens when it is spent.
+    """Change one of a website's budgets, or what happens when a budget is spent.
 
     Raises:
-        errors.BadInput: there is no such limit, or the value is not allowed.
+        errors.BadInput: there is no such budget, or the value is not allowed.
     """
     if name == "then":
         if value not in {"slow", "read-only"}:

@@ -1,9 +1,9 @@
-"""Demand: the number of recent challenge requests per website that this process has seen.
+"""Count this process's recent challenge requests per website, which are called demand.
 
 Owns the rule by which demand makes proofs of work harder. Above `CALM` challenges per minute for a
 site, each doubling of the number doubles the work, up to `MOST` times. The count is kept only in
-this process, because requesting a challenge is a read, and reads write nothing. Each process counts
-only its own share of an attack.
+this process, because requesting a challenge is a read, and reads must not write. Each process
+counts only its own share of an attack.
 """
 
 import threading
@@ -18,7 +18,7 @@ _MINUTE = 60.0
 
 
 class Demand:
-    """The number of challenges requested for each site in this minute and in the previous one."""
+    """The number of challenges requested for each site in the current and the previous minute."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -28,7 +28,7 @@ class Demand:
         self._before: dict[str, int] = {}
 
     def factor(self, site: str) -> int:
-        """Count a challenge request for a site; return the factor by which to make it harder."""
+        """Count a challenge request for a site, and return the factor for the challenge's work."""
         with self._lock:
             self._turn(int(self._clock() // _MINUTE))
             self._now[site] = self._now.get(site, 0) + 1

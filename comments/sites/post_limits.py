@@ -1,7 +1,7 @@
-"""Limits and conditions for posts on a website (pure).
+"""Compute the limits and conditions for posts on a website (pure).
 
-Combines a website's own limits and the service's into one `PostLimits`. A limit of 0 means no
-limit, and a condition of 0 means no condition.
+Combines a website's own limits with the service's defaults in one `PostLimits`. A limit of 0 means
+no limit, and a condition of 0 means no condition.
 """
 
 import dataclasses
@@ -11,11 +11,11 @@ import msgspec
 from comments import config, errors
 from comments.domain import records
 
-# Maximum attempts of a proof; under attack, a browser may have to make this many, which takes some
-# seconds on a phone.
+# The maximum number of attempts for a proof. Under attack, a browser may have to make this many,
+# which takes a few seconds on a phone.
 HARDEST = 2_000_000
 _MOST = 10_000
-_LONGEST_WAIT = 60  # seconds; the author waits for them
+_LONGEST_WAIT = 60  # seconds; authors may have to wait this long
 RANGES = {
     "proof_of_work": HARDEST,
     "form_seconds": _LONGEST_WAIT,
@@ -30,9 +30,9 @@ RANGES = {
 class PostLimits:
     """The limits and conditions for posts on a website.
 
-    `proof_of_work` is the maximum number of attempts that a proof takes; `form_seconds` is how long
-    a form has to be open before it is sent. Post counts are per `admission.WINDOW`; `same_texts`
-    counts repeats of a text by newcomers per `admission.KEEPS`.
+    `proof_of_work` is the maximum number of attempts that a proof takes; `form_seconds` is the
+    number of seconds for which a form must be open before it is sent. Post counts are per
+    `admission.WINDOW`; `same_texts` counts repeats of a text by newcomers per `admission.KEEPS`.
     """
 
     proof_of_work: int
@@ -55,7 +55,7 @@ def of(site: records.Site, settings: config.Settings) -> PostLimits:
 
 
 def changed(old: records.OwnPostLimits, given: dict[str, int | None]) -> records.OwnPostLimits:
-    """Replace some of a website's own limits; None means the service's default.
+    """Replace some of a website's own limits. None restores the service's default.
 
     Raises:
         errors.BadInput: a number is out of its range.

@@ -1,22 +1,24 @@
-"""Proofs of work that the API requires: their purposes, difficulty and verification.
+"""Define the proofs of work that the API requires: purposes, difficulty and verification.
 
-Owns the purposes and the work required for each. A post requires the work that the site's limits
-set. A vote or a report requires that work divided by `LIGHTER`, and only from callers without a
-token: a token shows that its holder has already done the work for a post or a first vote.
+Owns the purposes, and the amount of work that each purpose requires. A post requires the work that
+the site's limits set. A vote or a report requires that work divided by `LIGHTER`, and only from
+callers without a token: a token shows that its holder has already done the work for a post or a
+first vote.
 
 How often a proof can be used:
 
-- A post: once, which `admission` records.
-- A vote or a report: the proof identifies one person (`person`), so sending it again adds nothing,
-  and nothing has to be stored. The proof is not bound to the sender's network, because phones
-  change networks; limits per network apply to the network that sends it.
-- A sign-in mail: once, which `email_login` records.
+- For a post: once; `admission` records the use.
+- For a vote or a report: any number of times. The proof identifies one person (`person`), so
+  sending it again has no further effect, and its use need not be stored. The proof is not bound to
+  the sender's network, because phones change networks; limits per network apply to the network that
+  sends it.
+- For a sign-in mail: once; `email_login` records the use.
 
-A sign-in mail requires `HARDER` times the work of a post, but only while too many are requested
-(`login_mail_rush`), because they harm the owners of the addresses and not the site.
+While too many sign-in mails are requested (`login_mail_rush`), each mail requires `HARDER` times
+the work of a post, because unwanted mails harm the owners of the addresses, not the site.
 
-A site that requires no proof of work for posts (`PROOF_OF_WORK` or its own limit is 0) requires
-none for votes and reports.
+A site that requires no proof of work for posts (`PROOF_OF_WORK` or the site's own limit is 0)
+requires none for votes and reports.
 """
 
 import enum
@@ -31,11 +33,11 @@ from comments.sites.site_request import SiteRequest
 LIGHTER = 5
 HARDER = 4
 LEAST = 50_000  # attempts; the minimum from which a sign-in mail's work is computed
-_SHORT = 13  # characters of a wider network's digest: 65 bits, which keeps the salt quick to hash
+_SHORT = 13  # characters of a wider network's digest: 65 bits are quick to hash
 
 
 class ChallengePurpose(enum.StrEnum):
-    """The purpose of a challenge. Renaming one invalidates the challenges of the last hour."""
+    """The purpose of a challenge. Renaming a purpose invalidates its recent challenges."""
 
     POST = proof_of_work.POST
     VOTE = "vote"
@@ -44,7 +46,7 @@ class ChallengePurpose(enum.StrEnum):
 
 
 def work(request: SiteRequest, purpose: ChallengePurpose) -> int:
-    """Return the maximum number of attempts of a proof; 0 if the site requires none."""
+    """Return the maximum number of attempts for a proof, or 0 if the site requires no proof."""
     limits = post_limits.of(request.site, request.settings)
     tries = budgets.guarded(request.site, limits, now=request.now).proof_of_work
     if purpose is ChallengePurpose.POST:
@@ -55,12 +57,12 @@ def work(request: SiteRequest, purpose: ChallengePurpose) -> int:
 
 
 def account(site: str, network: str, secret: str) -> str:
-    """Return the keyed hash of a network, to which challenges and posts are charged."""
+    """Return the keyed hash of a network, under which its challenges and posts are counted."""
     return client_networks.digest(secret, f"posts/{site}", network)
 
 
 def accounts_around(site: str, network: str, secret: str) -> tuple[str, ...]:
-    """Return keyed hashes of the wider networks, in the order of `client_networks.WIDER`."""
+    """Return the keyed hashes of the wider networks, in the order of `client_networks.WIDER`."""
     wider = client_networks.around(network)
     return tuple(account(site, name, secret)[:_SHORT] for name, _ in wider)
 
@@ -108,11 +110,11 @@ def check(
 
 
 def person(solution: str, request: SiteRequest, purpose: ChallengePurpose) -> str | None:
-    """Return the author id of a caller without a token; None if no proof is required.
+    """Return the author id of a caller without a token, or None if no proof is required.
 
-    One proof always leads to one id. Until the proof expires, anyone who presents it is treated as
-    that person, as with a token. The proof contains 96 random bits from the server, so it cannot be
-    guessed.
+    A proof always leads to the same id. Until the proof expires, anyone who presents it is treated
+    as that person, as with a token. The proof contains 96 random bits from the server, so it cannot
+    be guessed.
 
     Raises:
         errors.Forbidden: see `check`.

@@ -1,21 +1,21 @@
-"""Rate limits per subject and time window, across all processes.
+"""Apply rate limits per subject and time window, across all processes.
 
-Owns the kind RateBucket. A subject (a network, a mail address) is counted in one of `SLOTS` buckets
-of each purpose, which a keyed digest selects. The number of buckets therefore does not grow with
-the number of subjects; without the secret, an attacker cannot choose to share a victim's bucket;
-and a bucket reveals nothing about its subjects. In the rare case that two subjects share a bucket,
-they share its limit.
+Owns the kind RateBucket. For each purpose there are `SLOTS` buckets, and a keyed digest selects the
+bucket in which a subject (such as a network or a mail address) is counted. The number of buckets
+therefore does not grow with the number of subjects. Without the secret, an attacker cannot choose a
+subject that shares a victim's bucket, and a bucket reveals nothing about its subjects. In the rare
+case that two subjects share a bucket, they also share its limit.
 
     RateBucket  key: "{purpose}/{slot}"; `count` since `began`; may be deleted after `ends`
-                `recent`: what was counted, each in 28 bytes, oldest first (`CountedItem`):
+                `recent`: the counted actions, 28 bytes each, oldest first (`CountedItem`):
                     seconds since 1970 (4, big endian)  what  text  proof (8 each, digests)
 
-Call `take` in the transaction of the limited action: if the transaction loses a race, it runs and
-counts again.
+Call `take` in the transaction of the limited action. If the transaction conflicts with another one,
+it runs again and therefore also counts again.
 
-A limit per network is a `Network`: the bucket of the network itself and, for IPv6, one for each
-wider network around it (`client_networks.WIDER`). Wider networks have their own purposes, so a
-wider network never shares a bucket with a single /64.
+A `Network` applies a limit per network. It consists of the bucket for the network itself and, for
+IPv6, a bucket for each wider network around it (`client_networks.WIDER`). Wider networks have their
+own purposes, so a wider network never shares a bucket with a single /64.
 """
 
 import struct
@@ -36,17 +36,17 @@ _OWNER = "rate_limits"
 _MARK = struct.Struct(">I8s8s8s")
 _UNMARKED = b""
 NOTHING = bytes(8)
-_FEW = 64  # marks without a proof that a bucket keeps; marks with one are kept for `keeps`
+_FEW = 64  # marks without a proof per bucket; marks with a proof are kept for `keeps`
 _MOST = 500  # marks of both types in one bucket: 14 kB
 _HOUR = 3600
 UNLIMITED = 1 << 60
-_AT_ONCE = 500  # keys that one commit can delete (the service's limit)
+_AT_ONCE = 500  # keys that one commit can delete (Datastore's limit)
 
 
 class Limit(NamedTuple):
-    """Allows at most `most` actions per purpose in a window. The purpose's name is stored.
+    """The maximum number of actions per subject in a window. The purpose's name is stored.
 
-    `keeps` is how long a `RateLimitJournal` remembers what was counted.
+    `keeps` is the time for which a `RateLimitJournal` remembers counted actions.
     """
 
     purpose: str
@@ -55,7 +55,7 @@ class Limit(NamedTuple):
     keeps: timedelta = timedelta(0)
 
     def wider(self, factor: int) -> "Limit":
-        """Return the limit of a wider network: `factor` times the number in the same window."""
+        """Return the limit for a wider network: `factor` times the actions in the same window."""
         return Limit(f"{self.purpose} x{factor}", self.most * factor, self.window)
 
 
@@ -78,9 +78,10 @@ class RateLimitBucket:
         self._row: event_rows.RateBucketRow | None = None
 
     def fill(self, row: event_rows.RateBucketRow | None, *, now: datetime) -> None:
-        """Take the row that was read at `key`. The count of an expired window is ignored."""
+        """Use the row that was read at `key`. Ignore the count of an expired window."""
         began: datetime | None = None if row is None else row.began
-        # A start in the future was written by a clock that is far ahead. It must not last forever.
+        # A start in the future was written by a clock that is far ahead. Such a window must not
+        # last.
         if row is None or began is None or abs(now - began) >= self.limit.window:
             recent = _UNMARKED if row is None else row.recent or _UNMARKED
             row = event_rows.RateBucketRow(key=self.key, began=now, count=0, recent=recent)
@@ -89,7 +90,7 @@ class RateLimitBucket:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the limit for this window is reached."""
+        """Return whether the limit for this window is reached."""
         assert self._row is not None, "fill it first"  # noqa: S101 - finds bugs, checks no input
         return bool(self._row.count >= self.limit.most)
 
@@ -100,13 +101,13 @@ class RateLimitBucket:
         return int(self._row.count)
 
     def wait(self, now: datetime) -> int:
-        """Return the seconds until the window is over, at least one."""
+        """Return the number of seconds until the window ends, at least 1."""
         assert self._row is not None, "fill it first"  # noqa: S101 - same
         left = self._row.began + self.limit.window - now
         return max(1, int(left.total_seconds()))
 
     def take(self) -> ownership.Writes:
-        """Count one more."""
+        """Count one more action."""
         assert self._row is not None, "fill it first"  # noqa: S101 - same
         self._row.count += 1
         return ownership.Writes(_OWNER, put=(self._row,))
@@ -124,30 +125,30 @@ class Network:
 
     @property
     def keys(self) -> list[ndb.Key]:
-        """Return the keys of its rows."""
+        """Return the keys of the buckets' rows."""
         return [bucket.key for bucket in self.buckets]
 
     def fill(self, rows: Sequence[event_rows.RateBucketRow | None], *, now: datetime) -> None:
-        """Take the rows that were read at `keys`."""
+        """Use the rows that were read at `keys`."""
         for bucket, row in zip(self.buckets, rows, strict=True):
             bucket.fill(row, now=now)
 
     @property
     def is_empty(self) -> bool:
-        """Whether the limit of any of the buckets is reached."""
+        """Return whether the limit of any bucket is reached."""
         return any(bucket.is_empty for bucket in self.buckets)
 
     def wait(self, now: datetime) -> int:
-        """Return the seconds until all of the buckets are below their limits again."""
+        """Return the number of seconds until all buckets are below their limits again."""
         return max(bucket.wait(now) for bucket in self.buckets if bucket.is_empty)
 
     def take(self) -> ownership.Writes:
-        """Count one more action in all of the buckets."""
+        """Count one more action in all buckets."""
         return ownership.Writes(_OWNER, put=tuple(b.take().put[0] for b in self.buckets))
 
 
 def read(*subjects: RateLimitBucket | Network, now: datetime) -> None:
-    """Read the rows of several buckets at once, inside the transaction that takes from them."""
+    """Read the rows of several buckets in one call, in the transaction that takes from them."""
     buckets = [
         bucket
         for each in subjects
@@ -166,12 +167,12 @@ class RateLimitJournal(RateLimitBucket):
         self._marks: list[CountedItem] = []
 
     def fill(self, row: event_rows.RateBucketRow | None, *, now: datetime) -> None:
-        """Take the row that was read at `key`, and drop marks that are older than `keeps`."""
+        """Use the row that was read at `key`, and drop marks that are older than `keeps`."""
         super().fill(row, now=now)
         assert self._row is not None  # noqa: S101 - filled above
         since, until = ((now + sign * self.limit.keeps).timestamp() for sign in (-1, 1))
         marks = [mark for mark in _marks(self._row.recent) if since < mark.at < until]
-        self._marks = []  # a transaction that runs again fills it again
+        self._marks = []  # a transaction that runs again calls `fill` again
         surplus = sum(mark.proof == NOTHING for mark in marks) - _FEW
         for mark in marks:
             surplus -= mark.proof == NOTHING
@@ -180,19 +181,19 @@ class RateLimitJournal(RateLimitBucket):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the limit is reached, or the bucket has no room for marks that it must keep."""
+        """Return whether the limit is reached, or there is no room for marks that must be kept."""
         return super().is_empty or len(self._marks) >= _MOST
 
     def knows(self, what: bytes) -> bool:
-        """Whether exactly this action was counted before."""
+        """Return whether exactly this action was counted before."""
         return any(mark.what == what for mark in self._marks)
 
     def is_spent(self, proof: bytes) -> bool:
-        """Whether a counted mark has this proof."""
+        """Return whether a counted mark has this proof."""
         return proof != NOTHING and any(mark.proof == proof for mark in self._marks)
 
     def times(self, text: bytes) -> int:
-        """Return how many counted marks have this text."""
+        """Return the number of counted marks that have this text."""
         return 0 if text == NOTHING else sum(mark.text == text for mark in self._marks)
 
     def note(self, mark: CountedItem) -> ownership.Writes:
@@ -207,12 +208,12 @@ def _marks(recent: bytes | None) -> Iterator[CountedItem]:
 
 
 def _end(moment: datetime) -> datetime:
-    """Round up to a full hour, so a bucket that is rewritten keeps its index row."""
+    """Round up to a full hour, so that rewriting a bucket seldom changes its index row."""
     return datetime.fromtimestamp((int(moment.timestamp()) // _HOUR + 1) * _HOUR, UTC)
 
 
 def expire(now: datetime) -> int:
-    """Delete the expired buckets; return how many."""
+    """Delete all expired buckets, and return their number."""
     query = reads.Query("RateBucket", where=(("ends", "<", now),), limit=_AT_ONCE)
     number = 0
     while names := [entity.key.path[-1].name for entity in reads.fetch(query)]:
@@ -221,7 +222,7 @@ def expire(now: datetime) -> int:
 
 
 def _delete(names: list[str], now: datetime) -> int:
-    """Delete those buckets that no transaction has used in the meantime."""
+    """Delete the buckets that are still expired, and return their number."""
     rows = reads.get_multi([event_rows.rate_bucket_key(name) for name in names])
     over = tuple(row.key for row in rows if row is not None and row.ends < now)
     transactions.apply(ownership.Writes(_OWNER, delete=over))
@@ -229,7 +230,7 @@ def _delete(names: list[str], now: datetime) -> int:
 
 
 def take(limit: Limit, subject: str, secret: str, *, now: datetime) -> bool:
-    """Count one more action unless the subject's limit is reached; return whether it counted."""
+    """Count one more action if the subject's limit allows it. Return whether it was counted."""
     bucket = RateLimitBucket(limit, subject, secret)
 
     def body() -> bool:

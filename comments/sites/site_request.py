@@ -1,7 +1,7 @@
-"""The context of one request to a website: site, settings, time and sender.
+"""Define the context of one request to a website: site, settings, time and sender.
 
-The entry point makes it once and passes it down, so no lower layer looks up the site, the settings
-or the time again.
+The entry point creates the context once and passes it down, so no lower layer looks up the site,
+the settings or the time again.
 """
 
 import dataclasses
@@ -15,7 +15,8 @@ from comments.domain import classifier_verdicts, records
 class SiteRequest:
     """A request to a website, with its time and sender.
 
-    `sender` is the network and the browser; empty for requests that come from no browser.
+    `sender` contains the network and the browser. It is empty for requests that do not come from a
+    browser.
     """
 
     site: records.Site

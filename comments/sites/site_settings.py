@@ -1,7 +1,7 @@
-"""Site settings: adding and changing websites, and reading them from a copy in the process.
+"""Add, change and read websites, with copies in the process.
 
 Owns the Site rows and their copies in this process. A copy is used for at most `_TERM` seconds, so
-most requests do not read their site from the store. A site's sort hash scheme never changes.
+most requests do not read the site from the store. A site's sort hash scheme never changes.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from comments.sites import budgets, post_limits
 from comments.store import caches, ownership, per_process, reads, transactions
 from comments.store.models import comment_rows, conversion
 
-_TERM = 60.0  # seconds that a copy is used: a change takes effect everywhere within a minute
+_TERM = 60.0  # seconds for which a copy is used; a change takes effect everywhere within a minute
 _MOST_COPIES = 10_000  # sites
 # Seconds. A longer time would show retracted text for longer than users expect.
 LONGEST_CDN = 60
@@ -29,7 +29,7 @@ LONGEST_FRESHNESS = 60  # seconds; directories are read again after this time an
 _ID = re.compile(r"[a-z0-9-]{1,63}")
 
 
-# Changes a site's Turnstile settings; None means that Turnstile is disabled.
+# A function that changes a site's Turnstile settings; None means that Turnstile is disabled.
 Turned = Callable[[records.Turnstile | None], records.Turnstile | None]
 
 
@@ -45,7 +45,7 @@ COPIES = per_process.PerProcess(lambda: caches.Cache[str, records.Site](_MOST_CO
 
 
 def get(site_id: str) -> records.Site:
-    """Return the site, up to a minute old.
+    """Return the site with this id. The data may be up to a minute old.
 
     Raises:
         errors.NotFound: there is no site with this id.
@@ -69,7 +69,7 @@ def add(
 
     Raises:
         errors.BadInput: the id or an origin is malformed.
-        errors.Conflict: there is a site with this id.
+        errors.Conflict: a site with this id already exists.
     """
     check_id(site_id)
     checked = [web_origins.check(origin) for origin in origins]
@@ -91,10 +91,10 @@ def add(
 
 
 def check_id(site_id: str) -> str:
-    """Return the id of a website if it is well-formed.
+    """Return a website's id if it is well-formed.
 
     Raises:
-        errors.BadInput: it is malformed.
+        errors.BadInput: the id is malformed.
     """
     if not _ID.fullmatch(site_id):
         raise errors.BadInput("site", "bad-id", limit=63)
@@ -117,12 +117,13 @@ def change(  # noqa: PLR0913 - each may be changed alone
     options: Mapping[str, Any] | None = None,
     noted: Noted | None = None,
 ) -> records.Site:
-    """Change the given settings. `filed` are the site's categories; threads keep their own.
+    """Change the given settings. `filed` contains the site's categories; threads keep theirs.
 
-    `guard` is some of its post limits (see `post_limits.changed`), `budget` some of its daily
-    budgets (see `budgets.changed`), `turnstile` a change of its Turnstile settings, `options` some
-    of its options (see `site_options.changed`). With `noted`, the audit log says who changed which
-    settings. The log does not contain their values, which may be addresses.
+    `guard` contains some of the site's post limits (see `post_limits.changed`), `budget` contains
+    some of its daily budgets (see `budgets.changed`), `turnstile` changes its Turnstile settings,
+    and `options` contains some of its options (see `site_options.changed`). With `noted`, the audit
+    log records who changed which settings. The log does not contain the values of settings, which
+    may be addresses.
 
     Raises:
         errors.NotFound: there is no such site.
@@ -171,7 +172,7 @@ def change(  # noqa: PLR0913 - each may be changed alone
 
 
 def is_known(site_id: str) -> bool:
-    """Whether this process has a copy of a site. Reads nothing."""
+    """Return whether this process has a copy of a site, without reading the store."""
     return COPIES.get().get(site_id) is not None
 
 
@@ -216,7 +217,7 @@ def _changed(before: msgspec.Struct, after: msgspec.Struct) -> Iterator[str]:
 
 
 def every() -> list[records.Site]:
-    """List all sites by id."""
+    """List all sites, sorted by id."""
     names = [
         entity.key.path[-1].name for entity in reads.fetch(reads.Query("Site", keys_only=True))
     ]
@@ -228,16 +229,16 @@ def every() -> list[records.Site]:
 
 
 def prepare_demo(origins: Sequence[str], *, scheme: sorthash.Scheme, now: datetime) -> None:
-    """Add the site "demo" if no site exists, so that a fresh installation has one to show."""
+    """Add the site "demo" if no site exists, so that a new installation has a site to show."""
     if not every():
-        # If two processes start with the same fresh folder, the second finds that the site was
-        # already added.
+        # If two processes start with the same new folder, the second finds that the site already
+        # exists.
         with contextlib.suppress(errors.Conflict):
             add("demo", origins, scheme=scheme, now=now)
 
 
 def check_schemes(scheme: sorthash.Scheme) -> None:
-    """Raise if a site's hashes were written with different digits or a different width.
+    """Check that every site's sort hashes have the configured digits and width.
 
     Raises:
         errors.Misconfigured: the message names the site and the setting.
@@ -245,9 +246,9 @@ def check_schemes(scheme: sorthash.Scheme) -> None:
     for site in every():
         if (site.digits, site.width) != (scheme.digits, scheme.width):
             raise errors.Misconfigured(
-                f"site {site.id} holds sort hashes of digits {site.digits!r}, width {site.width}; "
-                f"SORT_HASH_DIGITS and SORT_HASH_WIDTH say {scheme.digits!r}, {scheme.width}: "
-                "they cannot change once a site exists"
+                f"site {site.id} has sort hashes with digits {site.digits!r}, width {site.width}; "
+                f"SORT_HASH_DIGITS and SORT_HASH_WIDTH are {scheme.digits!r} and {scheme.width}, "
+                "but these settings cannot change once a site exists"
             )
 
 

@@ -1,10 +1,10 @@
-"""Thread titles and page addresses, with copies in the process.
+"""Look up thread titles and page addresses, with copies in the process.
 
-Directories contain titles and addresses too (`compactor`), so a page of a compacted thread does not
-use this module. Both were sent by the author of an approved comment or set by a moderator
-(`naming`); an address is used only if it is on one of the site's own origins. A change drops the
-copy of the process that makes it; other processes' copies are up to a minute old. Mail is made from
-`fresh`. Only threads that exist are kept.
+Directories contain titles and addresses too (`compactor`), so building a page of a compacted thread
+does not use this module. Titles and addresses were sent by the author of an approved comment or set
+by a moderator (`naming`); an address is used only if it is on one of the site's own origins. A
+process that changes a thread drops its copy; other processes' copies are up to a minute old. Mail
+uses `fresh`. Only existing threads are kept as copies.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,15 @@ from comments.tree.threads import thread_cache
 
 
 def get(name: records.ThreadName) -> records.Thread | None:
-    """Return the thread, up to a minute old; None if it has no comments yet."""
+    """Return the thread, up to a minute old, or None if it has no comments yet."""
     return get_many([name])[0]
 
 
 def get_many(names: Sequence[records.ThreadName]) -> list[records.Thread | None]:
-    """Return threads, each up to a minute old; None for threads without comments. One call."""
+    """Return several threads with one call.
+
+    Each is up to a minute old, or None if the thread has no comments yet.
+    """
     copies = thread_cache.COPIES.get()
     found = {name: copies.get(name) for name in names}
     missing = [name for name, thread in found.items() if thread is None]
@@ -31,7 +34,7 @@ def get_many(names: Sequence[records.ThreadName]) -> list[records.Thread | None]
 
 
 def fresh(name: records.ThreadName) -> records.Thread | None:
-    """Return the thread as it is now; None if it has no comments yet."""
+    """Return the thread as it is stored now, or None if it has no comments yet."""
     return _read([name])[0]
 
 
@@ -45,11 +48,11 @@ def _read(names: Sequence[records.ThreadName]) -> list[records.Thread | None]:
 
 
 def address(url: str, site: records.Site) -> str:
-    """Return a thread's page address without its fragment; empty unless it is on the site.
+    """Return a thread's page address without its fragment, or "" if it is not on the site.
 
-    An address from before the site had HTTPS, as exports often contain, is mapped to the HTTPS
-    origin. The address must continue after the origin with a character that ends a host name, so
-    that no parser, whether a browser's or another, can read a different host from it.
+    Exports often contain addresses from before the site used HTTPS; these are mapped to the HTTPS
+    origin. After the origin, an address must continue with a character that ends a host name, so
+    that no parser, in a browser or elsewhere, can find a different host in it.
     """
     url = url.partition("#")[0]
     for origin in site.origins:

@@ -1,24 +1,24 @@
-"""Usage of each website per day: reads, writes, mails, posts and previews.
+"""Track each website's daily usage: reads, writes, mails, posts and previews.
 
 Owns the kind Usage, and the sums that this process has not stored yet.
 
-    Usage  key: "{site id}/{date, UTC}"; usage that belongs to no website is under "*"
+    Usage  key: "{site id}/{date, UTC}"; the site id "*" is for usage that belongs to no website
 
-Reads must not write, so a process sums everything in memory, and `flush` adds the sums to the rows:
-every half minute by the upkeep thread, when a process ends, and on App Engine by cron's calls and
-with posts. A process that is killed loses what it has summed since. The units are those that the
-service bills, in the lenient reading of its prices (docs/costs.md): one read for each entity that
-is looked up or found, one read for each keys-only or projection query that finds something, and one
-write for each entity that is put or deleted.
+Requests that only read must not write, so each process sums its usage in memory, and `flush` adds
+the sums to the rows. The upkeep thread flushes every half minute, and a process flushes when it
+ends; on App Engine, cron's calls and posts flush. A process that is killed loses the sums since its
+last flush. The units are those that Datastore bills, in the lenient interpretation of its prices
+(docs/costs.md): one read for each entity that is looked up or found, one read for each keys-only or
+projection query that finds something, and one write for each entity that is put or deleted.
 
 Invariants:
 
 1. Each post is counted once, for the request that stored it. If the store did not answer that
-   request, the process does not know whether the comment exists: it keeps the post as a doubt, and
-   `flush` looks for the comment. A repeat with the same idempotency key, in any process, finds a
-   comment that it did not store and counts nothing.
-2. If the answer to a flush is lost, a retry finds the flush's mark in the row and adds nothing
-   twice, unless another process has flushed the same row in between.
+   request, the process does not know whether the comment exists: it records the post as a doubt,
+   and `flush` looks for the comment. A retry with the same idempotency key, in any process, finds a
+   comment that the retry did not store, and counts nothing.
+2. If the response to a flush is lost, the retry finds the flush's mark in the row and adds nothing
+   again, unless another process has flushed to the same row in between.
 """
 
 import contextlib
@@ -36,16 +36,16 @@ from comments.store import connection, ownership, per_process, reads, transactio
 from comments.store.models import comment_rows, counter_rows
 
 SERVICE = "*"
-FRESH = 60.0  # seconds that a copy of a row is used
-_DOUBTED = 60.0  # seconds after which an unanswered commit is either applied or never will be
-_MOST_DOUBTS = 1_000  # per process; each is a read or two
+FRESH = 60.0  # seconds for which a copy of a row is used
+_DOUBTED = 60.0  # seconds after which an unanswered commit has been applied or never will be
+_MOST_DOUBTS = 1_000  # per process; each doubt costs a read or two
 _OWNER = "usage"
 _log = logging.getLogger("flatthread")
-_PATIENCE = 2.0  # seconds for work that a later call can do as well
+_PATIENCE = 2.0  # seconds allowed for work that a later call can also do
 
 
 class UsageAmounts(msgspec.Struct, frozen=True):
-    """The amounts used."""
+    """Amounts of usage."""
 
     reads: int = 0
     writes: int = 0
@@ -87,13 +87,13 @@ class ProcessUsage:
         self._flushed = clock()
 
     def note(self, site: str, day: str, more: UsageAmounts) -> None:
-        """Add to a website's sums for a day."""
+        """Add usage to a website's sums for a day."""
         with self._lock:
             key = (site, day)
             self._waiting[key] = self._waiting.get(key, NOTHING).plus(more)
 
     def doubt(self, doubt: Doubt) -> None:
-        """Keep a doubt. Beyond `_MOST_DOUBTS`, drop the oldest."""
+        """Record a doubt. If there are `_MOST_DOUBTS` already, drop the oldest."""
         with self._lock:
             while len(self._doubts) >= _MOST_DOUBTS:
                 del self._doubts[next(iter(self._doubts))]
@@ -105,12 +105,12 @@ class ProcessUsage:
             return list(self._doubts)
 
     def settle(self, doubt: Doubt) -> bool:
-        """Remove a doubt; return whether it was still there."""
+        """Remove a doubt, and return whether it still existed."""
         with self._lock:
             return self._doubts.pop(doubt, None) is not None
 
     def end_doubts(self, *, of: str = "") -> None:
-        """Remove the doubts about a comment, and those that are too old."""
+        """Remove all doubts about a comment, and all doubts that are too old."""
         with self._lock:
             oldest = self._clock() - _DOUBTED
             for doubt, since in list(self._doubts.items()):
@@ -118,14 +118,14 @@ class ProcessUsage:
                     del self._doubts[doubt]
 
     def is_due(self) -> bool:
-        """Whether a flush is due. Only one caller gets True."""
+        """Return whether a flush is due. Return True to only one caller."""
         with self._lock:
             is_due = self._clock() - self._flushed > FRESH
             self._flushed = self._clock() if is_due else self._flushed
         return is_due
 
     def take(self) -> dict[tuple[str, str], UsageAmounts]:
-        """Remove and return everything that must be stored."""
+        """Remove and return the sums that are not stored yet."""
         with self._lock:
             taken, self._waiting = self._waiting, {}
         return taken
@@ -136,7 +136,7 @@ class ProcessUsage:
             self._known[site] = (day, self._clock(), stored)
 
     def total(self, site: str, day: str) -> UsageAmounts | None:
-        """Return a website's usage as this process knows it; None if its copy is too old."""
+        """Return a website's usage as this process knows it, or None if its copy is too old."""
         with self._lock:
             known_day, since, stored = self._known.get(site, ("", 0.0, NOTHING))
             if known_day != day or self._clock() - since > FRESH:
@@ -152,13 +152,13 @@ def _book() -> ProcessUsage:
 
 
 def note(site: str, more: UsageAmounts, *, now: datetime) -> None:
-    """Count a website's usage."""
+    """Add usage to a website's sums for today."""
     _book().note(site, _day(now), more)
 
 
 def posted(site: str, comment: str, *, now: datetime) -> None:
     """Count a post that the current request has stored."""
-    # No earlier request stored it: an id is inserted only once.
+    # Earlier requests did not store this comment, because an id is inserted only once.
     _book().end_doubts(of=comment)
     note(site, UsageAmounts(posts=1), now=now)
 
@@ -169,14 +169,14 @@ def doubt(site: str, comment: str, *, now: datetime) -> None:
 
 
 def take(site: str, *, now: datetime) -> None:
-    """Count this thread's use of the store since the last call, for a website."""
+    """Add this OS thread's use of the store since its last call to a website's sums."""
     reads, writes = connection.spent()
     if reads or writes:
         note(site, UsageAmounts(reads=reads, writes=writes), now=now)
 
 
 def flush() -> int:
-    """Add the sums to the rows; return how many rows. Sums that cannot be stored are kept.
+    """Add the sums to the rows, and return the number of rows. Keep sums that cannot be stored.
 
     Raises:
         errors.Overloaded: the store did not answer in time.
@@ -197,11 +197,11 @@ def flush() -> int:
 
 
 def _settle_doubts(book: ProcessUsage) -> None:
-    """Count the posts that turn out to be stored."""
+    """Count the posts in doubt that are stored."""
     doubts = book.doubts()
     rows = reads.get_multi([comment_rows.comment_key(each.comment) for each in doubts])
     for each, row in zip(doubts, rows, strict=True):
-        # With a different time, the comment comes from a different request, which has counted it.
+        # A comment with a different time was stored by a different request, which has counted it.
         is_stored = row is not None and row.created == each.created
         if is_stored and book.settle(each):
             book.note(each.site, _day(each.created), UsageAmounts(posts=1))
@@ -209,7 +209,7 @@ def _settle_doubts(book: ProcessUsage) -> None:
 
 
 def settle(*, now: datetime) -> None:
-    """Flush, including this thread's own use. Sums that cannot be stored are kept."""
+    """Flush, including this OS thread's own usage. Keep sums that cannot be stored."""
     take(SERVICE, now=now)
     try:
         flush()
@@ -218,7 +218,10 @@ def settle(*, now: datetime) -> None:
 
 
 def flush_old() -> None:
-    """Flush if the last flush is old, for processes without an upkeep thread. Ignore failures."""
+    """Flush if the last flush is old, and ignore failures.
+
+    Processes without an upkeep thread call this function.
+    """
     if _book().is_due():
         with contextlib.suppress(errors.Overloaded), connection.within(_PATIENCE):
             flush()
@@ -243,7 +246,7 @@ def _add(site: str, day: str, more: UsageAmounts) -> UsageAmounts:
 
 
 def total(site: str, *, now: datetime) -> UsageAmounts:
-    """Return a website's usage today; the share of other processes is at most a minute old."""
+    """Return a website's usage today. The stored part is at most a minute old."""
     book, day = _book(), _day(now)
     found = book.total(site, day)
     if found is None:
@@ -253,7 +256,7 @@ def total(site: str, *, now: datetime) -> UsageAmounts:
 
 
 def stored(site: str, day: str) -> UsageAmounts:
-    """Return the content of the row for a day."""
+    """Return a website's stored usage for a day."""
     row = reads.get(counter_rows.usage_key(site, day))
     return NOTHING if row is None else _numbers(row)
 

@@ -1,17 +1,17 @@
-"""The only cache implementation: values by key in a process, bounded in size and age.
+"""Implement the only cache: values by key in one process, bounded in size and age.
 
-The values belong to the caller. A value must never change once it is in the cache: put a new one
-instead.
+The values belong to the caller. The caller must never change a value in the cache, but put a new
+value in its place.
 
 Invariants:
 
 1. The sizes of all values, as the callers state them, add up to at most `most`. The least recently
    used values are evicted first.
 2. A value older than `seconds` is never returned.
-3. If the caller notes `drops` before it reads a value and passes it to `keep`, the value is not
-   stored if any key was dropped in between. A process therefore never keeps a copy that is older
+3. A caller can note `drops` before it reads a value, and pass the number to `keep`. The value is
+   then not stored if any key was dropped in between, so a process never keeps a copy that is older
    than its own change.
-4. Every method is safe for many threads: it holds the lock only for a few dictionary operations.
+4. Every method is thread-safe, and holds the lock only for a few dictionary operations.
 """
 
 import threading
@@ -42,18 +42,18 @@ class Cache(Generic[K, V]):
 
     @property
     def size(self) -> int:
-        """The sum of the sizes of all values."""
+        """Return the sum of all values' sizes."""
         return self._size
 
     @property
     def drops(self) -> int:
-        """The number of keys dropped so far; see `keep`."""
+        """Return the number of keys dropped so far; see `keep`."""
         return self._drops
 
     def get(self, key: K, *, within: float | None = None) -> V | None:
-        """Return the value of a key; None if there is no value or it is too old.
+        """Return a key's value, or None if there is no value or the value is too old.
 
-        `within` is a maximum age in seconds for this call, instead of the cache's own.
+        `within` is the maximum age in seconds for this call, instead of the cache's maximum age.
         """
         with self._lock:
             found = self._kept.get(key)
@@ -68,8 +68,9 @@ class Cache(Generic[K, V]):
     def keep(self, key: K, value: V, size: int = 1, *, drops: int | None = None) -> None:
         """Store a value, unless it is larger than the cache.
 
-        `drops` is the cache's `drops` before the value was read. If a key was dropped since, the
-        value is not stored: it may be older than the change that dropped the key.
+        `drops` is the value that `drops` had before the caller read `value`. If any key has been
+        dropped since, `value` is not stored, because it may be older than the change that dropped
+        the key.
         """
         with self._lock:
             if drops not in {None, self._drops}:
@@ -84,7 +85,7 @@ class Cache(Generic[K, V]):
                 self._size -= gone
 
     def drop(self, key: K) -> None:
-        """Remove a key."""
+        """Remove a key and its value."""
         with self._lock:
             self._drops += 1
             self._remove(key)

@@ -1,8 +1,8 @@
-"""Counts of this process's commits to each thread's comments.
+"""Count this process's commits to each thread's comments.
 
-A caller that keeps an answer about a thread notes the count before it asks the store. While the
-count is the same, no commit of this process has changed the thread since, so the process can reuse
-the answer and still show authors their own changes.
+A caller that caches data about a thread notes the count before it reads the data. As long as the
+count is the same, this process has not changed the thread, so it can reuse the data and still show
+authors their own changes.
 """
 
 import threading
@@ -11,11 +11,11 @@ from collections.abc import Iterable
 
 from comments.store import per_process
 
-_SLOTS = 4096  # threads that share a slot only invalidate each other's answers
+_SLOTS = 4096  # threads that share a slot only invalidate each other's cached data
 
 
 class CommitCounts:
-    """Counts by thread, in a bounded number of slots. Safe for many threads."""
+    """Commit counts by thread, in a bounded number of slots. The class is thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -23,14 +23,14 @@ class CommitCounts:
 
     def note(self, threads: Iterable[str]) -> None:
         """Count a commit that may have been applied to these threads."""
-        # Without the lock, two concurrent increments could count as one, although a reader noted
-        # the count between them.
+        # Without the lock, two concurrent increments could count as one even if a reader noted the
+        # count between them.
         with self._lock:
             for thread in threads:
                 self._counts[_slot(thread)] += 1
 
     def of(self, thread: str) -> int:
-        """The count of a thread."""
+        """Return a thread's count."""
         return self._counts[_slot(thread)]
 
 
@@ -42,7 +42,7 @@ def _slot(thread: str) -> int:
 
 
 def of_thread(thread: str) -> int:
-    """Return how often this process has committed comments of a thread, by the key name."""
+    """Return the number of this process's commits to a thread, given the thread's key name."""
     return _WRITTEN.get().of(thread)
 
 

@@ -1,11 +1,12 @@
-"""Connections to a database: the current thread's store, time-outs, retries and deadlines.
+"""Connect to a database: the current thread's store, time-outs, retries and deadlines.
 
-Owns the calls to the store, the row locks that make threads of one process take turns, and the
-check that refuses NDB's own calls.
+Owns the calls to the store, the row locks that make a process's threads take turns, and the check
+that refuses NDB's own calls.
 
 Reads are part of the current thread's transaction, if there is one. A transaction begins with its
-first read; if that read is a lookup, this saves a call. If the answer to that read is lost, the
-transaction's id is unknown and no process can end it: its locks last until the store expires it.
+first read, which saves a call if that read is a lookup. If the response to that read is lost, the
+transaction's id is unknown and no process can end the transaction, so its locks last until the
+store expires it.
 """
 
 import contextlib
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 P = TypeVar("P")
 T = TypeVar("T")
 
-# Errors after which a retry may succeed. They include those after which a commit may have been
-# applied, because bodies are safe to run twice.
+# Errors after which a retry may succeed. Some of them leave open whether a commit was applied;
+# retrying is safe because bodies can run twice.
 TRANSIENT = (
     api.Aborted,
     api.ServiceUnavailable,
@@ -43,7 +44,7 @@ TRANSIENT = (
     api.DeadlineExceeded,
     api.ResourceExhausted,
     api.Cancelled,
-    # The entity to insert exists already: the body runs again and finds it.
+    # The entity to insert already exists: the body runs again and finds the entity.
     api.AlreadyExists,
 )
 _FIRST_PAUSE = 0.005
@@ -54,17 +55,17 @@ _Key = entity_types.Key.pb()
 _LookupRequest = rpc_types.LookupRequest.pb()
 _Begin = rpc_types.BeginTransactionRequest.pb()
 _Options = rpc_types.TransactionOptions.pb()
-_MOST_KEYS = 1000  # in one lookup (the service's limit)
+_MOST_KEYS = 1000  # in one lookup (Datastore's limit)
 _WHOLE = int(query_types.EntityResult.ResultType.FULL)
 
 
 class Transaction:
-    """A transaction that may not have begun yet, and its writes. `transactions` ends it.
+    """A transaction that may not have begun yet, with its writes. `transactions` ends it.
 
     Args:
-        is_read_only: whether the transaction reads the state at one moment and writes nothing.
-        previous: the id of the previous attempt, empty for the first. This attempt keeps the age
-            of the previous one.
+        is_read_only: whether the transaction only reads. All its reads see the same moment.
+        previous: the id of the previous attempt, or b"" for the first attempt. An attempt keeps the
+            age of the previous one.
     """
 
     def __init__(self, *, is_read_only: bool = False, previous: bytes = b"") -> None:
@@ -77,7 +78,7 @@ class Transaction:
         else:
             self.options.read_write.previous_transaction = previous
         self.mutations: list[Any] = []
-        # Called when the transaction is over, committed or not.
+        # Called when the transaction ends, committed or not.
         self.afterwards: list[Callable[[], None]] = []
 
 
@@ -96,10 +97,10 @@ state = _State()
 
 
 class _Lines:
-    """Row locks: the threads of one process take turns at a busy row.
+    """Row locks, with which the threads of one process take turns on a busy row.
 
-    Transactions that conflict abort one another and conflict again when they retry; taking turns
-    avoids that work. A lock exists only while a thread holds it or waits for it.
+    Conflicting transactions abort each other and conflict again when they retry; taking turns
+    avoids the repeated work. A lock exists only while a thread holds it or waits for it.
     """
 
     def __init__(self) -> None:
@@ -108,10 +109,10 @@ class _Lines:
 
     @contextlib.contextmanager
     def wait(self, name: str, *, seconds: float) -> Iterator[None]:
-        """Acquire the lock for `name`; without a name, or after `seconds`, continue without a lock.
+        """Acquire the lock for `name`. After `seconds`, or if `name` is empty, continue without it.
 
-        Continuing without the lock is safe: the lock only saves work. The transaction guarantees
-        correctness.
+        Continuing without the lock is safe: the lock only saves work, and the transaction
+        guarantees correctness.
         """
         if not name:
             yield
@@ -132,7 +133,7 @@ class _Lines:
 
 
 class Store:
-    """A connection to one database. Safe for many threads; make one per process."""
+    """A connection to one database. It is thread-safe; make one per process."""
 
     def __init__(
         self,
@@ -169,7 +170,10 @@ class Store:
 
     @contextlib.contextmanager
     def context(self) -> Iterator["Context"]:
-        """Enter the store for one request or command. Nested calls of the thread reuse it."""
+        """Enter the store for one request or command.
+
+        Nested calls in the same thread reuse the context.
+        """
         if state.store is self:
             yield ndb.get_context()
             return
@@ -185,13 +189,13 @@ class Store:
         return {"project_id": self.project, "database_id": self.database}
 
     def partition(self) -> Any:
-        """Return the PartitionId of every key in this store."""
+        """Return the PartitionId that all keys in this store share."""
         return _Partition(
             project_id=self.project, database_id=self.database, namespace_id=self.namespace
         )
 
     def run_query(self, request: Any) -> Any:
-        """Make one RunQuery call, with a time-out and retries."""
+        """Make a RunQuery call, with a time-out and retries."""
         self._join(request)
         answer = patiently(lambda: self._run_query(request, timeout=timeout(self)), self)
         batch = answer.batch
@@ -230,13 +234,13 @@ class Store:
         return answer
 
     def aggregate(self, request: Any) -> Any:
-        """Make one RunAggregationQuery call, with a time-out and retries."""
+        """Make a RunAggregationQuery call, with a time-out and retries."""
         self._join(request)
         state.reads += 1
         return patiently(lambda: self._aggregate(request, timeout=timeout(self)), self)
 
     def _join(self, request: Any) -> None:
-        """Make a query part of the thread's transaction; if necessary, begin it first."""
+        """Make a query part of this thread's transaction, which begins now if necessary."""
         opened = state.transaction
         if opened is None:
             return
@@ -246,7 +250,7 @@ class Store:
         request.read_options.transaction = opened.id
 
     def line(self, name: str) -> "contextlib.AbstractContextManager[None]":
-        """Acquire this process's row lock `name`; wait for it at most until the deadline."""
+        """Acquire this process's row lock `name`, waiting until the deadline at most."""
         left = 0.0 if state.end is None else max(0.0, state.end - time.monotonic())
         return self._lines.wait(name, seconds=left)
 
@@ -260,7 +264,7 @@ def _call(channel: grpc.Channel, name: str) -> Any:
 
 
 def carried(step: Callable[[P], T]) -> Callable[[P], T]:
-    """Wrap `step` so that other threads run it in the current store."""
+    """Return a function that runs `step` in the current store, even if another thread calls it."""
     store = current()
 
     def run(argument: P) -> T:
@@ -271,7 +275,7 @@ def carried(step: Callable[[P], T]) -> Callable[[P], T]:
 
 
 def spent() -> tuple[int, int]:
-    """Return this thread's reads and writes since the last call, as the service bills them."""
+    """Return this thread's reads and writes since the last call, as Datastore bills them."""
     found = state.reads, state.writes
     state.reads = state.writes = 0
     return found
@@ -285,12 +289,15 @@ def current() -> Store:
 
 
 def within(seconds: float) -> "contextlib.AbstractContextManager[None]":
-    """Limit all calls inside by a deadline. An outer deadline takes precedence."""
+    """Set a deadline for all calls inside this context. An outer deadline takes precedence."""
     return _Within(seconds)
 
 
 class _Within:
-    """A class and not a generator, for speed: every call to the store passes through here."""
+    """The context manager of `within`.
+
+    It is a class and not a generator for speed, because every call to the store uses it.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -306,7 +313,7 @@ class _Within:
 
 
 def timeout(store: Store) -> float:
-    """Return how many seconds the next RPC may take."""
+    """Return the maximum duration of the next RPC in seconds."""
     if state.end is None:
         return store.rpc_timeout
     return max(0.001, min(store.rpc_timeout, state.end - time.monotonic()))
@@ -315,8 +322,8 @@ def timeout(store: Store) -> float:
 def patiently(attempt: Callable[[], T], store: Store) -> T:
     """Retry until the attempt succeeds, fails permanently, or the deadline passes.
 
-    Inside a transaction there is only one attempt: after a failure, the whole transaction must
-    start again.
+    Inside a transaction, make only one attempt: after a failure, the whole transaction must start
+    again.
     """
     with within(store.deadline):
         for tries in itertools.count():
@@ -333,7 +340,7 @@ def patiently(attempt: Callable[[], T], store: Store) -> T:
 
 
 def known(error: "api.GoogleAPICallError | grpc.RpcError") -> api.GoogleAPICallError:
-    """Convert an error to the API exception by which this package distinguishes errors."""
+    """Convert an error to an API exception, because this package handles only API exceptions."""
     if isinstance(error, api.GoogleAPICallError):
         return error
     translated: api.GoogleAPICallError = api.from_grpc_error(error)
@@ -341,7 +348,7 @@ def known(error: "api.GoogleAPICallError | grpc.RpcError") -> api.GoogleAPICallE
 
 
 def _pause(tries: int, error: Exception) -> None:
-    """Sleep for a random, growing pause, or give up if the deadline would pass."""
+    """Sleep for a random, growing time, or raise an error if the deadline would pass."""
     pause = random.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**tries))  # noqa: S311
     if state.end is not None and time.monotonic() + pause >= state.end:
         raise errors.Overloaded("the store did not answer in time") from error
@@ -349,16 +356,16 @@ def _pause(tries: int, error: Exception) -> None:
 
 
 def _refuse_inside() -> None:
-    """Raise if NDB makes a call inside a transaction: the call would not be part of it."""
+    """Raise an error inside a transaction, because NDB's calls would not be part of it."""
     if state.transaction is not None:
         raise errors.UnownedWrite("inside a transaction, all calls must go through this package")
 
 
 def _refuse_unowned(request: Any) -> None:
-    """Raise if a commit made by NDB contains an owned kind."""
+    """Raise an error if a commit made by NDB contains an owned kind."""
     for mutation in rpc_types.CommitRequest.pb(request).mutations:
         operation = mutation.WhichOneof("operation")
         value = getattr(mutation, operation)
         kind = (value if operation == "delete" else value.key).path[-1].kind
         if kind in OWNERS:
-            raise errors.UnownedWrite(f"{kind} is written by {OWNERS[kind]} only")
+            raise errors.UnownedWrite(f"{kind} may be written by {OWNERS[kind]} only")

@@ -1,8 +1,9 @@
-"""Permissions of the data folder: private to the service's user and, optionally, one group.
+"""Restrict the data folder's permissions to the service's user and, optionally, one group.
 
-Files have mode 0600 and folders 0700; with `DATA_GROUP`, for backups, 0640 and 0750 with that
-group. The umask makes a new file private from its first byte. At every start, the service restricts
-files that an older release or another program left readable.
+Files have mode 0600 and folders 0700. With `DATA_GROUP`, which lets a group make backups, files
+have mode 0640, folders 0750, and both belong to that group. The umask makes a new file private from
+its first byte. At every start, the service restricts files that an older release or another program
+left readable.
 
 Invariants:
 
@@ -20,29 +21,29 @@ from pathlib import Path
 _FILE, _FOLDER = 0o600, 0o700
 _GROUP_FILE, _GROUP_FOLDER = 0o640, 0o2750  # setgid: new files inherit the folder's group
 _UMASK, _GROUP_UMASK = 0o077, 0o027
-# prefixes of the names of our own files
+# name prefixes of the service's own files
 _OURS = ("flatthread.db", "secret", "first-owner", "address")
 
 _log = logging.getLogger("flatthread")
 
 
 def begin(group: str = "") -> None:
-    """Make every file that this process creates later private."""
+    """Make all files private that this process creates from now on."""
     os.umask(_GROUP_UMASK if group else _UMASK)
 
 
 def protect(folder: Path, group: str = "") -> list[Path]:
     """Restrict a data folder and its contents. Return the paths that could not be restricted.
 
-    A folder with other uses keeps its permissions, and so do the files in it that the service did
-    not create. The log says so.
+    A folder that also has other uses keeps its permissions, and so do the files in it that the
+    service did not create. A warning is then logged.
     """
     gid = grp.getgrnam(group).gr_gid if group else -1
     shared = _is_shared(folder)
     if shared:
         _log.warning(
-            "%s is used for other things too, so its permissions stay as they are. "
-            "Set DATA_DIR to a folder of its own.",
+            "%s also has other uses, so its permissions stay as they are. "
+            "Set DATA_DIR to a folder that only this service uses.",
             folder,
         )
     paths = _ours(folder) if shared else _everything(folder)
@@ -70,14 +71,14 @@ def _ours(folder: Path) -> Iterator[Path]:
 
 
 def _is_shared(folder: Path) -> bool:
-    """Whether the folder has other uses: it is a home, root, working or sticky directory."""
+    """Return whether the folder has other uses: it is a home, root, working or sticky directory."""
     found = folder.resolve()
     is_sticky = bool(found.stat().st_mode & stat.S_ISVTX)
     return is_sticky or found in {Path.home().resolve(), Path.cwd().resolve(), Path(found.anchor)}
 
 
 def _restricted(path: Path, gid: int) -> bool:
-    """Restrict a file or folder; return whether it has the intended permissions now."""
+    """Restrict a file or folder, and return whether it now has the intended permissions."""
     try:
         found = path.lstat()
         wanted = _wanted(found.st_mode, has_group=gid >= 0)
@@ -95,7 +96,7 @@ def _restricted(path: Path, gid: int) -> bool:
 
 
 def _wanted(mode: int, *, has_group: bool) -> int | None:
-    """Return the intended mode of a file or folder; None for links and everything else."""
+    """Return the intended mode of a file or folder, or None for a link or anything else."""
     if stat.S_ISDIR(mode):
         return _GROUP_FOLDER if has_group else _FOLDER
     if stat.S_ISREG(mode):

@@ -1,4 +1,4 @@
-"""Ownership of kinds: each kind has one module that builds its writes."""
+"""Define the ownership of kinds: each kind has one module that builds its writes."""
 
 import dataclasses
 
@@ -47,9 +47,9 @@ OWNERS = {
 class Writes:
     """The entities that an owner puts and deletes in the current transaction.
 
-    `insert` contains entities that must not exist yet. If one exists, nothing is stored and the
-    body runs again; `may_have_run` tells the body to look the entity up. `transactions.apply`
-    refuses entities of other owners.
+    `insert` contains entities that must not exist yet. If one of them exists, nothing is stored and
+    the body runs again; `may_have_run` tells the body to look the entity up. `transactions.apply`
+    refuses entities that belong to other owners.
     """
 
     owner: str
@@ -59,5 +59,5 @@ class Writes:
 
     @property
     def keys(self) -> tuple[ndb.Key, ...]:
-        """Return the keys of all entities written or deleted."""
+        """Return the keys of all entities that are written or deleted."""
         return (*(entity.key for entity in (*self.insert, *self.put)), *self.delete)

@@ -1,6 +1,6 @@
-"""Objects that a process keeps for as long as it runs: caches, queues, counts, HTTP clients.
+"""Keep objects for as long as a process runs: caches, queues, counts, HTTP clients.
 
-The owning module declares such an object once and gets it where needed:
+The owning module declares an object once, and gets it where it is needed:
 
     _COPIES = per_process.PerProcess(Copies)
     ...
@@ -8,9 +8,9 @@ The owning module declares such an object once and gets it where needed:
 
 Invariants:
 
-1. Each store has its own object, so two stores in one process share nothing.
-2. An object is made once, by the first thread that asks for it. It is never made again, even if it
-   is empty or false. Only `put`, `forget` and `fresh_process` replace it.
+1. Each store has its own objects, so two stores in one process share none.
+2. An object is created once, by the first thread that asks for it. It is never created again, even
+   if it is empty or false. Only `put`, `forget` and `fresh_process` replace it.
 """
 
 from collections.abc import Callable
@@ -26,18 +26,18 @@ def _missing() -> NoReturn:
 
 
 class PerProcess(Generic[T]):
-    """An object for each store in this process. Safe for many threads.
+    """An object for each store in this process. The class is thread-safe.
 
     Args:
-        make: makes the object when a thread first asks for it. Omit it for an object that needs
-            settings: pass `make` to `of`, or store the object with `put`.
+        make: creates the object when a thread first asks for it. Omit `make` if the object needs
+            settings; then pass a `make` to `of`, or store the object with `put`.
     """
 
     def __init__(self, make: Callable[[], T] = _missing) -> None:
         self._make = make
 
     def get(self) -> T:
-        """Return the object of the current thread's store."""
+        """Return the object for the current thread's store."""
         store = connection.state.store
         if store is not None and self in store.kept:
             found: T = store.kept[self]
@@ -45,9 +45,9 @@ class PerProcess(Generic[T]):
         return self.of(connection.current())
 
     def of(self, store: connection.Store, make: Callable[[], T] | None = None) -> T:
-        """Return the object of a store. If there is none, make it with `make`, if given."""
+        """Return the object for a store. If there is none, create it, with `make` if given."""
         if self not in store.kept:
-            # The lock is reentrant, because making one object may require another.
+            # The lock is reentrant, because creating one object may require another one.
             with store.keeping:
                 if self not in store.kept:
                     store.kept[self] = (make or self._make)()
@@ -55,12 +55,12 @@ class PerProcess(Generic[T]):
         return found
 
     def put(self, store: connection.Store, value: T) -> T:
-        """Replace the object of a store. Return the new object."""
+        """Replace the object for a store, and return the new object."""
         store.kept[self] = value
         return value
 
     def forget(self, store: connection.Store) -> None:
-        """Drop the object of a store; the next caller makes a new one."""
+        """Drop the object for a store; the next caller creates a new one."""
         store.kept.pop(self, None)
 
 

@@ -1,21 +1,22 @@
-"""Reads: entities by key, queries and counts, in the current transaction if there is one.
+"""Read entities by key, query and count, in the current transaction if there is one.
 
 A store answers a query in batches and may end a batch anywhere (after 300 results, often sooner).
-Outside a transaction it reads each batch at a later moment: a row that changes between two batches
-may be returned twice or not at all.
+Outside a transaction, each batch shows a later moment than the previous one, so a row that changes
+between two batches may be returned twice or not at all.
 
 Invariants:
 
 1. `fetch` and `ask` yield the state at one moment, regardless of the number of batches.
-2. A one-batch answer costs one call. Nearly every answer fits in one batch, including the probe of
-   a page view that finds few rows.
-3. A longer answer is read again from its start in a read-only transaction. The service then bills
-   the first batch twice. A query for whole entities with a limit above `_ONE_BATCH` therefore
-   starts in a transaction. A caller that expects as many without a limit uses `at_one_moment`.
-   Continuing after the first batch at its `read_time` would avoid the double billing, but the
-   embedded engine keeps no history (`main.py`); a transaction is correct on every store.
-4. Only `walk` streams batches of different moments. Use it for scans over very many entities if the
-   consumer handles each entity separately and reads it again before changing it.
+2. A response with one batch costs one call. Nearly every response fits in one batch, including the
+   response to a page view's probe that finds few rows.
+3. A response with more batches is read again from its start in a read-only transaction, and
+   Datastore bills the first batch twice. A query for whole entities with a limit above `_ONE_BATCH`
+   therefore starts in a transaction. A caller that expects as many entities without a limit uses
+   `at_one_moment`. Continuing after the first batch at its `read_time` would avoid the double
+   billing, but the embedded engine keeps no history (`main.py`); a transaction is correct on every
+   store.
+4. Only `walk` streams batches from different moments. Use `walk` for scans over very many entities
+   if the consumer handles each entity separately and reads the entity again before changing it.
 5. `count` is one call and therefore sees one moment. `get_multi`, `read` and `lookup` may take
    several calls: a caller that needs one moment compares revisions or uses `at_one_moment`.
 """
@@ -34,18 +35,18 @@ Query = queries.Query
 Path = tuple[tuple[str, str], ...]  # kinds and names from the root to an entity
 Entity = entity_types.Entity.pb()
 _ONE_BATCH = 300  # maximum results in a batch
-LONGEST = 240.0  # seconds for an answer of many batches; the service ends transactions at 270
+LONGEST = 240.0  # seconds for a response with many batches; Datastore ends transactions after 270
 _RunQueryRequest = rpc_types.RunQueryRequest.pb()
 _AggregationRequest = rpc_types.RunAggregationQueryRequest.pb()
 
 
 def get(key: ndb.Key) -> Any:
-    """Read one entity; None if it does not exist."""
+    """Return an entity, or None if it does not exist."""
     return get_multi([key])[0]
 
 
 def get_multi(keys: Sequence[ndb.Key]) -> list[Any]:
-    """Read entities by key in one call; None for each that does not exist."""
+    """Return the entities with these keys, with None for each that does not exist, in one call."""
     return [
         None if stored is None else codec.row(key, stored)
         for key, stored in zip(keys, read(keys), strict=True)
@@ -53,13 +54,13 @@ def get_multi(keys: Sequence[ndb.Key]) -> list[Any]:
 
 
 def fetch(query: Query) -> Iterator[Any]:
-    """Yield the entities of a query as protobuf messages, in its order, all as of one moment.
+    """Yield a query's entities as protobuf messages, in the query's order, all as of one moment.
 
-    Inside a transaction the query is part of it. Outside, the whole answer is in memory at once:
-    use `walk` for a query that may match hundreds of thousands of entities.
+    Inside a transaction, the query is part of the transaction. Outside, the whole response is kept
+    in memory; use `walk` for a query that may match hundreds of thousands of entities.
 
     Raises:
-        errors.Overloaded: a long answer was not complete after `LONGEST` seconds.
+        errors.Overloaded: a long response was not complete after `LONGEST` seconds.
     """
     is_long, request, store = _is_long(query), _request(query), connection.current()
     if connection.state.transaction is not None:
@@ -71,7 +72,7 @@ def fetch(query: Query) -> Iterator[Any]:
             for result in batch.entity_results:
                 yield result.entity
             return
-    # The next batch would show a later moment: start again. Collect all results before the
+    # The next batch would show a later moment, so start again. Collect all results before the
     # transaction ends, because the caller may write, or stop, between two entities.
     with connection.within(LONGEST):
         found = transactions.snapshot(lambda: list(fetch(query)))
@@ -87,7 +88,7 @@ def _request(query: Query) -> Any:
 
 
 def _is_long(query: Query) -> bool:
-    """Whether a query returns so many whole entities that reading its first batch twice is costly.
+    """Return whether a query returns so many entities that reading its first batch twice is costly.
 
     Keys and projections are billed as one read per batch.
     """
@@ -95,10 +96,10 @@ def _is_long(query: Query) -> bool:
 
 
 def walk(query: Query) -> Iterator[Any]:
-    """Yield the entities of a query as protobuf messages, each batch as of its own moment.
+    """Yield a query's entities as protobuf messages, each batch as of a different moment.
 
     If an entity changes during the scan, it may be yielded twice, or not at all if the change moves
-    it in the query's order. Inside a transaction this is `fetch`.
+    it in the query's order. Inside a transaction, `walk` is the same as `fetch`.
     """
     if connection.state.transaction is not None:
         return fetch(query)
@@ -112,7 +113,7 @@ def lookup(kind: str, names: Sequence[str]) -> Iterator[Any]:
 
 
 def read(keys: Sequence[ndb.Key | Path]) -> list[Any]:
-    """Read entities by key as protobuf messages; None for each that does not exist.
+    """Return the entities with these keys as protobuf messages, with None for missing entities.
 
     A path is also accepted as a key, because building an NDB key is slow.
     """

@@ -1,8 +1,8 @@
-"""The address of the running server, noted in its data folder.
+"""Note the running server's address in its data folder.
 
 Owns the file `address` in the data folder: one line with the local URL and, if the server has one,
 one line with its public URL. Commands read it to print links to the running server. A killed server
-leaves the file behind, so an address is valid only while a server answers there.
+leaves the file behind, so an address is valid only if a server answers there.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ _PATIENCE = 2.0  # seconds for a local server to answer
 
 
 def note(folder: Path, url: str, public: str = "") -> None:
-    """Store that a server answers at `url`, for example `http://127.0.0.1:8080/`.
+    """Note that a server answers at `url`, for example `http://127.0.0.1:8080/`.
 
     `public` is the URL under which people reach it; the server may refuse other host names.
     """
@@ -28,7 +28,7 @@ def note(folder: Path, url: str, public: str = "") -> None:
 
 
 def find(folder: Path) -> str:
-    """Return the noted address, preferably the public one; empty if no server answers there."""
+    """Return the noted address, preferably the public one, or "" if no server answers there."""
     with contextlib.suppress(OSError, ValueError):
         url, *public = (folder / _NAME).read_text(encoding="ascii").split()
         return [url, *public][-1] if _answers(url) else ""

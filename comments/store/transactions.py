@@ -1,7 +1,7 @@
-"""Transactions: run a body until it commits once, and collect its writes.
+"""Run transactions: run a body until it commits once, and collect its writes.
 
-NDB has transactions too, but they need one more call and ten times the processor time. The project
-uses NDB's models and not its transactions.
+NDB has transactions too, but they need one more call and ten times as much processor time. The
+project uses NDB's models, but not its transactions.
 """
 
 import contextlib
@@ -28,15 +28,15 @@ _TRANSACTIONAL = int(rpc_types.CommitRequest.Mode.TRANSACTIONAL)
 
 
 def transaction(body: Callable[[], T], *, line: str = "") -> T:
-    """Run `body` in a read-write transaction until it commits once; return what it returned.
+    """Run `body` in a read-write transaction until it commits once, and return its result.
 
     `body` may run several times, even after its commit was applied: it must recognize its own
-    earlier work. `line` names a row that many transactions write at once. Within one process, these
-    transactions then take turns instead of aborting one another.
+    earlier work. `line` names a row that many transactions write concurrently. Within one process,
+    these transactions then take turns instead of aborting each other.
 
     Each attempt names the previous one. When transactions wait for each other, the store aborts the
-    one whose first attempt is the youngest. Every transaction therefore commits eventually, no
-    matter how many others start after it.
+    one whose first attempt began last. Every transaction therefore commits eventually, no matter
+    how many others start after it.
 
     Raises:
         errors.Overloaded: the transaction did not commit before the deadline. Its writes may still
@@ -61,7 +61,7 @@ def transaction(body: Callable[[], T], *, line: str = "") -> T:
 
 
 def snapshot(body: Callable[[], T]) -> T:
-    """Run `body` in a read-only transaction: all its reads see the same moment."""
+    """Run `body` in a read-only transaction, in which all reads see the same moment."""
     store = connection.current()
 
     def attempt() -> T:
@@ -89,14 +89,14 @@ def _within_transaction(opened: connection.Transaction, body: Callable[[], T]) -
         raise
     finally:
         connection.state.transaction = None
-        # Even after a failure: the commit may have been applied.
+        # Make these calls even after a failure, because the commit may have been applied.
         for each in opened.afterwards:
             each()
     return result
 
 
 def commit(opened: connection.Transaction) -> None:
-    """Commit a transaction. A transaction that neither read nor wrote makes no call."""
+    """Commit a transaction. Make no call if it has neither read nor written."""
     store = connection.current()
     request = _Commit(**store.request_fields(), mode=_TRANSACTIONAL, mutations=opened.mutations)
     if opened.id:
@@ -109,7 +109,7 @@ def commit(opened: connection.Transaction) -> None:
 
 
 def _roll_back(opened: connection.Transaction) -> None:
-    """Roll a transaction back. If the call fails, the store expires the transaction."""
+    """Roll back a transaction. If the call fails, the store expires the transaction later."""
     if opened.id:
         store = connection.current()
         request = _Rollback(**store.request_fields(), transaction=opened.id)
@@ -122,24 +122,24 @@ def afterwards(call: Callable[[], None]) -> None:
     """Run `call` when the current attempt of the transaction ends, committed or not."""
     opened = connection.state.transaction
     if opened is None:
-        raise RuntimeError("afterwards belongs inside datastore.transaction")
+        raise RuntimeError("afterwards must be called inside a transaction")
     opened.afterwards.append(call)
 
 
 def may_have_run() -> bool:
-    """Whether an earlier run of the current transaction may have been applied."""
+    """Return whether an earlier run of the current transaction may have been applied."""
     return connection.state.may_have_run
 
 
 def apply(*changes: Writes) -> None:
-    """Add the owners' puts and deletes to the current transaction's commit.
+    """Add owners' puts and deletes to the current transaction's commit.
 
     Raises:
         errors.UnownedWrite: an entity is of a kind that belongs to another owner.
     """
     opened = connection.state.transaction
     if opened is None or opened.is_read_only:
-        raise errors.UnownedWrite("apply belongs inside datastore.transaction")
+        raise errors.UnownedWrite("apply must be called inside a transaction")
     store, threads = connection.current(), set[str]()
 
     def entity(owner: str, row: Any) -> Any:
@@ -156,12 +156,12 @@ def apply(*changes: Writes) -> None:
             *(_Mutation(delete=store.key(*_owned(each.owner, key))) for key in each.delete),
         ]
     if threads:
-        # An answer that was read before the commit must not be reused after it.
+        # Data that was read before the commit must not be reused after the commit.
         opened.afterwards.append(lambda: commit_counts.note(threads))
 
 
 def _owned(owner: str, key: ndb.Key) -> Any:
-    """Check that this owner may write a key; return the key's path."""
+    """Check that an owner may write a key, and return the key's path."""
     path = key.pairs()
     kind = path[-1][0]  # `key.kind()` copies the whole path
     if OWNERS.get(kind, owner) != owner:

@@ -1,4 +1,4 @@
-"""Append the comments of another system's export to a thread."""
+"""Append comments from another system's export to a thread."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -34,9 +34,9 @@ def append_imported(  # noqa: PLR0913 - a batch with the thread it may have to m
     state: records.ThreadState,
     now: datetime,
 ) -> Imported:
-    """Append comments of another system's export after the existing ones, in the given order.
+    """Append comments from another system's export after the existing ones, in the given order.
 
-    An answered comment must come before its replies, in `nodes` or in the store. Existing comments
+    An answered comment must be in the store, or precede its replies in `nodes`. Existing comments
     are not changed. Replies may be below retracted or held comments, which are then listed as
     tombstones.
 
@@ -67,7 +67,7 @@ def append_imported(  # noqa: PLR0913 - a batch with the thread it may have to m
 
 
 class _Batch:
-    """The rows that an imported batch reads or writes, by id, and the changed rows in order."""
+    """An imported batch: the rows that it reads or writes, by id, and the changed rows in order."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class _Batch:
         self._before = {key: conversion.comment_state(row) for key, row in self.rows.items()}
 
     def add(self, node: records.ImportedComment, brought: str) -> None:
-        """Place one node that is not stored yet."""
+        """Place a node that is not stored yet."""
         answered = None if node.reply_to is None else self._row(node.reply_to)
         parent = answered
         if answered is not None and answered.level >= self.scheme.levels - 1:
@@ -151,7 +151,7 @@ class _Batch:
             parent = self._above(parent)
 
     def named(self) -> tuple[ndb.Model, ...]:
-        """Name an unnamed thread after the oldest comment added; return the rows to put."""
+        """Name an unnamed thread after the oldest added comment. Return the rows to put."""
         if self.thread.named_by:
             return ()
         came = [
@@ -160,17 +160,17 @@ class _Batch:
         return naming.first(self.thread, came, [self.rows[row_id] for row_id in self.changed])
 
     def changes(self) -> list[Counted]:
-        """Return each changed row before and after, for the counters and the event."""
+        """Return the old and new state of each changed row, for the counters and the event."""
         return [
             Counted(self._before.get(row_id), conversion.comment_state(self.rows[row_id]))
             for row_id in self.changed
         ]
 
     def event(self, part: slice) -> str:
-        """Return the event id for a part of the changes: the id for the part's first comment.
+        """Return the event id for a part of the changes, derived from the part's first comment.
 
         The first comment is always new, so no other event has this id. An existing comment changes
-        only after a new comment earlier in the batch, and it adds nothing to the counters.
+        only because of a new comment earlier in the batch, and adds nothing to the counters.
         """
         first = list(self.changed)[part.start]
         return outbox.event_id(first, self.rows[first].revision)

@@ -1,4 +1,4 @@
-"""Changes to an existing comment: edit, retract, count votes."""
+"""Change existing comments: edit, retract, count votes."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -43,7 +43,7 @@ def edit(
     row.edited = now
     if ruling is None or ruling.status == row.status:
         if ruling is not None and classifier_verdicts.awaited(row.rule or ""):
-            # Otherwise, a classifier's approval of the old text would publish the new one.
+            # Otherwise, a classifier's approval of the old text would publish the new text.
             row.rule, row.why = ruling.rule, ruling.why
         touch(row, was_listed=row.listed)
         return changed_rows(outbox.EventKind.EDITED, [(before, row)], now=now, detail=detail)
@@ -54,10 +54,11 @@ def edit(
 def retract(
     comment_id: str, *, now: datetime, check: Callable[[records.Comment], None]
 ) -> ChangeResult:
-    """Erase a comment's content and author. Its place, number and replies stay.
+    """Erase a comment's content and author. Its place, its number and its replies stay.
 
-    While a listed comment is below it, it stays listed as a tombstone. When the last listed comment
-    below is gone, the tombstones above it are unlisted too. Retracting again changes nothing.
+    As long as a listed comment is below the retracted one, the retracted comment stays listed as a
+    tombstone. When no listed comment is left below, the comment and the tombstones above it are
+    unlisted. Retracting a comment again changes nothing.
 
     Raises:
         errors.NotFound: there is no such comment.
@@ -76,9 +77,9 @@ def retract(
 
 
 def count_votes(comment_id: str, cast: tuple[int, int], *, now: datetime) -> ChangeResult:
-    """Store how many votes were cast for and against a comment, in addition to imported ones.
+    """Store the number of votes cast for and against a comment, in addition to imported votes.
 
-    Readers see the change like any other. A vote count removes no text, so no bucket has to be
+    Readers see this change like any other change. No text is removed, so no bucket has to be
     rewritten. A retracted comment has no votes.
 
     Raises:

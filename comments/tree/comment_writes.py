@@ -1,4 +1,4 @@
-"""Shared steps of the operations on comments: load rows, flag them, and build a change."""
+"""Share steps among the operations on comments: load rows, flag them, and build a change."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -14,8 +14,8 @@ from comments.tree.threads import naming
 from comments.tree.values import ChangeResult
 
 OWNER = "tree"
-# Deadlines for compaction. A change that removes text is due at once: its deadline is in the past
-# by any clock. Any other change is due after `FOLD_AFTER`.
+# Deadlines for compaction. A change that removes text is due immediately: its deadline is in the
+# past by any clock. Any other change is due after `FOLD_AFTER`.
 AT_ONCE = datetime(1970, 1, 1, tzinfo=UTC)
 IN_TIME = timedelta(seconds=backlog.FOLD_AFTER)
 
@@ -34,10 +34,10 @@ def existing(comment_id: str) -> comment_rows.CommentRow:
 
 
 def parent_row(row: comment_rows.CommentRow) -> comment_rows.CommentRow | None:
-    """Read the row of a comment's parent; None for a root.
+    """Return the row of a comment's parent, or None for a root.
 
     Raises:
-        errors.Conflict: the parent is missing; `repair` mends such a thread.
+        errors.Conflict: the parent is missing; `repair` corrects such a thread.
     """
     parent_id = conversion.parent_id(row)
     if parent_id is None:
@@ -52,11 +52,11 @@ def parent_row(row: comment_rows.CommentRow) -> comment_rows.CommentRow | None:
 def touch(row: comment_rows.CommentRow, *, was_listed: bool) -> None:
     """Record a change that readers can see.
 
-    `was_listed`: whether readers saw the row before the change.
+    `was_listed` tells whether readers saw the row before the change.
     """
     row.revision += 1
-    row.text_revision = None  # the text is of this revision
-    # Readers never saw this row and do not see it now, so there is nothing to compact: ten thousand
+    row.text_revision = None  # the text changed in this revision
+    # A row that readers never saw and do not see now need not be compacted, so even ten thousand
     # held comments cost nothing.
     row.unfolded = row.unfolded or row.listed or row.shelved
     # A bucket may contain the text that this change removed.
@@ -67,12 +67,12 @@ def touch(row: comment_rows.CommentRow, *, was_listed: bool) -> None:
 
 
 def at_once(row: comment_rows.CommentRow) -> datetime | None:
-    """Return the compaction deadline "at once"; None for a row that is not flagged."""
+    """Return the compaction deadline for immediate compaction, or None for an unflagged row."""
     return AT_ONCE if row.unfolded else None
 
 
 def changed_at(row: comment_rows.CommentRow) -> datetime | None:
-    """Return when readers last saw the row change.
+    """Return the time of the last change to the row that readers could see.
 
     The time never goes back, even if clocks differ.
     """
@@ -87,7 +87,9 @@ def changed_rows(
     now: datetime,
     detail: str = "",
 ) -> ChangeResult:
-    """Build the change to the first row and those that changed with it, with their old states.
+    """Build the change to the first row and to the other rows that changed with it.
+
+    `changed` contains each row with its old state.
 
     `detail` is stored with the event of the change.
     """

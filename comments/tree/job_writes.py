@@ -1,4 +1,4 @@
-"""Writes of jobs to comments: compaction flags, repaired places, categories."""
+"""Build background jobs' writes to comments: compaction flags, repaired places, categories."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -34,7 +34,7 @@ def compacted(seen: Mapping[str, tuple[int, bool]]) -> ownership.Writes:
 
 
 def flag_unfolded(ids: Sequence[str]) -> ownership.Writes:
-    """Flag unflagged listed comments, such as those stored by a release without the flag."""
+    """Flag listed comments that have no flag, for example because an older release stored them."""
     rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
     unknown = [row for row in rows if row is not None and row.listed and not row.unfolded]
     for row in unknown:
@@ -44,10 +44,10 @@ def flag_unfolded(ids: Sequence[str]) -> ownership.Writes:
 
 
 def without_addresses(ids: Sequence[str]) -> ownership.Writes:
-    """Erase comments' addresses, network marks, and fingerprints that confirm a guessed address.
+    """Erase comments' addresses and network marks, and fingerprints that could confirm an address.
 
-    Readers see no change, so the revision stays. A repeat of such a post with the same idempotency
-    key is refused as a reused key.
+    Readers see no change, so the revision stays the same. A retry of such a post with the same
+    idempotency key is refused as a reused key.
     """
     rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
     known = [row for row in rows if row is not None and (row.author_email or row.came_from)]
@@ -71,7 +71,8 @@ def mend(name: records.ThreadName, places: "Sequence[TreePlace]") -> tuple[owner
         if not unchanged or row.thread != comment_rows.thread_key_name(name):
             continue
         before = conversion.comment_state(row)
-        # Buckets may contain the row at its previous hash or at a hash from before the damage.
+        # Buckets may contain the row at its previous sort hash, or at the one from before the
+        # damage.
         row.moved = row.moved or row.sort_hash != place.sort_hash
         was_listed = row.listed
         row.parent, row.number, row.level = place.parent, place.number, place.level
@@ -94,9 +95,9 @@ def mend_thread(name: records.ThreadName, child_count: int) -> ownership.Writes:
 
 
 def recategorize(name: records.ThreadName, ids: Sequence[str], *, now: datetime) -> Recategorized:
-    """Count comments under the current categories of their thread, for the job `recategorize`.
+    """Count comments under their thread's current categories, for the job `recategorize`.
 
-    Readers see no change: the revision stays and no compaction is needed.
+    Readers see no change, so the revision stays the same and no compaction is needed.
     """
     thread, *rows = reads.get_multi(
         [

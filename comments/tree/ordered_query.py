@@ -1,16 +1,16 @@
-"""The ordered query: read a thread, as readers see it, directly from its comments.
+"""Run the ordered query: read a thread, as readers see it, directly from its comments.
 
-Owns the only ordered query over the listed comments of a thread or of a range in it. Every
-materialized answer must equal its result, and it serves threads that are not materialized. It never
-writes; a thread without comments is an empty page.
+Owns the only ordered query over a thread's listed comments, or over a range of them. Every
+materialized page must equal the result of this query, which also serves threads that are not
+materialized. The query never writes. A thread without comments gives an empty page.
 
 Cursors are positions, not counts: a page continues strictly after the last comment of the previous
-page, so comments that appear, disappear or change in between cause no other comment to be skipped
-or repeated. A cursor is signed and names its listing; a cursor for a different thread, order or
+page, so comments that appear, disappear or change in between do not make a page skip or repeat
+other comments. A cursor is signed and names its listing; a cursor for a different thread, order or
 parent is refused.
 
-Every answer is the state at one moment: if it needs several reads, of rows or of their numbers,
-they share one read-only transaction (`transactions.at_one_moment`).
+Every result is the state at one moment: if it requires several reads, of rows or of numbers, the
+reads share one read-only transaction (`transactions.at_one_moment`).
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ ROOTS = "root"
 
 
 class QueryOrder(enum.StrEnum):
-    """The order of a listing: the discussion, or flat by time."""
+    """The order of a listing: by discussion, or flat by time."""
 
     THREAD = "thread"
     OLDEST = "oldest"
@@ -45,9 +45,9 @@ _BY = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Listing:
-    """Selects the rows of a listing and their order.
+    """A listing: the selection of rows and their order.
 
-    `low` and `high` bound the hash; `level` None means all.
+    `low` and `high` are the bounds of the sort hash. If `level` is None, all levels are listed.
     """
 
     name: records.ThreadName
@@ -65,7 +65,10 @@ class _Listing:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class UncountedPage:
-    """The rows of a page, and the rows after them. Their numbers are not counted yet."""
+    """The rows of a page and the rows after it.
+
+    The number of comments below each row is not counted yet.
+    """
 
     listing: _Listing
     rows: list[records.Comment]
@@ -73,7 +76,7 @@ class UncountedPage:
     cursor: str | None
 
     def counted(self) -> records.OrderedPage:
-        """Return the page; count in the store each number that the rows do not determine."""
+        """Return the page. Query the store for each number that the rows do not determine."""
         return records.OrderedPage(
             comments=tuple(self.rows),
             replies=_replies(self.listing, self.rows, self.beyond),
@@ -92,7 +95,7 @@ def page(
     cursor: str | None,
     secret: str,
 ) -> records.OrderedPage:
-    """Read a page of a thread, see `run`."""
+    """Read a page of a thread (see `run`)."""
 
     def read() -> records.OrderedPage:
         found = run(name, order=order, parent=parent, limit=limit, cursor=cursor, secret=secret)
@@ -110,7 +113,7 @@ def run(
     cursor: str | None,
     secret: str,
 ) -> UncountedPage:
-    """Read a page's rows. `parent` selects the roots (`ROOTS`) or one comment's children.
+    """Read a page's rows. `parent` limits them to the roots (`ROOTS`) or to a comment's children.
 
     Raises:
         errors.BadInput: the limit is outside 1 .. `MAX_LIMIT`, or a parent was given with a flat
@@ -132,7 +135,7 @@ def run(
 
 
 def replies(comment_id: str, *, limit: int, cursor: str | None, secret: str) -> records.OrderedPage:
-    """Read a page of everything below one comment, in reading order.
+    """Read a page of the comments below a comment, in reading order.
 
     Raises:
         errors.NotFound: there is no such listed comment.
@@ -153,9 +156,9 @@ def replies(comment_id: str, *, limit: int, cursor: str | None, secret: str) -> 
 def around(
     name: records.ThreadName, comment_id: str, *, limit: int, secret: str
 ) -> records.OrderedPage:
-    """Read the page of the thread that starts with the root above a comment.
+    """Read the thread's page that starts with the root above a comment.
 
-    If the comment would be beyond `limit`, the page starts with the comment itself.
+    If the page would end before the comment, it starts with the comment itself.
 
     Raises:
         errors.NotFound: there is no such listed comment.
@@ -198,9 +201,9 @@ def comment(comment_id: str) -> tuple[records.Comment, tuple[records.Comment, ..
 
 
 def thread(name: records.ThreadName) -> tuple[records.Comment, ...]:
-    """Read the whole discussion with one query.
+    """Read a thread's whole discussion with one query.
 
-    Tests compare every other way of reading with this one.
+    Tests compare all other ways to read a thread with this function.
     """
     return tuple(_rows(_Listing(name), None))
 
@@ -208,12 +211,12 @@ def thread(name: records.ThreadName) -> tuple[records.Comment, ...]:
 def stretch(
     name: records.ThreadName, low: str, high: str, *, limit: int
 ) -> tuple[records.Comment, ...]:
-    """Read the first listed rows with low <= hash < high."""
+    """Read the first listed rows with low <= sort hash < high."""
     return tuple(_rows(_Listing(name, low=low, high=high), limit))
 
 
 def changed(name: records.ThreadName) -> datetime | None:
-    """Return when readers last saw the thread change; None for never."""
+    """Return the time of the last change that readers could see, or None if there was none."""
     query = reads.Query(
         "Comment",
         where=(("thread", "=", comment_rows.thread_key_name(name)),),
@@ -245,7 +248,7 @@ def _run(
 
 
 def check_limit(limit: int) -> None:
-    """Raise BadInput for a limit outside 1 .. `MAX_LIMIT`."""
+    """Check that a limit is within 1 .. `MAX_LIMIT`; raise BadInput otherwise."""
     if not 1 <= limit <= MAX_LIMIT:
         raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=MAX_LIMIT)
 
@@ -263,8 +266,8 @@ def _rows(
 ) -> list[records.Comment]:
     """Read the rows of a listing strictly after a position.
 
-    The flat orders need two ranges, because Datastore cannot compare pairs: first the rest of the
-    same moment, then everything after it.
+    The flat orders require two ranges, because Datastore cannot compare pairs: first the remaining
+    rows of the same moment, then all later rows.
     """
     if listing.order is QueryOrder.THREAD:
         low = listing.low if after is None else str(after[0])
@@ -316,10 +319,10 @@ def _count(listing: _Listing) -> int:
 def _replies(
     listing: _Listing, shown: list[records.Comment], beyond: list[records.Comment]
 ) -> tuple[int, ...]:
-    """Count the listed comments below each one shown.
+    """Count the listed comments below each comment on the page.
 
-    A page in reading order contains whole subtrees, except for those that its end cuts: the last
-    comment's and its ancestors'. Only the numbers of cut subtrees are counted in the store.
+    A page in reading order contains whole subtrees, except those of the last comment and its
+    ancestors, which the end of the page may cut. Only cut subtrees are counted in the store.
     """
     if listing.order is QueryOrder.THREAD and listing.level is None:
         cut = beyond[0].sort_hash if beyond else ""
@@ -332,7 +335,7 @@ def _replies(
 
 
 def _within(rows: list[records.Comment]) -> dict[str, int]:
-    """Compute subtree sizes of rows in reading order, in one pass with a stack of subtrees."""
+    """Compute the subtree sizes of rows in reading order, in one pass with a stack of subtrees."""
     sizes: dict[str, int] = {}
     open_: list[records.Comment] = []
     for row in rows:
@@ -347,7 +350,7 @@ def _within(rows: list[records.Comment]) -> dict[str, int]:
 
 def _below(name: records.ThreadName, row: records.Comment) -> int:
     low, high = sorthash.subtree_range(row.sort_hash)
-    # The range starts with the row itself, which is not below itself.
+    # The range starts with the row itself, which must not be counted.
     return _count(_Listing(name, low=low, high=high)) - 1
 
 

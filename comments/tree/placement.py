@@ -21,19 +21,20 @@ _SHADOW = "shadow"  # the rule of a reply to a shadowed comment; stored as text
 def append(
     scheme: sorthash.Scheme, draft: Draft, turn: sharding.TransactionShard = sharding.FIRST
 ) -> ChangeResult:
-    """Place a new comment, or recognize that it was already placed.
+    """Place a new comment, or recognize that it has already been placed.
 
-    `turn` chooses the shard of the thread's counters in which the comment is counted.
+    `turn` chooses the counter shard in which the comment is counted.
 
     Raises:
-        errors.NotFound: the answered comment does not exist, is in another thread, or is not
-            public. errors.Conflict: the answered comment was retracted, the thread is closed, or
-            its parent already has the maximum number of children in this scheme. errors.KeyReused:
-            a comment with different content already has this id. errors.TooMany: the thread
-            received too many posts recently.
+        errors.NotFound: the answered comment does not exist, is in a different thread, or is not
+            public.
+        errors.Conflict: the answered comment was retracted, the thread is closed, or the new
+            comment's parent already has the maximum number of children in this scheme.
+        errors.KeyReused: a comment with different content already has this id.
+        errors.TooMany: the thread received too many posts recently.
     """
-    # Look first only if an earlier run may have been applied. Otherwise the insert fails if the
-    # comment exists, so an ordinary post saves the read.
+    # Look for the comment first only if an earlier run may have been applied. Otherwise, the insert
+    # fails if the comment exists, so an ordinary post saves this read.
     if transactions.may_have_run():
         earlier = _earlier(draft)
         if earlier is not None:
@@ -120,7 +121,7 @@ def new_row(
         renderer=draft.text.renderer,
         status=status.value,
         listed=status is Status.APPROVED,
-        # Readers never saw this row and do not see it now, so there is nothing to compact.
+        # A row that readers never saw and do not see now need not be compacted.
         unfolded=status is Status.APPROVED,
         created=draft.created,
         changed=draft.created if status is Status.APPROVED else None,
@@ -131,11 +132,11 @@ def new_row(
         brought=draft.brought,
         rule=ruling.rule,
         why=ruling.why,
-        # An imported comment's status was decided elsewhere.
+        # A different system decided the status of an imported comment.
         judged=draft.created if ruling.rule else None,
     )
     if row.unfolded:
-        # Imports have no concurrent writers, so compact at once.
+        # Imports have no concurrent writers, so compact immediately.
         row.fold_by = draft.created + IN_TIME if source is None else AT_ONCE
     return row
 
@@ -146,9 +147,9 @@ def place(
     parent: comment_rows.CommentRow | None,
     thread: comment_rows.ThreadRow,
 ) -> None:
-    """Number the row from `parent`'s counter or the thread's, and set its place in the tree."""
+    """Number a row from the counter of `parent` or the thread, and set its place in the tree."""
     if parent is None:
-        # Roots count from 0, so the number is the counter before it is raised.
+        # Roots are numbered from 0, so the number is the counter's value before the increment.
         row.number = thread.child_count
         thread.child_count += 1
     else:
@@ -168,20 +169,20 @@ def place(
 def _admitted(
     draft: Draft, thread: comment_rows.ThreadRow, answered: Sequence[comment_rows.CommentRow | None]
 ) -> comment_rows.CommentRow | None:
-    """Return the comment that a draft answers, if any; raise if the thread refuses the draft."""
+    """Return the comment that a draft answers, if any. Raise an error if the draft is refused."""
     if thread.state != records.ThreadState.OPEN:
         raise errors.Conflict("thread-closed")
     return _answerable(answered[0], draft) if answered else None
 
 
 def _earlier(draft: Draft) -> ChangeResult | None:
-    """Return the change of an earlier request with the draft's id, if there was one."""
+    """Return the change that an earlier request with the draft's id made, if there was one."""
     row = reads.get(comment_rows.comment_key(draft.id))
     return None if row is None else _repeat(row, draft)
 
 
 def _repeat(row: comment_rows.CommentRow, draft: Draft) -> ChangeResult:
-    """Return an earlier request's change, or this one's if the answer to its commit was lost."""
+    """Return the change made by an earlier request, or by this one if its response was lost."""
     same_thread = row.thread == comment_rows.thread_key_name(draft.name)
     if not same_thread or row.fingerprint not in {
         draft.fingerprint,
@@ -196,7 +197,7 @@ def _repeat(row: comment_rows.CommentRow, draft: Draft) -> ChangeResult:
 
 
 def _answerable(row: comment_rows.CommentRow | None, draft: Draft) -> comment_rows.CommentRow:
-    """Return the comment that a draft answers; raise if it takes no replies."""
+    """Return the comment that a draft answers. Raise an error if no one can reply to it."""
     wanted = draft.reply_to or ""
     if row is None or row.thread != comment_rows.thread_key_name(draft.name):
         raise errors.NotFound("parent", wanted)
@@ -204,9 +205,9 @@ def _answerable(row: comment_rows.CommentRow | None, draft: Draft) -> comment_ro
         raise errors.Conflict("parent-retracted")
     is_own = bool(draft.author.id) and row.author_id == draft.author.id
     if row.status == Status.SHADOWED and is_own:
-        return row  # a refusal would tell its author that the comment is shadowed
+        return row  # a refusal would tell the comment's author that the comment is shadowed
     if row.status != Status.APPROVED:
-        # To readers, held and rejected comments do not exist.
+        # For readers, held and rejected comments do not exist.
         raise errors.NotFound("parent", wanted)
     return row
 

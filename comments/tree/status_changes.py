@@ -1,7 +1,7 @@
-"""Moderators' decisions about a comment: set its status, undo that, pin it.
+"""Apply moderators' decisions about a comment: set its status, undo a decision, or pin it.
 
-Every decision writes an entry of the audit log in its own commit. When the transaction runs again,
-it recognizes its own commit by that entry. A retracted comment never comes back. Only a moderator's
+The commit of a decision also writes an audit log entry. When the transaction runs again, it
+recognizes its own commit by that entry. A retracted comment is never restored. Only a moderator's
 decision restores a refused comment, and only while its text is kept (`retention`).
 """
 
@@ -24,10 +24,11 @@ _PINNED = "pinned"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Decision:
-    """Who decides, when, and under which conditions.
+    """The person who decides, the time, and the conditions.
 
-    `check` receives the comment first and raises to forbid the decision. `revision` is the revision
-    that the moderator saw, or None for any; it is compared only if the decision changes something.
+    `check` is called with the comment first, and raises an error to forbid the decision. `revision`
+    is the revision that the moderator saw, or None for any revision; it is compared only if the
+    decision changes something.
     """
 
     act: audit_log.Act
@@ -37,12 +38,13 @@ class Decision:
 
 
 def judge(comment_id: str, ruling: records.Ruling, decision: Decision) -> ChangeResult:
-    """Set a comment's status according to a ruling. A comment with this status is not changed.
+    """Set a comment's status according to a ruling, unless the comment already has this status.
 
     Raises:
-        errors.NotFound: there is no such comment. errors.Conflict: it was retracted, or it cannot
-        be hidden because readers do not see it now. errors.RevisionMismatch: its text has changed
-        since the moderator saw it.
+        errors.NotFound: there is no such comment.
+        errors.Conflict: the comment was retracted, or cannot be hidden because readers do not see
+            it now.
+        errors.RevisionMismatch: the text has changed since the moderator saw it.
     """
 
     def verb(row: comment_rows.CommentRow) -> ChangeResult:
@@ -63,8 +65,8 @@ def restore(comment_id: str, decision: Decision) -> ChangeResult:
 
     Raises:
         errors.NotFound: there is no such comment.
-        errors.Conflict: it was retracted, or there is no decision left to undo.
-        errors.RevisionMismatch: its text has changed since the moderator saw it.
+        errors.Conflict: the comment was retracted, or there is no decision left to undo.
+        errors.RevisionMismatch: the text has changed since the moderator saw it.
     """
 
     def verb(row: comment_rows.CommentRow) -> ChangeResult:
@@ -84,8 +86,8 @@ def pin(comment_id: str, decision: Decision, *, is_pinned: bool) -> ChangeResult
 
     Raises:
         errors.NotFound: there is no such comment.
-        errors.Conflict: it was retracted, or readers do not see it.
-        errors.RevisionMismatch: its text has changed since the moderator saw it.
+        errors.Conflict: the comment was retracted, or readers do not see it.
+        errors.RevisionMismatch: the text has changed since the moderator saw it.
     """
 
     def verb(row: comment_rows.CommentRow) -> ChangeResult:
@@ -108,10 +110,10 @@ def pin(comment_id: str, decision: Decision, *, is_pinned: bool) -> ChangeResult
 def _once(
     comment_id: str, decision: Decision, verb: Callable[[comment_rows.CommentRow], ChangeResult]
 ) -> ChangeResult:
-    """Run a verb, unless an earlier run has applied it and its answer was lost.
+    """Run a verb, unless an earlier run applied it and the response was lost.
 
-    An applied run may have changed the state that this run checks, so a refused run also looks for
-    the entry.
+    An applied run may have changed the state that this run checks, so a run that is refused also
+    looks for the audit log entry.
     """
     row = existing(comment_id)
     if transactions.may_have_run() and audit_log.is_done(decision.act):
@@ -139,7 +141,7 @@ def _check_shown(row: comment_rows.CommentRow) -> None:
 
 
 def _decided(decision: Decision, changed: list[Changed], said: tuple[str, str]) -> ChangeResult:
-    """Build the change to the first row and those that changed with it, and its audit entry."""
+    """Build the change to the first row and the rows changed with it, with the audit log entry."""
     row, now = changed[0][1], decision.now
     change = changed_rows(outbox.EventKind.JUDGED, changed, now=now)
     note = audit_log.noted(

@@ -1,4 +1,4 @@
-"""Arguments and results of operations on the tree: texts, drafts, changes, places."""
+"""Define the arguments and results of operations on the tree: texts, drafts, changes, places."""
 
 import dataclasses
 from collections.abc import Callable
@@ -8,13 +8,14 @@ from comments.domain import records
 from comments.domain.records import Ruling, Status
 from comments.store import ownership
 
-# Decides about a draft, from its thread and whether its author has an approved comment there.
+# A function that decides about a draft. Its arguments are the thread, and whether the author has an
+# approved comment in it.
 Decide = Callable[[records.Thread, bool], Ruling]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RenderedText:
-    """A body, its HTML, and the renderer that made the HTML."""
+    """A comment's body, its HTML, and the renderer that made the HTML."""
 
     body: str
     html: str
@@ -27,15 +28,15 @@ def _welcome(_thread: records.Thread, _is_known: bool) -> Ruling:  # noqa: FBT00
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A comment to be placed in a thread: everything but its place in the tree.
+    """A comment to be placed in a thread, without its place in the tree.
 
-    `fingerprint` distinguishes a repeat of the same request from another request with the same id;
+    `fingerprint` distinguishes a retry from a different request with the same id;
     `former_fingerprint` does so for comments that an older release stored. `decide` is called in
-    every run of the transaction, and raises if nothing may be posted. `pace` is the thread's limit
-    of posts within `in_transaction.PACE`; 0 for no limit. `detail` is stored with the event.
-    `came_from` is the mark of the author's network, encrypted (`caller_marks`). `brought` is what
-    the comment says about the thread, as `naming` encodes it. `origin` recognizes a repeat from the
-    same network; empty if that is not needed.
+    every run of the transaction, and raises an error if the author must not post. `pace` is the
+    maximum number of posts in the thread within `in_transaction.PACE`, or 0 for no limit. `detail`
+    is stored with the event. `came_from` is the encrypted mark of the author's network
+    (`caller_marks`). `brought` is the thread data that was posted with the comment, as encoded by
+    `naming`. `origin` recognizes a retry from the same network; it is empty if that is not needed.
     """
 
     id: str
@@ -58,20 +59,20 @@ class Draft:
 class ChangeResult:
     """The result of an operation: the comment as it will be stored, and the writes.
 
-    `writes` includes other owners' writes of the same commit: apply all of them. A repeat has none.
-    `event` is the id of the change's event.
+    `writes` includes other owners' writes for the same commit; apply all of them. A repeated
+    operation has no writes. `event` is the id of the change's event.
     """
 
     comment: records.Comment
     writes: tuple[ownership.Writes, ...] = ()
     event: str = ""
     is_new: bool = False
-    is_from_origin: bool = False  # a repeat whose `origin` is the stored one
+    is_from_origin: bool = False  # a retry with the stored `origin`
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Imported:
-    """The writes of an imported batch, the number of new comments, and the ids of the events."""
+    """An imported batch: its writes, the number of new comments, and the ids of the events."""
 
     writes: tuple[ownership.Writes, ...]
     added: int
@@ -80,7 +81,7 @@ class Imported:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Recategorized:
-    """The writes that recategorize comments, how many change, and the ids of the events."""
+    """The writes that recategorize comments, the number of comments, and the ids of the events."""
 
     writes: tuple[ownership.Writes, ...]
     changed: int
@@ -89,7 +90,10 @@ class Recategorized:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class TreePlace:
-    """A comment's place by its links. `was_below` and `was` are its stored parent and number."""
+    """A comment's place, computed from its links.
+
+    `was_below` and `was` are the stored parent and number.
+    """
 
     id: str
     was_below: str | None

@@ -1,8 +1,8 @@
-"""Updates to the listed comments when a comment appears or disappears.
+"""List and unlist comments when a comment appears or disappears.
 
-A comment is listed if it is approved or if a listed comment is below it. When the first comment
-below appears, everything above it is listed, as tombstones where it is not approved. When the last
-one disappears, the tombstones above it are unlisted.
+A comment is listed if it is approved or if a listed comment is below it. When a comment appears,
+all comments above it are listed; those that are not approved are listed as tombstones. When the
+last listed comment below a tombstone disappears, the tombstone is unlisted.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ Changed = tuple[counting.CountedState, comment_rows.CommentRow]
 def with_status(
     row: comment_rows.CommentRow, ruling: records.Ruling, *, now: datetime
 ) -> Sequence[Changed]:
-    """Change a row's status; return the rows above that change with it, and their old states."""
+    """Change a row's status. Return the rows above that change with it, and their old states."""
     was_listed = row.listed
     row.stood, row.status, row.judged = row.status, ruling.status.value, now
     row.rule, row.why = ruling.rule, ruling.why
@@ -37,7 +37,7 @@ def with_status(
 
 
 def _listed_above(row: comment_rows.CommentRow) -> Iterator[Changed]:
-    """List the unlisted rows above a row that appeared."""
+    """List the unlisted rows above a row that has appeared."""
     parent = parent_row(row)
     while parent is not None and not parent.listed:
         before = conversion.comment_state(parent)
@@ -51,9 +51,9 @@ def _listed_above(row: comment_rows.CommentRow) -> Iterator[Changed]:
 def settled_tombstones(
     row: comment_rows.CommentRow,
 ) -> Iterator[Changed]:
-    """Unlist the tombstones above `row` that have no listed comment below them anymore.
+    """Unlist the tombstones above `row` that no longer have a listed comment below them.
 
-    Yield each with its old state.
+    Yield each tombstone with its old state.
     """
     below = row.sort_hash
     parent = parent_row(row)
@@ -69,10 +69,10 @@ def settled_tombstones(
 
 
 def has_listed_below(row: comment_rows.CommentRow, *, without: str) -> bool:
-    """Whether a listed comment is below `row`, ignoring the subtree at hash `without`.
+    """Return whether a listed comment is below `row`, ignoring the subtree at sort hash `without`.
 
-    The query is part of the transaction, so two transactions that retract the last two replies at
-    once cannot both find the other's reply still listed.
+    The query is part of the transaction, so two concurrent transactions that retract the last two
+    replies cannot both find that the other reply is still listed.
     """
     low, high = sorthash.subtree_range(row.sort_hash)
     ranges = [(low, high)]

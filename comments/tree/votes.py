@@ -1,10 +1,10 @@
-"""Votes on comments: one per voter and comment, +1, -1 or none.
+"""Manage votes on comments: one per voter and comment, with the value +1 or -1.
 
-Owns what a vote is, who may cast one, and three kinds:
+Owns the rules for voting, and three kinds:
 
-    Vote          key: comment / voter. `value` is +1 or -1; a vote that is taken back is deleted.
+    Vote          key: comment / voter. `value` is +1 or -1; a withdrawn vote is deleted.
                   `side`, "{comment}{sign}", serves the query that counts votes; `own`,
-                  "{sign}{voter}/{thread's key name}", the query for a voter's own votes
+                  "{sign}{voter}/{thread's key name}", serves the query for a voter's own votes
     VotesDue      key: comment. Exists while the comment's row may lack a vote; `due` is when the
                   votes have to be counted
     VoterNetwork  key: comment / keyed hash of a network and the comment. `voters` are keyed hashes
@@ -12,22 +12,22 @@ Owns what a vote is, who may cast one, and three kinds:
                   a row, and so have the wider networks around it (`client_networks.WIDER`)
 
 Votes from unrelated networks share no row except the VotesDue, which the first vote after a count
-writes. Counting is one transaction: it counts the Vote entities, updates the comment's row
-(`changes.count_votes`) and deletes the VotesDue.
+writes. One transaction counts the Vote entities, updates the comment's row (`changes.count_votes`)
+and deletes the VotesDue.
 
 Invariants:
 
-1. **A vote that the row does not count has a VotesDue beside it.** The transaction of a vote reads
-   the VotesDue, and writes it if none exists. Whether the store commits the vote or a count first,
-   the vote is in that count or in the next. A burst of votes makes one change to the row.
-2. A count depends on the Vote entities only. Running a count again, for example after a crash,
-   therefore adds nothing twice, and the stored numbers can be compared with a count at any time
+1. **A comment with uncounted votes has a VotesDue.** The transaction of a vote reads the VotesDue,
+   and writes one if none exists. Whether the store commits the vote or a count first, the vote is
+   included in that count or in the next. A burst of votes changes the comment's row only once.
+2. A count depends only on the Vote entities. Repeating a count, for example after a crash,
+   therefore counts nothing twice, and the stored numbers can be compared with a count at any time
    (`recount`).
-3. A voter counts once, because the voter's id is in the key. At most `limit` voters count per
+3. A voter counts once, because the key contains the voter's id. At most `limit` voters count per
    network, because the transaction of a first vote reads and writes the network's voters. A voter's
-   id is the caller's author id, without a "/"; no answer of the server contains it.
-4. A network is remembered for `KEPT` from its first vote on a comment, and no longer than the
-   comment exists.
+   id is the caller's author id, which contains no "/"; no response contains it.
+4. A network is stored for `KEPT` after its first vote on a comment, but not longer than the comment
+   exists.
 """
 
 import dataclasses
@@ -42,9 +42,9 @@ from comments.domain.records import Status
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, vote_rows
 
-COUNT_AFTER = timedelta(seconds=10)  # a comment's row changes by votes at most this often
+COUNT_AFTER = timedelta(seconds=10)  # votes change a comment's row at most this often
 KEPT = timedelta(days=30)
-AT_ONCE = 200  # votes or networks deleted in one transaction
+AT_ONCE = 200  # maximum number of votes or networks to delete in one transaction
 MOST_SEATS = 5_000  # voters in one row: 140 kB
 UP, DOWN, NONE = 1, -1, 0
 _SIGNS = {UP: "+", DOWN: "-"}
@@ -53,12 +53,12 @@ _OWNER = "votes"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class VoterSeat:
-    """A network that a vote comes from, and the voter's seat in it.
+    """A network from which a vote comes, and the voter's entry in the network's row (the seat).
 
-    `network` and `seat` are keyed hashes: of the network with the comment, and of the voter there.
-    The number of voters from this network may be at most `factor` times the limit. `is_past` marks
-    hashes under the old secret: an existing row with such a hash still counts, but no new row is
-    made.
+    `network` is a keyed hash of the network and the comment, and `seat` is a keyed hash of the
+    voter in that network. At most `factor` times the limit of voters may vote from this network.
+    `is_past` marks hashes under the old secret: an existing row with such a hash still counts, but
+    no new row is created for it.
     """
 
     network: str
@@ -69,9 +69,9 @@ class VoterSeat:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ballot:
-    """A vote to be cast. `value` is UP, DOWN, or NONE to take it back.
+    """A vote to be cast. `value` is UP, DOWN, or NONE to withdraw the vote.
 
-    `places` are the voter's network and the wider ones around it.
+    `places` contains the voter's network and the wider networks around it.
     """
 
     comment: str
@@ -85,7 +85,8 @@ class Ballot:
 class Cast:
     """The writes of a ballot.
 
-    `is_first` marks the first vote since the last count: the caller schedules the next count.
+    `is_first` marks the first vote since the last count, after which the caller must schedule the
+    next count.
     """
 
     writes: ownership.Writes
@@ -94,22 +95,22 @@ class Cast:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Own:
-    """A voter's votes on a thread's comments; `last` is where to continue, None at the end."""
+    """A voter's votes on a thread's comments. `last` is where to continue, or None at the end."""
 
     votes: dict[str, int]
     last: tuple[str, str] | None
 
 
 def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
-    """Build the writes of a ballot; none if the voter has this vote already.
+    """Build the writes of a ballot. There are none if the voter has already cast this vote.
 
-    `limit` is how many voters of one network may vote on one comment.
+    `limit` is the maximum number of voters per network and comment.
 
     Raises:
         errors.NotFound: there is no such comment, or this site's readers do not see it.
-        errors.Conflict: it was retracted.
-        errors.Forbidden: it is the voter's own.
-        errors.TooMany: too many other voters of this network have voted on it.
+        errors.Conflict: the comment was retracted.
+        errors.Forbidden: the comment is the voter's own.
+        errors.TooMany: too many other voters from this network have voted on the comment.
     """
     row, vote, waiting, *found = reads.get_multi(
         [
@@ -144,7 +145,7 @@ def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
 def _counting(
     ballot: Ballot, found: list[vote_rows.VoterNetworkRow | None]
 ) -> Iterator[tuple[VoterSeat, vote_rows.VoterNetworkRow | None]]:
-    """Yield the ballot's places with their rows; skip past places that have no row."""
+    """Yield the ballot's places with their rows. Skip places marked `is_past` that have no row."""
     for place, network in zip(ballot.places, found, strict=True):
         if network is not None or not place.is_past:
             yield place, network
@@ -161,7 +162,7 @@ def _check(row: comment_rows.CommentRow | None, ballot: Ballot) -> None:
     if row.author_id == ballot.voter:
         raise errors.Forbidden("own-comment")
     if row.status != Status.APPROVED:
-        # To readers, held and rejected comments do not exist.
+        # For readers, held and rejected comments do not exist.
         raise errors.NotFound("comment", ballot.comment)
 
 
@@ -202,7 +203,7 @@ def has(comment_id: str, voter: str) -> bool:
 
 
 def count(comment_id: str) -> tuple[int, int]:
-    """Count the votes for and against a comment, as of the transaction's moment."""
+    """Count the votes for and against a comment at the moment that the transaction sees."""
     up, down = (
         reads.count(reads.Query("Vote", where=(("side", "=", _side(comment_id, value)),)))
         for value in (UP, DOWN)
@@ -211,12 +212,12 @@ def count(comment_id: str) -> tuple[int, int]:
 
 
 def waits(comment_id: str) -> bool:
-    """Whether a comment may have uncounted votes."""
+    """Return whether a comment may have uncounted votes."""
     return reads.get(vote_rows.votes_due_key(comment_id)) is not None
 
 
 def counted(comment_id: str) -> ownership.Writes:
-    """Note that all votes on a comment are counted, in the transaction that counts them."""
+    """Mark a comment's votes as counted, in the transaction that counts them."""
     return ownership.Writes(_OWNER, delete=(vote_rows.votes_due_key(comment_id),))
 
 
@@ -231,7 +232,7 @@ def ended(comment_id: str, name: records.ThreadName, *, now: datetime) -> owners
 
 
 def forgotten(comment_id: str) -> ownership.Writes:
-    """Delete a comment's votes and its voters' networks, as many as one transaction allows."""
+    """Delete a comment's votes and its voters' networks, up to the limit of one transaction."""
     gone = [
         vote_rows.key_of(message)
         for kind in ("Vote", "VoterNetwork")
@@ -245,7 +246,7 @@ def forgotten(comment_id: str) -> ownership.Writes:
 
 
 def due(now: datetime, limit: int) -> list[str]:
-    """Return the ids of comments whose votes are due to be counted, longest overdue first."""
+    """Return the ids of comments whose votes must be counted now, longest overdue first."""
     query = reads.Query(
         "VotesDue", where=(("due", "<=", now),), order=("due",), limit=limit, keys_only=True
     )
@@ -253,7 +254,7 @@ def due(now: datetime, limit: int) -> list[str]:
 
 
 def expired(now: datetime) -> list[ndb.Key]:
-    """Return networks that must be forgotten, up to the limit of one transaction."""
+    """Return networks whose retention time has ended, up to the limit of one transaction."""
     query = reads.Query(
         "VoterNetwork", where=(("due", "<=", now),), order=("due",), limit=AT_ONCE, keys_only=True
     )
@@ -261,7 +262,7 @@ def expired(now: datetime) -> list[ndb.Key]:
 
 
 def without(networks: list[ndb.Key], *, now: datetime) -> ownership.Writes:
-    """Delete those of the networks that are still due to be forgotten."""
+    """Delete these networks, except those whose retention time has been extended."""
     rows = reads.get_multi(networks)
     gone = tuple(row.key for row in rows if row is not None and row.due <= now)
     return ownership.Writes(_OWNER, delete=gone)
@@ -270,7 +271,7 @@ def without(networks: list[ndb.Key], *, now: datetime) -> ownership.Writes:
 def own(name: records.ThreadName, voter: str, *, after: tuple[str, str] | None, limit: int) -> Own:
     """List a voter's votes on a thread's comments, in at most two keys-only queries.
 
-    `after` is where an earlier call ended: a sign and a comment.
+    `after` is the position at which an earlier call ended: a sign and a comment.
     """
     found: list[tuple[str, str]] = []
     for value, sign in _SIGNS.items():
@@ -300,8 +301,8 @@ def _on(name: records.ThreadName, voter: str, value: int, after: str, limit: int
 
 
 def by(voter: str, site: str | None = None) -> Iterator[tuple[str, int]]:
-    """Yield all votes of a voter, on one site or on all: comment ids and values."""
-    # In `own` the voter's id is followed by "/", and a site's id by "/" or "#"
+    """Yield a voter's votes, on one site or on all sites, as comment ids and values."""
+    # In `own`, the voter's id is followed by "/", and the site's id by "/" or "#"
     # (`comment_rows.thread_key_name`).
     starts = [f"{voter}/"] if site is None else [f"{voter}/{site}#", f"{voter}/{site}/"]
     for value, sign in _SIGNS.items():
@@ -314,7 +315,7 @@ def by(voter: str, site: str | None = None) -> Iterator[tuple[str, int]]:
 
 
 def withdrawn(comment_id: str, voter: str, *, now: datetime) -> ownership.Writes:
-    """Take a vote back, in a transaction, regardless of the comment's status."""
+    """Withdraw a vote, in a transaction, regardless of the comment's status."""
     key, due = vote_rows.vote_key(comment_id, voter), vote_rows.votes_due_key(comment_id)
     vote, waiting = reads.get_multi([key, due])
     if vote is None:
@@ -340,7 +341,7 @@ def of_thread(name: records.ThreadName) -> dict[str, tuple[int, int]]:
 
 
 def waiting(name: records.ThreadName) -> set[str]:
-    """Return the comments of a thread that may have uncounted votes."""
+    """Return the ids of a thread's comments that may have uncounted votes."""
     query = reads.Query(
         "VotesDue", where=(("thread", "=", comment_rows.thread_key_name(name)),), keys_only=True
     )

@@ -93,8 +93,7 @@ class Browser(NamedTuple):
 
 
 class UnexpectedAnswer(errors.Forbidden):
-    """A provider's answer to no known flow, to an ended flow, or to a different browser's flow.
-    """
+    """A provider's answer to no known flow, to an ended flow, or to a different browser's flow."""
 
     code = "bad-state"
 

@@ -64,8 +64,7 @@ class ProviderUser(msgspec.Struct, frozen=True):
 
 
 class _About(msgspec.Struct, frozen=True):
-    """The fields used from a provider's configuration document (OpenID Connect Discovery 1.0).
-    """
+    """The fields used from a provider's configuration document (OpenID Connect Discovery 1.0)."""
 
     issuer: str
     authorization_endpoint: str
@@ -228,8 +227,7 @@ class OidcClient:
         return ProviderUser(identity, _name(claims) or self._told_name(subject, about, access))
 
     def _told_name(self, subject: str, about: _About, access: object) -> str:
-        """Ask the provider's userinfo endpoint for a name. Return "" if the endpoint returns none.
-        """
+        """Ask the provider's userinfo endpoint for a name. Return "" if it returns none."""
         is_plain = isinstance(access, str) and access.isascii() and access.isprintable()
         if not about.userinfo_endpoint or not is_plain:
             return ""

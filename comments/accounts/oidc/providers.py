@@ -201,8 +201,7 @@ def remove(name: str) -> None:
 
 
 def renew(secret: str) -> bool:
-    """Re-encrypt the client secrets under the current `SECRET`. Return whether any secret changed.
-    """
+    """Re-encrypt the client secrets under the current `SECRET`. Return whether any changed."""
 
     def renewed(found: list[Provider]) -> list[Provider]:
         fresh = [encryption.renewed(each.secret, _PURPOSE, secret) or each.secret for each in found]

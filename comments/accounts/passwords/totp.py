@@ -46,8 +46,7 @@ def code(key: str, step: int) -> str:
 
 
 def step_of(key: str, given: str, *, now: datetime, after: int) -> int | None:
-    """Return the step of a currently valid code whose step is later than `after`, or None.
-    """
+    """Return the step of a currently valid code whose step is later than `after`, or None."""
     current = int(now.timestamp()) // STEP
     plain = given.replace(" ", "").encode()
     for step in (current + each for each in _LEEWAY):

@@ -1,9 +1,9 @@
-"""The stored kinds, their keys, and the conversion of stored rows to records.
+"""Define the stored kinds, their keys, and the conversion of stored rows to records.
 
-Owns property names, key shapes and indexed properties. Each group of kinds has its own module;
-`conversion` turns rows into records. Property names, key names and the meaning of stored text never
-change: golden tests check them. Only properties that a query filters or orders by are indexed,
-because each indexed property costs an index row.
+Owns property names, key formats and the choice of indexed properties. Each group of kinds has its
+own module; `conversion` turns rows into records. Property names, key names and the meaning of
+stored text never change: golden tests check them. Only properties that a query filters or orders by
+are indexed, because each indexed property costs an index row.
 
     Site      key: site id
     Thread    key: "{site}/{thread id}", or "{site}#{sha-256, hex}" for ids above 500 bytes
@@ -47,6 +47,6 @@ because each indexed property costs an index row.
     Job       key: the task and its site; for an import also the system and the file
     Participation
               key: the author's id, below the thread's key
-    Comment   key: 128 bits, base32, lower case; never an automatic id, because a lost answer
-              would make NDB's retry a second comment
+    Comment   key: 128 bits, base32, lower case; never an automatic id, because NDB's
+              retry after a lost response would then store a second comment
 """

@@ -1,7 +1,7 @@
-"""People who sign in: accounts, their identities, sessions and one-time links; kinds and keys.
+"""Define the kinds and keys for people who sign in: accounts, identities, sessions and links.
 
-The module also defines the sources that may vouch for a person: site keys and OpenID Connect
-providers. Only `accounts` writes these kinds; see there.
+The module also defines the kinds for site keys and OpenID Connect providers, which vouch for
+people. Only `accounts` writes these kinds; see that package.
 """
 
 from datetime import UTC
@@ -14,9 +14,10 @@ from comments.store.models import schema
 class AccountRow(schema.StoredRow):
     """A person who signs in. `address` and `totp` are encrypted; `password` is a hash, or empty.
 
-    `grants` are roles, each as "{role} {site}"; an account with any role is `staff`. `identities`
-    are the key names of the Identity rows of this account. `epoch` is random: changing it ends all
-    sessions and tokens. `reset` is the mark of the only reset link that works; empty for none.
+    `grants` contains roles, each as "{role} {site}"; an account with any role is `staff`.
+    `identities` contains the key names of this account's Identity rows. `epoch` is random; changing
+    it ends all sessions and tokens. `reset` is the mark of the only valid reset link, or "" if
+    there is none.
     """
 
     name = schema.TextProperty(required=True)
@@ -34,13 +35,13 @@ class AccountRow(schema.StoredRow):
 
 
 class IdentityRow(schema.StoredRow):
-    """A name, an address or a provider's user that identifies exactly one account."""
+    """A name, an address or a person at a provider that identifies exactly one account."""
 
     account = schema.TextProperty(required=True)
 
 
 class SessionRow(schema.StoredRow):
-    """One browser in which an account is signed in. `epoch` is the account's `epoch` at sign-in."""
+    """A browser in which an account is signed in. `epoch` is the account's `epoch` at sign-in."""
 
     epoch = schema.TextProperty(required=True)
     created = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
@@ -60,7 +61,7 @@ class TicketRow(schema.StoredRow):
 
 
 class SiteKeysRow(schema.StoredRow):
-    """The keys with which a site signs its readers' identities, as JSON."""
+    """The keys with which a site signs tokens for its readers, as JSON."""
 
     keys = schema.TextProperty(default="[]")
 

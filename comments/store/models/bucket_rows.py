@@ -1,4 +1,4 @@
-"""The kinds that store a compacted thread: directory, buckets and rankings; and their keys."""
+"""Define the kinds and keys for a compacted thread: directory, buckets and rankings."""
 
 from datetime import UTC
 from typing import Any
@@ -11,12 +11,12 @@ from comments.store.models.comment_rows import thread_key, thread_key_name
 
 
 class BucketDirectoryRow(schema.StoredRow):
-    """The directory of a thread's buckets. Written only by `compactor`; see `buckets`.
+    """The directory of a thread's buckets. Only `compactor` writes it; see `buckets`.
 
-    `version` is the token of the attempt that wrote it. A directory too large for one entity
-    continues in Bucket entities, `parts`. `head` is the thread's first page, described in
-    `first_page`; rows of older releases have none. `due` is the time from which the first ranking
-    that it replaced may be deleted.
+    `version` is the token of the attempt that wrote the directory. A directory that is too large
+    for one entity continues in the Bucket entities listed in `parts`. `head` is the thread's first
+    page (see `first_page`); rows from older releases have none. `due` is the time from which the
+    oldest ranking that the directory replaced may be deleted.
     """
 
     version = schema.TextProperty(required=True)
@@ -27,19 +27,19 @@ class BucketDirectoryRow(schema.StoredRow):
 
 
 class BucketRow(schema.StoredRow):
-    """A run of a thread's comments as readers get them, written once; see `buckets`."""
+    """Consecutive comments of a thread as readers get them. Written once; see `buckets`."""
 
     content = schema.BlobProperty(indexed=False)
 
 
 class RankingRow(schema.StoredRow):
-    """Discussions ordered by their votes, written once; see `ranking`."""
+    """A thread's discussions in order of votes. Written once; see `ranking`."""
 
     content = schema.BlobProperty(indexed=False)
 
 
 def ranking_key(name: records.ThreadName, key: str) -> ndb.Key:
-    """Return the key of a ranking; `key` names its attempt."""
+    """Return the key of a ranking; `key` identifies the attempt that wrote it."""
     return ndb.Key(RankingRow, key, parent=thread_key(name))
 
 
@@ -53,16 +53,16 @@ def directory_key(name: records.ThreadName) -> ndb.Key:
 
 
 def bucket_path(name: records.ThreadName, key: str) -> tuple[tuple[str, str], ...]:
-    """Return the path of a bucket; `key` contains its attempt and number."""
+    """Return the path of a bucket; `key` contains the attempt and the bucket's number."""
     return ("Thread", thread_key_name(name)), ("Bucket", key)
 
 
 def bucket_key(name: records.ThreadName, key: str) -> ndb.Key:
-    """Return the key of a bucket; `key` contains its attempt and number."""
+    """Return the key of a bucket; `key` contains the attempt and the bucket's number."""
     return ndb.Key(BucketRow, key, parent=thread_key(name))
 
 
 def content(message: Any) -> bytes:
-    """Return the content of a directory or a bucket that was read as a message."""
+    """Return the content of a directory or bucket that was read as a protobuf message."""
     stored: bytes = message.properties["content"].blob_value
     return stored

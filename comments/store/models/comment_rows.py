@@ -1,4 +1,4 @@
-"""Sites, threads and comments: the kinds that make up a discussion, and their keys."""
+"""Define the kinds and keys for discussions: sites, threads and comments."""
 
 import hashlib
 from datetime import UTC
@@ -9,13 +9,13 @@ from comments.domain import records
 from comments.domain.crypto import keyed_hashes
 from comments.store.models import schema
 
-# A key name has at most 1,500 bytes (Datastore's limit). The thread's name is also in every index
-# row of its comments, so a long id becomes a digest well before that.
+# A key name has at most 1,500 bytes (Datastore's limit). Every index row of a comment contains its
+# thread's key name, so ids are replaced by a digest at a much smaller length.
 _LONGEST_PLAIN_ID = 500
 
 
 class SiteRow(schema.StoredRow):
-    """One website, and the scheme of its sort hashes."""
+    """A website, with the scheme of its sort hashes."""
 
     origins = schema.TextProperty(repeated=True)
     digits = schema.TextProperty(required=True)
@@ -38,10 +38,10 @@ class ThreadRow(schema.StoredRow):
 
     `shards` is the number of Counter rows that hold its counters. `filed` counts the changes to its
     `categories`. `policy` overrides the site's policy; it is empty if the site's policy applies.
-    Readers get `title`, `url` and `categories`. `named_by` is the comment that set them and
-    `named_at` its creation time. `named_by` is "" while no approved comment has set them, and None
-    in rows of releases that did not store it (`naming`). `own` lists the fields that a moderator
-    set.
+    Readers get `title`, `url` and `categories`. `named_by` is the comment that set them, and
+    `named_at` is that comment's creation time. `named_by` is "" until an approved comment sets
+    them, and None in rows from releases that did not store it (`naming`). `own` lists the fields
+    that a moderator set.
     """
 
     site = schema.StringProperty(required=True)
@@ -61,27 +61,27 @@ class ThreadRow(schema.StoredRow):
 
 
 class CommentRow(schema.StoredRow):
-    """One comment. `thread` is its Thread's key name. Written only by `tree`.
+    """A comment. `thread` is the key name of its Thread. Only `tree` writes this kind.
 
-    Tree and compaction: `categories` are those in which the comment is counted; they equal its
-    thread's, except while a change of categories is in progress. `unfolded` flags a change that no
-    directory contains yet; `fold_by` is its compaction deadline, None for rows without the flag.
-    `shelved`: the directory contained it as listed when the flag was last cleared. `rewrites`: a
-    bucket may contain text that this change removed. `moved`: buckets may contain it at a different
-    hash.
+    Tree and compaction: `categories` contains the categories in which the comment is counted; they
+    equal the thread's categories, except while a change of categories is in progress. `unfolded`
+    flags a change that no directory contains yet; `fold_by` is the change's compaction deadline, or
+    None for rows without the flag. `shelved` is true if the directory contained the comment as
+    listed when the flag was last cleared. `rewrites` is true if a bucket may contain text that this
+    change removed. `moved` is true if buckets may contain the comment at a different sort hash.
 
-    Text: `text_revision` is the revision of its text if votes have raised `revision` since then;
-    otherwise None. `brought` is what it said about its thread, as JSON [title, url, categories];
-    None in rows of releases that did not store it.
+    Text: `text_revision` is the revision of the text if votes have raised `revision` since then,
+    and otherwise None. `brought` is the thread data that was posted with the comment, as JSON
+    [title, url, categories]; it is None in rows from releases that did not store it.
 
-    Votes: `up` and `down` are totals; `cast_up` and `cast_down` of these are Vote entities, and the
-    others were imported.
+    Votes: `up` and `down` are totals. Of these votes, `cast_up` and `cast_down` are stored as Vote
+    entities; the others were imported.
 
-    Moderation: `rule` and `why` are the reason for its status, `stood` is the previous status, and
+    Moderation: `rule` and `why` are the reason for the status, `stood` is the previous status, and
     `judged` is the time of the decision.
 
     Author: `came_from` is the encrypted mark of a guest's network, for bans (`caller_marks`).
-    `origin` is set for the first post of a guest, if it has an idempotency key: a keyed hash of the
+    `origin` is set for a guest's first post with an idempotency key: it is a keyed hash of the
     network and the comment's id (`posting`).
     """
 
@@ -142,7 +142,7 @@ def thread_key(name: records.ThreadName) -> ndb.Key:
 
 
 def thread_key_of(key_name: str) -> ndb.Key:
-    """Return the key of a thread by its key name (the property `thread` of a comment)."""
+    """Return the key of a thread, given its key name (the property `thread` of a comment)."""
     return ndb.Key(ThreadRow, key_name)
 
 
@@ -167,5 +167,5 @@ def comment_id(digest: bytes) -> str:
 
 
 def is_comment_id(text: str) -> bool:
-    """Whether `text` has the form of a comment id. No other text can be a comment id."""
+    """Return whether `text` has the format of a comment id."""
     return len(text) == 26 and all("a" <= c <= "z" or "2" <= c <= "7" for c in text)  # noqa: PLR2004

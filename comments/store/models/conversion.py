@@ -1,4 +1,4 @@
-"""Conversion of stored rows to records, from NDB's models and from protobuf messages.
+"""Convert stored rows to records, from NDB's models and from protobuf messages.
 
 Times are in UTC.
 """
@@ -30,7 +30,7 @@ def comment_state(row: CommentRow) -> counting.CountedState:
 
 
 def state_from_message(entity: Any) -> counting.CountedState:
-    """Return the part of a comment that counters need, straight from its protobuf message."""
+    """Return the part of a comment that counters need, directly from its protobuf message."""
     values = entity.properties
     return counting.CountedState(
         site=values["site"].string_value,
@@ -46,12 +46,12 @@ def state_from_message(entity: Any) -> counting.CountedState:
 
 
 def texts(value: Any) -> tuple[str, ...]:
-    """Return the texts of a repeated property of a message."""
+    """Return the texts in a repeated property of a protobuf message."""
     return tuple(each.string_value for each in value.array_value.values)
 
 
 def parent_id(row: CommentRow) -> str | None:
-    """Return the id of a comment's parent in the tree; None for a root."""
+    """Return the id of a comment's parent in the tree, or None for a root."""
     parent: str | None = row.parent
     return parent
 
@@ -136,7 +136,7 @@ def case_record(row: CommentRow) -> records.Case:
 
 
 def comment_from_message(entity: Any) -> records.Comment:
-    """Convert a comment's protobuf message to a record (the bulk read path)."""
+    """Convert a comment's protobuf message to a record; bulk reads use this function."""
     values = entity.properties
     edited, changed = values["edited"], values["changed"]
     return records.Comment(
@@ -188,24 +188,24 @@ def case_from_message(entity: Any) -> records.Case:
 
 
 def plain(moment: datetime) -> datetime:
-    """Convert NDB's datetime with nanoseconds, which JSON cannot encode, to a plain one."""
+    """Convert NDB's datetime with nanoseconds, which JSON cannot encode, to a plain datetime."""
     return datetime.combine(moment.date(), moment.time(), UTC)
 
 
 def plain_or_none(moment: datetime | None) -> datetime | None:
-    """Apply `plain` to a moment; None for None."""
+    """Apply `plain` to a datetime, or return None for None."""
     return None if moment is None else plain(moment)
 
 
 def projected_time(value: Any) -> datetime | None:
-    """Return a moment from a projection, which holds microseconds; None if there is none."""
+    """Return a datetime from a projection, which contains microseconds, or None if it is unset."""
     if value.WhichOneof("value_type") != "integer_value":
         return None
     return _EPOCH + timedelta(microseconds=value.integer_value)
 
 
 def stored_time(message: Any, name: str) -> datetime | None:
-    """Return a moment from an entity's message; None if the property is null or missing."""
+    """Return a datetime from an entity's message, or None if the property is null or missing."""
     return _time_or_none(message.properties[name]) if name in message.properties else None
 
 

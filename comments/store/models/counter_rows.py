@@ -1,7 +1,7 @@
-"""Counters, and the rows that count per author, category and day: kinds, keys and numbers.
+"""Define the kinds and keys for counters, also per author, category and day, and their numbers.
 
-`numbers` of a row is a JSON object that maps names to numbers. A change's transaction, an event or
-a recount may have counted them.
+A row's `numbers` property is a JSON object that maps names to numbers. The numbers are counted by
+the transaction of a change, by an event or by a recount.
 """
 
 import hashlib
@@ -20,11 +20,11 @@ Numbers = dict[str, int]
 
 
 class CounterRow(schema.StoredRow):
-    """One shard of the numbers of a scope. Written only by `counters`.
+    """One shard of a scope's numbers. Only `counters` writes it.
 
-    The first shard also has `shards`, the number of shards that readers need, and `mended`, the
-    number of recounts that added to the scope. `site` is the site of the thread that it counts; it
-    is empty for the site's own numbers. `lately` is the number of posts counted in this shard since
+    The first shard also has `shards`, the number of shards that readers must add up, and `mended`,
+    the number of recounts that added to the scope. `site` is the site of the counted thread; it is
+    empty for the site's own numbers. `lately` is the number of posts counted in this shard since
     `began`, if there is a limit.
     """
 
@@ -38,7 +38,7 @@ class CounterRow(schema.StoredRow):
 
 
 class UsageRow(schema.StoredRow):
-    """What a website used on a day. Written only by `usage`; see there.
+    """A website's usage on one day. Only `usage` writes it; see that module.
 
     `mark` identifies the last flush that added to the row.
     """
@@ -52,18 +52,18 @@ class UsageRow(schema.StoredRow):
 
 
 class ParticipationRow(schema.StoredRow):
-    """An author in a thread. Written only by `counters`. `author` is an `author_name`."""
+    """An author in a thread. Only `counters` writes it. `author` is an `author_name`."""
 
     author = schema.StringProperty(required=True)
     numbers = schema.TextProperty(default="")
 
 
 class StandingRow(schema.StoredRow):
-    """An author on a website. Written only by `counters`. `score` is the one in `numbers`.
+    """An author on a website. Only `counters` writes it. `score` equals the score in `numbers`.
 
-    `takes_part` is true while the author has an approved comment there. `alias` orders authors with
-    equal scores; the author's id cannot do so, because no cursor may show it. `comment` is one of
-    their comments, from which their name is read.
+    `takes_part` is true while the author has an approved comment on the website. Authors with equal
+    scores are ordered by `alias`, not by author id, because a cursor must not reveal the id.
+    `comment` is one of the author's comments; the author's name is read from it.
     """
 
     site = schema.StringProperty(required=True)
@@ -75,16 +75,16 @@ class StandingRow(schema.StoredRow):
 
 
 class CategoryRow(schema.StoredRow):
-    """The numbers of a category of a website. Written only by `counters`."""
+    """The numbers of one of a website's categories. Only `counters` writes it."""
 
     numbers = schema.TextProperty(default="")
 
 
 class DayRow(schema.StoredRow):
-    """The numbers of a day on a website, or in one of its categories. Written only by `counters`.
+    """The numbers of one day on a website, or in one of its categories. Only `counters` writes it.
 
-    `entry` is "{site id}/{date}/{category, or empty}", which gives the order of a report over
-    categories.
+    `entry` is "{site id}/{date}/{category, or empty}"; sorting by it gives the order of a report
+    over categories.
     """
 
     entry = schema.StringProperty(required=True)
@@ -92,7 +92,7 @@ class DayRow(schema.StoredRow):
 
 
 class AppearanceRow(schema.StoredRow):
-    """An author with approved comments in a category or on a day. Written only by `counters`.
+    """An author with approved comments in a category or on a day. Only `counters` writes it.
 
     `author` is an `author_name`; `day` is a date, or empty for all time.
     """
@@ -103,12 +103,12 @@ class AppearanceRow(schema.StoredRow):
 
 
 def author_name(site: str, author: str) -> str:
-    """Return one text for an author on a website. Site ids contain no "/"."""
+    """Return a text that identifies an author on a website. Site ids contain no "/"."""
     return f"{site}/{author}"
 
 
 def usage_key(site: str, day: str) -> ndb.Key:
-    """Return the key of a website's usage on a day."""
+    """Return the key of a website's usage on one day."""
     return ndb.Key(UsageRow, f"{site}/{day}")
 
 
@@ -128,7 +128,7 @@ def standing_alias(site: str, author: str) -> str:
 
 
 def statistics_key(scope: counting.Scope) -> ndb.Key:
-    """Return the key of the row of a category, of a day, or of an author in one."""
+    """Return the key of the row for a category, a day, or an author in a category or on a day."""
     if scope.author:
         parts = (scope.place, scope.category, scope.day, scope.author)
         return ndb.Key(AppearanceRow, "/".join(parts))
@@ -138,12 +138,12 @@ def statistics_key(scope: counting.Scope) -> ndb.Key:
 
 
 def day_entry(scope: counting.Scope) -> str:
-    """Return a day's position in a report over all categories of a website."""
+    """Return the sort key of a day's row in a report over all categories of a website."""
     return f"{scope.place}/{scope.day}/{scope.category}"
 
 
 def statistics_scope(kind: str, name: str) -> counting.Scope:
-    """Return the scope of a Category, Day or Appearance row, by its key name.
+    """Return the scope of a Category, Day or Appearance row, given its key name.
 
     Site ids and categories contain no "/".
     """
@@ -159,17 +159,17 @@ def statistics_scope(kind: str, name: str) -> counting.Scope:
 
 
 def thread_counter_name(thread: str, shard: int) -> str:
-    """Return the key name of a shard of a thread's counters, by the thread's key name."""
+    """Return the key name of a thread's counter shard, given the thread's key name."""
     return f"thread/{thread}#{shard}"
 
 
 def thread_counter_key(name: records.ThreadName, shard: int) -> ndb.Key:
-    """Return the key of a shard of a thread's counters."""
+    """Return the key of a thread's counter shard."""
     return thread_counter_key_of(thread_key_name(name), shard)
 
 
 def thread_counter_key_of(thread: str, shard: int) -> ndb.Key:
-    """Return the key of a shard of a thread's counters, by the thread's key name."""
+    """Return the key of a thread's counter shard, given the thread's key name."""
     return ndb.Key(CounterRow, thread_counter_name(thread, shard))
 
 
@@ -182,7 +182,7 @@ _Row = CounterRow | ParticipationRow | StandingRow | CategoryRow | DayRow | Appe
 
 
 def numbers_of(row: _Row | None) -> Numbers:
-    """Return the numbers of a row; empty if there is no row."""
+    """Return a row's numbers; they are empty if there is no row."""
     return {} if row is None else decoded(row.numbers)
 
 
@@ -195,7 +195,7 @@ def decoded(text: str) -> Numbers:
 
 
 def thread_counter(name: records.ThreadName, shard: int) -> CounterRow:
-    """Make a shard of a thread's counters without numbers."""
+    """Make a counter shard without numbers for a thread."""
     key = thread_counter_key(name, shard)
     scope = f"thread/{thread_key_name(name)}"
     return CounterRow(key=key, scope=scope, site=name.site)
@@ -215,12 +215,12 @@ def with_numbers(row: CounterRow, numbers: Mapping[str, int]) -> CounterRow:
 
 
 def names(sums: Mapping[counting.Key, int]) -> Numbers:
-    """Return the sums of one scope by the names of their numbers."""
+    """Return the sums of one scope, by the names of the numbers."""
     return {key.name: number for key, number in sums.items()}
 
 
 def scope_key(scope: counting.Scope) -> ndb.Key:
-    """Return the key of the row of a scope that is counted from events."""
+    """Return the key of the row for a scope that is counted from events."""
     if scope.kind == "site":
         return site_counter_key(scope.place)
     if scope.kind == "author":
@@ -229,14 +229,14 @@ def scope_key(scope: counting.Scope) -> ndb.Key:
 
 
 def author_row(scope: counting.Scope, numbers: Numbers, comment: str) -> ndb.Model:
-    """Make the row of an author on a website, in a category or on a day."""
+    """Make the row for an author on a website, in a category or on a day."""
     if scope.kind == "author":
         return standing(scope.place, scope.author, numbers, comment)
     return statistics(scope, numbers)
 
 
 def statistics(scope: counting.Scope, numbers: Numbers) -> ndb.Model:
-    """Make the row of a category, of a day, or of an author in one."""
+    """Make the row for a category, a day, or an author in a category or on a day."""
     key, text = statistics_key(scope), encoded(numbers)
     if scope.author:
         author = author_name(scope.place, scope.author)

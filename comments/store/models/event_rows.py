@@ -1,4 +1,4 @@
-"""Events, messages, jobs, webhooks and rate limits: kinds and keys."""
+"""Define the kinds and keys for events, messages, jobs, webhooks and rate limits."""
 
 from datetime import UTC
 
@@ -8,7 +8,7 @@ from comments.store.models import schema
 
 
 class RateBucketRow(schema.StoredRow):
-    """How often something happened recently. Written only by `rate_limits`; see there."""
+    """The number of recent actions of a subject. Only `rate_limits` writes it; see that module."""
 
     began = schema.DateTimeProperty(indexed=False, required=True, tzinfo=UTC)
     count = schema.IntegerProperty(indexed=False, default=0)
@@ -17,7 +17,7 @@ class RateBucketRow(schema.StoredRow):
 
 
 class EventRow(schema.StoredRow):
-    """Something that happened to a comment. Written only by `outbox`; see there."""
+    """A change to a comment. Only `outbox` writes it; see that module."""
 
     kind = schema.TextProperty(required=True)
     changes = schema.TextProperty(required=True)
@@ -32,7 +32,7 @@ class EventRow(schema.StoredRow):
 
 
 class MessageRow(schema.StoredRow):
-    """A message to a recipient outside. Written only by `message_queue`; see there."""
+    """A message to an external recipient. Only `message_queue` writes it; see that module."""
 
     queue = schema.StringProperty(required=True)
     content = schema.TextProperty(required=True)
@@ -45,28 +45,31 @@ class MessageRow(schema.StoredRow):
 
 
 class JobRow(schema.StoredRow):
-    """The progress of a long job. `position` is where it continues, in the job's own form."""
+    """The progress of a long job.
+
+    The job continues at `position`, whose format depends on the job.
+    """
 
     position = schema.TextProperty(required=True)
 
 
 def rate_bucket_key(name: str) -> ndb.Key:
-    """Return the key of a bucket by its purpose and slot."""
+    """Return the key of a bucket, given its purpose and slot."""
     return ndb.Key(RateBucketRow, name)
 
 
 def job_key(name: str) -> ndb.Key:
-    """Return the key of a job, under which it continues after an interruption."""
+    """Return the key of a job, under which the job continues after an interruption."""
     return ndb.Key(JobRow, name)
 
 
 def event_key(event: str) -> ndb.Key:
-    """Return the key of an event: the comment's id and the revision it reached."""
+    """Return the key of an event: the comment's id and the revision that the comment reached."""
     return ndb.Key(EventRow, event)
 
 
 class SiteHooksRow(schema.StoredRow):
-    """The webhooks of a site. Written only by `webhook_endpoints`; see there."""
+    """The webhooks of a site. Only `webhook_endpoints` writes it; see that module."""
 
     hooks = schema.TextProperty(required=True)
 

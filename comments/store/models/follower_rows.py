@@ -1,4 +1,4 @@
-"""Large lists of ids, and mail subscriptions: kinds and keys."""
+"""Define the kinds and keys for large lists of ids and for mail subscriptions."""
 
 from datetime import UTC
 
@@ -11,10 +11,10 @@ _GENERATION = 10  # digits
 
 
 class FollowerListRow(schema.StoredRow):
-    """The head of a large list of ids. Written only by `follower_compaction`; see `id_sets`.
+    """The head of a large list of ids. Only `follower_compaction` writes it; see `id_sets`.
 
-    The segments that `content` names include all marks of generations up to `folded`. New marks are
-    written for `generation`. `version` is the token of the attempt that wrote the content.
+    The segments named in `content` include all marks of generations up to `folded`. New marks
+    belong to `generation`. `version` is the token of the attempt that wrote the content.
     """
 
     version = schema.TextProperty(default="")
@@ -24,10 +24,10 @@ class FollowerListRow(schema.StoredRow):
 
 
 class FollowerMarkRow(schema.StoredRow):
-    """One id that joined a list or left it. Written only by `follower_lists`.
+    """An id that joined or left a list. Only `follower_lists` writes it.
 
-    `entry` is generation, sign and list, so one keys-only query returns, in order, the ids that
-    joined in a generation. A mark with `asks` requests a compaction.
+    `entry` consists of generation, sign and list, so one keys-only query returns the ids that
+    joined in a generation, in order. A mark with `asks` requests a compaction.
     """
 
     entry = schema.StringProperty(required=True)
@@ -35,7 +35,7 @@ class FollowerMarkRow(schema.StoredRow):
 
 
 class FollowerSegmentRow(schema.StoredRow):
-    """A part of a list, written once by `follower_compaction`; see `id_sets`."""
+    """A part of a list. `follower_compaction` writes it once; see `id_sets`."""
 
     content = schema.BlobProperty(indexed=False)
 
@@ -50,7 +50,7 @@ def follower_mark_key(name: records.ListName, generation: int, follower: str) ->
 
 
 def follower_mark_entry(name: records.ListName, generation: int, *, follows: bool) -> str:
-    """Return the `entry` that all marks with the same list, generation and sign share."""
+    """Return the `entry` of all marks with this list, generation and sign."""
     return f"{generation:010d}{'+' if follows else '-'}{name.text}"
 
 
@@ -70,7 +70,7 @@ def follower_of(key: str) -> str:
 
 
 class SubscriberRow(schema.StoredRow):
-    """A confirmed e-mail address, encrypted. Written only by `subscriptions`; see there."""
+    """A confirmed e-mail address, encrypted. Only `subscriptions` writes it; see that module."""
 
     address = schema.TextProperty(required=True)
     since = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
@@ -79,7 +79,7 @@ class SubscriberRow(schema.StoredRow):
 
 
 class SubscriptionRow(schema.StoredRow):
-    """One subscription of a subscriber. Written only by `subscriptions`; see there."""
+    """One subscription of a subscriber. Only `subscriptions` writes it; see that module."""
 
     site = schema.TextProperty(required=True)
     owner = schema.StringProperty()

@@ -1,4 +1,4 @@
-"""Moderators' decisions and settings, reports, and classifier answers: kinds and keys."""
+"""Define the kinds and keys for moderation: decisions, settings, reports, classifier answers."""
 
 from datetime import UTC
 
@@ -10,7 +10,7 @@ from comments.store.models.conversion import plain
 
 
 class AuditEntryRow(schema.StoredRow):
-    """One decision. Written only by `audit_log`; see there."""
+    """A decision. Only `audit_log` writes it; see that module."""
 
     site = schema.StringProperty(required=True)
     subject = schema.StringProperty(required=True)
@@ -25,13 +25,13 @@ class AuditEntryRow(schema.StoredRow):
 
 
 class RulebookRow(schema.StoredRow):
-    """A site's moderation settings. Written only by `rulebook`; see there."""
+    """A site's moderation settings. Only `rulebook` writes it; see that module."""
 
     content = schema.TextProperty(required=True)
 
 
 class ErasureDueRow(schema.StoredRow):
-    """Marks a comment as refused, with the time since when. Written only by `retention_marks`."""
+    """A retention mark of a refused comment. Only `retention_marks` writes it; see that module."""
 
     since = schema.DateTimeProperty(required=True, tzinfo=UTC)
 
@@ -41,7 +41,7 @@ def audit_key(entry: str) -> ndb.Key:
 
 
 class ReportRow(schema.StoredRow):
-    """The reports of a comment. Written only by `reports`; see there."""
+    """The reports about a comment. Only `reports` writes it; see that module."""
 
     site = schema.StringProperty(required=True)
     people = schema.TextProperty(repeated=True)
@@ -54,7 +54,7 @@ class ReportRow(schema.StoredRow):
 
 
 class AdviceRow(schema.StoredRow):
-    """Classifiers' answers about a comment. Written only by `classifier_answers`; see there."""
+    """The classifier answers about a comment. Only `classifier_answers` writes it."""
 
     said = schema.TextProperty(required=True)
 

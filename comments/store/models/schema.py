@@ -1,7 +1,8 @@
-"""NDB's model and property classes, with readable declarations.
+"""Extend NDB's model and property classes with public declarations.
 
-NDB keeps a property's declaration in private attributes. These classes also keep it in public ones,
-and register every kind by its name, so `wire.codec` can convert rows without NDB.
+NDB keeps a property's declaration in private attributes. These classes also keep the declaration in
+public attributes, and register every kind by its name, so `wire.codec` can convert rows without
+NDB.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,7 +20,7 @@ class Declared(NamedTuple):
 
 
 class _Declaring:
-    """Mixin for NDB's properties: keeps the declaration."""
+    """A mixin for NDB's properties that keeps the declaration."""
 
     _INDEXED = True  # NDB's own default for the type
 
@@ -51,7 +52,7 @@ else:
         _INDEXED = False
 
     class IntegerProperty(_Declaring, ndb.IntegerProperty):
-        """A whole number of 64 bits."""
+        """A 64-bit integer."""
 
     class BooleanProperty(_Declaring, ndb.BooleanProperty):
         """True or false."""
@@ -62,17 +63,19 @@ else:
         _INDEXED = False
 
     class DateTimeProperty(_Declaring, ndb.DateTimeProperty):
-        """A point in time, precise to the microsecond."""
+        """A point in time, with microsecond precision."""
 
 
 class StoredRow(ndb.Model):
-    """Base class of the stored kinds. The class `CommentRow` stores the kind `Comment`, and so on.
+    """The base class of the stored kinds.
+
+    For example, the class `CommentRow` stores the kind `Comment`.
 
     The names of the kinds must never change.
     """
 
     def __init_subclass__(cls) -> None:
-        """Register the class by its kind."""
+        """Register the class under its kind."""
         super().__init_subclass__()
         KINDS[cls._get_kind()] = cls
 

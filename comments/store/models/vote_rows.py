@@ -1,4 +1,4 @@
-"""Kinds and keys of votes, of comments with uncounted votes, and of the voters per network."""
+"""Define the kinds and keys for votes, comments with uncounted votes, and voters per network."""
 
 from datetime import UTC
 from typing import Any
@@ -10,7 +10,7 @@ from comments.store.models.comment_rows import comment_key
 
 
 class VoteRow(schema.StoredRow):
-    """One voter's vote on one comment. Written only by `votes`; see there."""
+    """One voter's vote on one comment. Only `votes` writes it; see that module."""
 
     value = schema.IntegerProperty(indexed=False, required=True)
     side = schema.StringProperty(required=True)
@@ -19,14 +19,14 @@ class VoteRow(schema.StoredRow):
 
 
 class VotesDueRow(schema.StoredRow):
-    """Marks a comment with votes that its row does not count yet. Written only by `votes`."""
+    """A mark for a comment with votes that its row does not count yet. Only `votes` writes it."""
 
     thread = schema.StringProperty(required=True)
     due = schema.DateTimeProperty(required=True, tzinfo=UTC)
 
 
 class VoterNetworkRow(schema.StoredRow):
-    """The voters of one network on one comment. Written only by `votes`; see there."""
+    """One network's voters on one comment. Only `votes` writes it; see that module."""
 
     voters = schema.TextProperty(repeated=True)
     due = schema.DateTimeProperty(required=True, tzinfo=UTC)
@@ -37,7 +37,7 @@ def vote_key(comment_id: str, voter: str) -> ndb.Key:
 
 
 def key_of(message: Any) -> ndb.Key:
-    """Return the NDB key of an entity that was read as a message."""
+    """Return the NDB key of an entity that was read as a protobuf message."""
     return ndb.Key(*(part for each in message.key.path for part in (each.kind, each.name)))
 
 
@@ -47,5 +47,5 @@ def votes_due_key(comment_id: str) -> ndb.Key:
 
 
 def voter_network_key(comment_id: str, digest: str) -> ndb.Key:
-    """Return the key of a network's voters on a comment; `digest` identifies the network."""
+    """Return the key for a network's voters on a comment; `digest` identifies the network."""
     return ndb.Key(VoterNetworkRow, digest, parent=comment_key(comment_id))

@@ -1,9 +1,9 @@
-"""Conversion of rows to protobuf and back: the same result as NDB's, in a fraction of the time.
+"""Convert rows to protobuf and back, with the same result as NDB in a fraction of the time.
 
 Owns the only conversion between NDB's models and the wire format. It encodes properties as NDB does
-(a test compares the bytes), so each can read rows that the other wrote. It supports the property
-types that the kinds use; a kind with any other type is refused at its first conversion, before
-anything is stored.
+(a test compares the bytes), so NDB and this module can read each other's rows. It supports the
+property types that the kinds use. A kind with any other property type is refused at its first
+conversion, before anything is stored.
 
 Like NDB, it refuses a required property without a value, returns the default for a property that is
 not stored, and skips stored properties that the kind no longer has.
@@ -26,7 +26,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class _Form(NamedTuple):
-    """The encoding of a property type: how to write it to a Value and read it from one."""
+    """The encoding of a property type: functions that write it to a Value and read it back."""
 
     fill: Callable[[Any, Any], None]
     read: Callable[[Any], Any]
@@ -55,7 +55,7 @@ def _fill_time(value: Any, given: datetime) -> None:
     seconds, micros = divmod((given - _EPOCH) // _MICROSECOND, 1_000_000)
     value.timestamp_value.seconds = seconds
     value.timestamp_value.nanos = micros * 1000
-    value.timestamp_value.SetInParent()  # the epoch sets no field and would be left out
+    value.timestamp_value.SetInParent()  # otherwise 1970-01-01 would be left out
 
 
 def _read_time(value: Any) -> datetime:
@@ -121,7 +121,7 @@ def row(key: ndb.Key, stored: Any) -> ndb.Model:
             values[name] = [column.form.read(each) for each in value.array_value.values]
             continue
         found = None if value.HasField("null_value") else column.form.read(value)
-        # NDB sets defaults itself; and it checks each value that it gets, which takes half of the
+        # NDB sets defaults itself, and checks each value that it is given, which takes half of the
         # time.
         if found is None or found != column.declared.default:
             values[name] = found
@@ -144,5 +144,5 @@ def _shape(model: Any) -> _Shape:
 def _column(model: Any, name: str, each: Any) -> _Column:
     form = _FORMS.get(type(each))
     if form is None:
-        raise TypeError(f"{model.__name__}.{name} is of a type that is not stored here")
+        raise TypeError(f"{model.__name__}.{name} has a type that this module cannot encode")
     return _Column(name, form, each.declared)

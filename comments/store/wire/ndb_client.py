@@ -1,7 +1,7 @@
-"""NDB's client with our own channel, a time-out on every call, and checked commits.
+"""Run NDB's client with our own channel, a time-out on every call, and checked commits.
 
-NDB's own client opens a second channel and calls without time-outs. This one uses the channel that
-it is given and applies `CallRules` before each call.
+NDB's own client opens a second channel and makes calls without time-outs. This client uses the
+channel that it is given, and applies `CallRules` before each call.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ SERVICE = "/google.datastore.v1.Datastore/"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CallRules:
-    """Rules for each call: its time-out in seconds, and checks that raise to forbid the call."""
+    """Rules for each call: its time-out in seconds, and checks that raise an error to forbid it."""
 
     timeout: Callable[[], float]
     check_call: Callable[[], None]
@@ -46,7 +46,7 @@ class NdbClient(ndb.Client):
 
 
 class _Stub:
-    """The calls that NDB makes, each with a time-out. Commits are checked first."""
+    """The calls that NDB makes, each with a time-out. Commits are checked before they are sent."""
 
     def __init__(self, channel: grpc.Channel, rules: CallRules) -> None:
         def method(name: str) -> Any:
@@ -77,7 +77,7 @@ class _Method:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Rollback:
-    """A rollback that never raises: NDB would otherwise hide the original error.
+    """A rollback that never raises an error, because NDB would then hide the original error.
 
     If a rollback fails, the store expires the transaction.
     """

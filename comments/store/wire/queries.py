@@ -1,8 +1,8 @@
-"""Queries as values and as protobuf messages (pure).
+"""Represent queries as values and as protobuf messages (pure).
 
-Owns the only form of query that the backend uses (a kind, conditions that must all hold, orders and
-a limit), and the continuation of a query over several batches. Each query needs an index in
-index.yaml; the engine and the service refuse all other queries.
+Owns the only form of query that the backend uses (a kind, conditions that must all be true, orders
+and a limit), and the continuation of a query over several batches. Each query needs an index in
+index.yaml; the embedded engine and Datastore refuse all other queries.
 """
 
 import copy
@@ -28,9 +28,10 @@ _OPERATORS = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Query:
-    """One query of a kind: filters `(property, operator, value)` and orders (`-name` descends).
+    """A query for one kind: filters `(property, operator, value)` and orders (`-name` descends).
 
-    A `__key__` filter takes an NDB key, or the name of a key without a parent. `ancestor` is a key.
+    The value of a `__key__` filter is an NDB key, or the name of a key without a parent. `ancestor`
+    is a key.
     """
 
     kind: str

@@ -1,22 +1,22 @@
-"""Stored counters: shards, author rows, and the transactions that keep them exact.
+"""Maintain stored counters: shards, author rows, and the transactions that keep them exact.
 
     Counter        one shard of the numbers of a thread or a site; a number is the sum over shards
-    Participation  an author in a thread: comments by status, and the votes on them
+    Participation  an author in a thread: the comments by status, and the votes on them
     Standing       the same for an author on a site
     Category       the numbers of a category of a site
     Day            the numbers of a day on a site, or in a category of it
     Appearance     an author in a category or on a day: approved comments
 
-Entry points: `in_transaction` (a thread's numbers, exact at any moment), `from_events` (everything
-wider than a thread, exactly once from events), `totals` (numbers as readers get them),
-`statistics`, `leaderboard`, `counter_repair`.
+Entry points: `in_transaction` (a thread's numbers, exact at any moment), `from_events` (all other
+numbers, counted exactly once from events), `totals` (the numbers that readers get), `statistics`,
+`leaderboard`, `counter_repair`.
 
 Invariants:
 
-1. A thread's numbers are written in the commit of the change that they count. Under contention they
-   are spread over shards (`sharding`).
-2. The thread's row tells writers the number of shards, and the first shard tells readers. One
-   commit writes both, so no reader misses a shard.
+1. A thread's numbers are written in the commit of the change that they count. Under contention, the
+   numbers are spread over shards (`sharding`).
+2. Writers read the number of shards from the thread's row, and readers read it from the first
+   shard. One commit writes both, so no reader misses a shard.
 3. A row without numbers is deleted: an author who retracts their last comment in a thread leaves no
    trace there.
 """

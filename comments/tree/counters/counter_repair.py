@@ -1,6 +1,6 @@
-"""Correct counters by the differences that a recount found, exactly once.
+"""Correct counters, exactly once, by the differences that a recount found.
 
-Owns the steps of repair. The first Counter of a thread or a website stores how often it was mended,
+Owns the steps of repair. The first Counter of a thread or website stores the number of corrections,
 and each repair names the step that it performs. Of two concurrent recounts, only one makes
 corrections, and the steps of an interrupted recount are not repeated.
 """
@@ -17,7 +17,7 @@ from comments.tree.counters import from_events
 
 
 class MendedMeanwhile(Exception):
-    """These counters were mended since they were compared.
+    """The counters have been corrected since they were compared.
 
     `mended` is the current number of corrections.
     """
@@ -30,7 +30,7 @@ class MendedMeanwhile(Exception):
 def mend_thread(
     name: records.ThreadName, step: int, missing: Mapping[counting.Scope, counter_rows.Numbers]
 ) -> ownership.Writes:
-    """Add what a recount found missing in a thread and in the rows of its authors.
+    """Add the numbers that a recount found missing in a thread and in its authors' rows.
 
     Raises:
         MendedMeanwhile: `step` is not the next step.
@@ -63,7 +63,7 @@ def mend_thread(
 def mend_site(
     site: str, step: int, missing: Mapping[counting.Scope, counter_rows.Numbers]
 ) -> ownership.Writes:
-    """Add what a recount found missing in a website, its statistics, and the rows of its authors.
+    """Add the numbers that a recount found missing in a website, its statistics and its authors.
 
     Raises:
         MendedMeanwhile: `step` is not the next step.

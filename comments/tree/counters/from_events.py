@@ -1,6 +1,6 @@
-"""Counters that are updated from events, in the transaction that notes the events as done.
+"""Update counters from events, in the transaction that marks the events as done.
 
-Owns the sums over a batch of events and the rows to which they are added: those of websites,
+Owns the sums over a batch of events and the rows to which they are added: the rows of websites,
 categories and days, of the authors in them, and of threads' followers. A participant is added or
 removed together with the author's row.
 """
@@ -17,7 +17,7 @@ from comments.store.models import counter_rows
 
 
 def from_followings(events: Sequence[outbox.Event]) -> ownership.Writes:
-    """Add events to threads' follower counts, in the transaction that notes them as done.
+    """Add events to threads' follower counts, in the transaction that marks them as done.
 
     A batch writes only the first shard of each thread, which always exists.
     """
@@ -46,8 +46,8 @@ def from_followings(events: Sequence[outbox.Event]) -> ownership.Writes:
 def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
     """Add events to the counters of websites, categories, days and the authors in them.
 
-    Runs in the transaction that notes the events as done. A website has one row; batches of events
-    contend for it, and posts do not.
+    Call this in the transaction that marks the events as done. A website has one row, for which
+    batches of events contend, but posts do not.
     """
     sums = counting.by_scope(
         counting.total(
@@ -60,7 +60,7 @@ def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
 
 
 def _spoken(event: outbox.Event) -> tuple[counting.Scope, str] | None:
-    """Return the author of an event's comment and the comment, if readers see both."""
+    """Return an event's comment and its author, if readers see both."""
     state = event.changes[0].new if event.changes else None
     if state is None or not state.author or state.status != counting.APPROVED:
         return None
@@ -71,7 +71,7 @@ def add(
     sums: Mapping[counting.Scope, Mapping[str, int]],
     spoken: Mapping[counting.Scope, str] = MappingProxyType({}),
 ) -> ownership.Writes:
-    """Add to the rows of places and authors; author rows determine the places' participants.
+    """Add sums to the rows of places and authors. Author rows determine the places' participants.
 
     `spoken` maps authors to one of their comments, if one is known.
     """
@@ -95,7 +95,7 @@ def add(
     for (scope, more_here), row in zip(places.items(), stored[: len(places)], strict=True):
         numbers = counting.added(counter_rows.numbers_of(row), more_here)
         if scope.kind == "site" and more_here:
-            # Keep this row even without numbers: it also stores how often they were corrected.
+            # Keep this row even without numbers, because it also stores the number of corrections.
             put.append(
                 counter_rows.with_numbers(row or counter_rows.site_counter(scope.place), numbers)
             )

@@ -1,11 +1,11 @@
-"""A thread's numbers in the transaction of the change that they count.
+"""Update a thread's numbers in the transaction of the change that they count.
 
-Owns the reads of such a transaction (one shard of the thread and the rows of the authors involved)
-and its writes.
+Owns the counter reads of such a transaction (one of the thread's shards and the rows of the authors
+involved) and its counter writes.
 
 Invariants:
 
-1. One commit stores a change and the numbers that count it.
+1. A change and the numbers that count it are stored in one commit.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ PACE = timedelta(minutes=10)
 
 
 class TransactionCounters:
-    """The counters of a thread in one transaction: read with everything else, written with it."""
+    """A thread's counters in one transaction, read and written together with the other rows."""
 
     def __init__(
         self,
@@ -40,34 +40,34 @@ class TransactionCounters:
         self._row: counter_rows.CounterRow | None = None
         self._count = 1
         self._stood: dict[str, counter_rows.Numbers] = {}  # of the authors, before the change
-        self.known: set[str] = set()  # the authors who have an approved comment in the thread
-        # Made once, because NDB copies a key's parent again and again to make a child key.
+        self.known: set[str] = set()  # authors with an approved comment in the thread
+        # Make these keys only once, because NDB copies the parent for every child key.
         self._kept = {
             author: counter_rows.participation_key(name, author) for author in self._authors
         }
-        # The keys that the transaction has to read for this entry.
+        # The keys that the transaction must read for these counters.
         self.keys: list[ndb.Key] = [
             counter_rows.thread_counter_key(name, self._shard),
             *self._kept.values(),
         ]
 
     def fill(self, thread: comment_rows.ThreadRow | None, stored: Sequence[Any]) -> None:
-        """Accept the rows that were read at `keys` and the thread's row."""
+        """Use the thread's row and the rows that were read at `keys`."""
         self._row, *participations = stored
         numbers = map(counter_rows.numbers_of, participations)
         self._stood = dict(zip(self._authors, numbers, strict=True))
         self.known = {who for who, had in self._stood.items() if had.get(counting.APPROVED, 0) > 0}
         count = self._turn.count = self._count = 1 if thread is None else thread.shards or 1
         if self._shard >= count:
-            # The shards have since been gathered; the first one always exists.
+            # The shards have been merged since; the first shard always exists.
             self._shard = 0
             self._row = reads.get(counter_rows.thread_counter_key(self._name, 0))
 
     def pace(self, most: int, now: datetime) -> None:
         """Count one more post toward the limit of `most` posts within `PACE`.
 
-        A spread thread counts its posts in several shards; each shard enforces its share of the
-        limit.
+        If a thread has several shards, each shard counts some of the posts and enforces its share
+        of the limit.
 
         Raises:
             errors.TooMany: the limit is reached.
@@ -75,7 +75,8 @@ class TransactionCounters:
         if self._row is None:
             self._row = counter_rows.thread_counter(self._name, self._shard)
         row = self._row
-        # A start in the future was written by a clock that is far ahead. It must not last forever.
+        # A start in the future was written by a clock that is far ahead. Such a period must not
+        # last.
         began: datetime | None = row.began
         if began is None or abs(now - began) >= PACE:
             row.began = began = now
@@ -86,7 +87,7 @@ class TransactionCounters:
         row.lately += 1
 
     def writes(self, changes: Iterable[CountedChange]) -> ownership.Writes:
-        """Add the changes to the counters that were read; return the writes."""
+        """Add the changes to the counters that were read, and return the writes."""
         scopes = counting.by_scope(added(changes))
         here = counting.thread_scope(comment_rows.thread_key_name(self._name))
         numbers = scopes.pop(here, {})
@@ -110,7 +111,7 @@ class TransactionCounters:
 
 
 def entered(name: records.ThreadName, changes: Sequence[CountedChange]) -> ownership.Writes:
-    """Build the counter writes of changes in a thread, reading only the rows that they need."""
+    """Build the counter writes for changes in a thread, reading only the necessary rows."""
     if not added(changes):
         return ownership.Writes(counter_rows.OWNER)
     states = [state for change in changes for state in change if state is not None]
@@ -120,7 +121,7 @@ def entered(name: records.ThreadName, changes: Sequence[CountedChange]) -> owner
 
 
 def added(changes: Iterable[CountedChange]) -> dict[counting.Key, int]:
-    """Sum what changes add to the counters that are written in their own transaction."""
+    """Sum the amounts that changes add to the counters written in the same transaction."""
     return counting.total(
         counting.increments(counting.IN_THREAD, change.old, change.new) for change in changes
     )

@@ -1,11 +1,11 @@
-"""The authors of a website with approved comments, by the score of their comments, best first.
+"""List a website's authors with approved comments by the score of their comments, best first.
 
-Owns the pagination of this list. Scores and numbers are those of the Standings, which follow events
-within about a second. A Standing contains no name. Names are read from one comment of each author,
-in one lookup: the current name in that comment, or an empty name if the comment was retracted.
+Owns the pagination of this list. Scores and numbers come from the Standings, which reflect events
+within about a second. A Standing contains no name, so names are read from one comment per author,
+in one lookup. The name is the current name in that comment, or empty if the comment was retracted.
 
-No public answer contains an author's id; a cursor holds a digest of it. Moderators see the id
-(`known`): it identifies the author of a comment and grants access to nothing.
+No public response contains an author's id; a cursor contains a digest of the id. Moderators see the
+id (`known`), which identifies a comment's author but gives access to nothing.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ MAX_LIMIT = 100
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LeaderboardEntry:
-    """An author with the number of their approved comments and their score."""
+    """An author, with the number of their approved comments and their score."""
 
     author: records.Author
     score: int
@@ -32,7 +32,7 @@ class LeaderboardEntry:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LeaderboardPage:
-    """A run of authors; `cursor` continues it and is None at the end."""
+    """A page of authors. `cursor` leads to the next page; it is None at the end."""
 
     authors: tuple[LeaderboardEntry, ...]
     cursor: str | None
@@ -40,17 +40,17 @@ class LeaderboardPage:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AuthorListPage:
-    """A run of authors as moderators see them: their names and their Standings."""
+    """A page of authors as moderators see them: their names and their Standings."""
 
     standings: tuple[tuple[records.Author, totals.AuthorTotals], ...]
     cursor: str | None
 
 
 def best(site: str, *, limit: int, cursor: str | None, secret: str) -> LeaderboardPage:
-    """Read a page of authors: one query and one lookup, and one more query after a cursor.
+    """Read a page of authors with one query and one lookup, plus one query if there is a cursor.
 
     Raises:
-        errors.BadInput: a limit outside 1 .. `MAX_LIMIT`.
+        errors.BadInput: the limit is outside 1 .. `MAX_LIMIT`.
         errors.BadCursor: the cursor belongs to a different listing, or this service did not
             sign it.
     """
@@ -65,7 +65,7 @@ def best(site: str, *, limit: int, cursor: str | None, secret: str) -> Leaderboa
 
 
 def known(site: str, *, limit: int, cursor: str | None, secret: str) -> AuthorListPage:
-    """Read the same page for moderators, with ids and all numbers.
+    """Read a page of authors for moderators, with ids and all numbers.
 
     Raises:
         errors.BadInput, errors.BadCursor: see `best`.
@@ -87,7 +87,7 @@ def known(site: str, *, limit: int, cursor: str | None, secret: str) -> AuthorLi
 
 
 def _names(site: str, standings: Sequence[totals.AuthorTotals]) -> Iterator[records.Author]:
-    """Yield authors' names from the comment that the Standing names, or from another comment."""
+    """Yield authors' names, from the comment that the Standing names or from another one."""
     keys = [comment_rows.comment_key(each.comment) for each in standings if each.comment]
     found = {
         message.key.path[-1].name: conversion.comment_from_message(message)

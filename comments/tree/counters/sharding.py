@@ -1,16 +1,16 @@
-"""Shards: separate counter rows for transactions that write to one busy thread at once.
+"""Spread a busy thread's counters over shards, so that concurrent transactions do not conflict.
 
-At rest, a thread's counters are one row. When an aborted transaction runs again, it uses a
-different shard, and the process keeps that shard for the same writer, so its writers stay apart.
-After such a commit, the thread is spread over more shards; when the thread is quiet, the shards are
-gathered again.
+The counters of a quiet thread are one row. When an aborted transaction runs again, it uses a
+different shard, and the process assigns that shard to the same writer from then on, so the
+process's writers use different shards. After such a commit, the counters are spread over more
+shards; when the thread is quiet again, the shards are merged into one.
 
 Invariants:
 
-1. The thread's row and its first shard store the number of shards. One commit writes both, so
+1. The thread's row and its first shard both store the number of shards. One commit writes both, so
    readers read every shard in which a writer counts.
-2. A process's knowledge of busy threads (`Shards`) is only a hint: the row that a transaction reads
-   corrects it, and the process may drop it at any time.
+2. A process's information about busy threads (`Shards`) is only a hint: it is corrected by the row
+   that a transaction reads, and the process may drop it at any time.
 """
 
 import contextlib
@@ -25,14 +25,14 @@ from comments.store import connection, ownership, per_process, reads, transactio
 from comments.store.models import comment_rows, conversion, counter_rows
 from comments.tree.counters import totals
 
-_PATIENCE = 5.0  # seconds for spreading, which a later writer can do as well
-MOST = 64  # shards of one thread; reading its counts takes as many reads
-SPREAD_EVERY = 1.0  # seconds between two attempts of a process to spread a thread
-QUIET = 300.0  # seconds without a conflict until a thread's shards are gathered again
+_PATIENCE = 5.0  # seconds allowed for spreading, which a later writer can also do
+MOST = 64  # shards per thread; reading a thread's numbers takes one read per shard
+SPREAD_EVERY = 1.0  # seconds between a process's attempts to spread a thread
+QUIET = 300.0  # seconds without a conflict until a thread's shards are merged
 
 
 class _Busy:
-    """One thread: its number of shards, and the shard of each writer in this process."""
+    """A busy thread: its number of shards, and the shard of each writer in this process."""
 
     def __init__(self) -> None:
         self.count = 1
@@ -42,7 +42,7 @@ class _Busy:
         self.next_spreading = 0.0
 
     def other(self, shard: int) -> int:
-        """Choose a shard other than this one, preferably one that no writer here uses."""
+        """Choose a different shard, preferably one that no writer in this process uses."""
         free = set(range(self.count)) - {shard}
         taken = {self.kept[writer] for writer in self.writing}
         return random.choice(sorted(free - taken or free or {0}))  # noqa: S311 - to come apart
@@ -51,7 +51,7 @@ class _Busy:
 class TransactionShard:
     """The shard of one transaction, which may run several times.
 
-    `count` is the thread's number of shards as the transaction read it; 0 before that read.
+    `count` is the number of shards that the transaction read for the thread, or 0 before the read.
     """
 
     def __init__(self, shards: "Shards", name: records.ThreadName) -> None:
@@ -62,7 +62,7 @@ class TransactionShard:
         self.count = 0
 
     def take(self) -> int:
-        """Return the shard for this run: a different one after an aborted run."""
+        """Return the shard for this run. After an aborted run, the shard is a different one."""
         self.runs += 1
         if self._writer is None:
             self._writer = self._shards.enter(self._name)
@@ -70,7 +70,7 @@ class TransactionShard:
         return self._shards.shard(self._name, self._writer, moves=self.runs > 1)
 
     def end(self) -> int:
-        """Release the shard; return how many shards the thread should have, 0 for no change."""
+        """Release the shard. Return the desired number of the thread's shards, 0 for no change."""
         if self._writer is None:
             return 0
         self._learn()
@@ -92,7 +92,7 @@ class First(TransactionShard):
 
 
 class Shards:
-    """A process's knowledge of busy threads. Safe for many threads.
+    """A process's information about busy threads. The class is thread-safe.
 
     Args:
         clock: seconds, monotonic.
@@ -117,7 +117,7 @@ class Shards:
             raise
 
     def enter(self, name: records.ThreadName) -> int:
-        """Begin to write; return the writer's number, the lowest that is free in this process."""
+        """Begin to write. Return the writer's number, the lowest free number in this process."""
         with self._guard:
             busy = self._busy.setdefault(name, _Busy())
             writer = next(n for n in range(len(busy.writing) + 1) if n not in busy.writing)
@@ -137,7 +137,7 @@ class Shards:
             return busy.kept[writer]
 
     def learn(self, name: records.ThreadName, count: int) -> None:
-        """Note how many shards a thread has."""
+        """Note the number of a thread's shards."""
         with self._guard:
             busy = self._busy.get(name)
             if busy is None:
@@ -148,7 +148,7 @@ class Shards:
             busy.count = count
 
     def leave(self, name: records.ThreadName, writer: int, *, conflicts: int) -> int:
-        """End writing; return how many shards the thread should have, 0 for no change."""
+        """End writing. Return the desired number of the thread's shards, 0 for no change."""
         with self._guard:
             busy = self._busy[name]
             writers = len(busy.writing)
@@ -157,7 +157,8 @@ class Shards:
                 busy.contended = self.clock()
             elif not busy.writing and busy.count == 1:
                 del self._busy[name]
-            # Four shards per writer of this process: further conflicts come from other processes.
+            # Use four shards per writer of this process; further conflicts come from other
+            # processes.
             wanted = min(MOST, 4 * writers)
             if not conflicts or busy.count >= wanted or self.clock() < busy.next_spreading:
                 return 0
@@ -165,7 +166,7 @@ class Shards:
             return wanted
 
     def quiet(self) -> Sequence[records.ThreadName]:
-        """List the spread threads that had no conflict in this process for `QUIET` seconds."""
+        """List the spread threads without conflicts in this process for `QUIET` seconds."""
         with self._guard:
             before = self.clock() - QUIET
             return [
@@ -175,7 +176,7 @@ class Shards:
             ]
 
     def forget(self, name: records.ThreadName) -> None:
-        """Forget a thread whose shards were gathered."""
+        """Forget a thread whose shards were merged."""
         with self._guard:
             busy = self._busy.get(name)
             if busy is not None and not busy.writing:
@@ -188,7 +189,7 @@ FIRST = First()
 
 @contextlib.contextmanager
 def turn(name: records.ThreadName) -> Iterator[TransactionShard]:
-    """Assign a shard to a transaction while it runs; spread the thread if there were conflicts."""
+    """Assign a shard to a transaction while it runs. Afterwards, spread a thread with conflicts."""
     with SHARDS.get().turn(name) as taken:
         yield taken
         wanted = taken.end()
@@ -199,7 +200,7 @@ def turn(name: records.ThreadName) -> Iterator[TransactionShard]:
 
 
 def spread(name: records.ThreadName, count: int) -> None:
-    """Spread a thread's counters over `count` shards. Their stored numbers do not change."""
+    """Spread a thread's counters over `count` shards, without changing the stored numbers."""
 
     def body() -> int:
         thread, first = reads.get_multi(
@@ -216,7 +217,7 @@ def spread(name: records.ThreadName, count: int) -> None:
 
 
 def gather(name: records.ThreadName) -> None:
-    """Gather a thread's numbers in one shard."""
+    """Merge a thread's shards into one."""
 
     def body() -> None:
         thread = reads.get(comment_rows.thread_key(name))
@@ -237,7 +238,7 @@ def gather(name: records.ThreadName) -> None:
 
 
 def gather_quiet() -> int:
-    """Gather the shards of threads that have become quiet here; return how many threads."""
+    """Merge the shards of threads that are quiet in this process. Return the threads' number."""
     quiet = SHARDS.get().quiet()
     for name in quiet:
         gather(name)
@@ -245,7 +246,7 @@ def gather_quiet() -> int:
 
 
 def notice_spread() -> None:
-    """Read from the store which threads are spread, including those that other processes spread."""
+    """Read the spread threads from the store, including threads that other processes spread."""
     query = reads.Query("Counter", where=(("shards", ">", 1),))
     for message in reads.walk(query):
         scope = message.properties["scope"].string_value

@@ -1,13 +1,13 @@
-"""Statistics of a website for reports: by category, by day, and who commented where.
+"""Read a website's statistics for reports: by category, by day, by author and by thread.
 
 Owns the paginated reading of counter rows. Every page is one bounded read of counter rows, in key
 order; no report counts comments. A page continues after the last row of the previous page
-(`after`), so rows that are added or deleted in between cause no other row to be skipped or
-repeated. The numbers include all delivered events, and are usually a second behind.
+(`after`), so adding or deleting rows in between does not skip or repeat other rows. The numbers
+include all delivered events, and are usually about a second old.
 
 Commenters are authors with an approved comment, counted once. Do not add up the commenters of
-several days: an author who wrote on two days is one commenter of the site. The site's own row has
-the number for the site.
+several days: an author who wrote on two days is one commenter of the site. The site's own row
+contains the number for the site.
 
 The authors in a thread, and the threads of an author, are two indexes of one kind (Participation).
 These lists are for the operator only: they contain authors' ids, which no public answer may
@@ -34,10 +34,10 @@ _LAST = "\U0010ffff"
 
 
 class StatisticsEntry(msgspec.Struct, frozen=True):
-    """The numbers of a website, of one of its categories, of a day, or of a category on a day.
+    """The numbers of a website, a category, a day, or a category on a day.
 
-    Without a `category` they are for the whole site, without a `day` for all time. `comments` are
-    the approved ones.
+    Without a `category`, the numbers are for the whole site; without a `day`, for all time.
+    `comments` is the number of approved comments.
     """
 
     category: str
@@ -51,14 +51,14 @@ class StatisticsEntry(msgspec.Struct, frozen=True):
 
 
 class AuthorCount(msgspec.Struct, frozen=True):
-    """An author in a thread or a category, and how many approved comments they have there."""
+    """An author, with the number of their approved comments in a thread or category."""
 
     author: str
     comments: int
 
 
 class ThreadCount(msgspec.Struct, frozen=True):
-    """A thread in which an author commented, and how many approved comments they have there."""
+    """A thread, with the number of an author's approved comments in it."""
 
     thread: str
     title: str
@@ -66,19 +66,19 @@ class ThreadCount(msgspec.Struct, frozen=True):
 
 
 class ReportPage(msgspec.Struct, Generic[T], frozen=True):
-    """A part of a report; `after` is where it continues, None at the end."""
+    """A page of a report. `after` is where the next page starts; it is None at the end."""
 
     lines: tuple[T, ...]
     after: str | None
 
 
 def site(site_id: str) -> StatisticsEntry:
-    """Read the numbers of a website: one read."""
+    """Return a website's numbers, with one read."""
     return _line("", "", totals.of_site(site_id))
 
 
 def by_category(site_id: str, *, after: str = "", limit: int = MOST) -> ReportPage[StatisticsEntry]:
-    """List a website's categories that have comments, in order: one scan."""
+    """List a website's categories that have comments, in order, with one scan."""
     low = f"{site_id}/{after}" if after else f"{site_id}/"
     rows = _by_key("Category", low, f"{site_id}/{_LAST}", limit)
     lines = [
@@ -97,7 +97,7 @@ def by_day(
     after: str = "",
     limit: int = MOST,
 ) -> ReportPage[StatisticsEntry]:
-    """List the days (UTC) with comments of a category, or of the whole site: one scan."""
+    """List the days (UTC) with comments in a category, or on the whole site, with one scan."""
     category = _canonical(category)
     before = f"{site_id}/{category}/"
     low, high = _range(since, until)
@@ -115,7 +115,7 @@ def by_day_and_category(
     after: str = "",
     limit: int = MOST,
 ) -> ReportPage[StatisticsEntry]:
-    """List the days of the site and of all its categories, by day and category: one scan."""
+    """List the days of a site and of all its categories, by day and category, with one scan."""
     low, high = _range(since, until)
     query = reads.Query(
         "Day",
@@ -156,7 +156,7 @@ def commenters(
 def commenters_of_category(
     site_id: str, category: str, *, after: str = "", limit: int = MOST
 ) -> ReportPage[AuthorCount]:
-    """List a category's commenters by id: one scan."""
+    """List a category's commenters by id, with one scan."""
     before = f"{site_id}/{categories.canonical(category)}//"
     rows = _by_key("Appearance", f"{before}{after}", f"{before}{_LAST}", limit)
     return _people([(name[len(before) :], numbers) for name, numbers in rows], limit)
@@ -165,7 +165,7 @@ def commenters_of_category(
 def threads_of(
     site_id: str, author: str, *, after: str = "", limit: int = MOST
 ) -> ReportPage[ThreadCount]:
-    """List the threads in which an author has approved comments: one scan and one lookup."""
+    """List the threads in which an author has approved comments, with one scan and one lookup."""
     where: list[tuple[str, str, object]] = [
         ("author", "=", counter_rows.author_name(site_id, author))
     ]
@@ -203,10 +203,10 @@ def _by_key(
 
 
 def _range(since: date | None, until: date | None) -> tuple[str, str]:
-    """Return the first and the last day as keys contain them, including their categories."""
+    """Return the bounds of a range of days, as keys contain them, including all categories."""
     if since and until and since > until:
         raise errors.BadInput("since", "since-after-until")
-    # Every digit sorts before ":".
+    # ":" sorts after every digit.
     return since.isoformat() if since else "", f"{until.isoformat() if until else ':'}/{_LAST}"
 
 
@@ -239,7 +239,7 @@ def _people(rows: list[tuple[str, counter_rows.Numbers]], limit: int) -> ReportP
 
 
 def _page(lines: list[T], read: list[str], limit: int) -> ReportPage[T]:
-    """Make a page from the lines. The next page starts after the last row read for this one."""
+    """Make a page from lines. The next page starts after the last row that was read."""
     return ReportPage(tuple(lines), read[-1] if len(read) == limit else None)
 
 
@@ -248,7 +248,7 @@ def _numbers(message: Any) -> counter_rows.Numbers:
 
 
 def whole(read: Callable[[str], ReportPage[T]]) -> Iterator[T]:
-    """Yield every line of a report, page after page."""
+    """Yield all lines of a report, page by page."""
     after: str | None = ""
     while after is not None:
         page = read(after)

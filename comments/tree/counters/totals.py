@@ -1,7 +1,7 @@
-"""The counters that readers get: numbers by name.
+"""Read the counters that readers get: numbers by name.
 
-Owns the summing of shards. Reading many threads takes one lookup, with one entity for each thread
-that is not spread.
+Owns the addition of shards. Reading many threads takes one lookup, with one entity for each thread
+that is not spread over shards.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from comments.store.models import comment_rows, counter_rows
 
 
 def of_threads(names: Sequence[records.ThreadName]) -> list[counter_rows.Numbers]:
-    """Read threads' numbers in one lookup: one entity for each thread that is not spread now."""
+    """Return threads' numbers, with one lookup. Each thread that is not spread takes one entity."""
     firsts = [
         counter_rows.thread_counter_name(comment_rows.thread_key_name(name), 0) for name in names
     ]
@@ -28,8 +28,8 @@ def of_threads(names: Sequence[records.ThreadName]) -> list[counter_rows.Numbers
         if key in found and found[key]["shards"].integer_value > 1
     ]
     if busy:
-        # Use one snapshot: without it, shards that are gathered in between would count twice or not
-        # at all.
+        # Use one snapshot, because shards that are merged between two reads would otherwise count
+        # twice or not at all.
         numbers |= transactions.snapshot(lambda: _spread_numbers(busy))
     return [numbers.get(key, {}) for key in firsts]
 
@@ -48,7 +48,7 @@ def _spread_numbers(names: Sequence[records.ThreadName]) -> dict[str, counter_ro
 
 
 def listed(site: str, thread_ids: Sequence[str]) -> list[int]:
-    """Return how many comments readers see in each thread."""
+    """Return the number of comments that readers see in each thread."""
     numbers = of_threads([records.ThreadName(site, thread_id) for thread_id in thread_ids])
     return [each.get(counting.LISTED, 0) for each in numbers]
 
@@ -59,7 +59,7 @@ def of_site(site: str) -> counter_rows.Numbers:
 
 
 class AuthorTotals(NamedTuple):
-    """An author on a website. `comment` is one of theirs, or empty; `alias` replaces their id."""
+    """An author on a website. `comment` is one of their comments or ""; `alias` replaces the id."""
 
     author: str
     alias: str
@@ -71,7 +71,7 @@ class AuthorTotals(NamedTuple):
 def best_authors(
     site: str, limit: int, *, after: tuple[int, str] | None = None
 ) -> list[AuthorTotals]:
-    """Read a website's authors with the highest scores: one query, or two after a position.
+    """Return a website's authors with the highest scores, with one query, or two after a position.
 
     `after` is the score and the alias of the last known author. Authors without an approved comment
     are left out.
@@ -103,8 +103,8 @@ def _standings(where: Sequence[tuple[str, str, object]], limit: int) -> list[Aut
 def as_stored(name: records.ThreadName) -> tuple[int, counter_rows.Numbers, tuple[int, int]]:
     """Read a thread's numbers for a recount.
 
-    Return how often the numbers were mended, their sums over the shards that writers know, and the
-    shard counts stored in the first shard and in the thread's row.
+    Return the number of corrections, the sums over the shards that writers use, and the shard
+    counts stored in the first shard and in the thread's row.
     """
     thread = reads.get(comment_rows.thread_key(name))
     count = 1 if thread is None else thread.shards or 1
@@ -114,7 +114,7 @@ def as_stored(name: records.ThreadName) -> tuple[int, counter_rows.Numbers, tupl
 
 
 def summed(rows: Iterable[counter_rows.CounterRow | None]) -> counter_rows.Numbers:
-    """Sum the numbers of a scope's shards."""
+    """Add up the numbers of a scope's shards."""
     numbers: counter_rows.Numbers = {}
     for row in rows:
         numbers = counting.added(numbers, counter_rows.numbers_of(row))

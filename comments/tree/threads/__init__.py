@@ -1,5 +1,5 @@
-"""Thread titles, addresses and categories.
+"""Manage thread titles, addresses and categories.
 
-Entry points: `details` (what moderators set), `naming` (which comment names the thread),
+Entry points: `details` (changes by moderators), `naming` (the comment that names the thread),
 `thread_cache` (copies in this process), `category_journal` (progress of a change of categories).
 """

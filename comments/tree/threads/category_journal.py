@@ -1,7 +1,8 @@
-"""Category journals: the progress of each change to a thread's categories.
+"""Record the progress of each change to a thread's categories.
 
 Owns the Job rows of these changes. `tree` creates a row in the commit that changes a thread's
-categories; `recategorize` goes through the thread's comments and deletes the row at the end.
+categories. The job `recategorize` processes the thread's comments, and deletes the row when all are
+done.
 """
 
 from typing import NamedTuple
@@ -22,12 +23,12 @@ class JournalPosition(NamedTuple):
 
 
 def key(thread: str) -> ndb.Key:
-    """Return the key of a thread's journal, by the thread's key name."""
+    """Return the key of a thread's journal, given the thread's key name."""
     return event_rows.job_key(f"{PREFIX}{thread}")
 
 
 def journal(thread: str, position: JournalPosition) -> event_rows.JobRow:
-    """Make the row that stores the progress of a thread's change."""
+    """Make the row that stores the progress of a change to a thread's categories."""
     return event_rows.JobRow(key=key(thread), position=msgspec.json.encode(position).decode())
 
 

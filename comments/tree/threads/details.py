@@ -1,7 +1,7 @@
-"""Changes by moderators and jobs to a thread's title, address and categories.
+"""Change a thread's title, address and categories, for moderators and jobs.
 
 Pages of a compacted thread read the title and address from its directory. Each change therefore
-flags a comment that readers see, which changes the tags of the thread's pages and schedules a
+flags a comment that readers see. The flag changes the tags of the thread's pages and schedules a
 compaction.
 """
 
@@ -23,9 +23,10 @@ def set_fields(
     fields: Sequence[str],
     inherits: Sequence[str] = (),
 ) -> ownership.Writes:
-    """Set a thread's fields for a moderator; reset those in `inherits` to what a comment said.
+    """Set a thread's fields for a moderator, and reset the fields in `inherits` to posted data.
 
-    `fields` are the names of the fields to set to their values in `wanted`.
+    `fields` contains the names of the fields to set to their values in `wanted`. Reset fields get
+    their values from the naming comment again.
     """
     more: list[ndb.Model] = [thread]
     if naming.is_unknown(thread):
@@ -60,7 +61,7 @@ def adopt(name: records.ThreadName) -> ownership.Writes:
 
 
 def _brought(thread: comment_rows.ThreadRow, written: Sequence[ndb.Model]) -> naming.Brought:
-    """Return what the naming comment said about its thread. `written` are this commit's rows."""
+    """Return the naming comment's thread data. `written` contains the rows of this commit."""
     if not thread.named_by:
         return naming.Brought()
     key = comment_rows.comment_key(thread.named_by)
@@ -91,7 +92,7 @@ def _shown(thread: comment_rows.ThreadRow) -> list[comment_rows.CommentRow]:
 
 
 def _unique(rows: Sequence[ndb.Model]) -> tuple[ndb.Model, ...]:
-    """Keep the last of several copies of an entity; a comment keeps the first copy's `brought`."""
+    """Keep the last of several copies of an entity. A comment keeps `brought` of its first copy."""
     found: dict[ndb.Key, ndb.Model] = {}
     for row in rows:
         known = found.get(row.key)

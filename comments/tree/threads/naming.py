@@ -1,18 +1,19 @@
-"""Naming: the comment that determines its thread's title, page address and categories.
+"""Choose the comment that names its thread: it determines title, page address and categories.
 
-Every comment stores what it said about its thread (`Comment.brought`). The thread shows what its
-oldest approved comment said. Fields that a moderator set (`Thread.own`) do not change.
+Every comment stores the thread data (title, address and categories) that was posted with it
+(`Comment.brought`). A thread shows the data of its oldest approved comment, the naming comment.
+Fields that a moderator set (`Thread.own`) do not change.
 
 Invariants:
 
-1. `Thread.title`, `url` and `categories` contain nothing from a comment that is not approved now:
-   the transaction that withdraws the naming comment names the thread anew.
-2. Erasing a comment also erases what it said about its thread.
-3. Threads of releases that stored neither `brought` nor `named_by` are adopted (`details.adopt`):
-   their first comment is assumed to have said what the thread shows. What later comments said was
-   not stored, so they cannot name the thread; a new comment can.
-4. An imported comment names only a thread that no other comment names: it came later, regardless
-   of its date.
+1. `Thread.title`, `url` and `categories` contain no data from a comment that is not approved now: a
+   transaction that withdraws the naming comment also chooses a new one.
+2. Erasing a comment also erases its thread data.
+3. Threads from releases that stored neither `brought` nor `named_by` are adopted (`details.adopt`):
+   the data that the thread shows is assumed to come from its first comment. The data of later
+   comments was not stored, so they cannot name the thread; a new comment can.
+4. An imported comment names a thread only if no other comment names it, because the imported
+   comment was added later, regardless of its date.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,11 +29,11 @@ from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion, event_rows
 from comments.tree.threads import category_journal, thread_cache
 
-_FEW, _MANY = 4, 1_000  # listed comments to look through for the oldest that can name
+_FEW, _MANY = 4, 1_000  # listed comments to search for the oldest one that can name the thread
 
 
 class Brought(NamedTuple):
-    """What a comment said about its thread."""
+    """The thread data that was posted with a comment."""
 
     title: str = ""
     url: str = ""
@@ -42,7 +43,7 @@ class Brought(NamedTuple):
 class NamingCandidate(NamedTuple):
     """A comment that may name its thread.
 
-    Among comments with equal dates, the first in reading order names it.
+    Among comments with equal dates, the first in reading order names the thread.
     """
 
     created: datetime
@@ -52,12 +53,12 @@ class NamingCandidate(NamedTuple):
 
 
 def encode(brought: Brought) -> str:
-    """Encode what a comment says about its thread, for its row."""
+    """Encode a comment's thread data for its row."""
     return msgspec.json.encode(brought).decode()
 
 
 def decode(stored: str | None) -> Brought:
-    """Decode what a comment said about its thread; empty if that is unknown or was erased."""
+    """Decode a comment's thread data; the result is empty if the data is unknown or was erased."""
     return msgspec.json.decode(stored, type=Brought) if stored else Brought()
 
 
@@ -65,10 +66,10 @@ def follow(
     name: records.ThreadName,
     changed: Sequence[tuple[counting.CountedState, comment_rows.CommentRow]],
 ) -> tuple[ndb.Model, ...]:
-    """Name a thread anew if these changes require it; return the rows to put with them.
+    """Choose a new naming comment if these changes require it. Return the rows to put with them.
 
-    Each comment comes with its old state. Read the thread only if a comment became approved or lost
-    its approval.
+    `changed` contains each comment with its old state. The thread is read only if a comment became
+    approved or lost its approval.
     """
     came = [row for before, row in changed if _came(before, row)]
     left = [row.key.id() for before, row in changed if _came_out(before, row)]
@@ -88,9 +89,9 @@ def first(
     came: Iterable[comment_rows.CommentRow],
     rows: Iterable[comment_rows.CommentRow],
 ) -> tuple[ndb.Model, ...]:
-    """Name a thread after the oldest of these comments, if it is older than the naming one.
+    """Name a thread after the oldest of these comments, if it is older than the naming comment.
 
-    `rows` are the comments written in the same commit. Return the rows to put beside them.
+    `rows` contains the comments written in the same commit. Return the rows to put along with them.
     """
     found = min(_sources(came), default=None)
     if found is None or is_unknown(thread):
@@ -105,7 +106,7 @@ def take(
     source: NamingCandidate | None,
     rows: Iterable[comment_rows.CommentRow],
 ) -> tuple[ndb.Model, ...]:
-    """Show what a comment said, None for nothing; return the rows to put along with `rows`."""
+    """Show a comment's thread data, or none. Return the rows to put along with `rows`."""
     by, at = ("", None) if source is None else (source.id, source.created)
     thread.populate(named_by=by, named_at=at)
     return show(thread, decode(source and source.brought), rows)
@@ -114,10 +115,10 @@ def take(
 def show(
     thread: comment_rows.ThreadRow, brought: Brought, rows: Iterable[comment_rows.CommentRow]
 ) -> tuple[ndb.Model, ...]:
-    """Set the fields of a thread that no moderator set; return the rows to put along with `rows`.
+    """Set a thread's fields that no moderator set. Return the rows to put along with `rows`.
 
-    If the categories change, the job `recategorize` starts, unless `rows` are all of the thread's
-    comments.
+    If the categories change, the job `recategorize` starts, unless `rows` contains all of the
+    thread's comments.
     """
     fields = [each for each in Brought._fields if each not in thread.own]
     if not changes_categories(thread, brought, fields):
@@ -131,7 +132,7 @@ def show(
 def changes_categories(
     thread: comment_rows.ThreadRow, brought: Brought, fields: Iterable[str]
 ) -> bool:
-    """Set these fields of a thread; return whether its categories changed."""
+    """Set these fields of a thread. Return whether its categories changed."""
     before = tuple(thread.categories)
     given = brought._replace(categories=list(brought.categories))._asdict()
     thread.populate(**{field: given[field] for field in fields})
@@ -140,19 +141,19 @@ def changes_categories(
 
 
 def is_unknown(thread: comment_rows.ThreadRow) -> bool:
-    """Whether an older release stored the thread without its naming comment."""
+    """Return whether an older release stored the thread without its naming comment."""
     stored: str | None = thread.named_by
     return stored is None
 
 
 def begin_recategorizing(thread: comment_rows.ThreadRow) -> event_rows.JobRow:
-    """Number a change to a thread's categories, and start to recategorize its comments."""
+    """Number a change to a thread's categories, and start to recategorize the thread's comments."""
     thread.filed = (thread.filed or 0) + 1
     return category_journal.journal(thread.key.id(), category_journal.JournalPosition(thread.filed))
 
 
 def forget(thread: comment_rows.ThreadRow) -> None:
-    """Drop this process's copy of a thread when the current transaction is over."""
+    """Drop this process's copy of a thread when the current transaction ends."""
     name = records.ThreadName(thread.site, thread.thread)
     transactions.afterwards(lambda: thread_cache.COPIES.get().drop(name))
 
@@ -160,7 +161,7 @@ def forget(thread: comment_rows.ThreadRow) -> None:
 def oldest(
     thread: comment_rows.ThreadRow, rows: Mapping[str, comment_rows.CommentRow]
 ) -> NamingCandidate | None:
-    """Find the oldest approved comment with known `brought`. `rows` are comments to be written."""
+    """Find the oldest approved comment with known `brought`. `rows` contains the rows to write."""
     stored = next(_stored(thread, rows), None)
     found = _sources(row for row in rows.values() if row.status == Status.APPROVED)
     return min([*found, *([] if stored is None else [stored])], default=None)
@@ -169,10 +170,10 @@ def oldest(
 def adopted(
     thread: comment_rows.ThreadRow, rows: Mapping[str, comment_rows.CommentRow]
 ) -> tuple[ndb.Model, ...]:
-    """Name a thread of a release that did not note which comment names it.
+    """Choose the naming comment of a thread from a release that did not store it.
 
-    `rows` are the comments of this commit, as they will be stored. Return the rows to put beside
-    them.
+    `rows` contains the comments of this commit as they will be stored. Return the rows to put along
+    with them.
     """
     thread.populate(own=["categories"] if thread.filed else [])
     begun = _begun(thread, rows)
@@ -187,7 +188,7 @@ def adopted(
 def _begun(
     thread: comment_rows.ThreadRow, rows: Mapping[str, comment_rows.CommentRow]
 ) -> comment_rows.CommentRow | None:
-    """Read the first comment of a thread; None if it does not exist."""
+    """Return a thread's first comment, or None if it does not exist."""
     query = reads.Query(
         "Comment",
         where=(("thread", "=", thread.key.id()),),
@@ -242,6 +243,6 @@ def _came_out(before: counting.CountedState, row: comment_rows.CommentRow) -> bo
 
 
 def _are_all(thread: comment_rows.ThreadRow, rows: Sequence[comment_rows.CommentRow]) -> bool:
-    """Whether a thread has no comments except these roots without replies."""
+    """Return whether a thread has no comments except these roots without replies."""
     roots = [row for row in rows if conversion.parent_id(row) is None]
     return thread.child_count <= len(roots) and not any(row.child_count for row in rows)

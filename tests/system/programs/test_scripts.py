@@ -205,7 +205,7 @@ class TestServe:
             [project / "scripts" / "serve"], cwd=project, PORT="0", SORT_HASH_WIDTH="3"
         )
         assert ended.returncode == 3
-        assert ended.stderr.splitlines()[-1].startswith("flatthread: site blog holds sort hashes")
+        assert ended.stderr.splitlines()[-1].startswith("flatthread: site blog has sort hashes")
         assert "Traceback" not in ended.stderr
 
     def test_on_an_emulator_every_worker_has_its_own_connection(self, project: Path) -> None:
