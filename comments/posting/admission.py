@@ -1,40 +1,39 @@
 """Admit or refuse a post before it is stored, to keep bots out.
 
-Owns the order of the checks, and the transaction that counts the post before it is stored. A
-refused post stores nothing. These checks do not judge the text; the site's rules do that. The
+Owns the order of the checks, and the transaction that counts the post before it is stored. No part
+of a refused post is stored. These checks do not judge the text; the site's rules do that. The
 checks are:
 
-1. The honeypot: a field that only bots fill in. Then the site's options: guests, and websites of
-   authors.
-2. A proof of work. It must be made for this site, must not have expired, is valid for one post, and
-   is refused if the form was opened only a moment ago. The post counts against the network that
-   requested the challenge, even if it is sent from a different network: phones switch networks
-   while people write, and bots gain nothing by switching. Signed-in authors need no proof, because
-   their posts are counted per author and their accounts can be banned.
+1. The honeypot, a field that only bots fill in, and the site's options about guests and authors'
+   websites.
+2. A proof of work. The proof must be made for this site, must not have expired, is valid for one
+   post, and is refused if the form was opened only a moment ago. The post counts against the
+   network that requested the challenge, even if the post is sent from a different network: phones
+   switch networks while people write, and bots gain nothing by switching. Signed-in authors need no
+   proof, because their posts are counted per author and their accounts can be banned.
 3. A Turnstile token, if the site requires one. Cloudflare verifies it within a short time limit. If
-   Cloudflare cannot be reached, the site's settings decide whether the post is held or refused with
-   a request to try again.
+   Cloudflare cannot be reached, the site's settings decide whether the post is held or is refused
+   with a request to try again.
 4. Rate limits: posts per network and site, posts per known author, and repeats of a text by one
    network, by one author, or by newcomers from several networks.
 
 The transaction reads and writes two rows (`rate_limits.RateLimitJournal`). The first is the
 network's row, which also remembers proofs and texts. The second is the author's row or, for a
-newcomer, the text's row. If a rule of the site uses `repeated`, the text's row also counts how
-often the text was posted within a day, and it is one of the two rows for every author. A guest then
-counts as a newcomer (rows of the network and the text), because anyone can get a guest id. A
-signed-in author is checked by the rows of the author and the text, without the network, because the
-account can be banned. The transaction that stores the post also counts it for its thread
-(`tree.counters`).
+newcomer, the text's row. If one of the site's rules uses `repeated`, the text's row also counts the
+posts of the text within a day, and it is one of the two rows for every author. The other row is the
+network's row for guests, because anyone can get a guest id, and the author's row for signed-in
+authors, because their accounts can be banned. The transaction that stores the post also counts the
+post for its thread (`tree.counters`).
 
 Invariants:
 
-1. A repeat of an admitted post under the same idempotency key is admitted and not counted again.
-   Both rows remember the post, and the store is searched for its comment before a repeat is
-   refused.
-2. Of concurrent posts, exactly the allowed number is admitted, because the store serializes their
-   transactions.
+1. A retry of an admitted post with the same idempotency key is admitted and not counted again. Both
+   rows remember the post, and before a retry is refused, the store is searched for the post's
+   comment.
+2. If posts are concurrent, exactly the allowed number is admitted, because the store serializes
+   their transactions.
 3. If the store does not answer within `PATIENCE` seconds, the post fails with 503 and nothing is
-   stored. Skipping the limits would not help, because storing the comment needs the same store.
+   stored. Skipping the limits would not help, because the comment must be stored in the same store.
 """
 
 import hashlib
@@ -64,7 +63,8 @@ DAY = timedelta(days=1)
 KEEPS = timedelta(hours=1)
 TURNSTILE = "turnstile"  # the encryption purpose of the site's Turnstile secret
 PATIENCE = 5.0  # seconds
-# In characters. Shorter texts, such as "Thank you very much!", are often repeated in good faith.
+# The unit is characters. Shorter texts, such as "Thank you very much!", are often repeated in good
+# faith.
 SHORTEST_TEXT = 24
 _AGAIN = 60  # seconds
 
@@ -76,8 +76,8 @@ class Entrant(NamedTuple):
     """A post before admission: the id of its future comment, its text and its proofs.
 
     The author's id in `text` is empty for a newcomer. `repeats` is True if the post has an
-    idempotency key and may therefore be a repeat. `counts` is True if a rule of the site uses the
-    number of times a text was posted.
+    idempotency key and may therefore be a retry. `counts` is True if one of the site's rules uses
+    the number of times that a text was posted.
     """
 
     post: str
@@ -92,8 +92,8 @@ class Entrant(NamedTuple):
 class Admitted(NamedTuple):
     """The result of admission.
 
-    `repeats` is the number of times the text was posted on the site within a day, including this
-    post. It is 0 for a repeated request, and if no rule of the site uses the number. A non-empty
+    `repeats` is the number of times that the text was posted on the site within a day, including
+    this post. It is 0 for a retry, and if none of the site's rules uses the number. A non-empty
     `doubt` is the reason for holding the post.
     """
 
@@ -102,7 +102,7 @@ class Admitted(NamedTuple):
 
 
 def challenge(request: SiteRequest) -> proof_of_work.Challenge:
-    """Make a challenge for a post. It includes the site key for Turnstile if the site uses it."""
+    """Make a challenge for a post, with the Turnstile site key if the site uses Turnstile."""
     made = proof_policy.challenge(request, proof_policy.ChallengePurpose.POST)
     key = "" if request.site.turnstile is None else request.site.turnstile.key
     return msgspec.structs.replace(made, turnstile=key)
@@ -117,7 +117,7 @@ def admit(entrant: Entrant, request: SiteRequest, guard: post_limits.PostLimits)
             or used, or the author is a guest and the site's options allow none.
         errors.Conflict: the same text was posted recently.
         errors.TooMany: a rate limit is reached, the form was sent too soon after it was opened, or
-            the site's daily budget is spent and its settings make the site read-only then.
+            the site is read-only because its daily budget is spent.
         errors.Unchecked: Turnstile did not answer, and the site's settings refuse such posts.
         errors.Overloaded: the store did not answer in time.
     """
@@ -143,7 +143,7 @@ def _check_options(author: records.Author, site: records.Site) -> None:
 
 
 class _Check:
-    """Checks one post: chooses the rows that count it, and admits or refuses it."""
+    """The check of one post: it chooses the rows that count the post, and admits or refuses it."""
 
     def __init__(
         self, entrant: Entrant, request: SiteRequest, guard: post_limits.PostLimits
@@ -159,15 +159,15 @@ class _Check:
         if guard.same_texts:
             self._text = _text_digest(request.site.id, body, self._secret)
         self._proof: proof_of_work.Proof | None = None
-        # Raised only after the rows show that the post is not a repeat: a repeat is admitted even
-        # if its proof has expired.
+        # This error is raised only after the rows show that the post is not a retry, because a
+        # retry is admitted even if its proof has expired.
         self._problem: errors.FlatthreadError | None = None
         if guard.proof_of_work and not self._is_member:
             try:
                 self._proof = _proof(entrant.proof, request, guard)
             except (errors.Forbidden, errors.TooMany) as error:
                 self._problem = error
-        # The digest of the proof or token. Each proof or token is valid for one post.
+        # The digest of the proof or token, each of which is valid for one post.
         self._once = self._proof.digest if self._proof else rate_limits.NOTHING
         self._network: rate_limits.RateLimitJournal | None = None
         # The buckets of the wider networks around an IPv6 network.
@@ -197,7 +197,7 @@ class _Check:
             whose = f"{site}/{self._author_id}"
             self._author = self._journal("authors", self._guard.posts_per_author, whose)
         if self._counts or (has_text and not self._is_known):
-            # Texts that rules regard as equal share a row, whose marks tell them apart.
+            # Texts that rules treat as equal share a row; the marks in the row distinguish them.
             window = DAY if self._counts else WINDOW
             likeness = rules.likeness(self._entrant.text.body)
             self._texts = self._journal("texts", 0, f"{site}\0{likeness}", window)
@@ -212,7 +212,10 @@ class _Check:
         return rate_limits.RateLimitJournal(limit, subject, self._secret)
 
     def admit(self) -> Admitted:
-        """Count the post or raise. Verify Turnstile after the proof, before the transaction."""
+        """Count the post, or raise an error.
+
+        The Turnstile token is verified after the proof and before the transaction.
+        """
         if self._request.site.turnstile is not None:
             self._ask_turnstile(self._request.site.turnstile)
         self._choose()
@@ -236,13 +239,14 @@ class _Check:
                 self._problem = errors.Unchecked("turnstile-unavailable", retry_after=_AGAIN)
 
     def _counted(self) -> int:
-        """Count the post. Return how often its text was posted in a day; 0 if no rule needs it."""
+        """Count the post. Return the posts of its text within a day, or 0 if no rule uses this."""
         found = (self._network, self._author, self._texts)
         journals = [journal for journal in found if journal is not None]
         if not journals:
             self._raise_problem()
             return 0
-        # Posts from one network conflict at its row, so they take turns within the process.
+        # Posts from one network conflict on the network's row, so they take turns within the
+        # process.
         line = f"admission/{journals[0].key.id()}"
         with connection.within(PATIENCE):
             return transactions.transaction(lambda: self._count(journals), line=line)
@@ -256,8 +260,8 @@ class _Check:
         mark = rate_limits.CountedItem(
             int(self._now.timestamp()), self._what, self._text, self._once
         )
-        # If the text's row only counts, its mark omits the digests: marks with a proof are kept for
-        # longer.
+        # If the text's row is only a counter, its mark omits the digests, because marks with a
+        # proof are kept for longer.
         counted = rate_limits.CountedItem(mark.at, mark.what)
         is_counted = self._is_known or self._text == rate_limits.NOTHING
         transactions.apply(
@@ -274,7 +278,7 @@ class _Check:
             raise self._problem
 
     def _refuse(self) -> None:
-        """Raise if a limit is reached, or if the proof or text has been used before."""
+        """Raise an error if a limit is reached, or if the proof or text has been used before."""
         if self._network is not None and self._network.is_spent(self._once):
             if self._proof is None:
                 raise errors.Forbidden("turnstile-refused")
@@ -302,7 +306,7 @@ class _Check:
 def _proof(
     solution: str, request: SiteRequest, guard: post_limits.PostLimits
 ) -> proof_of_work.Proof:
-    """Check the proof of work of a post, and return the decoded proof.
+    """Check a post's proof of work, and return the decoded proof.
 
     Raises:
         errors.Forbidden: the proof is missing or not valid.
@@ -345,7 +349,7 @@ def _turnstile(
 
 
 def _text_digest(site: str, body: str, secret: str) -> bytes:
-    """Return a digest of a text that ignores spacing and case; `NOTHING` for short texts."""
+    """Return a digest of a text, ignoring spacing and case, or `NOTHING` for a short text."""
     plain = _BLANK.sub(" ", body).strip().casefold()
     if len(plain) < SHORTEST_TEXT:
         return rate_limits.NOTHING

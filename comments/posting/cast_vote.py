@@ -1,9 +1,10 @@
 """Cast, withdraw, list and count votes on comments.
 
-Owns two transactions: one casts a vote (`tree.votes`), the other counts the votes on a comment into
-its row. The voter id is the caller's author id; a first-time caller gets a new id and, in the
-response, a token for it. Anyone can get new ids, so the number of voters per network is limited
-(`client_networks`). The limit applies across all processes, because the store counts the voters.
+Owns two transactions: one casts a vote (`tree.votes`), and the other counts a comment's votes and
+stores the numbers in the comment's row. The voter id is the caller's author id; a first-time caller
+gets a new id and, in the response, a token for it. Anyone can get new ids, so the number of voters
+per network is limited (`client_networks`). The limit applies across all processes, because the
+store counts the voters.
 
 `scheduler` starts the counting. The first vote after a count adds the comment to this process's
 backlog. If the process stops before it counts, `waiting` finds the comment later.
@@ -27,19 +28,19 @@ from comments.store import transactions
 from comments.tree import changes, values, votes
 
 MOST_OWN = 1000  # votes in one response
-_AT_ONCE = 1000  # comments that one call of `waiting` returns
+_AT_ONCE = 1000  # maximum number of comments that one call of `waiting` returns
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OwnVotesPage:
-    """A voter's votes on comments of a thread, by comment id. `cursor` continues the list."""
+    """A voter's votes on a thread's comments, by comment id. `cursor` leads to the next page."""
 
     votes: dict[str, int]
     cursor: str | None
 
 
 def newcomer(comment_id: str, proof: str, key: str | None, request: SiteRequest) -> str:
-    """Return a voter id for a caller without a token. A repeated request gets the same id.
+    """Return a voter id for a caller without a token. A retried request gets the same id.
 
     Raises:
         errors.Forbidden: the site's options allow no votes, or the proof is missing or not valid;
@@ -47,8 +48,8 @@ def newcomer(comment_id: str, proof: str, key: str | None, request: SiteRequest)
     """
     _check_options(request)
     # If the site requires a proof of work, the id is derived from the proof; otherwise it is
-    # derived from the idempotency key and the network. Including the network keeps a caller on a
-    # different network from getting this voter's id with the same key.
+    # derived from the idempotency key and the network. Because of the network, a caller on a
+    # different network cannot get this voter's id with the same key.
     proved = proof_policy.person(proof, request, proof_policy.ChallengePurpose.VOTE)
     if proved is not None:
         return proved
@@ -61,12 +62,12 @@ def newcomer(comment_id: str, proof: str, key: str | None, request: SiteRequest)
 
 
 def vote(comment_id: str, voter: str, value: int, request: SiteRequest) -> None:
-    """Cast the vote of a voter id on a comment; `votes.NONE` withdraws the vote.
+    """Cast a vote on a comment. The value `votes.NONE` withdraws the vote.
 
     Raises:
         errors.Forbidden: the site's options allow no votes. Votes can still be withdrawn.
         errors.NotFound, errors.Conflict, errors.Forbidden, errors.TooMany: see `votes.cast`.
-        errors.Overloaded: the store did not answer in time; a repeat is safe.
+        errors.Overloaded: the store did not answer in time; retrying is safe.
     """
     if value != votes.NONE:
         _check_options(request)
@@ -83,12 +84,12 @@ def vote(comment_id: str, voter: str, value: int, request: SiteRequest) -> None:
     def body() -> None:
         cast = votes.cast(ballot, limit=settings.voters_per_network, now=now)
         # Collect the results of all runs. If a commit succeeds but its response is lost, the next
-        # run finds the vote already stored and no longer reports it as the first.
+        # run finds that the vote is already stored, and no longer reports it as the first.
         firsts.append(cast.is_first)
         if cast.writes.keys:
             transactions.apply(cast.writes)
 
-    # Votes from one network conflict at its row, so they take turns within the process.
+    # Votes from one network conflict on the network's row, so they take turns within the process.
     transactions.transaction(body, line=f"votes/{places[len(around) - 1].network}")
     if any(firsts):
         backlog.voted(records.VotedComment(comment_id))
@@ -114,7 +115,7 @@ def _place(
 def own(
     name: records.ThreadName, voter_id: str, *, limit: int, cursor: str | None, secret: str
 ) -> OwnVotesPage:
-    """List a voter's votes on comments of a thread.
+    """List a voter's votes on a thread's comments.
 
     Raises:
         errors.BadInput: the limit is outside 1 .. `MOST_OWN`.
@@ -134,7 +135,7 @@ def own(
 
 
 def count(comment_id: str, *, now: datetime) -> None:
-    """Count a comment's votes into its row, if any are uncounted.
+    """Count a comment's votes and store the numbers in its row, if any votes are uncounted.
 
     If the comment is retracted or missing, delete its votes instead.
     """
@@ -179,19 +180,19 @@ def _count(comment_id: str, now: datetime) -> _Step:
 
 
 def _forget(comment_id: str) -> _Step:
-    """Delete one batch of votes. If no votes are left, mark the comment as counted."""
+    """Delete one batch of a comment's votes. If none are left, mark the comment as counted."""
     forgotten = votes.forgotten(comment_id)
     transactions.apply(forgotten if forgotten.keys else votes.counted(comment_id))
     return _Step(is_last=not forgotten.keys)
 
 
 def waiting(now: datetime) -> Sequence[records.VotedComment]:
-    """Return comments with votes that are due for counting, at most `_AT_ONCE`."""
+    """Return at most `_AT_ONCE` comments with votes that are due for counting."""
     return [records.VotedComment(comment_id) for comment_id in votes.due(now, _AT_ONCE)]
 
 
 def expire(now: datetime) -> int:
-    """Delete the networks of voters after their retention period. Return how many."""
+    """Delete voters' networks whose retention time has ended, and return their number."""
     number = 0
     while found := votes.expired(now):
         transactions.transaction(functools.partial(_forget_networks, found, now))

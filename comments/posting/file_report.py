@@ -1,8 +1,8 @@
 """Report a comment, and hold it for moderators after enough reports.
 
-Owns the rate limit for reports per network, and the decision to hold a comment. The site's settings
-(`rulebook`) say how many people must have reported a comment since a moderator last approved it.
-Each author and each network counts once.
+Owns the rate limit for reports per network, and the decision to hold a comment. A comment is held
+when enough people have reported it since a moderator last approved it; the site's settings
+(`rulebook`) set the number. Each author and each network counts once.
 
 A report counts as anonymous unless it comes from a signed-in account, because anyone can get a
 guest token.
@@ -10,11 +10,11 @@ guest token.
 Invariants:
 
 1. The response does not depend on the effect of the report, so reporters cannot learn whether their
-   report held the comment.
+   report caused the comment to be held.
 2. All anonymous reports on a comment from one area (`client_networks.area`) count as one.
-3. Anonymous reports never hold a comment if a moderator has approved its current text, or if its
-   author is trusted (`_is_trusted`). Such a comment is held only after enough reports from
-   accounts. Moderators still see the anonymous reports in the list of reported comments.
+3. Anonymous reports never cause a comment to be held if a moderator has approved its current text,
+   or if its author is trusted (`_is_trusted`). Such a comment is held only after enough reports
+   from accounts. Moderators still see the anonymous reports in the list of reported comments.
 """
 
 from datetime import datetime, timedelta
@@ -38,9 +38,9 @@ _RULE = "reports"
 
 
 def newcomer(proof: str, request: SiteRequest) -> str:
-    """Return an author id for a caller without a token, derived from their proof of work.
+    """Return an author id for a caller without a token, derived from the caller's proof of work.
 
-    Returns "" if the site requires no proof.
+    Return "" if the site requires no proof.
 
     Raises:
         errors.Forbidden: the proof is missing or not valid; see `proof_policy.check`.
@@ -49,12 +49,12 @@ def newcomer(proof: str, request: SiteRequest) -> str:
 
 
 def report(comment_id: str, reason: reports.Reason, request: SiteRequest, *, author: str) -> None:
-    """Report a comment. `author` is empty for a caller without a token or proof.
+    """Report a comment. `author` is "" for a caller without a token or a proof.
 
     Raises:
         errors.NotFound: the site has no such published comment.
-        errors.TooMany: the network sent too many reports.
-        errors.Overloaded: the store did not answer in time; a repeat is safe.
+        errors.TooMany: the network has sent too many reports.
+        errors.Overloaded: the store did not answer in time; retrying is safe.
     """
     site, network, now = request.site.id, request.sender.network, request.now
     secret, is_vouched = request.settings.secret, author.startswith(author_ids.ACCOUNT)
@@ -81,7 +81,7 @@ def report(comment_id: str, reason: reports.Reason, request: SiteRequest, *, aut
             raise errors.TooMany(retry_after=bucket.wait(now))
         if stored.status != Status.APPROVED:
             transactions.apply(bucket.take())
-            return None  # authors still see their own shadowed comments as approved
+            return None  # authors still see their shadowed comments as approved
         fresh = reports.fresh(comment_id, site, now=now)
         added = reports.add(row, fresh, people, reason, is_vouched=is_vouched, now=now)
         if added is None:
@@ -108,7 +108,7 @@ def _is_seen(comment: comment_rows.CommentRow, reader: str) -> bool:
 
 
 def _said(author: str, network: str) -> list[str]:
-    """Return the identifiers that recognize a reporter."""
+    """Return the identifiers by which a reporter is recognized."""
     said = [f"network {network}", *([f"author {author}"] if author else [])]
     if not author.startswith(author_ids.ACCOUNT):
         said.append(f"area {client_networks.area(network)}")
@@ -136,8 +136,8 @@ def _is_vetted(row: moderation_rows.ReportRow, comment: comment_rows.CommentRow)
 def _is_trusted(comment: comment_rows.CommentRow, now: datetime) -> bool:
     """Return whether the author has at least `TRUSTED` other approved comments on the site.
 
-    A guest's id must also have been created before today (UTC), so that a burst of comments earns
-    no trust.
+    A guest's id must also have been created before today (UTC), so that a burst of comments does
+    not earn trust.
     """
     if not comment.author_id or author_ids.age(comment.author_id, None, now) == 0:
         return False

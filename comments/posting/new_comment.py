@@ -1,14 +1,14 @@
 """Post a comment: turn the reader's input into a stored comment.
 
 `post` cleans, checks and renders the text, admits the post, screens, places and stores the comment,
-and counts it. The text is ready *before* the transaction, so that invalid input uses no comment
+and counts it. The text is prepared *before* the transaction, so that invalid input uses no comment
 number and the transaction does no slow work.
 
 Invariants:
 
-1. A repeated post with the same idempotency key returns the same comment.
-2. The comment's id is derived from both the author and the idempotency key. A key therefore never
-   finds a comment by a different author.
+1. A retry with the same idempotency key returns the same comment.
+2. A comment's id is derived from both the author and the idempotency key, so a key never leads to a
+   comment by a different author.
 """
 
 import dataclasses
@@ -43,7 +43,7 @@ RESUMES = timedelta(hours=1)
 class Submission:
     """A comment as a reader sent it. `parent` is the id of the comment to which it replies.
 
-    `title`, `url` and `categories` describe the thread (`naming`). `key` is the idempotency key.
+    `title`, `url` and `categories` are thread data (`naming`). `key` is the idempotency key.
     `since` is the creation time of the author's account, if the author has one. `admission` checks
     `proof`, `turnstile` and `trap`.
     """
@@ -64,7 +64,7 @@ class Submission:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Posted:
-    """A stored comment. `created` is False for a repeated post.
+    """A stored comment. `created` is False for a retry.
 
     `is_authors` is True if the caller may get the author's token (see `post`).
     """
@@ -75,9 +75,9 @@ class Posted:
 
 
 def post(sent: Submission, request: SiteRequest) -> Posted:
-    """Store a comment. With an idempotency key, store it once, however often it is sent.
+    """Store a comment. With an idempotency key, store it once, no matter how often it is sent.
 
-    A newcomer who repeats a post under its idempotency key gets the author's token only within
+    A newcomer who retries a post with its idempotency key gets the author's token only within
     `RESUMES` of the first post, or from the same network. Without this limit, anyone who found the
     key in a log could get the token.
 
@@ -86,7 +86,7 @@ def post(sent: Submission, request: SiteRequest) -> Posted:
         errors.Forbidden, errors.Conflict, errors.TooMany, errors.Unchecked: see `admission.admit`,
             `screening.of_post` and `placement.append`.
         errors.NotFound, errors.KeyReused: see `placement.append`.
-        errors.Overloaded: the store did not answer in time; a repeat with the same key is safe.
+        errors.Overloaded: the store did not answer in time; retrying with the same key is safe.
     """
     site, now = request.site, request.now
     draft, text = _prepared(sent, request)
@@ -132,17 +132,17 @@ def _prepared(
     digest, secret = _digest(current, name, author, sent.key)
     made = keyed_hashes.text(digest)
     said = (author.name, author.website, author.email, sent.parent or "", text.body)
-    # The hash is keyed because all parts except the e-mail address are public: a plain hash would
-    # let an attacker confirm a guessed address.
+    # The hash is keyed because all parts except the e-mail address are public, so a plain hash
+    # would let an attacker confirm a guessed address.
     fingerprint = keyed_hashes.keyed(secret, "post", *said)
     origin, came_from = b"", ""
     if sent.key is not None and not author.id:
-        # Recognizes the network if a newcomer repeats the post later.
+        # This hash recognizes the network if a newcomer retries the post later.
         origin = keyed_hashes.keyed(secret, "origin", made, network)[:8]
     if not author.id.startswith(author_ids.ACCOUNT):
-        # A later ban of this guest may include the network. Accounts are banned by their id.
+        # A later ban of this guest may include the network. Accounts are banned by id.
         came_from = caller_marks.kept(site.id, network, current, now=now)
-    # A repeat of a newcomer's first post gets the same author id.
+    # A retry of a newcomer's first post gets the same author id.
     guest = keyed_hashes.text(keyed_hashes.keyed(secret, "guest", digest.hex()))
     stored = msgspec.structs.replace(
         author,
@@ -156,7 +156,7 @@ def _prepared(
         author=stored,
         text=text,
         fingerprint=fingerprint,
-        # The fingerprint that older releases stored. It recognizes a repeat across an upgrade.
+        # The fingerprint that older releases stored. It recognizes a retry across an upgrade.
         former_fingerprint=hashlib.sha256(keyed_hashes.joined(said)).digest(),
         created=now,
         brought=naming.encode(brought),
@@ -176,7 +176,7 @@ def _placed(draft: values.Draft, scheme: sorthash.Scheme) -> values.ChangeResult
         return change
 
     # Concurrent replies to one comment take turns, and so do concurrent roots in one thread. All
-    # roots conflict at the thread's row, so spreading them over counter shards would not help.
+    # roots conflict on the thread's row, so spreading them over counter shards would not help.
     if draft.reply_to is None:
         line = f"{name.site}/{name.id}"
         change = transactions.transaction(lambda: body(sharding.FIRST), line=line)
@@ -192,7 +192,7 @@ def _placed(draft: values.Draft, scheme: sorthash.Scheme) -> values.ChangeResult
 def _cleaned(
     sent: Submission, site: records.Site
 ) -> tuple[records.Author, naming.Brought, values.RenderedText]:
-    """Clean the author, the thread's description and the text."""
+    """Clean the author, the thread data and the text."""
     author, name = sent.author, sent.author.name
     # Staff may use names such as the site's, because a badge next to the name shows their role.
     called = (site.id, *(urlsplit(origin).hostname or "" for origin in site.origins))
@@ -215,14 +215,14 @@ def _cleaned(
 def _digest(
     secret: str, name: records.ThreadName, author: records.Author, key: str | None
 ) -> tuple[bytes, str]:
-    """Return a digest for the comment's id and a new guest's id, and the secret for the hashes.
+    """Return a digest, for the comment's id and a new guest's id, and the secret for the hashes.
 
-    With an idempotency key, every repeat gets the same digest; otherwise the digest is random.
+    With an idempotency key, all retries get the same digest; otherwise the digest is random.
     """
     if key is None:
         return secrets.token_bytes(32), secret
     # A guest without a token is identified by name, website and e-mail address. Two guests with the
-    # same values, key and text look like one guest who repeats a request.
+    # same values, key and text look like one guest who retries a request.
     speaker = author.id or f"{author.name}\0{author.website}\0{author.email}"
     current, *before = (
         (keyed_hashes.keyed(each, "comment", name.site, name.id, speaker, key), each)
@@ -238,7 +238,7 @@ def _is_there(comment_id: str) -> bool:
 def _marked(
     text: screening.ScreenedText, book: rulebook.Rulebook, request: SiteRequest
 ) -> screening.ScreenedText:
-    """Return the text with the caller marks that bans use to recognize its author.
+    """Add the caller marks by which bans recognize the text's author.
 
     Read the author's account only if the site has banned a mailbox.
     """

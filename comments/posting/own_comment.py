@@ -40,7 +40,7 @@ def edit(  # noqa: PLR0913 - the comment, the change and the caller
         errors.BadInput: the body is not valid.
         errors.NotFound: the site has no such comment, or the comment was retracted.
         errors.Forbidden: the comment has a different author or is too old, its author is banned, or
-            a rule of the site refuses the text.
+            one of the site's rules refuses the text.
         errors.Conflict: the discussion is read-only, or a moderator removed the comment.
         errors.RevisionMismatch: the text has changed since `revision`.
     """
@@ -54,7 +54,7 @@ def edit(  # noqa: PLR0913 - the comment, the change and the caller
         _check_owner(comment, author_id)
         if (now - comment.created).total_seconds() > settings.edit_window:
             raise errors.Forbidden("edit-window-over")
-        # A repeat of an edit that was applied finds its own text at a higher revision.
+        # A retry of an edit that was applied finds its own text at a higher revision.
         if comment.body == text.body:
             return None
         _check_revision(comment, revision)
@@ -92,7 +92,7 @@ def retract(
     def check(comment: records.Comment) -> None:
         _check_site(comment, site)
         if comment.status is records.Status.RETRACTED:
-            return  # nothing is left to protect, and the author's id was erased too
+            return  # the comment is already erased, including its author's id
         _check_owner(comment, author_id)
         _check_revision(comment, revision)
 
@@ -114,7 +114,7 @@ def _known_before(comment_id: str) -> tuple[records.Thread | None, rulebook.Rule
     """Read a comment's thread and its site's rulebook before the transaction.
 
     Reading the thread in the transaction would make edits conflict with new roots. If the comment
-    does not exist, the transaction raises the error.
+    does not exist, the transaction raises the error instead.
     """
     row = reads.get(comment_rows.comment_key(comment_id)) if comment_id else None
     if row is None:
@@ -142,6 +142,6 @@ def _check_owner(comment: records.Comment, author_id: str) -> None:
 
 
 def _check_revision(comment: records.Comment, revision: int | None) -> None:
-    # Votes increase the revision too, but they do not change the text that the caller saw.
+    # Votes also increase the revision, but they do not change the text that the caller saw.
     if revision is not None and not comment.has_text_of(revision):
         raise errors.RevisionMismatch(revision, comment.revision)

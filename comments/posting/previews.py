@@ -1,10 +1,10 @@
 """Preview a comment: render a text as it would be stored.
 
 A preview neither reads nor writes the store, but it takes as much processor time as a post and
-requires no proof of work. Each process therefore limits the previews per network and minute. The
-limit is not shared between processes: it protects the processor time of one process, and counting
-each preview in the store would cost more than the preview. Previews also count towards the site's
-daily budget.
+requires no proof of work. Each process therefore limits the number of previews per network and
+minute. The limit is not shared between processes: it protects the processor time of one process,
+and counting each preview in the store would cost more than the preview. Previews also count towards
+the site's daily budget.
 """
 
 import threading
@@ -19,11 +19,13 @@ from comments.sites.site_request import SiteRequest
 from comments.store import per_process
 
 _MINUTE = 60.0
-MOST_NETWORKS = 50_000  # counted separately per minute, in about 8 MB; all others share one count
+MOST_NETWORKS = (
+    50_000  # with separate counts per minute, in about 8 MB; all other networks share one count
+)
 
 
 class Pace:
-    """Counts the previews of each network in the current minute."""
+    """The number of previews for each network in the current minute."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -32,7 +34,7 @@ class Pace:
         self._made: dict[str, int] = {}
 
     def wait(self, network: str, most: int) -> int:
-        """Count a preview and return 0. If the limit is reached, return the seconds to wait."""
+        """Count a preview and return 0, or return the seconds to wait if the limit is reached."""
         wider = ((network, 1), *client_networks.around(network))
         with self._lock:
             now = self._clock()

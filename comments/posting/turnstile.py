@@ -6,11 +6,12 @@ response, so the time limit is short and a failed request is not retried.
 Invariants:
 
 1. A token is valid for one post, because Cloudflare accepts each token once. If the same post is
-   sent again, an idempotency key derived from the post's id lets Cloudflare accept the token again.
-2. A token is accepted only if `hostname` and `action` in the response show that it was issued on a
-   page of the site and for a comment.
-3. The token is the only data about the reader that Cloudflare gets. The API would also accept the
-   reader's IP address, but it is optional and is not sent.
+   sent again, Cloudflare accepts the token again because of an idempotency key, which is derived
+   from the post's id.
+2. A token is accepted only if `hostname` and `action` in the response show that the token was
+   issued on a page of the site and for a comment.
+3. The token is the only data about the reader that Cloudflare gets. The API also accepts the
+   reader's IP address, but the address is optional and is not sent.
 4. If the request fails, the answer is `TurnstileAnswer.UNKNOWN`, not NO; the site's settings decide
    whether the post is then held or refused.
 """
@@ -68,7 +69,7 @@ class _Said(msgspec.Struct, frozen=True):
 def verify(
     client: safe_http.HttpClient, account: TurnstileAccount, token: str, post: str
 ) -> TurnstileAnswer:
-    """Verify the token sent with the post `post`. Do not call this in a transaction."""
+    """Verify the token sent with a post, given the post's id. Do not call this in a transaction."""
     form = {
         "secret": account.secret,
         "response": token,

@@ -69,7 +69,7 @@ def set_up(
 
 
 def renew(site: str, secret: str) -> bool:
-    """Encrypt a site's Turnstile secret with the current `SECRET`. Return whether it changed.
+    """Re-encrypt a site's Turnstile secret with the current `SECRET`. Return whether it changed.
 
     Raises:
         errors.NotFound: there is no such site.

@@ -1,6 +1,6 @@
 """Page through whole discussions, newest first or best first.
 
-If a thread is not materialized, the ordered query reads all its rows, and a view is made of them.
+If a thread is not materialized, the ordered query reads all its rows, and a view is made from them.
 """
 
 import itertools
@@ -32,7 +32,7 @@ class RecentDiscussions(ListingPage):
         return self._of(view, self._rows(view, most))
 
     def _rows(self, view: merged_view.View, limit: int) -> Iterator[buckets.ListedEntry]:
-        """Yield the rows after the cursor: first the rest of its discussion, then older ones."""
+        """Yield the rows after the cursor: the rest of its discussion, then older discussions."""
         after, open_root = self._place, buckets.root_of(self._scheme, self._place)
         if after:
             yield from view.rows(past(after), sorthash.subtree_range(open_root)[1], limit=limit)
@@ -64,7 +64,8 @@ class BestDiscussions(ListingPage):
         tag = super().look(age)
         if self.asked.cursor is not None and self._found is not None:
             self._ranked(view_of(self._found))
-            # Do not reuse the page while the tag is the same: it also expires with its ranking.
+            # The page must not be reused although the tag is the same, because it also expires with
+            # its ranking.
             self.lasts = ""
         return tag
 
@@ -108,7 +109,7 @@ class BestDiscussions(ListingPage):
 
 
 def _whole_view(name: records.ThreadName) -> merged_view.View:
-    """Read all rows with the ordered query and make a view of them."""
+    """Read all rows with the ordered query, and make a view from them."""
     return transactions.at_one_moment(
         lambda: thread_view.from_rows(
             ordered_query.thread(name), changed=ordered_query.changed(name)

@@ -9,8 +9,8 @@ depend on the size of the thread or site:
   read, or nothing if no row has changed (docs/costs.md).
 - A site's tag covers the keys and revisions of the site's newest comments, which a projection query
   returns for one read, and the titles of their threads, which the process caches for a minute. The
-  comments are read, by key, only if the client's tag differs. If these comments are new to the
-  process, it also reads them to find their threads.
+  comments are read, by key, only if the client's tag differs. If this process has not seen these
+  comments yet, it also reads them to find their threads.
 
 This module writes nothing.
 
@@ -59,8 +59,8 @@ class FeedEntry(msgspec.Struct, frozen=True):
 class Feed(msgspec.Struct, frozen=True):
     """Comments, newest first.
 
-    `changed` is the time of the newest change in the thread or, for a site, among the entries; None
-    if there is no change. `title` and `url` describe the thread and are empty for a site.
+    `changed` is the time of the newest change in the thread or, for a site, among the entries, or
+    None if there is no change. `title` and `url` describe the thread and are empty for a site.
     """
 
     entries: tuple[FeedEntry, ...]
@@ -113,7 +113,7 @@ class SiteFeed:
         self._feed: Feed | None = None
 
     def look(self, age: float = 0.0) -> str:
-        """Return a tag that covers the comments and their threads' titles; "" while they change."""
+        """Return a tag that covers comments and their threads' titles, or "" while they change."""
         del age
         self.tag, self._feed = "", None
         for _ in range(_TRIES):
@@ -130,7 +130,10 @@ class SiteFeed:
         return ""
 
     def make(self) -> Feed:
-        """Make the feed. If the comments have changed since `look`, look again; `tag` changes."""
+        """Make the feed.
+
+        If the comments have changed since `look`, look again, which changes `tag`.
+        """
         for _ in range(_TRIES):
             if self._feed is not None or not self.tag:
                 break
@@ -206,7 +209,7 @@ def _rows(
     """Read these comments. Omit comments that are no longer approved.
 
     Raises:
-        _Changed: a comment is no longer at its revision in `probed`; only with `is_exact`.
+        _Changed: `is_exact` is set, and a comment no longer has the revision in `probed`.
     """
     found = map(conversion.comment_from_message, reads.lookup("Comment", list(probed)))
     rows = {row.id: row for row in found if row.status is records.Status.APPROVED}
@@ -225,7 +228,7 @@ def _names(rows: Iterable[records.Comment]) -> tuple[records.ThreadName, ...]:
 def _of_site(
     site: records.Site, probed: Mapping[str, int], rows: list[records.Comment] | None
 ) -> Feed:
-    """Make a feed of these comments. Without `rows`, read them; see `_rows`."""
+    """Make a feed of these comments. If `rows` is None, read them with `_rows`."""
     shown = _rows(site, probed) if rows is None else rows
     about = thread_info.get_many(_names(shown))
     entries = tuple(

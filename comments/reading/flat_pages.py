@@ -12,12 +12,12 @@ _TRIES = 3
 
 
 class Flat(ListingPage):
-    """A page that is flat by time, or shows one level. Only the ordered query can list its rows.
+    """A page that is flat by time or shows one level. Only the ordered query can list its rows.
 
     If the thread is materialized, a view supplies the reply counts, which saves a query for each
     row. The rows are read between two probes. If both probes give the same result, nothing has
-    changed between them, so rows and counts show the same moment. The page has no tag; its bytes
-    identify it.
+    changed between them, so rows and counts show the same moment. The page has no tag and is
+    identified by its bytes.
     """
 
     def __init__(

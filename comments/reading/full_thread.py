@@ -1,6 +1,6 @@
 """List a whole thread or subtree in one response, in reading order.
 
-Owns the maximum size of such a response. A whole thread costs the reads of its directory and all of
+Owns the maximum size of such a response. A whole thread costs the reads of its directory and of all
 its buckets, and one probe. The response is made in pieces (`chunks`), and unchanged pieces are
 reused. This module writes nothing.
 """
@@ -19,7 +19,7 @@ from comments.store import transactions
 from comments.store.models import comment_rows
 from comments.tree import ordered_query
 
-MOST = 20_000  # comments in one response, about 10 MB; App Engine's limit is 32 MB
+MOST = 20_000  # comments in one response, which is about 10 MB; App Engine's limit is 32 MB
 
 
 class WholeThread(PageSource[chunks.Whole]):
@@ -49,7 +49,7 @@ class WholeThread(PageSource[chunks.Whole]):
         if (view.total if self._is_whole else view.count(self._low, self._high)) > MOST:
             raise _too_many()
         whole = chunks.cut(view, self._low, self._high)
-        # Load the buckets here: if one no longer exists, the caller retries with a new view.
+        # Load the buckets here, because the caller retries with a new view if one no longer exists.
         whole.read([piece for piece in whole.pieces if piece.mark not in self.known])
         return whole
 
@@ -72,7 +72,7 @@ class WholeThread(PageSource[chunks.Whole]):
 
 
 def below(comment_id: str, secret: str) -> WholeThread:
-    """Return the source of all comments below one comment.
+    """Return the page source of all comments below one comment.
 
     Raises:
         errors.NotFound: there is no such listed comment.

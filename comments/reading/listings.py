@@ -1,16 +1,16 @@
 """Choose the page source for a request: a thread, its replies, or the page around a comment.
 
 Threaded pages are cut from the materialized thread (`thread_view`). Regardless of the thread's
-size, a page costs the reads of the directory and of the buckets that it shows, and one probe. The
-rows come from `ordered_query` if too many rows are not compacted yet, and for pages that are flat
-by time or show one level. Both ways give the same pages. This module writes nothing.
+size, a page costs the reads of the directory and of the necessary buckets, and one probe. If too
+many rows are not compacted yet, and for pages that are flat by time or show one level,
+`ordered_query` provides the rows. Both sources give the same pages. This module writes nothing.
 
     thread   discussions, oldest first
     recent   discussions, newest first
     best     discussions with upvotes, best first (`ranking`), then the others, oldest first
     oldest, newest   flat by time
 
-In every order except the flat ones, replies to a comment are listed oldest first. Cursors are
+In all orders except the flat ones, replies to a comment are listed oldest first. Cursors are
 positions: a page starts right after the last comment of the previous page. No comment is therefore
 skipped or repeated when other comments are added, removed or changed between two pages. A cursor of
 `best` also names its ranking and expires with it. A thread that is not materialized has no ranking,
@@ -46,7 +46,7 @@ def page(
 
 
 def replies(comment_id: str, asked: PageRequest) -> presentation.ThreadPage:
-    """Make a page of all comments below one comment; see `source_below`."""
+    """Make a page with all comments below one comment; see `source_below`."""
     return source_below(comment_id, asked).page()
 
 
@@ -65,7 +65,7 @@ def source(
     order: ListingOrder = ListingOrder.THREAD,
     parent: str | None = None,
 ) -> ListingPage:
-    """Return the source of a page of a thread.
+    """Return the source of one of a thread's pages.
 
     `parent` restricts the page to the roots (`ordered_query.ROOTS`) or to the children of one
     comment.
@@ -90,7 +90,7 @@ def source(
 
 
 def source_below(comment_id: str, asked: PageRequest) -> ListingPage:
-    """Return the source of a page of all comments below one comment, in reading order.
+    """Return the source of a page with all comments below one comment, in reading order.
 
     Raises:
         errors.NotFound: there is no such listed comment.

@@ -28,7 +28,8 @@ from comments.sites import thread_info
 Made = TypeVar("Made")
 Found = first_page.FirstPage | merged_view.View
 
-# Part of every tag. Increase it with every change to the JSON that surrounds stored fragments.
+# This number is part of every tag. Increase it with every change to the JSON around stored
+# fragments.
 _FORM = "3"
 _TRIES = 3
 
@@ -39,7 +40,7 @@ class PageSource(abc.ABC, Generic[Made]):
     The constructor of a subclass sets the first three fields, and can set `first`:
 
         name    the thread
-        key     the request's parameters, without anything about the caller
+        key     the request's parameters, without data about the caller
         secret  signs cursors and tags
         first   the page's length, if the thread's head may serve it; 0 for other pages
         tag     identifies the page; "" if it is not known before the page is made
@@ -50,7 +51,9 @@ class PageSource(abc.ABC, Generic[Made]):
     key: str
     secret: str
     first: int = 0
-    is_exact = False  # if set, always probe: the page also contains rows read outside the view
+    is_exact = (
+        False  # if True, always probe, because the page also contains rows read outside the view
+    )
     tag = ""
     lasts = ""
     _age = 0.0
@@ -73,7 +76,7 @@ class PageSource(abc.ABC, Generic[Made]):
             return ""
         self._found = self._shown = found
         named = cursors.label(_FORM, self.key, found.tag).encode()
-        # Use a hash of the secret as the key: the tag must not disclose the secret.
+        # Use a hash of the secret as the key, because the tag must not disclose the secret.
         key = hashlib.sha256(self.secret.encode()).digest()
         self.tag = hashlib.blake2b(named, key=key, digest_size=16).hexdigest()
         self.lasts = found.tag
@@ -107,7 +110,7 @@ class PageSource(abc.ABC, Generic[Made]):
         return self.make()
 
     def heading(self) -> records.ThreadHeading | records.Thread | None:
-        """Return the thread's title and address; None if the thread has no comments yet."""
+        """Return the thread's title and address, or None if the thread has no comments yet."""
         shown = self._shown
         if isinstance(shown, merged_view.View):
             # If the view lacks the title and address, they have changed, so do not use a cached

@@ -1,6 +1,6 @@
 """Page through a thread in reading order, and define the base class of all listing pages.
 
-Owns the names of the orders, the parameters of a request, and the conversion of rows to a page. A
+Owns the names of the orders, the parameters of a request, and the conversion of rows into pages. A
 cursor is a signed position in one listing. It contains the listing's label and is not valid in
 other listings.
 """
@@ -22,7 +22,7 @@ from comments.tree import ordered_query
 
 
 class ListingOrder(enum.StrEnum):
-    """The orders of a listing."""
+    """The possible orders of a listing."""
 
     THREAD = "thread"
     RECENT = "recent"
@@ -57,7 +57,7 @@ class ListingPage(PageSource[presentation.ThreadPage]):
         self.name, self.asked, self.secret = name, asked, asked.secret
         self._label = cursors.label(comment_rows.thread_key_name(name), order, within)
         self.key = cursors.label(self._label, str(asked.limit), asked.cursor or "")
-        # The cursor's content; empty for the first page.
+        # The cursor's content, which is empty for the first page.
         self._after = (
             [] if asked.cursor is None else cursors.unseal(asked.cursor, self._label, asked.secret)
         )
@@ -148,8 +148,8 @@ class Below(ListingPage):
 class Around(ListingPage):
     """The page around a comment. It starts at the comment's root if both fit on the page.
 
-    The page loads one bucket and shows only rows in the range of this bucket. It may therefore
-    start after the root, or contain fewer comments than the limit although a cursor continues it.
+    The page loads one bucket and shows only rows in that bucket's range. The page may therefore
+    start after the root, or contain fewer comments than the limit although it has a cursor.
 
     Raises:
         errors.NotFound: there is no such listed comment.

@@ -1,7 +1,7 @@
 """Choose which buckets to rewrite, and divide rows into buckets (pure).
 
 Applies the size limits (`Sizes`). Changed rows stay in the directory's tail until the tail is full;
-then the buckets with the most changed rows are rewritten. A bucket is rewritten at once if it
+then the buckets with the most changed rows are rewritten. A bucket is rewritten immediately if it
 contains text that must be removed.
 """
 
@@ -26,7 +26,7 @@ class Sizes(NamedTuple):
 def worth_a_write(
     sizes: Sizes, by_line: Mapping[int, Sequence[buckets.ChangedEntry]], urgent: set[str]
 ) -> Iterator[int]:
-    """Yield the places of the buckets to rewrite.
+    """Yield the indexes of the buckets to rewrite.
 
     First come the buckets with urgent rows, then the buckets with the most changed rows until the
     remaining rows fit in the tail.

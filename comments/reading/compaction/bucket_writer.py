@@ -27,7 +27,7 @@ _OWNER = "compactor"
 
 
 class BucketWriter:
-    """Writes entities for one attempt, based on one directory version.
+    """Write entities for one attempt, based on one directory version.
 
     The key of each entity contains the token of the attempt.
     """
@@ -54,7 +54,7 @@ class BucketWriter:
         return key
 
     def store(self, row: bucket_rows.BucketRow | bucket_rows.RankingRow) -> None:
-        """Write an entity for the attempt if the base directory is still current.
+        """Write an entity for this attempt if the base directory is still current.
 
         Raises:
             directories.DirectoryOutdated: another process has switched the directory.
@@ -118,7 +118,7 @@ class CompactionAttempt(BucketWriter):
     def rank(
         self, content: buckets.DirectoryContent, fresh: Sequence[deltas.DeltaRow]
     ) -> buckets.RankingKeys | None:
-        """Write the ranking and its first rows if the changes affect them.
+        """Write the ranking and its first rows if the changes affect either of them.
 
         Returns:
             The keys of the ranking and of its first rows, or None if no discussion is ranked.

@@ -1,4 +1,4 @@
-"""Compact a thread: move its changed rows into buckets, in steps that each leave it readable.
+"""Compact a thread: move changed rows into buckets, in steps that each keep the thread readable.
 
 Owns Bucket, BucketDirectory and Ranking. A changed row is *flagged*: its property `unfolded` is
 set. This module alone decides when to clear a flag, but `tree` writes the row. A compaction has
@@ -12,8 +12,8 @@ five steps:
 4. **Wait** until no process can still use an older directory: `GRACE` seconds by this process's own
    clock, counted from the response to the switch.
 5. **Clear**: delete the buckets that only older directories name, and the buckets that interrupted
-   compactions left (`leftovers`). Then clear the flag of each row that is still at its compacted
-   revision.
+   compactions left behind (`leftovers`). Then clear the flag of each row that is still at its
+   compacted revision.
 
 Invariants:
 
@@ -24,18 +24,19 @@ Invariants:
 4. After a crash in any step, some rows are still flagged, and the next compaction finishes the
    work.
 5. **While a thread has an unreferenced bucket, at least one of its rows is flagged**, which
-   guarantees a later compaction. Every unreferenced bucket is written before the switch of the next
-   compaction, which deletes the bucket before it clears any flag.
-6. The transaction that deletes a bucket first reads which buckets the directory names or lists for
-   deletion. It therefore never deletes a bucket that a concurrent switch starts to use.
+   guarantees a later compaction. Every unreferenced bucket is written before the next compaction's
+   switch, and that compaction deletes the bucket before it clears any flag.
+6. The transaction that deletes a bucket first reads the directory, to find the buckets that the
+   directory names or lists for deletion. The transaction therefore never deletes a bucket that a
+   concurrent switch starts to use.
 
 The first compaction of a thread includes all listed rows. Rows that a release without the flag
-wrote are flagged first and then treated like the others. When `repair` has given a row a new hash,
-the next compaction also includes all listed rows, because it is unknown which bucket contains the
-row. Until then, readers use the ordered query (`deltas.DeltaRow.moved`).
+wrote are flagged first and then treated like the others. When `repair` has given a row a new sort
+hash, the next compaction also includes all listed rows, because the bucket that contains the row is
+unknown. Until then, readers use the ordered query (`deltas.DeltaRow.moved`).
 
 A changed row is stored in the directory's tail or, when the tail is full, in a new bucket
-(`bucket_layout`). The old text of a retracted or edited row is removed from its bucket at once.
+(`bucket_layout`). The old text of a retracted or edited row is removed from its bucket immediately.
 """
 
 import functools
@@ -74,7 +75,7 @@ _OWNER = "compactor"
 class CompactionResult(msgspec.Struct, frozen=True):
     """The current directory after a compaction. Pass it to `clear` after `GRACE` seconds.
 
-    `left`: seconds until the omitted rows are due; 0 if the compaction omitted no rows.
+    `left` is the number of seconds until the omitted rows are due, or 0 if no rows were omitted.
     """
 
     name: records.ThreadName
@@ -94,7 +95,7 @@ class PreparedBuckets(msgspec.Struct, frozen=True):
 
     @property
     def is_change(self) -> bool:
-        """Whether the new content differs from the current directory."""
+        """Return whether the new content differs from the current directory."""
         return self.content != self.base.content
 
 
@@ -107,7 +108,7 @@ def compact(
 ) -> CompactionResult | None:
     """Compact the changed rows of a thread. Return None if another process was faster.
 
-    `only_due`: do nothing if few rows have changed and no row is due yet.
+    With `only_due`, do nothing if few rows have changed and no row is due yet.
     """
     prepared = prepare(scheme, name, now=now, only_due=only_due)
     return None if prepared is None else switch(prepared)
@@ -122,8 +123,8 @@ def prepare(
 ) -> PreparedBuckets | None:
     """Write the new buckets. Return None if another process has switched the directory.
 
-    `now` (default: this machine's time) decides when cursors of replaced rankings expire and, with
-    `only_due`, whether the rows are due.
+    `now` (default: this machine's time) determines when cursors of replaced rankings expire and,
+    with `only_due`, whether the rows are due.
     """
     now = now or datetime.now(UTC)
     stored = directories.load_directory(name)
@@ -240,7 +241,7 @@ def switch(prepared: PreparedBuckets) -> CompactionResult | None:
 
 
 def _head(name: records.ThreadName, directory: buckets.Directory) -> first_page.FirstPage | None:
-    """Make the thread's first page from the directory and the buckets that it needs.
+    """Make the thread's first page from the directory and the necessary buckets.
 
     Raises:
         directories.DirectoryOutdated: a bucket has been replaced.
@@ -252,7 +253,7 @@ def _head(name: records.ThreadName, directory: buckets.Directory) -> first_page.
 def clear(folded: CompactionResult, orphans: Sequence[str] = ()) -> None:
     """Delete replaced buckets and clear the flags of compacted rows, `GRACE` after the switch.
 
-    `orphans` are the unreferenced buckets that `leftovers.sweep` found after the switch.
+    `orphans` contains the unreferenced buckets that `leftovers.sweep` found after the switch.
     """
     # Clear the flags last: after a crash, a later compaction finds the thread by a remaining flag,
     # and deletes the remaining buckets.

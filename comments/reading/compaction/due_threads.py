@@ -2,8 +2,8 @@
 
 A compaction writes a directory and usually a bucket, even for a small change. A thread is therefore
 due only when `backlog.FOLD_ROWS` rows have changed or when the earliest deadline (`fold_by`) of its
-changed rows has passed. The deadline of a retracted row is immediate. The answer depends only on
-stored rows, so it is the same in every process.
+changed rows has passed. A retracted row is due immediately. The result depends only on stored rows,
+so it is the same in every process.
 """
 
 import math
@@ -19,7 +19,7 @@ from comments.store.models import comment_rows, conversion
 def due(now: datetime) -> list[records.ThreadName]:
     """List the threads that are due at `now`.
 
-    This takes one query, and another query for each thread with changes that are not due yet.
+    This takes one query, plus one query for each thread with changes that are not due yet.
     """
     query = reads.Query(
         "Comment",
@@ -39,7 +39,7 @@ def due(now: datetime) -> list[records.ThreadName]:
 
 
 def wait(name: records.ThreadName, now: datetime) -> float:
-    """Return the seconds until a thread is due; infinity if no row has changed. Takes one read."""
+    """Return the seconds until a thread is due (infinity if no row has changed), with one read."""
     return _wait(comment_rows.thread_key_name(name), now)
 
 
@@ -56,8 +56,8 @@ def _wait(thread: str, now: datetime) -> float:
 
 
 def left(times: Sequence[datetime | None], now: datetime) -> float:
-    """Return the seconds until rows with these deadlines are due; infinity without rows."""
-    # Rows from older releases have no deadline and are due at once.
+    """Return the seconds until rows with these deadlines are due, or infinity without rows."""
+    # Rows from older releases have no deadline and are due immediately.
     known = [each for each in times if each is not None]
     if len(known) < len(times) or len(times) >= backlog.FOLD_ROWS:
         return 0.0

@@ -2,8 +2,9 @@
 
 Invariants:
 
-1. The transaction that deletes a bucket or ranking first reads which of them the directory names or
-   lists for deletion. It therefore never deletes an entity that a concurrent switch starts to use.
+1. The transaction that deletes a bucket or ranking first reads the directory, to find the entities
+   that the directory names or lists for deletion. The transaction therefore never deletes an entity
+   that a concurrent switch starts to use.
 """
 
 import functools
@@ -24,7 +25,7 @@ _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def sweep(name: records.ThreadName) -> list[str]:
-    """Return the keys of unreferenced buckets and rankings. Only the keys of buckets contain a "-".
+    """Return the keys of unreferenced buckets and rankings. Only bucket keys contain a "-".
 
     Pass the keys to `delete_orphans` after `GRACE` seconds.
     """
@@ -59,12 +60,12 @@ def _named(name: records.ThreadName) -> set[str]:
 
 
 def expire(now: datetime) -> int:
-    """Delete the replaced rankings that have expired by `now`. Return how many were deleted.
+    """Delete the replaced rankings that have expired by `now`, and return their number.
 
-    This is needed for threads that no longer change. In other threads, the next compaction deletes
+    Threads that no longer change need this function. In other threads, the next compaction deletes
     expired rankings.
     """
-    # The lower bound excludes null, which sorts below all times and means that no ranking expires.
+    # The lower bound excludes null, which sorts before all times and means that no ranking expires.
     query = reads.Query(
         "BucketDirectory", where=(("due", ">", _NEVER), ("due", "<=", now)), keys_only=True
     )
@@ -84,8 +85,8 @@ def _expire(thread: str, now: datetime) -> int:
     gone = [each for each in replaced if each.until <= now]
     if stored is None or not gone:
         return 0
-    # Keep the version: only the due time changes, and readers do not see it. The next compaction
-    # shortens the list.
+    # Keep the version, because only the due time changes, which readers do not see. The next
+    # compaction shortens the list.
     stored.due = due(each for each in replaced if each.until > now)
     keys = tuple(bucket_rows.ranking_key(name, each.ranking) for each in gone)
     transactions.apply(ownership.Writes(_OWNER, put=(stored,), delete=keys))
@@ -93,7 +94,7 @@ def _expire(thread: str, now: datetime) -> int:
 
 
 def due(replaced: Iterable[buckets.Replaced]) -> datetime | None:
-    """Return the time at which the first of these rankings expires; None without rankings."""
+    """Return the time at which the first of these rankings expires, or None without rankings."""
     return min((each.until for each in replaced), default=None)
 
 

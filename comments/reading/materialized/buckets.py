@@ -1,8 +1,9 @@
-"""Define the stored forms of buckets and directories, and compute positions and sizes (pure).
+"""Define the stored formats of buckets and directories, and compute positions and sizes (pure).
 
-A *bucket* is a run of listed rows in reading order, including the JSON that readers get. A bucket
-is written once and never changed. The *directory* has a line for each bucket and a *tail*, which
-keeps changed rows until rewriting a bucket is worth the cost. Tail rows override bucket rows.
+A *bucket* contains consecutive listed rows in reading order, including the JSON that readers get. A
+bucket is written once and never changed. The *directory* has a line for each bucket, and a *tail*,
+which contains changed rows until rewriting a bucket is worth the cost. Tail rows override bucket
+rows.
 
     bucket     zlib(msgpack [entry...])        entry [hash, id, revision, json]
     directory  zlib(msgpack [lines, tail, clearing, dead, changed, best, about, replaced])
@@ -11,18 +12,20 @@ keeps changed rows until rewriting a bucket is worth the cost. Tail rows overrid
     best       [ranking, top]        see `ranking`; nil while no discussion has an upvote
     about      [title, url, by]      the thread's heading, and the comment that set it
 
-- `heads` make subtree sizes exact without reading buckets. They have a pair for each ancestor of
-  the bucket's first row: [length of the ancestor's hash, number of its descendants in the bucket].
-  They depend only on the bucket, so a line changes only with its bucket.
-- `roots` are the discussions that begin in the bucket: [hash, place].
-- `held` says whether a bucket also contains the row, so sizes are known without reading the bucket.
+- `heads` makes it possible to compute exact subtree sizes without reading buckets. It contains a
+  pair for each ancestor of the bucket's first row: [length of the ancestor's hash, number of the
+  ancestor's descendants in the bucket]. It depends only on the bucket, so a line changes only with
+  its bucket.
+- `roots` lists the discussions that begin in the bucket: [hash, index].
+- `held` tells whether a bucket also contains the row, so sizes are known without reading the
+  bucket.
 - `clearing` lists the compacted rows with `unfolded` flags that are still set: [id, revision,
   listed].
 - `dead` lists the buckets of earlier directories that must be deleted.
 - `replaced` lists rankings of earlier directories, and when cursors that name them expire:
   [ranking, until].
 
-Stored data outlives releases, so these forms must not change; golden tests check this.
+Stored data outlives releases, so these formats must not change; golden tests check this.
 """
 
 from __future__ import annotations
@@ -62,7 +65,7 @@ class ChangedEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def entry(self) -> ListedEntry:
-        """The row as an entry of the listed thread."""
+        """Return the row as an entry of the listed thread."""
         return ListedEntry(self.sort_hash, self.id, self.revision, self.json)
 
 
@@ -78,16 +81,16 @@ class BucketSummary(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def roots(self) -> tuple[tuple[str, int], ...]:
-        """The discussions that begin in the bucket, with their places.
+        """Return the discussions that begin in the bucket, with their indexes.
 
-        They stay packed until they are needed, because they make up most of a large directory and
-        pages in reading order never use them.
+        The discussions stay packed until they are needed, because they make up most of a large
+        directory, and pages in reading order never use them.
         """
         return _ROOTS.decode(self.packed_roots)
 
     @property
     def begins(self) -> int:
-        """An upper bound for the number of discussions in the bucket, without unpacking them."""
+        """Return an upper bound for the bucket's number of discussions, without unpacking them."""
         return min(self.count, len(memoryview(self.packed_roots)))
 
 
@@ -133,7 +136,7 @@ class Bucket(msgspec.Struct, frozen=True, dict=True):
 
     @functools.cached_property
     def hashes(self) -> list[str]:
-        """The rows' hashes, in order."""
+        """Return the rows' hashes, in order."""
         return [entry.sort_hash for entry in self.entries]
 
     def count(self, low: str, high: str) -> int:
@@ -144,7 +147,7 @@ class Bucket(msgspec.Struct, frozen=True, dict=True):
 class Directory(msgspec.Struct, frozen=True, dict=True):
     """A directory and values derived from it. `version` is the token of the attempt that wrote it.
 
-    `said` is the content, or its stored form, which is decoded on first use.
+    `said` is the content, or the stored content, which is decoded on first use.
     """
 
     version: str
@@ -152,29 +155,29 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
 
     @functools.cached_property
     def content(self) -> DirectoryContent:
-        """The decoded content."""
+        """Return the decoded content."""
         return self.said if isinstance(self.said, DirectoryContent) else decode_content(self.said)
 
     @property
     def weight(self) -> int:
-        """Approximate memory use in bytes, including the derived values."""
+        """Return the approximate memory use in bytes, including the derived values."""
         size = sum(_OVERHEAD + line.begins * _ROOT for line in self.lines)
         size += sum(_OVERHEAD + len(mark.json) for mark in self.content.tail)
         return size + _OVERHEAD * len(self.content.clearing)
 
     @property
     def lines(self) -> tuple[BucketSummary, ...]:
-        """The buckets in reading order."""
+        """Return the lines of the buckets, in reading order."""
         return self.content.lines
 
     @functools.cached_property
     def clearing(self) -> dict[str, Clearing]:
-        """The compacted rows that were flagged when the directory was written, by id."""
+        """Return the compacted rows that were flagged when the directory was written, by id."""
         return {each.id: each for each in self.content.clearing}
 
     @functools.cached_property
     def taken_in(self) -> dict[str, int]:
-        """The revisions at which flagged rows were compacted, by id."""
+        """Return the revisions at which flagged rows were compacted, by id."""
         return {each.id: each.revision for each in self.content.clearing}
 
     def holds(self, comment_id: str, revision: int) -> bool:
@@ -183,17 +186,17 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
 
     @functools.cached_property
     def firsts(self) -> list[str]:
-        """The first hash of each bucket."""
+        """Return the first hash of each bucket."""
         return [line.first for line in self.lines]
 
     @functools.cached_property
     def before(self) -> list[int]:
-        """The number of bucket rows before each line, followed by the total number."""
+        """Return the number of bucket rows before each line, followed by the total number."""
         return [0, *itertools.accumulate(line.count for line in self.lines)]
 
     @functools.cached_property
     def roots(self) -> dict[str, int]:
-        """The position of each discussion's first row among all bucket rows, in reading order."""
+        """Return the position of each discussion's first row among all bucket rows, by its hash."""
         return {
             root: before + place
             for line, before in zip(self.lines, self.before, strict=False)
@@ -215,19 +218,20 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
             following = self.lines[place + 1]
             for length, count in following.heads:
                 above = following.first[:length]
-                # If the next bucket ends below the same comment, add the rows after that bucket.
+                # If the next bucket ends below the same comment, add the comment's rows after that
+                # bucket.
                 more = beyond[place + 1].get(above, 0) if following.last.startswith(above) else 0
                 beyond[place][above] = count + more
         return beyond
 
     def line_of(self, sort_hash: str) -> int:
-        """Return the place of the line for a hash; -1 if there are no buckets."""
+        """Return the index of the line for a hash, or -1 if there are no buckets."""
         if not self.lines:
             return -1
         return max(0, bisect.bisect_right(self.firsts, sort_hash) - 1)
 
     def below(self, sort_hash: str, bucket: Bucket | None) -> int:
-        """Count the bucket rows below a hash, without the row at the hash itself.
+        """Count the bucket rows below a hash, excluding the row at the hash itself.
 
         `bucket` is the bucket at `line_of(sort_hash)`, or None if there are no buckets.
         """
@@ -248,7 +252,7 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
 def line(
     scheme: sorthash.Scheme, key: str, entries: Sequence[ListedEntry], previous: str
 ) -> BucketSummary:
-    """Make a bucket's line. `previous` is the hash of the row before it, or "" for none."""
+    """Make a bucket's line. `previous` is the hash of the row before the bucket, or "" for none."""
     first = entries[0].sort_hash
     bucket = Bucket(tuple(entries))
     heads = tuple(
@@ -275,7 +279,7 @@ def _roots(
 ) -> Iterator[tuple[str, int]]:
     open_root = root_of(scheme, previous)
     for place, entry in enumerate(entries):
-        # Most rows are below the open root, so their hashes need no parsing.
+        # Most rows are below the open root, so their hashes need not be parsed.
         if open_root and entry.sort_hash.startswith(open_root):
             continue
         open_root = root_of(scheme, entry.sort_hash)
@@ -288,7 +292,7 @@ def root_of(scheme: sorthash.Scheme, sort_hash: str) -> str:
 
 
 def encode_bucket(entries: Sequence[ListedEntry]) -> bytes:
-    """Encode a bucket's rows in the stored form."""
+    """Encode a bucket's rows in the stored format."""
     return zlib.compress(msgspec.msgpack.encode(entries))
 
 
@@ -298,7 +302,7 @@ def decode_bucket(stored: bytes) -> Bucket:
 
 
 def encode_content(content: DirectoryContent) -> bytes:
-    """Encode a directory's content in the stored form."""
+    """Encode a directory's content in the stored format."""
     return zlib.compress(msgspec.msgpack.encode(content))
 
 

@@ -3,11 +3,11 @@
 A piece contains the rows of one bucket, merged with the changed rows in the bucket's range, and the
 number of replies to each row. Its *mark* is a digest of all inputs of the piece: the bucket, the
 changed rows in its range, and the number of later rows below each comment in the piece. The mark is
-known without reading the bucket. Pieces with the same mark have the same bytes, so after a change
+known without reading the bucket. Pieces with the same mark have the same bytes, so after a change,
 only the pieces that show the change are made again.
 
-In reading order, replies follow their comment. One pass over a piece therefore counts the replies
-in the piece. Replies after the end of the piece are added to these counts.
+In reading order, replies follow the comment that they answer, so one pass over a piece counts the
+replies in the piece. Replies after the end of the piece are added to these counts.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class Whole(msgspec.Struct, frozen=True):
-    """A list in pieces. `about` is the page without its comments.
+    """A list of comments in pieces. `about` is the page without its comments.
 
     `read` loads the buckets of the given pieces in one call.
     """
@@ -42,12 +42,12 @@ class Whole(msgspec.Struct, frozen=True):
 
     @property
     def head(self) -> bytes:
-        """The JSON before the pieces."""
+        """Return the JSON before the pieces."""
         return b'{"comments":['
 
     @property
     def end(self) -> bytes:
-        """The JSON after the pieces."""
+        """Return the JSON after the pieces."""
         return b"],%b}" % self.about.end()
 
     def json(self) -> bytes:
@@ -69,7 +69,7 @@ def cut(view: merged_view.View, low: str = "", high: str = sorthash.ABOVE) -> Wh
 def _pieces(view: merged_view.View, low: str, high: str) -> Iterator[Piece]:
     is_first = True
     for start, end, key, beyond in _runs(view.directory, low, high):
-        # Rows at or after `high` are not in the list and do not count.
+        # Rows at or after `high` are not in the list and are not counted.
         behind = {
             above: count + view.weight(end, sorthash.subtree_range(above)[1])
             for above, count in beyond.items()

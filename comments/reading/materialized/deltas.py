@@ -1,6 +1,6 @@
-"""Read the delta of a thread: its rows that have changed since they were compacted.
+"""Read a thread's delta: the rows that have changed since they were compacted.
 
-Owns the queries for these rows, and the form in which they are read.
+Owns the queries for these rows, and the type that represents them.
 
 Invariants:
 
@@ -24,10 +24,10 @@ class DeltaRow(msgspec.Struct, frozen=True):
     """One row of the delta, as read from the store.
 
     - `shelved`: a directory has contained the row as a listed row.
-    - `rewrites`: the text in the buckets must be removed at once.
-    - `moved`: the buckets contain the row at a different hash, or may contain it there.
+    - `rewrites`: the text in the buckets must be removed immediately.
+    - `moved`: the buckets contain, or may contain, the row at a different hash.
     - `flagged`: the row's `unfolded` flag is set.
-    - `fold_by`: the deadline for compacting the row; None means at once.
+    - `fold_by`: the deadline for compacting the row; None means immediately.
     """
 
     entry: buckets.ListedEntry
@@ -42,7 +42,7 @@ class DeltaRow(msgspec.Struct, frozen=True):
 
 
 def changed(content: buckets.DirectoryContent, rows: Iterable[DeltaRow]) -> datetime | None:
-    """Return the time of the newest change in a directory and these rows."""
+    """Return the time of the newest change in the directory content and these rows."""
     return records.newest([content.changed, *(row.changed for row in rows)])
 
 

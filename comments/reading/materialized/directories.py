@@ -4,7 +4,7 @@ This module has no cache and does not write; `compactor` writes.
 
 Invariants:
 
-1. If a directory spans several entities, it is returned only if all of its parts were found.
+1. If a directory consists of several entities, it is returned only if all its parts were found.
    Otherwise, it is read again.
 2. Missing buckets are reported to the caller, never skipped.
 """
@@ -25,7 +25,7 @@ class DirectoryOutdated(Exception):
 
 
 def load_buckets(name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket | None]:
-    """Read buckets by key. The result has None for each missing bucket."""
+    """Read buckets by key. The result contains None for each missing bucket."""
     found = reads.read([bucket_rows.bucket_path(name, key) for key in keys])
     return [
         None if row is None else buckets.decode_bucket(bucket_rows.content(row)) for row in found
@@ -33,7 +33,7 @@ def load_buckets(name: records.ThreadName, keys: Sequence[str]) -> list[buckets.
 
 
 def load_directory(name: records.ThreadName) -> buckets.Directory:
-    """Read a thread's directory. Without one, return an empty directory with version ""."""
+    """Read a thread's directory. If there is none, return an empty directory with version ""."""
     return load(name)[0]
 
 
@@ -58,7 +58,7 @@ def load(name: records.ThreadName) -> tuple[buckets.Directory, first_page.FirstP
 
 
 def some(most: int) -> list[records.ThreadName]:
-    """List up to `most` threads with a directory, by one query and one read per thread."""
+    """List up to `most` threads with a directory, with one query and one read per thread."""
     query = reads.Query("BucketDirectory", keys_only=True, limit=most)
     names = [message.key.path[0].name for message in reads.fetch(query)]
     rows = reads.get_multi([comment_rows.thread_key_of(name) for name in names])

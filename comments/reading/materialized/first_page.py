@@ -1,23 +1,22 @@
-"""Make a thread's first page when the thread is compacted, and define its stored form (pure).
+"""Make a thread's first page during compaction, and define the page's stored format (pure).
 
-The stored form is called *head*. It contains the first rows in reading order with their reply
-counts, and the other values of the first page. The head is part of the directory's entity. If a
-thread has not changed since its compaction, its first page costs one look-up, regardless of the
-thread's size. Neither the directory nor a bucket is then decoded.
+The stored first page is called the *head*. It contains the first rows in reading order, with their
+reply counts, and the page's other values. The head is part of the directory's entity. If a thread
+has not changed since its compaction, its first page costs one lookup, regardless of the thread's
+size, and neither the directory nor a bucket is decoded.
 
-    head      the number of the stored form, one byte
+    head      the number of the stored format, one byte
               msgpack [tag, total, changed, about, weight, hashes, sent]
 
-`sent` is the JSON of the rows with their reply counts, as a response contains it. Nothing is
-compressed, because reading a few more pages of data is faster than decompressing them.
+`sent` is the JSON of the rows with their reply counts, in the form that a response contains.
+Nothing is compressed, because reading a few more pages of data is faster than decompressing.
 
-A thread has no head if its first rows are too long, or if an older release compacted the thread. If
-this release does not know the stored form, the head counts as missing. Threads without a head are
-read from a view.
+A thread has no head if its first rows are too long, or if an older release compacted the thread. A
+head in an unknown format is treated as missing. Threads without a head are read from a view.
 
 Invariants:
 
-1. A head shows the same page as the view of its directory without a delta, and has the same tag.
+1. A head shows the same page, and has the same tag, as the view of its directory without a delta.
 2. Readers use a head only while nothing has changed since the directory was written.
 """
 
@@ -36,7 +35,7 @@ _FORM = b"\x02"
 
 
 class FirstPage(msgspec.Struct, frozen=True, array_like=True):
-    """The first rows of a thread. `weight` is the weight of the directory."""
+    """The first page of a thread. `weight` is the directory's approximate memory use in bytes."""
 
     tag: str
     total: int
@@ -64,7 +63,7 @@ class FirstPage(msgspec.Struct, frozen=True, array_like=True):
 
 
 def of(view: merged_view.View) -> FirstPage | None:
-    """Make a directory's head from its view without a delta; None if the rows are too long."""
+    """Make a directory's head from its view without a delta, or return None if it is too long."""
     rows = list(itertools.islice(view.rows(limit=ROWS), ROWS))
     if sum(len(row.json) for row in rows) > BYTES:
         return None
@@ -81,9 +80,9 @@ def of(view: merged_view.View) -> FirstPage | None:
 
 
 def about(view: merged_view.View) -> records.ThreadHeading | None:
-    """Return the thread's heading from a view's directory; None if the thread must be read."""
-    # If the comment that brought the title has been hidden since the last compaction, the thread
-    # must be read: the title must disappear together with the comment.
+    """Return the thread's heading from a view's directory, or None if the thread must be read."""
+    # If the comment that set the title has been hidden since the last compaction, the thread must
+    # be read, because the title must disappear together with the comment.
     found = view.directory.content.about
     if found is None or not view.total:
         return None
@@ -94,12 +93,12 @@ def about(view: merged_view.View) -> records.ThreadHeading | None:
 
 
 def encode(head: FirstPage | None) -> bytes:
-    """Encode a head in the stored form. For None, return empty bytes."""
+    """Encode a head in the stored format. For None, return empty bytes."""
     return b"" if head is None else _FORM + msgspec.msgpack.encode(head)
 
 
 def decode(stored: bytes) -> FirstPage | None:
-    """Decode a stored head. Return None if it is missing or not in the current form."""
+    """Decode a stored head. Return None if it is missing or not in the current format."""
     if not stored.startswith(_FORM):
         return None
     return _HEAD.decode(memoryview(stored)[1:])

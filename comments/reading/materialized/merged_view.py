@@ -6,7 +6,7 @@ listed rows. A view loads only the buckets that it needs.
 
 Invariants:
 
-1. Each mark records whether the buckets also contain its row (`ChangedEntry.held`). No bucket is
+1. Each mark records whether the buckets also contain its row (`ChangedEntry.held`), so no bucket is
    ever loaded only to find this out.
 """
 
@@ -26,7 +26,7 @@ import msgspec
 from comments.domain import sorthash
 from comments.reading.materialized import buckets
 
-# Loads buckets by their keys in one call.
+# A function that loads buckets by key in one call.
 Load = Callable[[Sequence[str]], Sequence[buckets.Bucket]]
 _hash_of = operator.attrgetter("sort_hash")
 
@@ -37,7 +37,10 @@ def weight_of(mark: buckets.ChangedEntry) -> int:
 
 
 class View:
-    """One thread at one moment. Not thread-safe. `changed` is the time of its newest change."""
+    """A thread at one moment. `changed` is the time of its newest change.
+
+    Views are not thread-safe.
+    """
 
     def __init__(
         self,
@@ -52,16 +55,16 @@ class View:
         self._lines = directory.content.lines
         self._marks = sorted(marks, key=_hash_of)
         self._hashes = [mark.sort_hash for mark in self._marks]
-        # Prefix sums: the change that all marks before each mark make to the number of rows.
+        # Prefix sums: for each mark, the change that all earlier marks make to the number of rows.
         self._weights = [0, *itertools.accumulate(map(weight_of, self._marks))]
         self._load = load
         self._read: dict[int, buckets.Bucket] = {}
 
     @functools.cached_property
     def tag(self) -> str:
-        """A digest of the directory's version, the newest change and the marks. Loads no bucket.
+        """Return a digest of the directory's version, the newest change and the marks.
 
-        Views with the same tag give the same results in every process.
+        Views with the same tag give the same results in every process. No bucket is loaded.
         """
         made_of = msgspec.msgpack.encode((self.directory.version, self.changed, self._states))
         return hashlib.sha256(made_of).hexdigest()[:32]
@@ -72,12 +75,12 @@ class View:
 
     @property
     def total(self) -> int:
-        """The number of rows."""
+        """Return the number of rows."""
         return (self.directory.before[-1] if self._lines else 0) + self._weights[-1]
 
     @property
     def is_patched(self) -> bool:
-        """Whether any row differs from the directory with its tail."""
+        """Return whether any row differs from the directory with its tail."""
         tail = {mark.id: mark.revision for mark in self.directory.content.tail}
         return any(tail.get(mark.id) != mark.revision for mark in self._marks)
 
@@ -94,7 +97,8 @@ class View:
     ) -> Iterator[buckets.ListedEntry]:
         """Yield the rows with low <= hash < high in reading order.
 
-        `limit` is the number of rows that the caller will use; only their buckets are loaded.
+        `limit` is the number of rows that the caller will use; only the buckets of these rows are
+        loaded.
         """
         if self._lines and limit is not None:
             self._expect(low, high, limit)
@@ -130,7 +134,7 @@ class View:
         return self._weights[last] - self._weights[first]
 
     def changes(self, low: str, high: str) -> list[tuple[str, int, bool, bool]]:
-        """Return the marks of a range in the form that the tag uses."""
+        """Return the marks in a range, in the form that the tag uses."""
         first, last = self._between(low, high)
         return self._states[first:last]
 
@@ -149,7 +153,7 @@ class View:
         return self.directory.before[place + (sort_hash > line.last)]
 
     def grown_below(self, sort_hash: str) -> int:
-        """Return by how many rows a comment's subtree has grown since its directory was written."""
+        """Return the number of rows added below a comment since its directory was written."""
         low, high = sorthash.subtree_range(sort_hash)
         first, last = self._between(low + "\0", high)
         return self._growth[last] - self._growth[first]
@@ -161,7 +165,7 @@ class View:
         return [0, *itertools.accumulate(grown)]
 
     def read_discussions(self, roots: Iterable[str], limit: int) -> None:
-        """Load in one call the buckets that may contain the first `limit` rows of discussions."""
+        """Load, in one call, the buckets that may contain the first `limit` rows of discussions."""
         lines, before = self.directory.lines, self.directory.before
         places: set[int] = set()
         for root in roots:
@@ -178,7 +182,7 @@ class View:
         self._need(sorted(places), sorthash.ABOVE)
 
     def stretch(self, sort_hash: str) -> tuple[str, str, int]:
-        """Return the range of the bucket for a hash, and the number of rows after this range."""
+        """Return the range of the bucket for a hash, and the number of rows after that range."""
         lines = self.directory.lines
         place = self.directory.line_of(sort_hash)
         low = lines[place].first if place > 0 else ""
@@ -196,7 +200,7 @@ class View:
         return before + self._weights[bisect.bisect_left(self._hashes, sort_hash)]
 
     def roots(self, scheme: sorthash.Scheme) -> list[str]:
-        """List the hashes of discussions in reading order. Some may no longer have rows."""
+        """List discussions' hashes in reading order. Some discussions may no longer have rows."""
         return sorted(self.changed_roots(scheme).union(self.directory.roots))
 
     def changed_roots(self, scheme: sorthash.Scheme) -> set[str]:

@@ -1,10 +1,11 @@
-"""Rank discussions for the order `best`, by the votes on their first comment (pure).
+"""Rank discussions for the order `best` by the votes on their first comments (pure).
 
-Owns the formula, the stored forms of a ranking and of its first rows, and the iteration in that
+Owns the formula, the stored formats of a ranking and of its first rows, and the iteration in that
 order. A *ranking* lists the discussions that have an upvote, best first. All other discussions
-follow in thread order, so those newer than the ranking come last; retracted discussions have no
-rows. A ranking is written once, under a key that contains its attempt's token, and never changed. A
-cursor names its ranking, so pages of the same ranking neither skip nor repeat comments.
+follow in thread order, so discussions that are newer than the ranking come last; retracted
+discussions have no rows. A ranking is written once, under a key that contains the attempt's token,
+and never changed. A cursor names its ranking, so pages from the same ranking neither skip nor
+repeat comments.
 
     ranking   zlib(msgpack [[hash, up, down]...])
     top       zlib(msgpack [[entry, below]...])        entry as in `buckets`
@@ -16,10 +17,11 @@ to a discussion that the top shows.
 The formula is the lower bound of Wilson's score interval for the share up/(up+down) at 95 %
 confidence (E. B. Wilson, "Probable inference", JASA 22, 1927; for comments: E. Miller, "How Not To
 Sort By Average Rating", 2009). A discussion with 90 upvotes in 100 votes therefore ranks above a
-discussion with a single upvote. In a tie, the older discussion comes first. Without an upvote the
-score is 0, regardless of the downvotes, so such a discussion is treated like one without votes.
+discussion with a single upvote. In a tie, the older discussion comes first. Without an upvote, the
+score is 0 regardless of the downvotes, so the discussion is treated like a discussion without
+votes.
 
-Stored data outlives releases, so these forms must not change; golden tests check this.
+Stored data outlives releases, so these formats must not change; golden tests check this.
 """
 
 from __future__ import annotations
@@ -35,9 +37,9 @@ import msgspec
 from comments.domain import sorthash
 from comments.reading.materialized import buckets, merged_view
 
-KEPT = 3600.0  # seconds that a ranking outlives its directory, for cursors that name it
-# Additional seconds: the process that replaces a ranking and the process that deletes it may run on
-# machines with clocks that differ by this much.
+KEPT = 3600.0  # seconds for which a ranking outlives its directory, for cursors that name it
+# Additional seconds, because the process that replaces a ranking and the process that deletes it
+# may run on machines whose clocks differ by this much.
 SKEW = 600.0
 TOP_ROWS = 101  # a first page of 100 rows, and one more row to detect a next page
 TOP_BYTES = 256 * 1024  # the JSON of these rows before compression
@@ -67,12 +69,12 @@ class Ranking(msgspec.Struct, frozen=True, dict=True):
 
     @functools.cached_property
     def places(self) -> dict[str, int]:
-        """The place of each ranked discussion, by its hash."""
+        """Return the index of each ranked discussion, by hash."""
         return {each.sort_hash: place for place, each in enumerate(self.ranked)}
 
 
 def score(up: int, down: int) -> float:
-    """Score votes by the lower bound of Wilson's interval, from 0 to 1."""
+    """Return the score of these votes, from 0 to 1: the lower bound of Wilson's interval."""
     cast = up + down
     if up <= 0:
         return 0.0
@@ -82,7 +84,7 @@ def score(up: int, down: int) -> float:
 
 
 def updated(base: Ranking, votes: Mapping[str, tuple[int, int]]) -> Ranking:
-    """Update a ranking with new votes. `votes` has the votes of changed discussions, by hash."""
+    """Update a ranking with new votes. `votes` contains the changed discussions' votes, by hash."""
     known = {each.sort_hash: each for each in base.ranked}
     for sort_hash, (up, down) in votes.items():
         known.pop(sort_hash, None)
@@ -102,7 +104,8 @@ def rows(
 ) -> Iterator[tuple[buckets.ListedEntry, int]]:
     """Yield the rows after a hash ("" for the start), each with the number of rows below it.
 
-    `limit` is the number of rows that the caller will use; their buckets are loaded together.
+    `limit` is the number of rows that the caller will use; the buckets of these rows are loaded in
+    one call.
     """
     if after:
         high = sorthash.subtree_range(buckets.root_of(scheme, after))[1]
@@ -192,7 +195,7 @@ def _stand_before(ranking: Ranking, roots: Iterable[str], last: str) -> Iterator
 
 
 def encode(ranking: Ranking) -> bytes:
-    """Encode a ranking in the stored form."""
+    """Encode a ranking in the stored format."""
     return zlib.compress(msgspec.msgpack.encode(ranking.ranked))
 
 
@@ -202,7 +205,7 @@ def decode(stored: bytes) -> Ranking:
 
 
 def encode_top(top: Sequence[TopRow]) -> bytes:
-    """Encode a top in the stored form."""
+    """Encode a top in the stored format."""
     return zlib.compress(msgspec.msgpack.encode(top))
 
 

@@ -1,17 +1,17 @@
 """Make views of materialized threads from the directory, the buckets and the changed rows.
 
-A view costs one read for the directory and one for each bucket that it needs. A bounded cache keeps
-directories and buckets (`view_cache`). A view also needs a *probe*: a projection query for the keys
-and revisions of the flagged rows. A probe bills one read. By one interpretation of the service's
-prices, a probe without results is free (see the emulator's cost meter). Rows that the probe finds
-are read only if neither the directory nor this process has them at that revision. Callers may
-accept a probe that is at most `age` seconds old; 0 always sends a new one.
+A view costs one read for the directory and one read for each necessary bucket. A bounded cache
+keeps directories and buckets (`view_cache`). A view also needs a *probe*: a projection query for
+the keys and revisions of the flagged rows. A probe costs one read. By one interpretation of
+Datastore's prices, a probe without results is free (see the emulator's cost meter). Rows that the
+probe finds are read only if neither the directory nor this process has them at that revision.
+Callers may accept a probe that is at most `age` seconds old; with 0, a new probe is always sent.
 
 Invariants. Together with those of `view_cache`, they keep readers from seeing outdated rows:
 
-1. If the directory contains a row of a view, the row has the same hash in both. The commit in
+1. If the directory contains one of a view's rows, the row has the same hash in both. The commit in
    `tree` that gives a row a new hash also sets the row's `moved` flag.
-2. This module writes nothing. Its caches contain no private data, only what all readers get.
+2. This module writes nothing. Its caches contain no private data, only data that all readers get.
 """
 
 from collections.abc import Callable, Iterable
@@ -36,7 +36,7 @@ _TRIES = 3
 
 
 def tag(name: records.ThreadName) -> str | None:
-    """Return the tag of the thread's current view, or None if a probe alone cannot determine it."""
+    """Return the tag of the thread's current view, or None if a probe alone cannot tell the tag."""
     try:
         return tag_before_view(name)
     finally:
@@ -44,7 +44,9 @@ def tag(name: records.ThreadName) -> str | None:
 
 
 def tag_before_view(name: records.ThreadName, age: float = 0.0) -> str | None:
-    """Return the thread's tag. If it is unknown, return None and keep the probe for the next view.
+    """Return the thread's tag, or None if it is unknown.
+
+    If the tag is unknown, the probe is kept for the next view.
 
     The tag is known if this process's last view used the same directory and its probe found the
     same rows. If a row has changed or the directory is too old, a new view is needed. The caller
@@ -86,9 +88,9 @@ def head_or_view(
 
 
 def head(name: records.ThreadName, limit: int, age: float = 0.0) -> first_page.FirstPage | None:
-    """Return the directory's head if it is current and has enough rows for `limit`, or else None.
+    """Return the directory's head if it is current and has enough rows for `limit`, otherwise None.
 
-    The head is current while no row has changed since the directory was written. If the head is
+    The head is current if no row has changed since the directory was written. If the head is
     outdated, the probe is kept for the `view` that the caller makes next (see `tag_before_view`).
 
     Raises:
@@ -123,7 +125,7 @@ def view(name: records.ThreadName, age: float = 0.0) -> merged_view.View:
             raise NotMaterialized("the thread was never compacted")
         rows = held.unfolded(name, kept, age)
         if any(row.moved for row in rows.values()):
-            # It is unknown which bucket contains a moved row. The next compaction rebuilds all
+            # The bucket that contains a moved row is unknown. The next compaction rebuilds all
             # buckets.
             raise NotMaterialized("buckets are stale: some comments have moved")
         if held.clock() - kept.since < view_cache.CACHE_MAX_AGE:
@@ -146,7 +148,7 @@ def view(name: records.ThreadName, age: float = 0.0) -> merged_view.View:
 def using(
     name: records.ThreadName, answer: Callable[[merged_view.View], T], *, age: float = 0.0
 ) -> T:
-    """Compute an answer from a view. If the view's buckets have been replaced, use a new view.
+    """Compute a result from a view. If the view's buckets have been replaced, use a new view.
 
     Raises:
         NotMaterialized: use the ordered query instead.

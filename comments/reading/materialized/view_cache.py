@@ -10,13 +10,14 @@ Each process has one bounded cache. The first part of a key names the cached dat
 
 Invariants:
 
-1. A process uses a directory for at most `CACHE_MAX_AGE` seconds. The age starts before the read,
-   and the clock also runs while the machine sleeps. The compactor clears a row's flag only after
-   every directory without that row has exceeded this age.
-2. The directory is read before the probe, so the probe is never older. A probe is valid only
-   together with its directory: both together are the thread as of the probe's moment.
+1. A process uses a directory for at most `CACHE_MAX_AGE` seconds. The age is counted from before
+   the read, with a clock that also runs while the machine sleeps. The compactor clears a row's flag
+   only after every directory without that row has exceeded this age.
+2. The directory is read before the probe, so the probe is never older than the directory. A probe
+   is valid only together with its directory; the two together show the thread as of the probe's
+   moment.
 3. A probe is reused only if this process has committed nothing to the thread since the probe
-   started, and only while its age, counted from its start, is acceptable to the caller.
+   started, and only if the caller accepts the probe's age, counted from its start.
 4. Rows are used at the revision that the probe found, or at a later one.
 """
 
@@ -33,14 +34,14 @@ from comments.reading.materialized import buckets, deltas, directories, first_pa
 from comments.store import caches, commit_counts, per_process, reads
 from comments.store.models import bucket_rows, comment_rows
 
-CACHE_MAX_AGE = 60.0  # seconds that a directory may be used
+CACHE_MAX_AGE = 60.0  # seconds for which a directory may be used
 CACHE_BYTES = 64 * 1024 * 1024  # per process
-OVERHEAD = 200  # approximate bytes of Python objects for an entry
+OVERHEAD = 200  # approximate size of an entry's Python objects, in bytes
 MOST_UNFOLDED = 500  # flagged rows in a view; with more, the ordered query is cheaper
-_PROBES = 10  # attempts to read all rows before one of them changes
+_PROBES = 10  # attempts to read all rows before any of them changes
 
-# CLOCK_BOOTTIME also counts while the machine sleeps. macOS lacks it, but its CLOCK_MONOTONIC does
-# the same.
+# CLOCK_BOOTTIME also runs while the machine sleeps. macOS lacks CLOCK_BOOTTIME, but its
+# CLOCK_MONOTONIC does the same.
 _CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -49,7 +50,7 @@ class NotMaterialized(errors.FlatthreadError):
 
 
 def seconds() -> float:
-    """Return the time in seconds by the clock that measures ages."""
+    """Return the time in seconds, by the clock with which ages are measured."""
     return time.clock_gettime(_CLOCK)
 
 
@@ -62,7 +63,7 @@ class Kept(msgspec.Struct, frozen=True):
 
     @property
     def weight(self) -> int:
-        """Approximate memory use in bytes.
+        """Return the approximate memory use in bytes.
 
         A head stores the weight of its directory, so the directory need not be decoded.
         """
@@ -74,7 +75,7 @@ class Kept(msgspec.Struct, frozen=True):
 class Moment(msgspec.Struct, frozen=True):
     """The directory version, probed rows and tag of a view.
 
-    The tag is current while a probe finds the same rows.
+    The tag is current as long as a probe finds the same rows.
     """
 
     version: str
@@ -114,7 +115,7 @@ class Holdings:
         self._lock = threading.Lock()
 
     def directory(self, name: records.ThreadName) -> Kept:
-        """Return the thread's directory, from the cache unless it is too old."""
+        """Return the thread's directory, from the cache unless the cached one is too old."""
         kept: Kept | None = self.cache.get(("directory", name))
         since = self.clock()
         if kept is not None and since - kept.since < CACHE_MAX_AGE:
@@ -162,10 +163,11 @@ class Holdings:
             where=(("thread", "=", thread), ("unfolded", "=", True)),
             order=("revision",),
             projection=("revision",),
-            limit=MOST_UNFOLDED + 1,  # one row above the limit of a view, to detect too many
+            limit=MOST_UNFOLDED
+            + 1,  # one row above a view's limit, to detect that there are too many
         )
         results = list(reads.fetch(query))
-        # The query's limit applies to results, so count results and not distinct rows.
+        # The query's limit applies to results, so count results, not distinct rows.
         if len(results) > MOST_UNFOLDED:
             raise NotMaterialized(f"more than {MOST_UNFOLDED} rows are not compacted")
         probed = {
@@ -180,8 +182,8 @@ class Holdings:
 
     def _keep_recent(self, name: records.ThreadName, recent: RecentProbe) -> None:
         """Keep a probe for later requests, unless a newer one is already kept."""
-        # A request that sends a new probe also replaces the kept probe. Otherwise, a later reader
-        # could see an older state than an earlier reader.
+        # A request that sends a new probe must also replace the kept probe. Otherwise, a later
+        # reader could see an older state than an earlier reader.
         with self._lock:
             known: RecentProbe | None = self.cache.get(("recent", name))
             if known is None or known.since <= recent.since:
@@ -195,8 +197,8 @@ class Holdings:
         Raises:
             NotMaterialized: there are too many rows, or they change faster than they are read.
         """
-        # After the probe, another row may change first, and then a row that is still to be read.
-        # A view with only the second change would show a state that never existed, so probe again.
+        # After the probe, two rows may change, of which only the second is still to be read. A view
+        # with only the second change would show a state that never existed, so probe again.
         for _ in range(_PROBES):
             probed = self.probe(name, kept, age)
             rows = self._rows(name, probed) if probed else {}
@@ -208,7 +210,7 @@ class Holdings:
     def _rows(
         self, name: records.ThreadName, probed: Mapping[str, int]
     ) -> dict[str, deltas.DeltaRow]:
-        """Return rows at these or later revisions. Read the rows that are not in the cache."""
+        """Return rows at these or later revisions, and read the rows that are not in the cache."""
         held: Mapping[str, deltas.DeltaRow] = self.cache.get(("rows", name)) or {}
         missing = [
             comment_id
@@ -224,7 +226,7 @@ class Holdings:
         return rows
 
     def load_buckets(self, name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket]:
-        """Return buckets by key. Load missing ones in one call.
+        """Return buckets by key, and load missing ones in one call.
 
         Raises:
             directories.DirectoryOutdated: a bucket has been replaced.
