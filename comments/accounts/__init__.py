@@ -1,4 +1,4 @@
-"""Manage accounts of people who sign in, and their identities, sessions and one-time links.
+"""Manage the accounts, identities, sessions and one-time links of people who sign in.
 
 Entry points: `accounts`, `invitations`, `sessions`, `email_login`, `reader_accounts`,
 `passwords.password_login` and, for providers, `oidc.login_flow`. Only this package writes Account,

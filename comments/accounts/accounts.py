@@ -10,8 +10,8 @@ Invariants:
 2. Only authorized people can give grants, through `invitations` or the command line. No one gets a
    grant by claiming it.
 3. `staff` is true if and only if the account has a grant.
-4. Every change that ends trust (a new password, authenticator or role, or a removal) changes
-   `epoch`, which ends all sessions and tokens of the account.
+4. Every change that ends trust in earlier sign-ins (a new password, authenticator or role, or the
+   removal of one) changes `epoch`, which ends all sessions and tokens of the account.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ from comments.store.models import account_rows, conversion
 
 _OWNER = "accounts"
 _ADDRESS, _TOTP = "account address", "authenticator"
-AUTHOR = author_ids.ACCOUNT  # the prefix of the author ids of accounts
+AUTHOR = author_ids.ACCOUNT  # the prefix of accounts' author ids
 _TAKEN = {identities.LOGIN: "login-taken", identities.MAIL: "address-taken"}
 
 
@@ -105,7 +105,7 @@ def creating(
     """Return a new account and the writes that create it. Call this in a transaction.
 
     Raises:
-        errors.Conflict: one of its identities belongs to another account.
+        errors.Conflict: one of the identities belongs to another account.
     """
     named = [(each, name) for each in newcomer.identities for name in each.names(secret)]
     rows = reads.get_multi([account_rows.identity_key(name) for _, name in named])
@@ -118,7 +118,7 @@ def creating(
 def creating_again(
     newcomer: NewAccount, *, secret: str, now: datetime
 ) -> tuple[account_rows.AccountRow, ownership.Writes]:
-    """Return the same as `creating`, for identities that this transaction has already found free.
+    """Return the same as `creating`, for identities that this transaction found to be free.
 
     An identity is also free if its account no longer exists.
     """
@@ -274,7 +274,7 @@ def renew(account: str, secret: str) -> bool:
     changed = transactions.transaction(body)
     found = get(account)
     if found is not None and found.address:
-        with contextlib.suppress(errors.BadLink):  # encrypted under a secret that was removed
+        with contextlib.suppress(errors.BadLink):  # the address cannot be decrypted
             address = address_of(found, secret, now=found.created)
             rekey(identities.of_address(address), secret)
     return changed
@@ -340,7 +340,7 @@ def readable_address(account: Account, secret: str, *, now: datetime) -> str:
 
 
 def known_of(account: Account, secret: str, *, now: datetime) -> tuple[str, ...]:
-    """Return the sign-in name and address, from which a password must differ."""
+    """Return the sign-in name and the address, from which the password must differ."""
     return account.login, readable_address(account, secret, now=now)
 
 
@@ -361,7 +361,7 @@ def unseal_totp(stored: str, secret: str, now: datetime) -> str:
 def checked_name(raw: str) -> str:
     """Check and clean the display name of an account with a role.
 
-    Role names are allowed in it, because these accounts have roles.
+    A role name is allowed as the display name, because these accounts have roles.
 
     Raises:
         errors.BadInput: see `cleaning.tidy_name`.

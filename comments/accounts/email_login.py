@@ -6,7 +6,7 @@ The steps of an e-mail login:
    of a one-time token to the page.
 2. The link opens a page of this service, in any browser. A button on that page shows a code.
 3. The reader types the code on the page where they are commenting. The key and the code together
-   sign the reader in there.
+   sign the reader in on that page.
 
 Browsers and windows exchange nothing except the code that the reader types, and no cookie is
 needed. An attacker who requests a mail for another person's address has the key but cannot get the
@@ -20,10 +20,11 @@ Invariants:
 3. During a rush, when very many mails are requested for one domain or in total, each request needs
    a proof of work that is valid for one mail (`login_mail_rush`). Whether a proof is required may
    depend on the domain, but not on the address.
-4. A code belongs to one token and one site. It expires after `TERM`, after one use, or after
+4. A code belongs to one token and one site. The code expires after `TERM`, after one use, or after
    `TRIES` guesses. Guesses are counted in the transaction that compares the code, so concurrent
    guesses all count.
-5. Opening the link changes nothing. Its button can be pressed again; only the newest code is valid.
+5. Opening the link changes nothing. The button on the page can be pressed again; only the newest
+   code is valid.
 """
 
 import secrets
@@ -49,7 +50,7 @@ PER_NETWORK = rate_limits.Limit("asked sign-in mails", 10, timedelta(hours=1))
 _PER_PROOF = rate_limits.Limit("proofs for sign-in mails", 1, proof_of_work.TERM)
 _CODE = "sign-in code"
 _LINK = "sign-in link"
-_CODE_BYTES = 5  # 40 bits, as eight letters and digits
+_CODE_BYTES = 5  # 40 bits, encoded as eight letters and digits
 
 
 class Link(msgspec.Struct, frozen=True, array_like=True):

@@ -1,4 +1,4 @@
-"""Define identities, which lead to accounts: sign-in names, mail addresses and providers' `sub`.
+"""Define identities, which lead to accounts: sign-in names, addresses, and users at providers.
 
 Owns the format of an Identity's key. Keys are stored, so the format must not change:
 
@@ -30,13 +30,13 @@ _LONGEST_SUBJECT = 1_000
 
 
 class Identity(NamedTuple):
-    """A person as known to a provider."""
+    """A person's identity at a provider."""
 
     provider: str
     subject: str
 
     def name(self, secret: str) -> str:
-        """Return the key name for storing a new identity."""
+        """Return the key name under which a new identity is stored."""
         return self.names(secret)[0]
 
     def names(self, secret: str) -> tuple[str, ...]:

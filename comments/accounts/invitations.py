@@ -6,9 +6,9 @@ Each link is shown or mailed once and works once. The content of a reset link's 
 
     reset   JSON [account, mark, whether it removes the second factor]
 
-`Account.reset` is the mark of the account's latest reset link. It is cleared when the link is used
-or the password is changed in another way. Links from older releases have no mark and are refused;
-such links were valid for only a day.
+`Account.reset` is the mark of the account's latest reset link. The mark is cleared when the link is
+used or the password is changed in a different way. Links from older releases have no mark and are
+refused; such links were valid for only a day.
 
 Invariants:
 
@@ -18,8 +18,8 @@ Invariants:
 2. An invitation bound to an address can be accepted only by the account that has this address, or
    by a new account; accepting it confirms the new account's address.
 3. Only an account's latest reset link works, and none works after a password was chosen.
-4. A reset replaces only the password. It requires the authenticator's code, unless an operator made
-   the link to remove the second factor too. Attempts are counted in the same way as sign-in
+4. A reset replaces only the password. A reset requires the authenticator's code, unless an operator
+   made the link to remove the second factor too. Attempts are counted in the same way as sign-in
    attempts.
 """
 
@@ -46,8 +46,8 @@ OWNER = roles.Grant(roles.Role.OWNER, roles.SERVICE)
 class Invitation(msgspec.Struct, frozen=True):
     """An invitation and the roles that it gives.
 
-    If `address` is set, only that address can accept the invitation. If `first` is set, the
-    invitation creates the first owner.
+    If `address` is set, only the owner of that address can accept the invitation. If `first` is
+    set, the invitation creates the first owner.
     """
 
     grants: tuple[roles.Grant, ...]
@@ -146,7 +146,7 @@ def accept_introduced(
 def _joined(
     token: str, newcomer: accounts.NewAccount, *, browser: str, secret: str, now: datetime
 ) -> sessions.Session:
-    """Create an account with the roles of an invitation, and sign it in."""
+    """Create an account with an invitation's roles, and begin a session for it."""
     attempt, session = one_time_links.new_token(), sessions.new_token(newcomer.id)
 
     def body() -> sessions.Session:
@@ -243,7 +243,7 @@ def renew(token: str, choice: PasswordReset, *, secret: str, now: datetime) -> s
 
     def body() -> sessions.Session:
         row, reset, used = _resetting(token, attempt, secret, now, own=fresh)
-        if row.epoch != fresh:  # equal if an earlier run committed but its response was lost
+        if row.epoch != fresh:  # if equal, an earlier run committed but its response was lost
             _prove(row, reset, choice.code, secret, now)
             row.populate(password=hashed, reset="", epoch=fresh)
         session = f"{reset.account}.{made}"
@@ -283,7 +283,7 @@ def _resetting(
 def _prove(
     row: account_rows.AccountRow, reset: _Reset, code: str, secret: str, now: datetime
 ) -> None:
-    """Check an account's second factor, or remove it if the link was made for that.
+    """Check an account's second factor, or remove it if the reset link was made to do so.
 
     Raises:
         errors.BadInput: the code is wrong.
@@ -326,7 +326,7 @@ def _makes_first_owner(invitation: Invitation, account: str) -> bool:
 
 
 def _owning(row: account_rows.AccountRow) -> ownership.Writes:
-    """Record in a row, and in the returned write, that an account is the service's first owner."""
+    """Record, in the row and in the returned write, that an account is the first owner's."""
     name = identities.FIRST_OWNER.name("")
     row.populate(identities=list(dict.fromkeys((*row.identities, name))))
     marker = account_rows.IdentityRow(key=account_rows.identity_key(name), account=row.key.id())

@@ -5,7 +5,7 @@ mail requires a proof of work (`proof_policy`), and each process logs the rush o
 
 The counts are stored, so all processes share them. Each count is spread over `SHARES` rows, and
 each request updates one of them at random. With a single row, all sign-ins would wait for each
-other. The thresholds are therefore approximate.
+other. Because of the random choice, the thresholds are approximate.
 """
 
 import logging

@@ -1,7 +1,7 @@
 """Create and use one-time tokens, which allow one action within a limited time.
 
-Owns the kind Ticket, the stored form of such a token. A token is 256 random bits, and the store
-holds only a keyed digest of it.
+Owns the kind Ticket, which stores one-time tokens. A token is 256 random bits, and the store holds
+only a keyed digest of it.
 
 Invariants:
 
@@ -52,7 +52,7 @@ class OneTimeLink(NamedTuple):
 
 
 def new_token() -> str:
-    """Return a random token, for a ticket or for an attempt to use one."""
+    """Return a random token, for a ticket or for an attempt to use a ticket."""
     return secrets.token_urlsafe(32)
 
 
@@ -106,7 +106,7 @@ def spending(
 ) -> ownership.Writes:
     """Return the writes that mark a subject without a ticket as used. Call this in a transaction.
 
-    A subject can be used once. After `term`, the caller must refuse it because of its age.
+    A subject can be used once. After `term`, the caller must refuse the subject because of its age.
     `attempt` has the same meaning as in `using`.
 
     Raises:

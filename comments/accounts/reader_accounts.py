@@ -13,7 +13,7 @@ Invariants:
 
 1. The account of a site's reader is found only by the site and `sub`. Neither a name nor a mail
    address, verified or not, leads to an account.
-2. Such an account has no role and no password, so it gives no access to the admin console.
+2. A reader's account has no role and no password, so it gives no access to the admin console.
 """
 
 from datetime import datetime, timedelta
@@ -62,7 +62,7 @@ class Reader(msgspec.Struct, frozen=True):
 
 
 def of_site(token: str, site: str, *, secret: str, now: datetime) -> Reader:
-    """Check a site's token and return the reader it identifies.
+    """Check a site's token and return the reader whom the token identifies.
 
     Raises:
         Refused: the token is not signed by a key of this site, is for a different audience, or is
@@ -106,8 +106,8 @@ def _signed(token: str, site: str, secret: str, now: datetime) -> bytes:
     for key in site_keys.every(site):
         try:
             content = site_keys.opened(key, secret, now=now)
-            # Allow only the key's own algorithm. This excludes "none" and the use of a public key
-            # as a shared secret.
+            # Allow only the key's own algorithm. This check excludes "none" and the use of a public
+            # key as a shared secret.
             return bytes(jwt.api_jws.decode(token, content, algorithms=[key.algorithm]))
         except (jwt.PyJWTError, errors.BadLink, ValueError, RecursionError):
             continue

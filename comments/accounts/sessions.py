@@ -144,7 +144,7 @@ def _is_good(row: account_rows.SessionRow, epoch: str, now: datetime) -> bool:
 def _touch(key: ndb.Key, now: datetime) -> None:
     def body() -> None:
         row = reads.get(key)
-        if row is not None and row.seen < now:  # an ended session must stay ended
+        if row is not None and row.seen < now:  # do not store a session again that has ended
             row.seen = now
             transactions.apply(ownership.Writes(_OWNER, put=(row,)))
 

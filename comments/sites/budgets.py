@@ -79,7 +79,7 @@ def _tell(site: str, name: str, used: int, most: int, now: datetime) -> None:
 
 
 def check(site: records.Site, *, now: datetime) -> None:
-    """Refuse a reader's post if the website accepts no more posts today.
+    """Refuse a reader's post if the website accepts no more posts today (UTC).
 
     Raises:
         errors.TooMany: a budget is spent, and the site is set to become read-only in that case.

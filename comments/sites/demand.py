@@ -1,9 +1,9 @@
-"""Count this process's recent challenge requests per website, which are called demand.
+"""Count this process's recent challenge requests per website (the demand).
 
 Owns the rule by which demand makes proofs of work harder. Above `CALM` challenges per minute for a
-site, each doubling of the number doubles the work, up to `MOST` times. The count is kept only in
-this process, because requesting a challenge is a read, and reads must not write. Each process
-counts only its own share of an attack.
+site, each doubling of their number doubles the work, which grows to at most `MOST` times the normal
+work. The count is kept only in this process, because requesting a challenge is a read, and reads
+must not write. Each process counts only its own share of an attack.
 """
 
 import threading
@@ -28,7 +28,7 @@ class Demand:
         self._before: dict[str, int] = {}
 
     def factor(self, site: str) -> int:
-        """Count a challenge request for a site, and return the factor for the challenge's work."""
+        """Count a challenge request for a site. Return the factor for the work that it requires."""
         with self._lock:
             self._turn(int(self._clock() // _MINUTE))
             self._now[site] = self._now.get(site, 0) + 1

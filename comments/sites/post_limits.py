@@ -31,8 +31,9 @@ class PostLimits:
     """The limits and conditions for posts on a website.
 
     `proof_of_work` is the maximum number of attempts that a proof takes; `form_seconds` is the
-    number of seconds for which a form must be open before it is sent. Post counts are per
-    `admission.WINDOW`; `same_texts` counts repeats of a text by newcomers per `admission.KEEPS`.
+    number of seconds for which a form must be open before it is sent. Limits for the number of
+    posts apply per `admission.WINDOW`; `same_texts` limits newcomers' repeats of a text per
+    `admission.KEEPS`.
     """
 
     proof_of_work: int

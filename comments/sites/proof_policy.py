@@ -11,7 +11,7 @@ How often a proof can be used:
 - For a vote or a report: any number of times. The proof identifies one person (`person`), so
   sending it again has no further effect, and its use need not be stored. The proof is not bound to
   the sender's network, because phones change networks; limits per network apply to the network that
-  sends it.
+  sends the proof.
 - For a sign-in mail: once; `email_login` records the use.
 
 While too many sign-in mails are requested (`login_mail_rush`), each mail requires `HARDER` times
@@ -32,7 +32,7 @@ from comments.sites.site_request import SiteRequest
 
 LIGHTER = 5
 HARDER = 4
-LEAST = 50_000  # attempts; the minimum from which a sign-in mail's work is computed
+LEAST = 50_000  # attempts; the work for a sign-in mail is computed from at least this number
 _SHORT = 13  # characters of a wider network's digest: 65 bits are quick to hash
 
 
@@ -68,7 +68,7 @@ def accounts_around(site: str, network: str, secret: str) -> tuple[str, ...]:
 
 
 def challenge(request: SiteRequest, purpose: ChallengePurpose) -> proof_of_work.Challenge:
-    """Make a challenge for a browser. The challenge is harder while many are requested."""
+    """Make a challenge for a browser. Challenges are harder while many are requested."""
     site, secret, network = request.site, request.settings.secret, request.sender.network
     seen = demand.DEMAND.get()
     # Votes must not make posting harder, and posts must not make voting harder.
@@ -112,9 +112,9 @@ def check(
 def person(solution: str, request: SiteRequest, purpose: ChallengePurpose) -> str | None:
     """Return the author id of a caller without a token, or None if no proof is required.
 
-    A proof always leads to the same id. Until the proof expires, anyone who presents it is treated
-    as that person, as with a token. The proof contains 96 random bits from the server, so it cannot
-    be guessed.
+    A proof always leads to the same id. Until the proof expires, anyone who presents the proof is
+    treated as that person, as with a token. A proof contains 96 random bits from the server, so it
+    cannot be guessed.
 
     Raises:
         errors.Forbidden: see `check`.

@@ -81,7 +81,7 @@ class RateLimitBucket:
         """Use the row that was read at `key`. Ignore the count of an expired window."""
         began: datetime | None = None if row is None else row.began
         # A start in the future was written by a clock that is far ahead. Such a window must not
-        # last.
+        # last forever.
         if row is None or began is None or abs(now - began) >= self.limit.window:
             recent = _UNMARKED if row is None else row.recent or _UNMARKED
             row = event_rows.RateBucketRow(key=self.key, began=now, count=0, recent=recent)
@@ -197,7 +197,7 @@ class RateLimitJournal(RateLimitBucket):
         return 0 if text == NOTHING else sum(mark.text == text for mark in self._marks)
 
     def note(self, mark: CountedItem) -> ownership.Writes:
-        """Count one more action and remember it."""
+        """Count one more action and remember the action."""
         assert self._row is not None, "fill it first"  # noqa: S101 - finds bugs, checks no input
         self._row.recent = b"".join(_MARK.pack(*each) for each in (*self._marks, mark))
         return self.take()

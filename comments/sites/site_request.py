@@ -15,8 +15,8 @@ from comments.domain import classifier_verdicts, records
 class SiteRequest:
     """A request to a website, with its time and sender.
 
-    `sender` contains the network and the browser. It is empty for requests that do not come from a
-    browser.
+    `sender` contains the network and the browser. `sender` is empty for requests that do not come
+    from a browser.
     """
 
     site: records.Site

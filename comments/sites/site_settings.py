@@ -1,4 +1,4 @@
-"""Add, change and read websites, with copies in the process.
+"""Add, change and read websites, and keep copies of them in the process.
 
 Owns the Site rows and their copies in this process. A copy is used for at most `_TERM` seconds, so
 most requests do not read the site from the store. A site's sort hash scheme never changes.
@@ -117,7 +117,9 @@ def change(  # noqa: PLR0913 - each may be changed alone
     options: Mapping[str, Any] | None = None,
     noted: Noted | None = None,
 ) -> records.Site:
-    """Change the given settings. `filed` contains the site's categories; threads keep theirs.
+    """Change the given settings.
+
+    `filed` contains the site's categories; existing threads keep their categories.
 
     `guard` contains some of the site's post limits (see `post_limits.changed`), `budget` contains
     some of its daily budgets (see `budgets.changed`), `turnstile` changes its Turnstile settings,

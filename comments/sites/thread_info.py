@@ -1,4 +1,4 @@
-"""Look up thread titles and page addresses, with copies in the process.
+"""Look up thread titles and page addresses, and keep copies of them in the process.
 
 Directories contain titles and addresses too (`compactor`), so building a page of a compacted thread
 does not use this module. Titles and addresses were sent by the author of an approved comment or set
@@ -23,7 +23,7 @@ def get(name: records.ThreadName) -> records.Thread | None:
 def get_many(names: Sequence[records.ThreadName]) -> list[records.Thread | None]:
     """Return several threads with one call.
 
-    Each is up to a minute old, or None if the thread has no comments yet.
+    Each thread is up to a minute old, or None if it has no comments yet.
     """
     copies = thread_cache.COPIES.get()
     found = {name: copies.get(name) for name in names}

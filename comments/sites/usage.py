@@ -16,7 +16,7 @@ Invariants:
 1. Each post is counted once, for the request that stored it. If the store did not answer that
    request, the process does not know whether the comment exists: it records the post as a doubt,
    and `flush` looks for the comment. A retry with the same idempotency key, in any process, finds a
-   comment that the retry did not store, and counts nothing.
+   comment that the retry did not store, so the retry is not counted.
 2. If the response to a flush is lost, the retry finds the flush's mark in the row and adds nothing
    again, unless another process has flushed to the same row in between.
 """
@@ -118,7 +118,7 @@ class ProcessUsage:
                     del self._doubts[doubt]
 
     def is_due(self) -> bool:
-        """Return whether a flush is due. Return True to only one caller."""
+        """Return whether a flush is due. For each flush, only one caller gets True."""
         with self._lock:
             is_due = self._clock() - self._flushed > FRESH
             self._flushed = self._clock() if is_due else self._flushed
@@ -136,7 +136,7 @@ class ProcessUsage:
             self._known[site] = (day, self._clock(), stored)
 
     def total(self, site: str, day: str) -> UsageAmounts | None:
-        """Return a website's usage as this process knows it, or None if its copy is too old."""
+        """Return a website's usage as this process knows it, or None if the copy is too old."""
         with self._lock:
             known_day, since, stored = self._known.get(site, ("", 0.0, NOTHING))
             if known_day != day or self._clock() - since > FRESH:
@@ -197,7 +197,7 @@ def flush() -> int:
 
 
 def _settle_doubts(book: ProcessUsage) -> None:
-    """Count the posts in doubt that are stored."""
+    """Count the doubtful posts that were in fact stored."""
     doubts = book.doubts()
     rows = reads.get_multi([comment_rows.comment_key(each.comment) for each in doubts])
     for each, row in zip(doubts, rows, strict=True):

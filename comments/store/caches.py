@@ -1,12 +1,12 @@
 """Implement the only cache: values by key in one process, bounded in size and age.
 
-The values belong to the caller. The caller must never change a value in the cache, but put a new
-value in its place.
+The values belong to the caller. The caller must never modify a cached value, only replace it with a
+new one.
 
 Invariants:
 
-1. The sizes of all values, as the callers state them, add up to at most `most`. The least recently
-   used values are evicted first.
+1. The sizes that callers state for the values add up to at most `most`. The least recently used
+   values are evicted first.
 2. A value older than `seconds` is never returned.
 3. A caller can note `drops` before it reads a value, and pass the number to `keep`. The value is
    then not stored if any key was dropped in between, so a process never keeps a copy that is older
@@ -68,9 +68,9 @@ class Cache(Generic[K, V]):
     def keep(self, key: K, value: V, size: int = 1, *, drops: int | None = None) -> None:
         """Store a value, unless it is larger than the cache.
 
-        `drops` is the value that `drops` had before the caller read `value`. If any key has been
-        dropped since, `value` is not stored, because it may be older than the change that dropped
-        the key.
+        The argument `drops` is the cache's number of drops before the caller read `value`. If any
+        key has been dropped since, `value` is not stored, because it may be older than the change
+        that dropped the key.
         """
         with self._lock:
             if drops not in {None, self._drops}:

@@ -5,8 +5,8 @@ that refuses NDB's own calls.
 
 Reads are part of the current thread's transaction, if there is one. A transaction begins with its
 first read, which saves a call if that read is a lookup. If the response to that read is lost, the
-transaction's id is unknown and no process can end the transaction, so its locks last until the
-store expires it.
+transaction's id is unknown and no process can end the transaction, so the locks last until the
+store expires the transaction.
 """
 
 import contextlib
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 P = TypeVar("P")
 T = TypeVar("T")
 
-# Errors after which a retry may succeed. Some of them leave open whether a commit was applied;
-# retrying is safe because bodies can run twice.
+# Errors after which a retry may succeed. After some of these errors, a commit may have been
+# applied; retrying is safe because bodies can run twice.
 TRANSIENT = (
     api.Aborted,
     api.ServiceUnavailable,
@@ -55,7 +55,7 @@ _Key = entity_types.Key.pb()
 _LookupRequest = rpc_types.LookupRequest.pb()
 _Begin = rpc_types.BeginTransactionRequest.pb()
 _Options = rpc_types.TransactionOptions.pb()
-_MOST_KEYS = 1000  # in one lookup (Datastore's limit)
+_MOST_KEYS = 1000  # keys in one lookup (Datastore's limit)
 _WHOLE = int(query_types.EntityResult.ResultType.FULL)
 
 
@@ -63,7 +63,8 @@ class Transaction:
     """A transaction that may not have begun yet, with its writes. `transactions` ends it.
 
     Args:
-        is_read_only: whether the transaction only reads. All its reads see the same moment.
+        is_read_only: whether the transaction only reads. All reads of a read-only transaction see
+            the same moment.
         previous: the id of the previous attempt, or b"" for the first attempt. An attempt keeps the
             age of the previous one.
     """
@@ -109,7 +110,9 @@ class _Lines:
 
     @contextlib.contextmanager
     def wait(self, name: str, *, seconds: float) -> Iterator[None]:
-        """Acquire the lock for `name`. After `seconds`, or if `name` is empty, continue without it.
+        """Acquire the lock for `name`.
+
+        If `name` is "", or after `seconds`, continue without the lock.
 
         Continuing without the lock is safe: the lock only saves work, and the transaction
         guarantees correctness.
@@ -133,7 +136,7 @@ class _Lines:
 
 
 class Store:
-    """A connection to one database. It is thread-safe; make one per process."""
+    """A connection to one database. Connections are thread-safe; make one per process."""
 
     def __init__(
         self,
@@ -296,7 +299,7 @@ def within(seconds: float) -> "contextlib.AbstractContextManager[None]":
 class _Within:
     """The context manager of `within`.
 
-    It is a class and not a generator for speed, because every call to the store uses it.
+    `_Within` is a class, not a generator, for speed: every call to the store uses it.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -356,7 +359,7 @@ def _pause(tries: int, error: Exception) -> None:
 
 
 def _refuse_inside() -> None:
-    """Raise an error inside a transaction, because NDB's calls would not be part of it."""
+    """Refuse NDB's own calls inside a transaction, because they would not be part of it."""
     if state.transaction is not None:
         raise errors.UnownedWrite("inside a transaction, all calls must go through this package")
 

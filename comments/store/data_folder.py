@@ -1,14 +1,14 @@
 """Restrict the data folder's permissions to the service's user and, optionally, one group.
 
 Files have mode 0600 and folders 0700. With `DATA_GROUP`, which lets a group make backups, files
-have mode 0640, folders 0750, and both belong to that group. The umask makes a new file private from
-its first byte. At every start, the service restricts files that an older release or another program
-left readable.
+have mode 0640 and folders 0750, and all belong to that group. The umask makes a new file private
+from its first byte. At every start, the service restricts files that an older release or another
+program left readable.
 
 Invariants:
 
 1. This module never opens a file (see `emulator.storage.file_permissions`).
-2. It follows no symbolic link.
+2. This module never follows a symbolic link.
 """
 
 import grp

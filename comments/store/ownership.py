@@ -4,7 +4,8 @@ import dataclasses
 
 from google.cloud import ndb
 
-# The module or package that may write each kind. Kinds that are not listed have no enforced owner.
+# The module or package that may write each kind. Kinds that are not listed may be written by any
+# module.
 OWNERS = {
     "Comment": "tree",
     "Vote": "votes",
@@ -48,7 +49,7 @@ class Writes:
     """The entities that an owner puts and deletes in the current transaction.
 
     `insert` contains entities that must not exist yet. If one of them exists, nothing is stored and
-    the body runs again; `may_have_run` tells the body to look the entity up. `transactions.apply`
+    the body runs again; `may_have_run` tells the body to look for that entity. `transactions.apply`
     refuses entities that belong to other owners.
     """
 

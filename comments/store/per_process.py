@@ -9,8 +9,8 @@ The owning module declares an object once, and gets it where it is needed:
 Invariants:
 
 1. Each store has its own objects, so two stores in one process share none.
-2. An object is created once, by the first thread that asks for it. It is never created again, even
-   if it is empty or false. Only `put`, `forget` and `fresh_process` replace it.
+2. An object is created once, by the first thread that asks for it. The object is never created
+   again, even if it is empty or false. Only `put`, `forget` and `fresh_process` replace the object.
 """
 
 from collections.abc import Callable
@@ -45,7 +45,7 @@ class PerProcess(Generic[T]):
         return self.of(connection.current())
 
     def of(self, store: connection.Store, make: Callable[[], T] | None = None) -> T:
-        """Return the object for a store. If there is none, create it, with `make` if given."""
+        """Return the object for a store. If there is none, create one, with `make` if given."""
         if self not in store.kept:
             # The lock is reentrant, because creating one object may require another one.
             with store.keeping:

@@ -1,4 +1,4 @@
-"""Read entities by key, query and count, in the current transaction if there is one.
+"""Read entities by key or by query, and count them, in the current transaction if there is one.
 
 A store answers a query in batches and may end a batch anywhere (after 300 results, often sooner).
 Outside a transaction, each batch shows a later moment than the previous one, so a row that changes
@@ -6,15 +6,15 @@ between two batches may be returned twice or not at all.
 
 Invariants:
 
-1. `fetch` and `ask` yield the state at one moment, regardless of the number of batches.
+1. `fetch` yields the state at one moment, regardless of the number of batches.
 2. A response with one batch costs one call. Nearly every response fits in one batch, including the
    response to a page view's probe that finds few rows.
 3. A response with more batches is read again from its start in a read-only transaction, and
    Datastore bills the first batch twice. A query for whole entities with a limit above `_ONE_BATCH`
-   therefore starts in a transaction. A caller that expects as many entities without a limit uses
-   `at_one_moment`. Continuing after the first batch at its `read_time` would avoid the double
-   billing, but the embedded engine keeps no history (`main.py`); a transaction is correct on every
-   store.
+   therefore starts in a transaction. A caller that expects more than `_ONE_BATCH` entities but sets
+   no limit uses `at_one_moment`. Continuing after the first batch at its `read_time` would avoid
+   the double billing, but the embedded engine keeps no history (`main.py`); a transaction is
+   correct on every store.
 4. Only `walk` streams batches from different moments. Use `walk` for scans over very many entities
    if the consumer handles each entity separately and reads the entity again before changing it.
 5. `count` is one call and therefore sees one moment. `get_multi`, `read` and `lookup` may take
@@ -46,7 +46,7 @@ def get(key: ndb.Key) -> Any:
 
 
 def get_multi(keys: Sequence[ndb.Key]) -> list[Any]:
-    """Return the entities with these keys, with None for each that does not exist, in one call."""
+    """Return the entities with these keys, with None for each missing entity, in one call."""
     return [
         None if stored is None else codec.row(key, stored)
         for key, stored in zip(keys, read(keys), strict=True)
@@ -56,8 +56,9 @@ def get_multi(keys: Sequence[ndb.Key]) -> list[Any]:
 def fetch(query: Query) -> Iterator[Any]:
     """Yield a query's entities as protobuf messages, in the query's order, all as of one moment.
 
-    Inside a transaction, the query is part of the transaction. Outside, the whole response is kept
-    in memory; use `walk` for a query that may match hundreds of thousands of entities.
+    Inside a transaction, the query is part of the transaction. Outside a transaction, the whole
+    response is kept in memory; use `walk` for a query that may match hundreds of thousands of
+    entities.
 
     Raises:
         errors.Overloaded: a long response was not complete after `LONGEST` seconds.
@@ -98,8 +99,8 @@ def _is_long(query: Query) -> bool:
 def walk(query: Query) -> Iterator[Any]:
     """Yield a query's entities as protobuf messages, each batch as of a different moment.
 
-    If an entity changes during the scan, it may be yielded twice, or not at all if the change moves
-    it in the query's order. Inside a transaction, `walk` is the same as `fetch`.
+    An entity that changes during the scan may be yielded twice, or not at all if the change moves
+    the entity in the query's order. Inside a transaction, `walk` is the same as `fetch`.
     """
     if connection.state.transaction is not None:
         return fetch(query)

@@ -1,8 +1,8 @@
-"""Note the running server's address in its data folder.
+"""Note the address of the running server in the data folder.
 
 Owns the file `address` in the data folder: one line with the local URL and, if the server has one,
-one line with its public URL. Commands read it to print links to the running server. A killed server
-leaves the file behind, so an address is valid only if a server answers there.
+one line with its public URL. Commands read this file to print links to the running server. A killed
+server leaves the file behind, so an address is valid only if a server answers there.
 """
 
 import contextlib

@@ -30,9 +30,9 @@ _TRANSACTIONAL = int(rpc_types.CommitRequest.Mode.TRANSACTIONAL)
 def transaction(body: Callable[[], T], *, line: str = "") -> T:
     """Run `body` in a read-write transaction until it commits once, and return its result.
 
-    `body` may run several times, even after its commit was applied: it must recognize its own
-    earlier work. `line` names a row that many transactions write concurrently. Within one process,
-    these transactions then take turns instead of aborting each other.
+    `body` may run several times, even after its commit was applied, so `body` must recognize its
+    own earlier work. `line` names a row that many transactions write concurrently. Within one
+    process, these transactions then take turns instead of aborting each other.
 
     Each attempt names the previous one. When transactions wait for each other, the store aborts the
     one whose first attempt began last. Every transaction therefore commits eventually, no matter
@@ -96,7 +96,7 @@ def _within_transaction(opened: connection.Transaction, body: Callable[[], T]) -
 
 
 def commit(opened: connection.Transaction) -> None:
-    """Commit a transaction. Make no call if it has neither read nor written."""
+    """Commit a transaction. If the transaction has neither read nor written, make no call."""
     store = connection.current()
     request = _Commit(**store.request_fields(), mode=_TRANSACTIONAL, mutations=opened.mutations)
     if opened.id:
@@ -109,7 +109,7 @@ def commit(opened: connection.Transaction) -> None:
 
 
 def _roll_back(opened: connection.Transaction) -> None:
-    """Roll back a transaction. If the call fails, the store expires the transaction later."""
+    """Roll back a transaction. If the rollback fails, the store expires the transaction later."""
     if opened.id:
         store = connection.current()
         request = _Rollback(**store.request_fields(), transaction=opened.id)

@@ -1,15 +1,15 @@
 """Check the ID tokens that providers sign.
 
-Implements OpenID Connect Core 1.0, section 3.1.3.7. joserfc checks the signature and Authlib the
-claims; both are imported only when a person signs in.
+Implements OpenID Connect Core 1.0, section 3.1.3.7. joserfc checks the signature, and Authlib
+checks the claims; both libraries are imported only when a person signs in.
 
 Invariants:
 
 1. The algorithm is one of `ALGORITHMS`, no matter what the token's header or the provider's
-   document says, and the key is a public key from the provider's key set. Neither "none" nor a
-   shared secret is ever accepted.
+   document says, and the key is a public key from the provider's key set. Neither the algorithm
+   "none" nor a shared secret is ever accepted.
 2. A token must be from this issuer, for this service's client, for this sign-in (`nonce`), and not
-   expired (`exp`). A token that lacks one of these claims is refused.
+   expired (`exp`). A token that lacks a required claim is refused.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,10 @@ class NotBelieved(errors.Forbidden):
 
 
 class Expected(NamedTuple):
-    """The expected claims of a token. `access_token` is the access token issued with it."""
+    """The expected claims of an ID token.
+
+    `access_token` is the access token that was issued with the ID token.
+    """
 
     issuer: str
     client: str

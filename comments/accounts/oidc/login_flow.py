@@ -70,7 +70,7 @@ class Goal(msgspec.Struct, frozen=True):
 
 
 class LoginFlow(msgspec.Struct, frozen=True):
-    """A login flow as stored. `browser` is a digest."""
+    """A stored login flow. `browser` is a digest."""
 
     goal: Goal
     browser: str
@@ -145,7 +145,7 @@ def begin(
 def end(
     state: str, browser: str, *, secret: str, now: datetime
 ) -> tuple[LoginFlow, oidc_client.Secrets]:
-    """End the login flow that has this `state`. Return it with the values for checking the answer.
+    """End the login flow with this `state`. Return the flow and the values to check the answer.
 
     Raises:
         UnexpectedAnswer: the flow does not exist, belongs to a different browser, or has already

@@ -1,8 +1,8 @@
 """Talk to an OpenID Connect provider, and identify the person who signs in.
 
 Implements OpenID Connect Core 1.0, authorization code flow with PKCE (RFC 7636, S256), `state`,
-`nonce` and, if the provider announces it, `iss` (RFC 9207). Authlib makes the requests; it is
-imported only when a person signs in. All requests are sent through `safe_http`.
+`nonce` and, if the provider announces it, `iss` (RFC 9207). Authlib makes the requests; the library
+is imported only when a person signs in. All requests are sent through `safe_http`.
 
 Invariants:
 
@@ -100,7 +100,7 @@ class OidcClient:
 
         Raises:
             errors.Unreachable: the provider does not answer, or its answer is malformed.
-            NotBelieved: its document names a different issuer, or contains a non-public address.
+            NotBelieved: the document names a different issuer, or contains a non-public address.
         """
         with self._taken_at_its_word():
             self._known(within=0)
@@ -133,7 +133,7 @@ class OidcClient:
     def identify(
         self, answer: Mapping[str, str], asked: Secrets, *, secret: str, now: datetime
     ) -> ProviderUser:
-        """Verify the parameters of a provider's redirect, and return the person it identifies.
+        """Verify the parameters of a provider's redirect, and return the person who signs in.
 
         Raises:
             Declined: the provider did not identify the person.
@@ -188,8 +188,8 @@ class OidcClient:
             client_id=self._provider.client,
             client_secret=providers.opened(self._provider, secret, now=now),
             redirect_uri=self._redirect,
-            # Prefer to send the secret in the form: providers differ in how they unescape it in a
-            # header.
+            # Send the secret in the form if possible, because providers differ in how they unescape
+            # a secret in a header.
             token_endpoint_auth_method=_POST if _POST in methods else "client_secret_basic",
         )
         try:
@@ -227,12 +227,12 @@ class OidcClient:
         return ProviderUser(identity, _name(claims) or self._told_name(subject, about, access))
 
     def _told_name(self, subject: str, about: _About, access: object) -> str:
-        """Ask the provider's userinfo endpoint for a name. Return "" if it returns none."""
+        """Ask the provider's userinfo endpoint for a name. Return "" if there is none."""
         is_plain = isinstance(access, str) and access.isascii() and access.isprintable()
         if not about.userinfo_endpoint or not is_plain:
             return ""
         headers = {"Accept": "application/json", "Authorization": f"Bearer {access}"}
-        # Sign-in must not fail for lack of a name: the person is asked for one instead.
+        # A sign-in must not fail because a name is missing: the person is then asked for a name.
         with contextlib.suppress(errors.Unreachable, errors.UnsafeAddress):
             told = self._fetched(about.userinfo_endpoint, dict[str, object], headers)
             if told.get("sub") == subject:

@@ -14,11 +14,13 @@ verifier; a person who knows the challenge has neither the code nor the verifier
 
 Invariants:
 
-1. A voucher belongs to one site and one page's verifier. It can be used once, within `TERM`.
+1. A voucher belongs to one site and one page's verifier. The voucher can be used once, within
+   `TERM`.
 2. A voucher is void after `TRIES` wrong codes. Wrong codes are counted in the transaction that
    compares the code, so concurrent guesses all count.
 3. A challenge never gets a second voucher.
-4. A reader's account is found only by issuer and `sub`. The exchange creates a missing account.
+4. A reader's account is found only by issuer and `sub`. If the account does not exist, the exchange
+   creates it.
 """
 
 import base64
@@ -40,7 +42,7 @@ TERM = timedelta(minutes=5)
 TRIES = 5
 _PURPOSE = "voucher"
 _CODE = "voucher code"
-_CODE_LETTERS = 8  # 40 bits, as in `email_login`
+_CODE_LETTERS = 8  # 40 bits, like a code in `email_login`
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
@@ -96,7 +98,7 @@ def redeem(
 ) -> accounts.Account:
     """Return the account of the reader who has the verifier and the code.
 
-    Creates the account on the first visit. Readers choose their display name; if `name` is empty,
+    If there is no account yet, create one. Readers choose their display name; if `name` is empty,
     they keep their current name or get the name from the provider. An account with a role keeps its
     name.
 

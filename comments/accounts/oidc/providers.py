@@ -1,4 +1,4 @@
-"""Register OpenID Connect providers, and control who can sign in with each.
+"""Register OpenID Connect providers, and control who can sign in through each provider.
 
 Owns the kind Providers, one row for the service:
 
@@ -37,7 +37,7 @@ _LONGEST = 500  # characters of a client id or secret
 
 
 class Provider(msgspec.Struct, frozen=True):
-    """A provider as stored. `name` is an internal name, `title` is shown, `secret` is encrypted."""
+    """A stored provider. `name` is an internal name, `title` is shown, `secret` is encrypted."""
 
     name: str
     title: str
@@ -241,7 +241,7 @@ def _change(change: Callable[[list[Provider]], list[Provider]]) -> None:
 def _checked_issuer(issuer: str) -> str:
     """Check an issuer.
 
-    Issuers are not normalized, because an issuer must equal the one in the provider's documents.
+    An issuer is not normalized, because it must equal the issuer in the provider's documents.
     """
     problem = errors.BadInput("issuer", "not-a-url")
     try:

@@ -1,9 +1,9 @@
 """Hash and check passwords.
 
-Owns the parameters of argon2id and the rules for passwords. Hashes contain their parameters, so the
-parameters can be raised at any time; older hashes are renewed when their owners sign in.
+Owns the parameters of argon2id and the rules for passwords. Each hash contains its parameters, so
+the parameters can be raised at any time; an older hash is renewed when its owner signs in.
 
-argon2 and the list of common passwords are imported where they are used, because most processes
+The functions that use argon2 or the list of common passwords import them, because most processes
 never check a password.
 
 Invariants:
@@ -81,7 +81,7 @@ def _plain(text: str) -> str:
 
 @functools.cache
 def _common() -> frozenset[str]:
-    """Return the common passwords, in lower case. Loading them takes 31 ms."""
+    """Return the common passwords, in lower case. Loading the passwords takes 31 ms."""
     # zxcvbn's list of the 30,000 most common passwords omits passwords that are in its lists of
     # words and names, so use all lists.
     from zxcvbn import frequency_lists as lists  # type: ignore[import-untyped]  # noqa: PLC0415

@@ -6,7 +6,7 @@ out for `PER_NAME.window`. Reset links made by `account reset` still work.
 Invariants:
 
 1. An unknown name takes as long as a wrong password: both cause the same lookups, the same hashing
-   and the same response. A wrong authenticator code also gets this response.
+   and the same response. The response to a wrong authenticator code is also the same.
 2. Attempts are counted in the store before any credential is checked. The limits `PER_NETWORK` and
    `PER_NAME` apply across all processes, and to unknown names too.
 3. An authenticator code is valid once: the transaction that begins the session stores the code's

@@ -38,7 +38,7 @@ def checked(key: str) -> str:
 
 
 def code(key: str, step: int) -> str:
-    """Return the code for a step. Steps are counted from 1970."""
+    """Return the code for a step. Steps are numbered from the beginning of 1970."""
     digest = hmac.digest(base64.b32decode(key), step.to_bytes(8), "sha1")
     offset = digest[-1] & 0xF
     number = int.from_bytes(digest[offset : offset + 4]) & 0x7FFF_FFFF
@@ -68,6 +68,6 @@ def shown(key: str, given: str, *, now: datetime) -> int:
 
 
 def address(key: str, *, service: str, login: str) -> str:
-    """Return the address from which an authenticator reads its secret, as a link or a QR code."""
+    """Return the address, for a link or a QR code, from which an authenticator reads its secret."""
     query = urlencode({"secret": key, "issuer": service}, quote_via=quote)
     return f"otpauth://totp/{quote(service)}:{quote(login)}?{query}"

@@ -1,7 +1,7 @@
 """Define the kinds and keys for people who sign in: accounts, identities, sessions and links.
 
 The module also defines the kinds for site keys and OpenID Connect providers, which vouch for
-people. Only `accounts` writes these kinds; see that package.
+people. Only the package `accounts` writes these kinds.
 """
 
 from datetime import UTC

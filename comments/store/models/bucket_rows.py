@@ -11,7 +11,7 @@ from comments.store.models.comment_rows import thread_key, thread_key_name
 
 
 class BucketDirectoryRow(schema.StoredRow):
-    """The directory of a thread's buckets. Only `compactor` writes it; see `buckets`.
+    """The directory of a thread's buckets. Only `compactor` writes this kind; see `buckets`.
 
     `version` is the token of the attempt that wrote the directory. A directory that is too large
     for one entity continues in the Bucket entities listed in `parts`. `head` is the thread's first
@@ -44,7 +44,7 @@ def ranking_key(name: records.ThreadName, key: str) -> ndb.Key:
 
 
 def directory_path(name: records.ThreadName) -> tuple[tuple[str, str], ...]:
-    """Return the path of a thread's directory, for callers that read it without NDB."""
+    """Return the path of a thread's directory, for callers that read the directory without NDB."""
     return ("Thread", thread_key_name(name)), ("BucketDirectory", "current")
 
 

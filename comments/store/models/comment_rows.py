@@ -34,12 +34,12 @@ class SiteRow(schema.StoredRow):
 
 
 class ThreadRow(schema.StoredRow):
-    """A discussion. `child_count` is the counter that numbers its roots.
+    """A discussion. `child_count` is the counter that numbers the thread's roots.
 
-    `shards` is the number of Counter rows that hold its counters. `filed` counts the changes to its
-    `categories`. `policy` overrides the site's policy; it is empty if the site's policy applies.
-    Readers get `title`, `url` and `categories`. `named_by` is the comment that set them, and
-    `named_at` is that comment's creation time. `named_by` is "" until an approved comment sets
+    `shards` is the number of Counter rows that contain the thread's counters. `filed` counts the
+    changes to `categories`. `policy` overrides the site's policy; it is empty if the site's policy
+    applies. Readers get `title`, `url` and `categories`. `named_by` is the comment that set them,
+    and `named_at` is that comment's creation time. `named_by` is "" until an approved comment sets
     them, and None in rows from releases that did not store it (`naming`). `own` lists the fields
     that a moderator set.
     """
@@ -61,7 +61,7 @@ class ThreadRow(schema.StoredRow):
 
 
 class CommentRow(schema.StoredRow):
-    """A comment. `thread` is the key name of its Thread. Only `tree` writes this kind.
+    """A comment. `thread` is the key name of the comment's Thread. Only `tree` writes this kind.
 
     Tree and compaction: `categories` contains the categories in which the comment is counted; they
     equal the thread's categories, except while a change of categories is in progress. `unfolded`

@@ -1,4 +1,4 @@
-"""Define the kinds and keys for counters, also per author, category and day, and their numbers.
+"""Define the kinds and keys for counters of threads, sites, authors, categories and days.
 
 A row's `numbers` property is a JSON object that maps names to numbers. The numbers are counted by
 the transaction of a change, by an event or by a recount.
@@ -20,12 +20,12 @@ Numbers = dict[str, int]
 
 
 class CounterRow(schema.StoredRow):
-    """One shard of a scope's numbers. Only `counters` writes it.
+    """One shard of a scope's numbers. Only `counters` writes this kind.
 
     The first shard also has `shards`, the number of shards that readers must add up, and `mended`,
-    the number of recounts that added to the scope. `site` is the site of the counted thread; it is
-    empty for the site's own numbers. `lately` is the number of posts counted in this shard since
-    `began`, if there is a limit.
+    the number of recounts that corrected the numbers. `site` is the counted thread's site, or ""
+    for the numbers of a site. `lately` is the number of posts counted in this shard since `began`,
+    if there is a limit.
     """
 
     scope = schema.StringProperty(required=True)
@@ -38,7 +38,7 @@ class CounterRow(schema.StoredRow):
 
 
 class UsageRow(schema.StoredRow):
-    """A website's usage on one day. Only `usage` writes it; see that module.
+    """A website's usage on one day. Only `usage` writes this kind.
 
     `mark` identifies the last flush that added to the row.
     """
@@ -52,14 +52,14 @@ class UsageRow(schema.StoredRow):
 
 
 class ParticipationRow(schema.StoredRow):
-    """An author in a thread. Only `counters` writes it. `author` is an `author_name`."""
+    """An author in a thread. Only `counters` writes this kind. `author` is an `author_name`."""
 
     author = schema.StringProperty(required=True)
     numbers = schema.TextProperty(default="")
 
 
 class StandingRow(schema.StoredRow):
-    """An author on a website. Only `counters` writes it. `score` equals the score in `numbers`.
+    """An author on a website. Only `counters` writes this kind. `score` is also in `numbers`.
 
     `takes_part` is true while the author has an approved comment on the website. Authors with equal
     scores are ordered by `alias`, not by author id, because a cursor must not reveal the id.
@@ -75,13 +75,13 @@ class StandingRow(schema.StoredRow):
 
 
 class CategoryRow(schema.StoredRow):
-    """The numbers of one of a website's categories. Only `counters` writes it."""
+    """The numbers of one of a website's categories. Only `counters` writes this kind."""
 
     numbers = schema.TextProperty(default="")
 
 
 class DayRow(schema.StoredRow):
-    """The numbers of one day on a website, or in one of its categories. Only `counters` writes it.
+    """The numbers of a day on a website or in a category. Only `counters` writes this kind.
 
     `entry` is "{site id}/{date}/{category, or empty}"; sorting by it gives the order of a report
     over categories.
@@ -92,7 +92,7 @@ class DayRow(schema.StoredRow):
 
 
 class AppearanceRow(schema.StoredRow):
-    """An author with approved comments in a category or on a day. Only `counters` writes it.
+    """An author with approved comments in a category or on a day, written only by `counters`.
 
     `author` is an `author_name`; `day` is a date, or empty for all time.
     """
@@ -215,7 +215,7 @@ def with_numbers(row: CounterRow, numbers: Mapping[str, int]) -> CounterRow:
 
 
 def names(sums: Mapping[counting.Key, int]) -> Numbers:
-    """Return the sums of one scope, by the names of the numbers."""
+    """Convert one scope's sums, by counter key, to numbers by name."""
     return {key.name: number for key, number in sums.items()}
 
 

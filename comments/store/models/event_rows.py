@@ -8,7 +8,7 @@ from comments.store.models import schema
 
 
 class RateBucketRow(schema.StoredRow):
-    """The number of recent actions of a subject. Only `rate_limits` writes it; see that module."""
+    """Counts of a subject's recent actions. Only `rate_limits` writes this kind."""
 
     began = schema.DateTimeProperty(indexed=False, required=True, tzinfo=UTC)
     count = schema.IntegerProperty(indexed=False, default=0)
@@ -17,7 +17,7 @@ class RateBucketRow(schema.StoredRow):
 
 
 class EventRow(schema.StoredRow):
-    """A change to a comment. Only `outbox` writes it; see that module."""
+    """A change to a comment. Only `outbox` writes this kind."""
 
     kind = schema.TextProperty(required=True)
     changes = schema.TextProperty(required=True)
@@ -32,7 +32,7 @@ class EventRow(schema.StoredRow):
 
 
 class MessageRow(schema.StoredRow):
-    """A message to an external recipient. Only `message_queue` writes it; see that module."""
+    """A message to an external recipient. Only `message_queue` writes this kind."""
 
     queue = schema.StringProperty(required=True)
     content = schema.TextProperty(required=True)
@@ -69,7 +69,7 @@ def event_key(event: str) -> ndb.Key:
 
 
 class SiteHooksRow(schema.StoredRow):
-    """The webhooks of a site. Only `webhook_endpoints` writes it; see that module."""
+    """The webhooks of a site. Only `webhook_endpoints` writes this kind."""
 
     hooks = schema.TextProperty(required=True)
 

@@ -11,7 +11,7 @@ _GENERATION = 10  # digits
 
 
 class FollowerListRow(schema.StoredRow):
-    """The head of a large list of ids. Only `follower_compaction` writes it; see `id_sets`.
+    """The head of a large list of ids. Only `follower_compaction` writes this kind; see `id_sets`.
 
     The segments named in `content` include all marks of generations up to `folded`. New marks
     belong to `generation`. `version` is the token of the attempt that wrote the content.
@@ -24,7 +24,7 @@ class FollowerListRow(schema.StoredRow):
 
 
 class FollowerMarkRow(schema.StoredRow):
-    """An id that joined or left a list. Only `follower_lists` writes it.
+    """An id that joined or left a list. Only `follower_lists` writes this kind.
 
     `entry` consists of generation, sign and list, so one keys-only query returns the ids that
     joined in a generation, in order. A mark with `asks` requests a compaction.
@@ -35,7 +35,7 @@ class FollowerMarkRow(schema.StoredRow):
 
 
 class FollowerSegmentRow(schema.StoredRow):
-    """A part of a list. `follower_compaction` writes it once; see `id_sets`."""
+    """A part of a list, written once by `follower_compaction`; see `id_sets`."""
 
     content = schema.BlobProperty(indexed=False)
 
@@ -45,7 +45,7 @@ def follower_list_key(name: records.ListName) -> ndb.Key:
 
 
 def follower_mark_key(name: records.ListName, generation: int, follower: str) -> ndb.Key:
-    """Return the key of an id's mark in a generation. The empty id sorts before all others."""
+    """Return the key of an id's mark in a generation. The empty id sorts before all other ids."""
     return ndb.Key(FollowerMarkRow, f"{generation:010d}{follower}", parent=follower_list_key(name))
 
 
@@ -70,7 +70,7 @@ def follower_of(key: str) -> str:
 
 
 class SubscriberRow(schema.StoredRow):
-    """A confirmed e-mail address, encrypted. Only `subscriptions` writes it; see that module."""
+    """A confirmed e-mail address, encrypted. Only `subscriptions` writes this kind."""
 
     address = schema.TextProperty(required=True)
     since = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
@@ -79,7 +79,7 @@ class SubscriberRow(schema.StoredRow):
 
 
 class SubscriptionRow(schema.StoredRow):
-    """One subscription of a subscriber. Only `subscriptions` writes it; see that module."""
+    """One subscription of a subscriber. Only `subscriptions` writes this kind."""
 
     site = schema.TextProperty(required=True)
     owner = schema.StringProperty()

@@ -10,7 +10,7 @@ from comments.store.models.conversion import plain
 
 
 class AuditEntryRow(schema.StoredRow):
-    """A decision. Only `audit_log` writes it; see that module."""
+    """A decision. Only `audit_log` writes this kind."""
 
     site = schema.StringProperty(required=True)
     subject = schema.StringProperty(required=True)
@@ -25,13 +25,13 @@ class AuditEntryRow(schema.StoredRow):
 
 
 class RulebookRow(schema.StoredRow):
-    """A site's moderation settings. Only `rulebook` writes it; see that module."""
+    """A site's moderation settings. Only `rulebook` writes this kind."""
 
     content = schema.TextProperty(required=True)
 
 
 class ErasureDueRow(schema.StoredRow):
-    """A retention mark of a refused comment. Only `retention_marks` writes it; see that module."""
+    """A retention mark of a refused comment. Only `retention_marks` writes this kind."""
 
     since = schema.DateTimeProperty(required=True, tzinfo=UTC)
 
@@ -41,7 +41,7 @@ def audit_key(entry: str) -> ndb.Key:
 
 
 class ReportRow(schema.StoredRow):
-    """The reports about a comment. Only `reports` writes it; see that module."""
+    """The reports about a comment. Only `reports` writes this kind."""
 
     site = schema.StringProperty(required=True)
     people = schema.TextProperty(repeated=True)
@@ -54,7 +54,7 @@ class ReportRow(schema.StoredRow):
 
 
 class AdviceRow(schema.StoredRow):
-    """The classifier answers about a comment. Only `classifier_answers` writes it."""
+    """The classifier answers about a comment. Only `classifier_answers` writes this kind."""
 
     said = schema.TextProperty(required=True)
 

@@ -10,7 +10,7 @@ from comments.store.models.comment_rows import comment_key
 
 
 class VoteRow(schema.StoredRow):
-    """One voter's vote on one comment. Only `votes` writes it; see that module."""
+    """One voter's vote on one comment. Only `votes` writes this kind."""
 
     value = schema.IntegerProperty(indexed=False, required=True)
     side = schema.StringProperty(required=True)
@@ -19,14 +19,14 @@ class VoteRow(schema.StoredRow):
 
 
 class VotesDueRow(schema.StoredRow):
-    """A mark for a comment with votes that its row does not count yet. Only `votes` writes it."""
+    """A mark for a comment with uncounted votes. Only `votes` writes this kind."""
 
     thread = schema.StringProperty(required=True)
     due = schema.DateTimeProperty(required=True, tzinfo=UTC)
 
 
 class VoterNetworkRow(schema.StoredRow):
-    """One network's voters on one comment. Only `votes` writes it; see that module."""
+    """One network's voters on one comment. Only `votes` writes this kind."""
 
     voters = schema.TextProperty(repeated=True)
     due = schema.DateTimeProperty(required=True, tzinfo=UTC)

@@ -1,12 +1,12 @@
 """Convert rows to protobuf and back, with the same result as NDB in a fraction of the time.
 
-Owns the only conversion between NDB's models and the wire format. It encodes properties as NDB does
-(a test compares the bytes), so NDB and this module can read each other's rows. It supports the
-property types that the kinds use. A kind with any other property type is refused at its first
-conversion, before anything is stored.
+Owns the only conversion between NDB's models and the wire format. This module encodes properties as
+NDB does (a test compares the bytes), so NDB and this module can read each other's rows. It supports
+only the property types that the kinds use. A kind with any other property type is refused at its
+first conversion, before anything is stored.
 
-Like NDB, it refuses a required property without a value, returns the default for a property that is
-not stored, and skips stored properties that the kind no longer has.
+Like NDB, this module refuses a required property without a value, returns the default for a
+property that is not stored, and skips stored properties that the kind no longer has.
 """
 
 import functools
@@ -122,7 +122,7 @@ def row(key: ndb.Key, stored: Any) -> ndb.Model:
             continue
         found = None if value.HasField("null_value") else column.form.read(value)
         # NDB sets defaults itself, and checks each value that it is given, which takes half of the
-        # time.
+        # decoding time.
         if found is None or found != column.declared.default:
             values[name] = found
     row: ndb.Model = model(key=key, **values)

@@ -18,7 +18,7 @@ SERVICE = "/google.datastore.v1.Datastore/"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CallRules:
-    """Rules for each call: its time-out in seconds, and checks that raise an error to forbid it."""
+    """Rules for each call: a time-out in seconds, and checks that raise an error to forbid it."""
 
     timeout: Callable[[], float]
     check_call: Callable[[], None]
@@ -77,7 +77,7 @@ class _Method:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Rollback:
-    """A rollback that never raises an error, because NDB would then hide the original error.
+    """A rollback that never raises an error, because an error here would hide the original error.
 
     If a rollback fails, the store expires the transaction.
     """
@@ -94,7 +94,7 @@ class _Rollback:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Answered:
-    """A finished call, with the methods that NDB uses."""
+    """A finished call, with the methods that NDB calls on it."""
 
     answer: Any
 

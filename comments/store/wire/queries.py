@@ -72,7 +72,7 @@ def message(query: Query, partition: Any) -> Any:
 
 
 def results(request: Any, run: Callable[[Any], Any]) -> Iterator[Any]:
-    """Yield the entities of a RunQueryRequest, batch after batch. `run` sends a request.
+    """Yield the entities that a RunQueryRequest matches, batch by batch. `run` sends a request.
 
     The request is not modified.
     """
