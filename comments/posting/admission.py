@@ -11,14 +11,14 @@ checks are:
    network that requested the challenge, even if the post is sent from a different network: phones
    switch networks while people write, and bots gain nothing by switching. Signed-in authors need no
    proof, because their posts are counted per author and their accounts can be banned.
-3. A Turnstile token, if the site requires one. Cloudflare verifies it within a short time limit. If
-   Cloudflare cannot be reached, the site's settings decide whether the post is held or is refused
-   with a request to try again.
+3. A Turnstile token, if the site requires one. Cloudflare verifies the token within a short time
+   limit. If Cloudflare cannot be reached, the site's settings decide whether the post is held or is
+   refused with a request to try again.
 4. Rate limits: posts per network and site, posts per known author, and repeats of a text by one
    network, by one author, or by newcomers from several networks.
 
-The transaction reads and writes two rows (`rate_limits.RateLimitJournal`). The first is the
-network's row, which also remembers proofs and texts. The second is the author's row or, for a
+The transaction reads and writes two rows (`rate_limits.RateLimitJournal`). The first row is the
+network's row, which also remembers proofs and texts. The second row is the author's row or, for a
 newcomer, the text's row. If one of the site's rules uses `repeated`, the text's row also counts the
 posts of the text within a day, and it is one of the two rows for every author. The other row is the
 network's row for guests, because anyone can get a guest id, and the author's row for signed-in
@@ -61,7 +61,7 @@ _log = logging.getLogger("flatthread")
 WINDOW = timedelta(minutes=10)
 DAY = timedelta(days=1)
 KEEPS = timedelta(hours=1)
-TURNSTILE = "turnstile"  # the encryption purpose of the site's Turnstile secret
+TURNSTILE = "turnstile"  # encryption purpose of a site's Turnstile secret
 PATIENCE = 5.0  # seconds
 # The unit is characters. Shorter texts, such as "Thank you very much!", are often repeated in good
 # faith.
@@ -93,7 +93,7 @@ class Admitted(NamedTuple):
     """The result of admission.
 
     `repeats` is the number of times that the text was posted on the site within a day, including
-    this post. It is 0 for a retry, and if none of the site's rules uses the number. A non-empty
+    this post. The number is 0 for a retry, and if none of the site's rules uses it. A non-empty
     `doubt` is the reason for holding the post.
     """
 
@@ -102,7 +102,7 @@ class Admitted(NamedTuple):
 
 
 def challenge(request: SiteRequest) -> proof_of_work.Challenge:
-    """Make a challenge for a post, with the Turnstile site key if the site uses Turnstile."""
+    """Make a challenge for a post, with the Turnstile site key if the site has one."""
     made = proof_policy.challenge(request, proof_policy.ChallengePurpose.POST)
     key = "" if request.site.turnstile is None else request.site.turnstile.key
     return msgspec.structs.replace(made, turnstile=key)
@@ -167,7 +167,7 @@ class _Check:
                 self._proof = _proof(entrant.proof, request, guard)
             except (errors.Forbidden, errors.TooMany) as error:
                 self._problem = error
-        # The digest of the proof or token, each of which is valid for one post.
+        # The digest of the proof or token. A proof or token is valid for one post only.
         self._once = self._proof.digest if self._proof else rate_limits.NOTHING
         self._network: rate_limits.RateLimitJournal | None = None
         # The buckets of the wider networks around an IPv6 network.
@@ -239,7 +239,11 @@ class _Check:
                 self._problem = errors.Unchecked("turnstile-unavailable", retry_after=_AGAIN)
 
     def _counted(self) -> int:
-        """Count the post. Return the posts of its text within a day, or 0 if no rule uses this."""
+        """Count the post.
+
+        Return the number of times that its text was posted within a day, or 0 if no rule uses the
+        number.
+        """
         found = (self._network, self._author, self._texts)
         journals = [journal for journal in found if journal is not None]
         if not journals:

@@ -4,10 +4,10 @@ Owns two transactions: one casts a vote (`tree.votes`), and the other counts a c
 stores the numbers in the comment's row. The voter id is the caller's author id; a first-time caller
 gets a new id and, in the response, a token for it. Anyone can get new ids, so the number of voters
 per network is limited (`client_networks`). The limit applies across all processes, because the
-store counts the voters.
+voters are counted in the store.
 
 `scheduler` starts the counting. The first vote after a count adds the comment to this process's
-backlog. If the process stops before it counts, `waiting` finds the comment later.
+backlog. If the process stops before it counts the votes, `waiting` finds the comment later.
 """
 
 import dataclasses
@@ -118,7 +118,7 @@ def own(
     """List a voter's votes on a thread's comments.
 
     Raises:
-        errors.BadInput: the limit is outside 1 .. `MOST_OWN`.
+        errors.BadInput: the limit is outside 1 to `MOST_OWN`.
         errors.BadCursor: the cursor belongs to a different listing or voter, or is not valid.
     """
     if not 1 <= limit <= MOST_OWN:
@@ -180,7 +180,7 @@ def _count(comment_id: str, now: datetime) -> _Step:
 
 
 def _forget(comment_id: str) -> _Step:
-    """Delete one batch of a comment's votes. If none are left, mark the comment as counted."""
+    """Delete a batch of a comment's votes. If no votes are left, mark the comment as counted."""
     forgotten = votes.forgotten(comment_id)
     transactions.apply(forgotten if forgotten.keys else votes.counted(comment_id))
     return _Step(is_last=not forgotten.keys)

@@ -1,4 +1,4 @@
-"""Report a comment, and hold it for moderators after enough reports.
+"""Report a comment, and hold the comment for moderators after enough reports.
 
 Owns the rate limit for reports per network, and the decision to hold a comment. A comment is held
 when enough people have reported it since a moderator last approved it; the site's settings
@@ -13,7 +13,7 @@ Invariants:
    report caused the comment to be held.
 2. All anonymous reports on a comment from one area (`client_networks.area`) count as one.
 3. Anonymous reports never cause a comment to be held if a moderator has approved its current text,
-   or if its author is trusted (`_is_trusted`). Such a comment is held only after enough reports
+   or if its author is trusted (`_is_trusted`). The comment is then held only after enough reports
    from accounts. Moderators still see the anonymous reports in the list of reported comments.
 """
 

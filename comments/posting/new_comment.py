@@ -75,7 +75,9 @@ class Posted:
 
 
 def post(sent: Submission, request: SiteRequest) -> Posted:
-    """Store a comment. With an idempotency key, store it once, no matter how often it is sent.
+    """Store a comment.
+
+    With an idempotency key, the comment is stored only once, however often it is sent.
 
     A newcomer who retries a post with its idempotency key gets the author's token only within
     `RESUMES` of the first post, or from the same network. Without this limit, anyone who found the
@@ -156,7 +158,8 @@ def _prepared(
         author=stored,
         text=text,
         fingerprint=fingerprint,
-        # The fingerprint that older releases stored. It recognizes a retry across an upgrade.
+        # The fingerprint that older releases stored. This fingerprint recognizes a retry across an
+        # upgrade.
         former_fingerprint=hashlib.sha256(keyed_hashes.joined(said)).digest(),
         created=now,
         brought=naming.encode(brought),
@@ -194,7 +197,8 @@ def _cleaned(
 ) -> tuple[records.Author, naming.Brought, values.RenderedText]:
     """Clean the author, the thread data and the text."""
     author, name = sent.author, sent.author.name
-    # Staff may use names such as the site's, because a badge next to the name shows their role.
+    # Staff may use names such as the site's name, because a badge next to the name shows their
+    # role.
     called = (site.id, *(urlsplit(origin).hostname or "" for origin in site.origins))
     author = msgspec.structs.replace(
         author,
@@ -206,7 +210,8 @@ def _cleaned(
     title = cleaning.clean_title(sent.title)
     url = thread_ids.page_url(sent.url, sent.thread, site) if sent.url else ""
     named = categories.canonical_set(sent.categories) if sent.categories else ()
-    # Keep only the site's own categories; otherwise the first author could invent new ones.
+    # Keep only the site's own categories; otherwise, a thread's first author could invent new
+    # categories.
     known = tuple(each for each in named if each in site.categories)
     text = values.RenderedText(body, rendering.render_markdown(body), rendering.RENDERER)
     return author, naming.Brought(title, url, known), text
@@ -215,7 +220,7 @@ def _cleaned(
 def _digest(
     secret: str, name: records.ThreadName, author: records.Author, key: str | None
 ) -> tuple[bytes, str]:
-    """Return a digest, for the comment's id and a new guest's id, and the secret for the hashes.
+    """Return a digest (for the comment's id and a new guest's id) and the secret for the hashes.
 
     With an idempotency key, all retries get the same digest; otherwise the digest is random.
     """

@@ -33,8 +33,8 @@ def edit(  # noqa: PLR0913 - the comment, the change and the caller
 ) -> records.Comment:
     """Replace the text of one's own comment while the edit window is open.
 
-    The site's policy, rules and classifiers screen the new text too, so it may be held again.
-    `site` limits the edit to comments on that site; None allows any site.
+    The site's policy, rules and classifiers also screen the new text, so the comment may be held
+    again. `site` limits the edit to comments on that site; None allows any site.
 
     Raises:
         errors.BadInput: the body is not valid.
@@ -131,7 +131,8 @@ def _erased(change: values.ChangeResult) -> records.Comment:
 
 
 def _check_site(comment: records.Comment, site: str | None) -> None:
-    # An account has the same author id on all sites, but each of its tokens is for one site only.
+    # An account has the same author id on all sites, but each of the account's tokens is for one
+    # site only.
     if site is not None and comment.site != site:
         raise errors.NotFound("comment", comment.id)
 

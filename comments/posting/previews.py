@@ -59,7 +59,7 @@ _PACE = per_process.PerProcess(Pace)
 
 
 def render(body: str, request: SiteRequest) -> str:
-    """Return the HTML that would be stored for a comment with this body.
+    """Return the HTML that would be stored for a comment with this text.
 
     Raises:
         errors.BadInput: the body is not valid; posting it would fail too.

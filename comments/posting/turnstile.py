@@ -5,9 +5,9 @@ response, so the time limit is short and a failed request is not retried.
 
 Invariants:
 
-1. A token is valid for one post, because Cloudflare accepts each token once. If the same post is
-   sent again, Cloudflare accepts the token again because of an idempotency key, which is derived
-   from the post's id.
+1. A token is valid for one post, because Cloudflare accepts each token once. The request contains
+   an idempotency key, which is derived from the post's id, so Cloudflare accepts the token again if
+   the same post is sent again.
 2. A token is accepted only if `hostname` and `action` in the response show that the token was
    issued on a page of the site and for a comment.
 3. The token is the only data about the reader that Cloudflare gets. The API also accepts the
@@ -38,7 +38,7 @@ _HEADERS = {
     "Content-Type": "application/x-www-form-urlencoded",
     "User-Agent": "Flatthread",
 }
-# Error codes for a bad token. All other codes mean that this server or Turnstile is at fault.
+# Error codes for a bad token. Any other error code means that this server or Turnstile is at fault.
 _TOKENS_FAULT = {"missing-input-response", "invalid-input-response", "timeout-or-duplicate"}
 _OK, _SERVER_FAULT = 200, 500
 

@@ -1,6 +1,6 @@
 """Change a site's Turnstile settings.
 
-Converts the owner's input to the stored form: the secret key is stored encrypted, and an empty
+Converts the owner's input to the stored settings: the secret key is stored encrypted, and an empty
 field keeps the stored value. `admission` decides which posts need a Turnstile token.
 """
 

@@ -64,7 +64,7 @@ class BestDiscussions(ListingPage):
         tag = super().look(age)
         if self.asked.cursor is not None and self._found is not None:
             self._ranked(view_of(self._found))
-            # The page must not be reused although the tag is the same, because it also expires with
+            # Even if the tag is the same, the page must not be reused, because it also expires with
             # its ranking.
             self.lasts = ""
         return tag

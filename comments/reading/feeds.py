@@ -1,15 +1,15 @@
 """Make feeds of the newest comments of a thread or of a whole site.
 
-A feed contains the newest `LIMIT` comments, newest first, without retracted ones. Its cost does not
-depend on the size of the thread or site:
+A feed contains the newest `LIMIT` comments, newest first, without retracted ones. The cost of a
+feed does not depend on the size of the thread or site:
 
-- If a materialized thread has at most one bucket, its feed is made from the view. This takes two
-  reads, or none if the process has cached both entities. For other threads, one query reads the
-  newest rows. The tag is the thread's tag, so an unchanged feed costs one probe. A probe bills one
-  read, or nothing if no row has changed (docs/costs.md).
+- If a materialized thread has at most one bucket, the thread's feed is made from the view. A view
+  costs two reads, or none if the process has cached both entities. For other threads, one query
+  reads the newest rows. The tag is the thread's tag, so an unchanged feed costs one probe. A probe
+  costs one read, or nothing if no row has changed (docs/costs.md).
 - A site's tag covers the keys and revisions of the site's newest comments, which a projection query
   returns for one read, and the titles of their threads, which the process caches for a minute. The
-  comments are read, by key, only if the client's tag differs. If this process has not seen these
+  comments are read, by key, only if the client's tag differs. If this process has not seen the
   comments yet, it also reads them to find their threads.
 
 This module writes nothing.
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 LIMIT = 30
 _TRIES = 3
-_MOST_SITES = 1_000  # sites in the cache `_PLACES`
+_MOST_SITES = 1_000  # maximum number of sites in the cache `_PLACES`
 
 
 class FeedEntry(msgspec.Struct, frozen=True):
@@ -102,7 +102,7 @@ class ThreadFeed(PageSource[Feed]):
 
 
 class SiteFeed:
-    """The feed of a site. It has the methods of a page source, but belongs to no thread."""
+    """The feed of a site. This class has the methods of a page source, but belongs to no thread."""
 
     def __init__(self, site: records.Site) -> None:
         self.key = cursors.label("feed of a site", site.id)

@@ -16,7 +16,7 @@ class Flat(ListingPage):
 
     If the thread is materialized, a view supplies the reply counts, which saves a query for each
     row. The rows are read between two probes. If both probes give the same result, nothing has
-    changed between them, so rows and counts show the same moment. The page has no tag and is
+    changed between them, so rows and counts show the same moment. A flat page has no tag and is
     identified by its bytes.
     """
 

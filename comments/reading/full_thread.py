@@ -25,8 +25,8 @@ MOST = 20_000  # comments in one response, which is about 10 MB; App Engine's li
 class WholeThread(PageSource[chunks.Whole]):
     """All comments of a thread, or all comments below one comment.
 
-    `known` contains the marks of the pieces that the caller already has; their buckets are not
-    loaded.
+    `known` contains the marks of the pieces that the caller already has; the buckets of these
+    pieces are not loaded.
 
     `make` raises:
         errors.BadInput: there are more than `MOST` comments.
@@ -49,7 +49,8 @@ class WholeThread(PageSource[chunks.Whole]):
         if (view.total if self._is_whole else view.count(self._low, self._high)) > MOST:
             raise _too_many()
         whole = chunks.cut(view, self._low, self._high)
-        # Load the buckets here, because the caller retries with a new view if one no longer exists.
+        # Load the buckets here, because the caller retries with a new view if a bucket no longer
+        # exists.
         whole.read([piece for piece in whole.pieces if piece.mark not in self.known])
         return whole
 

@@ -11,10 +11,10 @@ many rows are not compacted yet, and for pages that are flat by time or show one
     oldest, newest   flat by time
 
 In all orders except the flat ones, replies to a comment are listed oldest first. Cursors are
-positions: a page starts right after the last comment of the previous page. No comment is therefore
-skipped or repeated when other comments are added, removed or changed between two pages. A cursor of
-`best` also names its ranking and expires with it. A thread that is not materialized has no ranking,
-so `best` equals `thread`.
+positions: a page starts right after the last comment of the previous page. Adding, removing or
+changing other comments between two pages therefore does not skip or repeat a comment. A cursor for
+`best` also names its ranking and expires with the ranking. A thread that is not materialized has no
+ranking, so `best` equals `thread`.
 """
 
 from comments import errors
@@ -65,7 +65,7 @@ def source(
     order: ListingOrder = ListingOrder.THREAD,
     parent: str | None = None,
 ) -> ListingPage:
-    """Return the source of one of a thread's pages.
+    """Return the source for a page of a thread.
 
     `parent` restricts the page to the roots (`ordered_query.ROOTS`) or to the children of one
     comment.
@@ -90,7 +90,7 @@ def source(
 
 
 def source_below(comment_id: str, asked: PageRequest) -> ListingPage:
-    """Return the source of a page with all comments below one comment, in reading order.
+    """Return the source for a page with all comments below one comment, in reading order.
 
     Raises:
         errors.NotFound: there is no such listed comment.

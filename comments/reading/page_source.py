@@ -9,8 +9,8 @@ Invariants:
 
 1. A tag covers the request and all data of the page. Pages with the same tag are identical in every
    process.
-2. `make` makes the page from the data that `look` found. If the thread's buckets have been replaced
-   since, `make` looks again, which changes `tag`.
+2. `make` builds the page from the data that `look` found. If the thread's buckets have been
+   replaced since, `make` looks again, which changes `tag`.
 3. While `lasts` is the thread's tag (`thread_view.tag`), the same request gives the same page.
 """
 
@@ -35,7 +35,7 @@ _TRIES = 3
 
 
 class PageSource(abc.ABC, Generic[Made]):
-    """A page that one caller requests.
+    """A page that a caller requests.
 
     The constructor of a subclass sets the first three fields, and can set `first`:
 

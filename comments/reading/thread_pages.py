@@ -1,8 +1,8 @@
 """Page through a thread in reading order, and define the base class of all listing pages.
 
 Owns the names of the orders, the parameters of a request, and the conversion of rows into pages. A
-cursor is a signed position in one listing. It contains the listing's label and is not valid in
-other listings.
+cursor is a signed position in one listing. A cursor contains the listing's label and is not valid
+in other listings.
 """
 
 import enum
@@ -40,10 +40,10 @@ class PageRequest(msgspec.Struct, frozen=True):
 
 
 class ListingPage(PageSource[presentation.ThreadPage]):
-    """A page of a listing. Its cursor continues the listing.
+    """A page of a listing, with a cursor that leads to the next page.
 
     Raises:
-        errors.BadInput: the limit is outside 1 .. `ordered_query.MAX_LIMIT`.
+        errors.BadInput: the limit is outside 1 to `ordered_query.MAX_LIMIT`.
         errors.BadCursor: the cursor belongs to a different listing or is not valid.
     """
 
@@ -82,9 +82,9 @@ class ListingPage(PageSource[presentation.ThreadPage]):
 
 
 def view_of(found: Found) -> merged_view.View:
-    """Check that `found` is a view and return it. A head is only for pages with `first`."""
+    """Return `found`, which must be a view. Only pages with `first` may get a head."""
     if not isinstance(found, merged_view.View):
-        raise TypeError("heads are for pages in reading order")
+        raise TypeError("only pages in reading order can be made from a head")
     return found
 
 
@@ -146,7 +146,7 @@ class Below(ListingPage):
 
 
 class Around(ListingPage):
-    """The page around a comment. It starts at the comment's root if both fit on the page.
+    """The page around a comment. The page starts at the comment's root if both fit on it.
 
     The page loads one bucket and shows only rows in that bucket's range. The page may therefore
     start after the root, or contain fewer comments than the limit although it has a cursor.
@@ -172,7 +172,7 @@ class Around(ListingPage):
         rows = list(view.rows(max(low, self._root), high))
         place = next((n for n, each in enumerate(rows) if each.id == self._row.id), None)
         if place is None:
-            raise errors.NotFound("comment", self._row.id)  # it is no longer listed
+            raise errors.NotFound("comment", self._row.id)  # the comment is no longer listed
         start = 0 if place < limit else min(place, len(rows) - limit)
         page = self._of(view, rows[start : start + limit + 1])
         if page.cursor is None and following:

@@ -39,7 +39,7 @@ def transaction(body: Callable[[], T], *, line: str = "") -> T:
     how many others start after it.
 
     Raises:
-        errors.Overloaded: the transaction did not commit before the deadline. Its writes may still
+        errors.Overloaded: the transaction did not commit before the deadline. The writes may still
         have been applied.
     """
     store = connection.current()

@@ -1,4 +1,4 @@
-"""Write comments. Only this package writes them or changes the shape of a tree.
+"""Write comments. Only this package writes comments or changes the shape of a tree.
 
 Entry points: `placement` (a new comment), `changes` (edit, retract, votes), `status_changes`
 (moderators' decisions), `bulk_append` (imports), `job_writes` (flags, repaired places, categories),
@@ -15,7 +15,7 @@ Invariants (`repair` checks them):
    never reused. One commit stores counter, number and comment, so there are no gaps and no orphans.
 3. A comment is listed if it is approved or if a listed comment is below it.
 4. A retracted comment is never restored. Only a moderator's decision restores a refused comment,
-   and only while its text is kept.
+   and only while the comment's text is kept.
 
 A reply writes its parent's row but not its thread's row, so replies to different parents do not
 conflict.

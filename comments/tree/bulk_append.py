@@ -37,8 +37,8 @@ def append_imported(  # noqa: PLR0913 - a batch with the thread it may have to m
     """Append comments from another system's export after the existing ones, in the given order.
 
     An answered comment must be in the store, or precede its replies in `nodes`. Existing comments
-    are not changed. Replies may be below retracted or held comments, which are then listed as
-    tombstones.
+    are not changed. Replies to retracted or held comments are allowed; these comments are then
+    listed as tombstones.
 
     Raises:
         errors.NotFound: a node answers a comment that is neither in `nodes` nor in the thread.
@@ -67,7 +67,7 @@ def append_imported(  # noqa: PLR0913 - a batch with the thread it may have to m
 
 
 class _Batch:
-    """An imported batch: the rows that it reads or writes, by id, and the changed rows in order."""
+    """An imported batch: the rows read or written for it, by id, and the changed rows in order."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class _Batch:
             parent = self._above(parent)
 
     def named(self) -> tuple[ndb.Model, ...]:
-        """Name an unnamed thread after the oldest added comment. Return the rows to put."""
+        """Name an unnamed thread after the oldest added comment. Return the rows to store."""
         if self.thread.named_by:
             return ()
         came = [

@@ -23,7 +23,7 @@ def edit(
 ) -> ChangeResult:
     """Replace a comment's text, unless `check` raises.
 
-    `check` gets the stored comment. It returns the ruling on the new text, or None to keep the
+    `check` gets the stored comment and returns the ruling on the new text, or None to keep the
     status. `detail` is stored with the event of the change.
 
     Raises:
@@ -43,7 +43,7 @@ def edit(
     row.edited = now
     if ruling is None or ruling.status == row.status:
         if ruling is not None and classifier_verdicts.awaited(row.rule or ""):
-            # Otherwise, a classifier's approval of the old text would publish the new text.
+            # Without this, a classifier's approval of the old text would publish the new text.
             row.rule, row.why = ruling.rule, ruling.why
         touch(row, was_listed=row.listed)
         return changed_rows(outbox.EventKind.EDITED, [(before, row)], now=now, detail=detail)
@@ -54,7 +54,7 @@ def edit(
 def retract(
     comment_id: str, *, now: datetime, check: Callable[[records.Comment], None]
 ) -> ChangeResult:
-    """Erase a comment's content and author. Its place, its number and its replies stay.
+    """Erase a comment's content and author. The comment's place, number and replies stay.
 
     As long as a listed comment is below the retracted one, the retracted comment stays listed as a
     tombstone. When no listed comment is left below, the comment and the tombstones above it are

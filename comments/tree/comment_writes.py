@@ -1,4 +1,4 @@
-"""Share steps among the operations on comments: load rows, flag them, and build a change."""
+"""Provide the common steps of operations on comments: load rows, flag them, build a change."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -14,8 +14,8 @@ from comments.tree.threads import naming
 from comments.tree.values import ChangeResult
 
 OWNER = "tree"
-# Deadlines for compaction. A change that removes text is due immediately: its deadline is in the
-# past by any clock. Any other change is due after `FOLD_AFTER`.
+# Deadlines for compaction. A change that removes text is due immediately: the change's deadline is
+# in the past by any clock. Any other change is due after `FOLD_AFTER`.
 AT_ONCE = datetime(1970, 1, 1, tzinfo=UTC)
 IN_TIME = timedelta(seconds=backlog.FOLD_AFTER)
 
@@ -55,7 +55,7 @@ def touch(row: comment_rows.CommentRow, *, was_listed: bool) -> None:
     `was_listed` tells whether readers saw the row before the change.
     """
     row.revision += 1
-    row.text_revision = None  # the text changed in this revision
+    row.text_revision = None  # None: the text has this revision
     # A row that readers never saw and do not see now need not be compacted, so even ten thousand
     # held comments cost nothing.
     row.unfolded = row.unfolded or row.listed or row.shelved
@@ -67,14 +67,14 @@ def touch(row: comment_rows.CommentRow, *, was_listed: bool) -> None:
 
 
 def at_once(row: comment_rows.CommentRow) -> datetime | None:
-    """Return the compaction deadline for immediate compaction, or None for an unflagged row."""
+    """Return the deadline for immediate compaction, or None for an unflagged row."""
     return AT_ONCE if row.unfolded else None
 
 
 def changed_at(row: comment_rows.CommentRow) -> datetime | None:
     """Return the time of the last change to the row that readers could see.
 
-    The time never goes back, even if clocks differ.
+    This time never goes back, even if clocks differ.
     """
     written: tuple[datetime | None, ...] = (row.changed, row.created, row.edited)
     return records.newest(written)

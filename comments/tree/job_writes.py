@@ -19,7 +19,7 @@ def compacted(seen: Mapping[str, tuple[int, bool]]) -> ownership.Writes:
     """Clear the flags of comments that a directory contains, for `compactor`.
 
     `seen` maps each id to the revision in the directory and whether the directory lists the
-    comment. A comment that has changed since keeps its flag.
+    comment. A comment that has changed since that revision keeps its flag.
     """
     rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in seen])
     cleared = []
@@ -46,8 +46,8 @@ def flag_unfolded(ids: Sequence[str]) -> ownership.Writes:
 def without_addresses(ids: Sequence[str]) -> ownership.Writes:
     """Erase comments' addresses and network marks, and fingerprints that could confirm an address.
 
-    Readers see no change, so the revision stays the same. A retry of such a post with the same
-    idempotency key is refused as a reused key.
+    Readers see no change, so the revision stays the same. If a post whose fingerprint was erased is
+    retried with the same idempotency key, the retry is refused as a reused key.
     """
     rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
     known = [row for row in rows if row is not None and (row.author_email or row.came_from)]
@@ -71,7 +71,7 @@ def mend(name: records.ThreadName, places: "Sequence[TreePlace]") -> tuple[owner
         if not unchanged or row.thread != comment_rows.thread_key_name(name):
             continue
         before = conversion.comment_state(row)
-        # Buckets may contain the row at its previous sort hash, or at the one from before the
+        # Buckets may contain the row at its previous sort hash, or at the sort hash from before the
         # damage.
         row.moved = row.moved or row.sort_hash != place.sort_hash
         was_listed = row.listed

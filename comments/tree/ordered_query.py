@@ -113,11 +113,11 @@ def run(
     cursor: str | None,
     secret: str,
 ) -> UncountedPage:
-    """Read a page's rows. `parent` limits them to the roots (`ROOTS`) or to a comment's children.
+    """Read a page's rows. `parent` limits the page to the roots (`ROOTS`) or a comment's children.
 
     Raises:
-        errors.BadInput: the limit is outside 1 .. `MAX_LIMIT`, or a parent was given with a flat
-            order or is in another thread.
+        errors.BadInput: the limit is outside 1 to `MAX_LIMIT`, or a parent was given with a flat
+            order or is in a different thread.
         errors.BadCursor: the cursor belongs to a different listing, or this service did not
             sign it.
         errors.NotFound: the parent is not a listed comment.
@@ -158,7 +158,7 @@ def around(
 ) -> records.OrderedPage:
     """Read the thread's page that starts with the root above a comment.
 
-    If the page would end before the comment, it starts with the comment itself.
+    If that page would end before the comment, the page starts with the comment itself.
 
     Raises:
         errors.NotFound: there is no such listed comment.
@@ -216,7 +216,7 @@ def stretch(
 
 
 def changed(name: records.ThreadName) -> datetime | None:
-    """Return the time of the last change that readers could see, or None if there was none."""
+    """Return the time of a thread's last change that readers could see, or None without changes."""
     query = reads.Query(
         "Comment",
         where=(("thread", "=", comment_rows.thread_key_name(name)),),
@@ -248,7 +248,7 @@ def _run(
 
 
 def check_limit(limit: int) -> None:
-    """Check that a limit is within 1 .. `MAX_LIMIT`; raise BadInput otherwise."""
+    """Check that a limit is within 1 to `MAX_LIMIT`; raise BadInput otherwise."""
     if not 1 <= limit <= MAX_LIMIT:
         raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=MAX_LIMIT)
 

@@ -132,7 +132,7 @@ def new_row(
         brought=draft.brought,
         rule=ruling.rule,
         why=ruling.why,
-        # A different system decided the status of an imported comment.
+        # The status of an imported comment was decided by a different system.
         judged=draft.created if ruling.rule else None,
     )
     if row.unfolded:
@@ -182,7 +182,7 @@ def _earlier(draft: Draft) -> ChangeResult | None:
 
 
 def _repeat(row: comment_rows.CommentRow, draft: Draft) -> ChangeResult:
-    """Return the change made by an earlier request, or by this one if its response was lost."""
+    """Return the change by an earlier request, or by this request if its response was lost."""
     same_thread = row.thread == comment_rows.thread_key_name(draft.name)
     if not same_thread or row.fingerprint not in {
         draft.fingerprint,
@@ -197,7 +197,7 @@ def _repeat(row: comment_rows.CommentRow, draft: Draft) -> ChangeResult:
 
 
 def _answerable(row: comment_rows.CommentRow | None, draft: Draft) -> comment_rows.CommentRow:
-    """Return the comment that a draft answers. Raise an error if no one can reply to it."""
+    """Return the comment that a draft answers. Raise an error if the comment takes no replies."""
     wanted = draft.reply_to or ""
     if row is None or row.thread != comment_rows.thread_key_name(draft.name):
         raise errors.NotFound("parent", wanted)
@@ -213,7 +213,7 @@ def _answerable(row: comment_rows.CommentRow | None, draft: Draft) -> comment_ro
 
 
 def _below(target: comment_rows.CommentRow | None, ruling: records.Ruling) -> records.Ruling:
-    """Shadow a reply to a shadowed comment too, without showing its author a difference."""
+    """Shadow a reply to a shadowed comment too, without letting the reply's author notice."""
     if target is None or target.status != Status.SHADOWED:
         return ruling
     why = "it answers a comment that only its author sees"
@@ -227,7 +227,7 @@ def _below(target: comment_rows.CommentRow | None, ruling: records.Ruling) -> re
 def _tree_parent(
     scheme: sorthash.Scheme, answered: comment_rows.CommentRow | None
 ) -> comment_rows.CommentRow | None:
-    """Return a reply's parent: the answered comment, or its parent at the deepest level."""
+    """Return a reply's parent: the answered comment or, at the deepest level, its parent."""
     if answered is None or answered.level < scheme.levels - 1:
         return answered
     return parent_row(answered)

@@ -1,8 +1,8 @@
 """Apply moderators' decisions about a comment: set its status, undo a decision, or pin it.
 
-The commit of a decision also writes an audit log entry. When the transaction runs again, it
+The commit of a decision also writes an audit log entry. If a decision's transaction runs again, it
 recognizes its own commit by that entry. A retracted comment is never restored. Only a moderator's
-decision restores a refused comment, and only while its text is kept (`retention`).
+decision restores a refused comment, and only while the comment's text is kept (`retention`).
 """
 
 import dataclasses
@@ -24,11 +24,11 @@ _PINNED = "pinned"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Decision:
-    """The person who decides, the time, and the conditions.
+    """A moderator's decision: the person who decides, the time, and the conditions.
 
     `check` is called with the comment first, and raises an error to forbid the decision. `revision`
-    is the revision that the moderator saw, or None for any revision; it is compared only if the
-    decision changes something.
+    is the revision that the moderator saw, or None for any revision; the revision is compared only
+    if the decision changes something.
     """
 
     act: audit_log.Act
@@ -141,7 +141,7 @@ def _check_shown(row: comment_rows.CommentRow) -> None:
 
 
 def _decided(decision: Decision, changed: list[Changed], said: tuple[str, str]) -> ChangeResult:
-    """Build the change to the first row and the rows changed with it, with the audit log entry."""
+    """Build the change to the first row and the rows changed with it, and its audit log entry."""
     row, now = changed[0][1], decision.now
     change = changed_rows(outbox.EventKind.JUDGED, changed, now=now)
     note = audit_log.noted(

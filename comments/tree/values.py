@@ -8,8 +8,8 @@ from comments.domain import records
 from comments.domain.records import Ruling, Status
 from comments.store import ownership
 
-# A function that decides about a draft. Its arguments are the thread, and whether the author has an
-# approved comment in it.
+# A function that decides about a draft. The function's arguments are the thread, and whether the
+# author has an approved comment in the thread.
 Decide = Callable[[records.Thread, bool], Ruling]
 
 
@@ -36,7 +36,8 @@ class Draft:
     maximum number of posts in the thread within `in_transaction.PACE`, or 0 for no limit. `detail`
     is stored with the event. `came_from` is the encrypted mark of the author's network
     (`caller_marks`). `brought` is the thread data that was posted with the comment, as encoded by
-    `naming`. `origin` recognizes a retry from the same network; it is empty if that is not needed.
+    `naming`. `origin` recognizes a retry from the same network; `origin` is empty if that is not
+    needed.
     """
 
     id: str

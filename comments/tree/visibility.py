@@ -1,8 +1,8 @@
 """List and unlist comments when a comment appears or disappears.
 
 A comment is listed if it is approved or if a listed comment is below it. When a comment appears,
-all comments above it are listed; those that are not approved are listed as tombstones. When the
-last listed comment below a tombstone disappears, the tombstone is unlisted.
+all comments above it are listed, as tombstones if they are not approved. When the last listed
+comment below a tombstone disappears, the tombstone is unlisted.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ Changed = tuple[counting.CountedState, comment_rows.CommentRow]
 def with_status(
     row: comment_rows.CommentRow, ruling: records.Ruling, *, now: datetime
 ) -> Sequence[Changed]:
-    """Change a row's status. Return the rows above that change with it, and their old states."""
+    """Change a row's status. Return the rows above it that also change, with their old states."""
     was_listed = row.listed
     row.stood, row.status, row.judged = row.status, ruling.status.value, now
     row.rule, row.why = ruling.rule, ruling.why
@@ -83,7 +83,7 @@ def has_listed_below(row: comment_rows.CommentRow, *, without: str) -> bool:
 
 
 def _any_listed(row: comment_rows.CommentRow, low: str, high: str) -> bool:
-    # The row itself is still stored as listed, so start just after its own hash.
+    # The row itself is still stored as listed, so start just after the row's sort hash.
     operator = ">" if low == row.sort_hash else ">="
     query = reads.Query(
         "Comment",

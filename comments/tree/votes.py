@@ -25,7 +25,7 @@ Invariants:
    (`recount`).
 3. A voter counts once, because the key contains the voter's id. At most `limit` voters count per
    network, because the transaction of a first vote reads and writes the network's voters. A voter's
-   id is the caller's author id, which contains no "/"; no response contains it.
+   id is the caller's author id, which contains no "/". No response contains this id.
 4. A network is stored for `KEPT` after its first vote on a comment, but not longer than the comment
    exists.
 """
@@ -42,9 +42,11 @@ from comments.domain.records import Status
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, vote_rows
 
-COUNT_AFTER = timedelta(seconds=10)  # votes change a comment's row at most this often
+COUNT_AFTER = timedelta(
+    seconds=10
+)  # minimum time between changes that votes make to a comment's row
 KEPT = timedelta(days=30)
-AT_ONCE = 200  # maximum number of votes or networks to delete in one transaction
+AT_ONCE = 200  # maximum number of votes or networks that one transaction deletes
 MOST_SEATS = 5_000  # voters in one row: 140 kB
 UP, DOWN, NONE = 1, -1, 0
 _SIGNS = {UP: "+", DOWN: "-"}
@@ -56,9 +58,9 @@ class VoterSeat:
     """A network from which a vote comes, and the voter's entry in the network's row (the seat).
 
     `network` is a keyed hash of the network and the comment, and `seat` is a keyed hash of the
-    voter in that network. At most `factor` times the limit of voters may vote from this network.
-    `is_past` marks hashes under the old secret: an existing row with such a hash still counts, but
-    no new row is created for it.
+    voter in that network. The number of voters from this network is limited to `factor` times the
+    limit. `is_past` marks hashes under the old secret: an existing row with such a hash still
+    counts, but no new row is created with it.
     """
 
     network: str
@@ -102,7 +104,7 @@ class Own:
 
 
 def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
-    """Build the writes of a ballot. There are none if the voter has already cast this vote.
+    """Build the writes of a ballot. If the voter has already cast this vote, there are no writes.
 
     `limit` is the maximum number of voters per network and comment.
 
@@ -145,7 +147,7 @@ def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
 def _counting(
     ballot: Ballot, found: list[vote_rows.VoterNetworkRow | None]
 ) -> Iterator[tuple[VoterSeat, vote_rows.VoterNetworkRow | None]]:
-    """Yield the ballot's places with their rows. Skip places marked `is_past` that have no row."""
+    """Yield the ballot's places with their rows. Skip places with `is_past` but no row."""
     for place, network in zip(ballot.places, found, strict=True):
         if network is not None or not place.is_past:
             yield place, network
@@ -157,8 +159,8 @@ def _check(row: comment_rows.CommentRow | None, ballot: Ballot) -> None:
         raise errors.NotFound("comment", ballot.comment)
     if row.status == Status.RETRACTED:
         raise errors.Conflict("comment-retracted")
-    # Check this before the status: an error about the status would tell the author that the comment
-    # is shadowed.
+    # Check the voter before the status, because an error about the status would tell the author
+    # that the comment is shadowed.
     if row.author_id == ballot.voter:
         raise errors.Forbidden("own-comment")
     if row.status != Status.APPROVED:
@@ -203,7 +205,7 @@ def has(comment_id: str, voter: str) -> bool:
 
 
 def count(comment_id: str) -> tuple[int, int]:
-    """Count the votes for and against a comment at the moment that the transaction sees."""
+    """Count the votes for and against a comment, as of the transaction's moment."""
     up, down = (
         reads.count(reads.Query("Vote", where=(("side", "=", _side(comment_id, value)),)))
         for value in (UP, DOWN)
@@ -262,7 +264,7 @@ def expired(now: datetime) -> list[ndb.Key]:
 
 
 def without(networks: list[ndb.Key], *, now: datetime) -> ownership.Writes:
-    """Delete these networks, except those whose retention time has been extended."""
+    """Delete these networks, except networks whose retention time has been extended."""
     rows = reads.get_multi(networks)
     gone = tuple(row.key for row in rows if row is not None and row.due <= now)
     return ownership.Writes(_OWNER, delete=gone)

@@ -1,8 +1,8 @@
 """Choose which buckets to rewrite, and divide rows into buckets (pure).
 
-Applies the size limits (`Sizes`). Changed rows stay in the directory's tail until the tail is full;
-then the buckets with the most changed rows are rewritten. A bucket is rewritten immediately if it
-contains text that must be removed.
+This module applies the size limits (`Sizes`). Changed rows stay in the directory's tail until the
+tail is full; then the buckets with the most changed rows are rewritten. A bucket is rewritten
+immediately if it contains text that must be removed.
 """
 
 import itertools
@@ -28,8 +28,8 @@ def worth_a_write(
 ) -> Iterator[int]:
     """Yield the indexes of the buckets to rewrite.
 
-    First come the buckets with urgent rows, then the buckets with the most changed rows until the
-    remaining rows fit in the tail.
+    Yield the buckets with urgent rows first, and then the buckets with the most changed rows until
+    the remaining rows fit in the tail.
     """
     left = dict(by_line)
     for place, marks in by_line.items():

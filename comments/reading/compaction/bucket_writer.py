@@ -88,7 +88,7 @@ class CompactionAttempt(BucketWriter):
     def shelve(
         self, sizes: bucket_layout.Sizes, marks: Sequence[buckets.ChangedEntry], urgent: set[str]
     ) -> tuple[tuple[buckets.BucketSummary, ...], tuple[buckets.ChangedEntry, ...]]:
-        """Write the buckets worth rewriting. Return the new directory's lines and tail.
+        """Rewrite buckets where this is worthwhile. Return the new directory's lines and tail.
 
         Raises:
             directories.DirectoryOutdated: a bucket has been replaced.

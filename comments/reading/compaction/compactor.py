@@ -21,8 +21,7 @@ Invariants:
 2. A bucket's key is never reused.
 3. Until step 5, every compacted row is also in the delta, so readers with an old directory still
    see all changes.
-4. After a crash in any step, some rows are still flagged, and the next compaction finishes the
-   work.
+4. After a crash in any step, some rows are still flagged, so a later compaction finishes the work.
 5. **While a thread has an unreferenced bucket, at least one of its rows is flagged**, which
    guarantees a later compaction. Every unreferenced bucket is written before the next compaction's
    switch, and that compaction deletes the bucket before it clears any flag.
@@ -63,7 +62,7 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import bucket_rows, comment_rows
 from comments.tree import job_writes, ordered_query
 
-BUCKET_ROWS = 128  # rows of a new bucket
+BUCKET_ROWS = 128  # maximum number of rows in a new bucket
 BUCKET_BYTES = 256 * 1024  # a bucket's JSON before compression; Datastore's limit is 1 MiB
 TAIL_ROWS = 256
 TAIL_BYTES = 128 * 1024
@@ -73,7 +72,7 @@ _OWNER = "compactor"
 
 
 class CompactionResult(msgspec.Struct, frozen=True):
-    """The current directory after a compaction. Pass it to `clear` after `GRACE` seconds.
+    """The current directory after a compaction. Pass this result to `clear` after `GRACE` seconds.
 
     `left` is the number of seconds until the omitted rows are due, or 0 if no rows were omitted.
     """
@@ -234,7 +233,7 @@ def switch(prepared: PreparedBuckets) -> CompactionResult | None:
 
     if not transactions.transaction(body):
         # Delete only unreferenced buckets: this switch may have succeeded before another process
-        # switched again. Some of the buckets are then in use.
+        # switched again, and some of the buckets are then in use.
         delete_orphans(name, writer.written)
         return None
     return CompactionResult(name, directory)
@@ -275,10 +274,10 @@ def _forget_cleared(folded: CompactionResult) -> None:
     """Switch to a directory without the list of cleared rows.
 
     A short list remains until the next compaction. After a large import, the list is so long that
-    it would slow down every reader until then.
+    it would slow down every reader until the next compaction.
 
-    Some rows must still be flagged when this is called (`clear` ensures that), because this switch
-    may also write buckets.
+    Some rows must still be flagged when this function is called (`clear` ensures this), because the
+    switch may also write buckets.
     """
     content = folded.directory.content
     flagged = {row.entry.id for row in deltas.flagged(folded.name)}

@@ -19,7 +19,7 @@ from comments.store.models import comment_rows, conversion
 def due(now: datetime) -> list[records.ThreadName]:
     """List the threads that are due at `now`.
 
-    This takes one query, plus one query for each thread with changes that are not due yet.
+    The function makes one query, plus one query for each thread with changes that are not due yet.
     """
     query = reads.Query(
         "Comment",

@@ -104,7 +104,7 @@ def in_parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def delete(name: records.ThreadName, keys: Sequence[str]) -> None:
-    """Delete buckets and rankings by their keys, in the current transaction."""
+    """Delete buckets and rankings by key, in the current transaction."""
     gone = tuple(
         bucket_rows.bucket_key(name, key) if "-" in key else bucket_rows.ranking_key(name, key)
         for key in keys

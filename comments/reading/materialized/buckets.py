@@ -12,18 +12,18 @@ rows.
     best       [ranking, top]        see `ranking`; nil while no discussion has an upvote
     about      [title, url, by]      the thread's heading, and the comment that set it
 
-- `heads` makes it possible to compute exact subtree sizes without reading buckets. It contains a
-  pair for each ancestor of the bucket's first row: [length of the ancestor's hash, number of the
-  ancestor's descendants in the bucket]. It depends only on the bucket, so a line changes only with
-  its bucket.
+- `heads` makes it possible to compute exact subtree sizes without reading buckets. `heads` contains
+  a pair for each ancestor of the bucket's first row: [length of the ancestor's hash, number of the
+  ancestor's descendants in the bucket]. `heads` depends only on the bucket, so a line changes only
+  with its bucket.
 - `roots` lists the discussions that begin in the bucket: [hash, index].
 - `held` tells whether a bucket also contains the row, so sizes are known without reading the
   bucket.
 - `clearing` lists the compacted rows with `unfolded` flags that are still set: [id, revision,
   listed].
 - `dead` lists the buckets of earlier directories that must be deleted.
-- `replaced` lists rankings of earlier directories, and when cursors that name them expire:
-  [ranking, until].
+- `replaced` lists rankings of earlier directories, with the times when cursors that name them
+  expire: [ranking, until].
 
 Stored data outlives releases, so these formats must not change; golden tests check this.
 """
@@ -46,7 +46,7 @@ _ROOT = 100  # approximate bytes of Python objects for a discussion
 
 
 class ListedEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One listed row. `json` is its fragment (`presentation.fragment`)."""
+    """One listed row. `json` is the row's fragment (`presentation.fragment`)."""
 
     sort_hash: str
     id: str
@@ -110,14 +110,14 @@ class RankingKeys(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Replaced(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A ranking that the directory no longer uses, and when it expires."""
+    """A ranking that the directory no longer uses, and the time when it expires."""
 
     ranking: str
     until: datetime
 
 
 class DirectoryContent(msgspec.Struct, frozen=True, array_like=True):
-    """The content of a directory. `changed` is the time of the newest change it includes."""
+    """The content of a directory. `changed` is the time of the newest change that it includes."""
 
     lines: tuple[BucketSummary, ...] = ()
     tail: tuple[ChangedEntry, ...] = ()
@@ -145,7 +145,9 @@ class Bucket(msgspec.Struct, frozen=True, dict=True):
 
 
 class Directory(msgspec.Struct, frozen=True, dict=True):
-    """A directory and values derived from it. `version` is the token of the attempt that wrote it.
+    """A directory and derived values.
+
+    `version` is the token of the attempt that wrote the directory.
 
     `said` is the content, or the stored content, which is decoded on first use.
     """

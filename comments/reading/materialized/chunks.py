@@ -1,10 +1,10 @@
 """Divide a whole thread or subtree into pieces of JSON, one for each bucket (pure).
 
 A piece contains the rows of one bucket, merged with the changed rows in the bucket's range, and the
-number of replies to each row. Its *mark* is a digest of all inputs of the piece: the bucket, the
-changed rows in its range, and the number of later rows below each comment in the piece. The mark is
-known without reading the bucket. Pieces with the same mark have the same bytes, so after a change,
-only the pieces that show the change are made again.
+number of replies to each row. A piece's *mark* is a digest of all inputs of the piece: the bucket,
+the changed rows in the bucket's range, and the number of later rows below each comment in the
+piece. The mark is known without reading the bucket. Pieces with the same mark have the same bytes,
+so after a change, only the pieces that show the change are made again.
 
 In reading order, replies follow the comment that they answer, so one pass over a piece counts the
 replies in the piece. Replies after the end of the piece are added to these counts.
@@ -20,7 +20,7 @@ from comments.reading.materialized import buckets, merged_view
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """A part of the list. It starts with a comma unless it is the first piece that has rows.
+    """A part of the list. A piece starts with a comma unless it is the first piece with rows.
 
     `start` is a hash in the range of the piece's bucket. `make` returns the JSON.
     """
@@ -84,7 +84,7 @@ def _pieces(view: merged_view.View, low: str, high: str) -> Iterator[Piece]:
 def _runs(
     directory: buckets.Directory, low: str, high: str
 ) -> Iterator[tuple[str, str, str, Mapping[str, int]]]:
-    """Yield the range of each piece, its bucket's key and the descendant counts after its end."""
+    """Yield each piece's range, its bucket's key, and the descendant counts after its end."""
     lines = directory.lines
     if not lines:
         yield low, high, "", {}

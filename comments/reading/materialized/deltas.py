@@ -5,7 +5,7 @@ Owns the queries for these rows, and the type that represents them.
 Invariants:
 
 1. The properties `shelved`, `rewrites` and `moved` of each row record whether and how a directory
-   may contain the row. `tree` writes them together with the row.
+   may contain the row. `tree` writes these properties together with the row.
 """
 
 from collections.abc import Iterable, Iterator

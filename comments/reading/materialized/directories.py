@@ -4,8 +4,8 @@ This module has no cache and does not write; `compactor` writes.
 
 Invariants:
 
-1. If a directory consists of several entities, it is returned only if all its parts were found.
-   Otherwise, it is read again.
+1. If a directory consists of several entities, it is returned only if all parts were found.
+   Otherwise, the directory is read again.
 2. Missing buckets are reported to the caller, never skipped.
 """
 
@@ -38,7 +38,7 @@ def load_directory(name: records.ThreadName) -> buckets.Directory:
 
 
 def load(name: records.ThreadName) -> tuple[buckets.Directory, first_page.FirstPage | None]:
-    """Read a thread's directory and its first page. The directory is not decoded yet.
+    """Read a thread's directory and first page, without decoding the directory yet.
 
     Raises:
         errors.Overloaded: the directory was switched during each of several attempts.
@@ -66,6 +66,6 @@ def some(most: int) -> list[records.ThreadName]:
 
 
 def parts_of(name: records.ThreadName) -> tuple[str, ...]:
-    """Return the keys of a directory's other parts, if it is too large for a single entity."""
+    """Return the keys of a directory's other parts if the directory is too large for one entity."""
     stored = reads.get(bucket_rows.directory_key(name))
     return () if stored is None else tuple(stored.parts)

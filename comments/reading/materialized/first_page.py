@@ -1,9 +1,9 @@
 """Make a thread's first page during compaction, and define the page's stored format (pure).
 
-The stored first page is called the *head*. It contains the first rows in reading order, with their
-reply counts, and the page's other values. The head is part of the directory's entity. If a thread
-has not changed since its compaction, its first page costs one lookup, regardless of the thread's
-size, and neither the directory nor a bucket is decoded.
+The stored first page is called the *head*. The head contains the first rows in reading order, with
+their reply counts, and the page's other values. The head is part of the directory's entity. If a
+thread has not changed since its compaction, its first page costs one lookup, regardless of the
+thread's size, and neither the directory nor a bucket is decoded.
 
     head      the number of the stored format, one byte
               msgpack [tag, total, changed, about, weight, hashes, sent]
@@ -63,7 +63,7 @@ class FirstPage(msgspec.Struct, frozen=True, array_like=True):
 
 
 def of(view: merged_view.View) -> FirstPage | None:
-    """Make a directory's head from its view without a delta, or return None if it is too long."""
+    """Make a directory's head from its view without a delta. Return None if rows are too long."""
     rows = list(itertools.islice(view.rows(limit=ROWS), ROWS))
     if sum(len(row.json) for row in rows) > BYTES:
         return None
@@ -98,7 +98,7 @@ def encode(head: FirstPage | None) -> bytes:
 
 
 def decode(stored: bytes) -> FirstPage | None:
-    """Decode a stored head. Return None if it is missing or not in the current format."""
+    """Decode a stored head. Return None if the head is missing or not in the current format."""
     if not stored.startswith(_FORM):
         return None
     return _HEAD.decode(memoryview(stored)[1:])

@@ -1,8 +1,8 @@
 """Merge buckets, tail and delta into one list: the thread as readers see it (pure).
 
-A view is a directory plus *marks*, the rows that differ from its buckets. Its results (rows of a
-range, subtree sizes, positions, discussions) are the same as those of the ordered query over the
-listed rows. A view loads only the buckets that it needs.
+A view is a directory plus *marks*, the rows that differ from its buckets. A view's results (the
+rows of a range, subtree sizes, positions, discussions) are the same as the results of the ordered
+query over the listed rows. A view loads only the buckets that it needs.
 
 Invariants:
 
@@ -153,7 +153,7 @@ class View:
         return self.directory.before[place + (sort_hash > line.last)]
 
     def grown_below(self, sort_hash: str) -> int:
-        """Return the number of rows added below a comment since its directory was written."""
+        """Return the number of rows added below a comment since the directory was written."""
         low, high = sorthash.subtree_range(sort_hash)
         first, last = self._between(low + "\0", high)
         return self._growth[last] - self._growth[first]
@@ -253,8 +253,8 @@ class View:
     def _expect(self, low: str, high: str, limit: int) -> None:
         """Load the buckets that may contain the first `limit` rows of a range."""
         first = self.directory.line_of(low)
-        # The number of rows before the range is known only after its first bucket is loaded, so
-        # this takes up to two calls.
+        # The number of rows before the range is known only after the range's first bucket is
+        # loaded, so loading takes up to two calls.
         wanted = limit + self.directory.position(low, self._bucket(first))
         wanted += sum(weight_of(mark) < 0 for mark in self._marks)
         last = bisect.bisect_left(self.directory.before, wanted)

@@ -10,9 +10,9 @@ repeat comments.
     ranking   zlib(msgpack [[hash, up, down]...])
     top       zlib(msgpack [[entry, below]...])        entry as in `buckets`
 
-The *top* contains the first rows in that order, as of one directory, with the number of rows below
-each row, so the first page needs no bucket. `compactor` rewrites the top when it compacts a change
-to a discussion that the top shows.
+The *top* contains the first rows in the order `best`, as of one directory, with the number of rows
+below each row, so the first page needs no bucket. `compactor` rewrites the top when it compacts a
+change to a discussion that the top shows.
 
 The formula is the lower bound of Wilson's score interval for the share up/(up+down) at 95 %
 confidence (E. B. Wilson, "Probable inference", JASA 22, 1927; for comments: E. Miller, "How Not To
@@ -140,7 +140,8 @@ def top_rows(
             continue
         entries = groups[root]
         last = entries[-1].sort_hash
-        # Changed rows after the last row of the top are yielded with the rest of its discussion.
+        # Changed rows after the last row of the top are yielded with the rest of that row's
+        # discussion.
         high = last + "\0" if entries[-1] is top[-1].entry else sorthash.subtree_range(root)[1]
         for entry in view.patched(entries, root, high):
             known = below.get(entry.sort_hash, 0)

@@ -3,15 +3,17 @@
 A view costs one read for the directory and one read for each necessary bucket. A bounded cache
 keeps directories and buckets (`view_cache`). A view also needs a *probe*: a projection query for
 the keys and revisions of the flagged rows. A probe costs one read. By one interpretation of
-Datastore's prices, a probe without results is free (see the emulator's cost meter). Rows that the
-probe finds are read only if neither the directory nor this process has them at that revision.
-Callers may accept a probe that is at most `age` seconds old; with 0, a new probe is always sent.
+Datastore's prices, a probe without results is free (see the emulator's cost meter). The rows that a
+probe finds are read only if neither the directory nor this process has these rows at the revisions
+found. Callers may accept a probe that is at most `age` seconds old; with 0, a new probe is always
+sent.
 
-Invariants. Together with those of `view_cache`, they keep readers from seeing outdated rows:
+Invariants. Together with the invariants of `view_cache`, they keep readers from seeing outdated
+rows:
 
 1. If the directory contains one of a view's rows, the row has the same hash in both. The commit in
    `tree` that gives a row a new hash also sets the row's `moved` flag.
-2. This module writes nothing. Its caches contain no private data, only data that all readers get.
+2. This module writes nothing. The caches contain no private data, only data that all readers get.
 """
 
 from collections.abc import Callable, Iterable

@@ -10,8 +10,8 @@ Each process has one bounded cache. The first part of a key names the cached dat
 
 Invariants:
 
-1. A process uses a directory for at most `CACHE_MAX_AGE` seconds. The age is counted from before
-   the read, with a clock that also runs while the machine sleeps. The compactor clears a row's flag
+1. A process uses a directory for at most `CACHE_MAX_AGE` seconds. The age counts from a time before
+   the read, by a clock that also runs while the machine sleeps. The compactor clears a row's flag
    only after every directory without that row has exceeded this age.
 2. The directory is read before the probe, so the probe is never older than the directory. A probe
    is valid only together with its directory; the two together show the thread as of the probe's
@@ -46,11 +46,11 @@ _CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class NotMaterialized(errors.FlatthreadError):
-    """The thread has no directory yet, too many changed rows, or rows with a new hash."""
+    """The thread has no directory yet, too many changed rows, or rows with a new sort hash."""
 
 
 def seconds() -> float:
-    """Return the time in seconds, by the clock with which ages are measured."""
+    """Return the time in seconds, by the clock that measures ages."""
     return time.clock_gettime(_CLOCK)
 
 
@@ -115,20 +115,20 @@ class Holdings:
         self._lock = threading.Lock()
 
     def directory(self, name: records.ThreadName) -> Kept:
-        """Return the thread's directory, from the cache unless the cached one is too old."""
+        """Return the thread's directory, from the cache unless the cached directory is too old."""
         kept: Kept | None = self.cache.get(("directory", name))
         since = self.clock()
         if kept is not None and since - kept.since < CACHE_MAX_AGE:
             return kept
         directory, head = directories.load(name)
         if kept is not None and kept.directory.version == directory.version:
-            directory = kept.directory  # its content is already decoded
+            directory = kept.directory  # the cached directory is already decoded
         kept = Kept(directory, head, since)
         self.cache.keep(("directory", name), kept, kept.weight)
         return kept
 
     def forget(self, name: records.ThreadName) -> None:
-        """Drop the thread's directory if its buckets have been replaced or it is too old."""
+        """Drop the thread's directory, for example because its buckets have been replaced."""
         self.cache.drop(("directory", name))
 
     def hand_on(self, name: records.ThreadName, kept: Kept, probed: Mapping[str, int]) -> None:
@@ -137,7 +137,7 @@ class Holdings:
         hand.name, hand.kept, hand.probed = name, kept, probed
 
     def forget_probe(self) -> None:
-        """Drop the kept probe at the end of a request. The next request must not use it."""
+        """Drop the kept probe at the end of a request. The next request must not use this probe."""
         self._at_hand.probed = None
 
     def probe(self, name: records.ThreadName, kept: Kept, age: float) -> Mapping[str, int]:
@@ -181,7 +181,7 @@ class Holdings:
         return probed
 
     def _keep_recent(self, name: records.ThreadName, recent: RecentProbe) -> None:
-        """Keep a probe for later requests, unless a newer one is already kept."""
+        """Keep a probe for later requests, unless a newer probe is already kept."""
         # A request that sends a new probe must also replace the kept probe. Otherwise, a later
         # reader could see an older state than an earlier reader.
         with self._lock:
@@ -197,8 +197,8 @@ class Holdings:
         Raises:
             NotMaterialized: there are too many rows, or they change faster than they are read.
         """
-        # After the probe, two rows may change, of which only the second is still to be read. A view
-        # with only the second change would show a state that never existed, so probe again.
+        # After the probe, two rows may change, and only the second of them is still to be read. A
+        # view with only the second change would show a state that never existed, so probe again.
         for _ in range(_PROBES):
             probed = self.probe(name, kept, age)
             rows = self._rows(name, probed) if probed else {}
@@ -247,7 +247,7 @@ class Holdings:
     def load_ranking(
         self, name: records.ThreadName, key: str, *, is_newest: bool
     ) -> ranking.Ranking | None:
-        """Return a ranking, or None if it no longer exists. The key "" returns an empty ranking.
+        """Return a ranking, or None if it no longer exists. The key "" gives an empty ranking.
 
         The newest ranking always exists, because the current directory names it. An older ranking
         is read again after `CACHE_MAX_AGE` in the cache, so its cursors expire in every process.

@@ -1,8 +1,8 @@
 """Correct counters, exactly once, by the differences that a recount found.
 
-Owns the steps of repair. The first Counter of a thread or website stores the number of corrections,
-and each repair names the step that it performs. Of two concurrent recounts, only one makes
-corrections, and the steps of an interrupted recount are not repeated.
+Owns the steps of a repair. The first Counter of a thread or website stores the number of
+corrections, and each repair names the step that it performs. If two recounts are concurrent, only
+one makes corrections, and the steps of an interrupted recount are not repeated.
 """
 
 from collections.abc import Mapping

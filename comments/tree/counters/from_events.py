@@ -19,7 +19,7 @@ from comments.store.models import counter_rows
 def from_followings(events: Sequence[outbox.Event]) -> ownership.Writes:
     """Add events to threads' follower counts, in the transaction that marks them as done.
 
-    A batch writes only the first shard of each thread, which always exists.
+    A batch of events writes only the first shard of each thread, which always exists.
     """
     sums: dict[tuple[str, str], dict[str, int]] = {}
     for event in events:
@@ -95,7 +95,8 @@ def add(
     for (scope, more_here), row in zip(places.items(), stored[: len(places)], strict=True):
         numbers = counting.added(counter_rows.numbers_of(row), more_here)
         if scope.kind == "site" and more_here:
-            # Keep this row even without numbers, because it also stores the number of corrections.
+            # Keep a site's row even without numbers, because it also stores the number of
+            # corrections.
             put.append(
                 counter_rows.with_numbers(row or counter_rows.site_counter(scope.place), numbers)
             )

@@ -39,9 +39,9 @@ class TransactionCounters:
         self._authors = [author for author in dict.fromkeys(authors) if author]
         self._row: counter_rows.CounterRow | None = None
         self._count = 1
-        self._stood: dict[str, counter_rows.Numbers] = {}  # of the authors, before the change
+        self._stood: dict[str, counter_rows.Numbers] = {}  # the authors' numbers before the change
         self.known: set[str] = set()  # authors with an approved comment in the thread
-        # Make these keys only once, because NDB copies the parent for every child key.
+        # Make these keys only once, because NDB copies the parent key for every child key.
         self._kept = {
             author: counter_rows.participation_key(name, author) for author in self._authors
         }
@@ -76,7 +76,7 @@ class TransactionCounters:
             self._row = counter_rows.thread_counter(self._name, self._shard)
         row = self._row
         # A start in the future was written by a clock that is far ahead. Such a period must not
-        # last.
+        # last forever.
         began: datetime | None = row.began
         if began is None or abs(now - began) >= PACE:
             row.began = began = now
@@ -121,7 +121,7 @@ def entered(name: records.ThreadName, changes: Sequence[CountedChange]) -> owner
 
 
 def added(changes: Iterable[CountedChange]) -> dict[counting.Key, int]:
-    """Sum the amounts that changes add to the counters written in the same transaction."""
+    """Add up the amounts by which changes raise the counters written in the same transaction."""
     return counting.total(
         counting.increments(counting.IN_THREAD, change.old, change.new) for change in changes
     )

@@ -5,7 +5,7 @@ within about a second. A Standing contains no name, so names are read from one c
 in one lookup. The name is the current name in that comment, or empty if the comment was retracted.
 
 No public response contains an author's id; a cursor contains a digest of the id. Moderators see the
-id (`known`), which identifies a comment's author but gives access to nothing.
+id (`known`), which identifies a comment's author but gives no access to anything.
 """
 
 import dataclasses
@@ -50,7 +50,7 @@ def best(site: str, *, limit: int, cursor: str | None, secret: str) -> Leaderboa
     """Read a page of authors with one query and one lookup, plus one query if there is a cursor.
 
     Raises:
-        errors.BadInput: the limit is outside 1 .. `MAX_LIMIT`.
+        errors.BadInput: the limit is outside 1 to `MAX_LIMIT`.
         errors.BadCursor: the cursor belongs to a different listing, or this service did not
             sign it.
     """
@@ -87,7 +87,7 @@ def known(site: str, *, limit: int, cursor: str | None, secret: str) -> AuthorLi
 
 
 def _names(site: str, standings: Sequence[totals.AuthorTotals]) -> Iterator[records.Author]:
-    """Yield authors' names, from the comment that the Standing names or from another one."""
+    """Yield authors' names, from the comment that the Standing names or from another comment."""
     keys = [comment_rows.comment_key(each.comment) for each in standings if each.comment]
     found = {
         message.key.path[-1].name: conversion.comment_from_message(message)

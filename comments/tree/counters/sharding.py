@@ -36,7 +36,7 @@ class _Busy:
 
     def __init__(self) -> None:
         self.count = 1
-        self.kept: list[int] = []  # by writer; only the first writer uses the first shard
+        self.kept: list[int] = []  # shards by writer; only the first writer uses the first shard
         self.writing: set[int] = set()
         self.contended = 0.0
         self.next_spreading = 0.0
@@ -51,7 +51,7 @@ class _Busy:
 class TransactionShard:
     """The shard of one transaction, which may run several times.
 
-    `count` is the number of shards that the transaction read for the thread, or 0 before the read.
+    `count` is the thread's number of shards, as read in the transaction, or 0 before the read.
     """
 
     def __init__(self, shards: "Shards", name: records.ThreadName) -> None:
@@ -62,7 +62,7 @@ class TransactionShard:
         self.count = 0
 
     def take(self) -> int:
-        """Return the shard for this run. After an aborted run, the shard is a different one."""
+        """Return the shard for this run. After an aborted run, return a different shard."""
         self.runs += 1
         if self._writer is None:
             self._writer = self._shards.enter(self._name)
@@ -70,7 +70,7 @@ class TransactionShard:
         return self._shards.shard(self._name, self._writer, moves=self.runs > 1)
 
     def end(self) -> int:
-        """Release the shard. Return the desired number of the thread's shards, 0 for no change."""
+        """Release the shard. Return how many shards the thread needs, or 0 for no change."""
         if self._writer is None:
             return 0
         self._learn()
@@ -82,7 +82,7 @@ class TransactionShard:
 
 
 class First(TransactionShard):
-    """The first shard, which always exists: for writes that are rare or serialized elsewhere."""
+    """The first shard, which always exists. Writes that are rare or serialized elsewhere use it."""
 
     def __init__(self) -> None:
         super().__init__(Shards(), records.ThreadName("", ""))
@@ -127,7 +127,7 @@ class Shards:
             return writer
 
     def shard(self, name: records.ThreadName, writer: int, *, moves: bool) -> int:
-        """Return a writer's shard. A writer that `moves` gets a different number."""
+        """Return a writer's shard. If `moves` is true, assign a different shard."""
         with self._guard:
             busy = self._busy[name]
             others = {busy.kept[other] for other in busy.writing - {writer}}
@@ -148,7 +148,7 @@ class Shards:
             busy.count = count
 
     def leave(self, name: records.ThreadName, writer: int, *, conflicts: int) -> int:
-        """End writing. Return the desired number of the thread's shards, 0 for no change."""
+        """End writing. Return how many shards the thread needs, or 0 for no change."""
         with self._guard:
             busy = self._busy[name]
             writers = len(busy.writing)
@@ -189,7 +189,7 @@ FIRST = First()
 
 @contextlib.contextmanager
 def turn(name: records.ThreadName) -> Iterator[TransactionShard]:
-    """Assign a shard to a transaction while it runs. Afterwards, spread a thread with conflicts."""
+    """Assign a shard to a transaction while it runs. Afterwards, spread the thread if necessary."""
     with SHARDS.get().turn(name) as taken:
         yield taken
         wanted = taken.end()

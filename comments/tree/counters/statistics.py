@@ -5,12 +5,12 @@ order; no report counts comments. A page continues after the last row of the pre
 (`after`), so adding or deleting rows in between does not skip or repeat other rows. The numbers
 include all delivered events, and are usually about a second old.
 
-Commenters are authors with an approved comment, counted once. Do not add up the commenters of
-several days: an author who wrote on two days is one commenter of the site. The site's own row
+Commenters are authors with an approved comment; each is counted once. Do not add up the commenters
+of several days: an author who wrote on two days is one commenter of the site. The site's own row
 contains the number for the site.
 
 The authors in a thread, and the threads of an author, are two indexes of one kind (Participation).
-These lists are for the operator only: they contain authors' ids, which no public answer may
+These lists are for the operator only: they contain authors' ids, which no public response may
 contain.
 """
 
@@ -203,7 +203,7 @@ def _by_key(
 
 
 def _range(since: date | None, until: date | None) -> tuple[str, str]:
-    """Return the bounds of a range of days, as keys contain them, including all categories."""
+    """Return the bounds, in the form of keys, of a range of days in all categories."""
     if since and until and since > until:
         raise errors.BadInput("since", "since-after-until")
     # ":" sorts after every digit.
@@ -239,7 +239,7 @@ def _people(rows: list[tuple[str, counter_rows.Numbers]], limit: int) -> ReportP
 
 
 def _page(lines: list[T], read: list[str], limit: int) -> ReportPage[T]:
-    """Make a page from lines. The next page starts after the last row that was read."""
+    """Make a report page from lines. The next page starts after the last row that was read."""
     return ReportPage(tuple(lines), read[-1] if len(read) == limit else None)
 
 

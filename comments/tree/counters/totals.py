@@ -13,7 +13,7 @@ from comments.store.models import comment_rows, counter_rows
 
 
 def of_threads(names: Sequence[records.ThreadName]) -> list[counter_rows.Numbers]:
-    """Return threads' numbers, with one lookup. Each thread that is not spread takes one entity."""
+    """Return threads' numbers, with one lookup of one entity for each thread that is not spread."""
     firsts = [
         counter_rows.thread_counter_name(comment_rows.thread_key_name(name), 0) for name in names
     ]
@@ -71,10 +71,10 @@ class AuthorTotals(NamedTuple):
 def best_authors(
     site: str, limit: int, *, after: tuple[int, str] | None = None
 ) -> list[AuthorTotals]:
-    """Return a website's authors with the highest scores, with one query, or two after a position.
+    """Return a website's authors with the highest scores, using one query, or two with `after`.
 
-    `after` is the score and the alias of the last known author. Authors without an approved comment
-    are left out.
+    `after` contains the score and the alias of the last known author. Authors without an approved
+    comment are left out.
     """
     here = (("site", "=", site), ("takes_part", "=", True))
     if after is None:

@@ -23,7 +23,7 @@ def set_fields(
     fields: Sequence[str],
     inherits: Sequence[str] = (),
 ) -> ownership.Writes:
-    """Set a thread's fields for a moderator, and reset the fields in `inherits` to posted data.
+    """Set a thread's fields for a moderator, and reset the fields listed in `inherits`.
 
     `fields` contains the names of the fields to set to their values in `wanted`. Reset fields get
     their values from the naming comment again.
@@ -50,7 +50,7 @@ def set_categories(thread: comment_rows.ThreadRow, names: Sequence[str]) -> owne
 
 
 def adopt(name: records.ThreadName) -> ownership.Writes:
-    """Determine the naming comment of a thread that an older release stored without it."""
+    """Determine a thread's naming comment if an older release stored the thread without it."""
     thread = reads.get(comment_rows.thread_key(name))
     if thread is None or thread.named_by is not None:
         return ownership.Writes(OWNER)

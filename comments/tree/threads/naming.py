@@ -1,4 +1,4 @@
-"""Choose the comment that names its thread: it determines title, page address and categories.
+"""Choose the comment that names a thread by setting its title, page address and categories.
 
 Every comment stores the thread data (title, address and categories) that was posted with it
 (`Comment.brought`). A thread shows the data of its oldest approved comment, the naming comment.
@@ -11,7 +11,7 @@ Invariants:
 2. Erasing a comment also erases its thread data.
 3. Threads from releases that stored neither `brought` nor `named_by` are adopted (`details.adopt`):
    the data that the thread shows is assumed to come from its first comment. The data of later
-   comments was not stored, so they cannot name the thread; a new comment can.
+   comments was not stored, so these comments cannot name the thread; a new comment can.
 4. An imported comment names a thread only if no other comment names it, because the imported
    comment was added later, regardless of its date.
 """
@@ -66,7 +66,7 @@ def follow(
     name: records.ThreadName,
     changed: Sequence[tuple[counting.CountedState, comment_rows.CommentRow]],
 ) -> tuple[ndb.Model, ...]:
-    """Choose a new naming comment if these changes require it. Return the rows to put with them.
+    """Choose a new naming comment if these changes require it. Return the rows to store with them.
 
     `changed` contains each comment with its old state. The thread is read only if a comment became
     approved or lost its approval.
@@ -91,7 +91,8 @@ def first(
 ) -> tuple[ndb.Model, ...]:
     """Name a thread after the oldest of these comments, if it is older than the naming comment.
 
-    `rows` contains the comments written in the same commit. Return the rows to put along with them.
+    `rows` contains the comments written in the same commit. Return the rows to store along with
+    these.
     """
     found = min(_sources(came), default=None)
     if found is None or is_unknown(thread):
@@ -106,7 +107,7 @@ def take(
     source: NamingCandidate | None,
     rows: Iterable[comment_rows.CommentRow],
 ) -> tuple[ndb.Model, ...]:
-    """Show a comment's thread data, or none. Return the rows to put along with `rows`."""
+    """Show a comment's thread data, or none. Return the rows to store along with `rows`."""
     by, at = ("", None) if source is None else (source.id, source.created)
     thread.populate(named_by=by, named_at=at)
     return show(thread, decode(source and source.brought), rows)
@@ -115,7 +116,7 @@ def take(
 def show(
     thread: comment_rows.ThreadRow, brought: Brought, rows: Iterable[comment_rows.CommentRow]
 ) -> tuple[ndb.Model, ...]:
-    """Set a thread's fields that no moderator set. Return the rows to put along with `rows`.
+    """Set a thread's fields that no moderator set. Return the rows to store along with `rows`.
 
     If the categories change, the job `recategorize` starts, unless `rows` contains all of the
     thread's comments.
@@ -132,7 +133,7 @@ def show(
 def changes_categories(
     thread: comment_rows.ThreadRow, brought: Brought, fields: Iterable[str]
 ) -> bool:
-    """Set these fields of a thread. Return whether its categories changed."""
+    """Set these fields of a thread. Return whether the thread's categories changed."""
     before = tuple(thread.categories)
     given = brought._replace(categories=list(brought.categories))._asdict()
     thread.populate(**{field: given[field] for field in fields})
@@ -161,7 +162,7 @@ def forget(thread: comment_rows.ThreadRow) -> None:
 def oldest(
     thread: comment_rows.ThreadRow, rows: Mapping[str, comment_rows.CommentRow]
 ) -> NamingCandidate | None:
-    """Find the oldest approved comment with known `brought`. `rows` contains the rows to write."""
+    """Find the oldest approved comment with known `brought`, in `rows` or in the store."""
     stored = next(_stored(thread, rows), None)
     found = _sources(row for row in rows.values() if row.status == Status.APPROVED)
     return min([*found, *([] if stored is None else [stored])], default=None)
@@ -170,10 +171,10 @@ def oldest(
 def adopted(
     thread: comment_rows.ThreadRow, rows: Mapping[str, comment_rows.CommentRow]
 ) -> tuple[ndb.Model, ...]:
-    """Choose the naming comment of a thread from a release that did not store it.
+    """Choose the naming comment of a thread from a release that stored no naming comments.
 
-    `rows` contains the comments of this commit as they will be stored. Return the rows to put along
-    with them.
+    `rows` contains the comments of this commit as they will be stored. Return the rows to store
+    along with these.
     """
     thread.populate(own=["categories"] if thread.filed else [])
     begun = _begun(thread, rows)

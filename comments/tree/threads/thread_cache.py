@@ -18,6 +18,6 @@ COPIES = per_process.PerProcess(
 
 
 def keep(thread: records.Thread, *, drops: int) -> None:
-    """Keep a copy of a thread. `drops` is the cache's `drops` before the thread was read."""
+    """Keep a copy of a thread. `drops` is the cache's drop count before the thread was read."""
     size = _OVERHEAD + 4 * (len(thread.name.id) + len(thread.title) + len(thread.url))
     COPIES.get().keep(thread.name, thread, size, drops=drops)
