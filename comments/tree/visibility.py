@@ -1,4 +1,4 @@
-"""List and unlist comments when a comment appears or disappears.
+"""Update which comments are listed when a comment appears or disappears.
 
 A comment is listed if it is approved or if a listed comment is below it. When a comment appears,
 all comments above it are listed, as tombstones if they are not approved. When the last listed
