@@ -1,15 +1,16 @@
-"""A Datastore on one machine: the google.datastore.v1 API over SQLite.
+"""A Datastore for one machine: the google.datastore.v1 API over SQLite.
 
-Applications use `inprocess`, tests `testing` and `pytest_plugin`, other programs `python -m
-emulator`. All of them hand requests to `engine`, which calls the rooms:
+Applications use `inprocess`; tests use `testing` and `pytest_plugin`; other programs run `python -m
+emulator`. They all pass requests to `engine`, which calls the rooms (packages):
 
     cli > server > admin_api > engine > import_export > transactions > execution
         > queries > storage > fault_injection > encoding
 
-A room imports only rooms to its right. `old_names` keeps renamed modules importable.
+A room imports only the rooms to its right. `old_names` keeps renamed modules importable.
 
-Values in the rooms up to `transactions` are NamedTuples, because requests create thousands of them.
-Values in other rooms, and values that compute a field, are frozen dataclasses.
+Value types in the rooms from `encoding` to `transactions` are NamedTuples, because each request
+creates thousands of values. Value types in other rooms, and those that compute a field, are frozen
+dataclasses.
 """
 
 from emulator import old_names

@@ -1,6 +1,6 @@
-"""`python -m emulator`: start the emulator quickly.
+"""`python -m emulator`: start the emulator with few imports.
 
-The command line itself is `command_line`.
+`command_line` implements the command line itself.
 """
 
 import importlib.util
@@ -11,10 +11,10 @@ import types
 _CLIENTS = ("google.cloud.datastore_v1", "google.cloud.datastore_admin_v1")
 
 if __name__ == "__main__":
-    os.umask(0o077)  # only the owner may read data files, their copies and exports
-    # The message definitions are part of the client library, whose import takes longer than
-    # everything else together. This process uses no client, so an empty package with the same
-    # submodules replaces the library, which halves the time to the first answer.
+    os.umask(0o077)  # only the owner may read data files, backups and exports
+    # The message definitions are part of the client library, which takes longer to import than
+    # everything else together. This process uses no client, so it replaces the library with an
+    # empty package that has the same submodules. This halves the time to the first answer.
     for name in _CLIENTS:
         found = importlib.util.find_spec(name)
         if found is not None and found.submodule_search_locations is not None:

@@ -1,6 +1,6 @@
-"""A clock that tests can move, to control expiry and commit times.
+"""A clock that tests can move to control expiry and commit times.
 
-The clock never goes backward: versions are commit times and must increase.
+The clock never goes backward, because versions are commit times and must increase.
 """
 
 import threading
@@ -11,7 +11,7 @@ class Clock:
     """Seconds since 1970, for `open_engine(..., clock=Clock())`.
 
     Args:
-        start: The fixed time until the clock is moved. With None, the clock runs on real time plus
+        start: The fixed time until the clock is moved. With None, the clock shows real time plus
             all advances.
     """
 

@@ -1,8 +1,8 @@
-"""The engine: answers each RPC, whichever transport it came through.
+"""The engine: answers every RPC, regardless of its transport.
 
-Owns the steps inside a request: check, then read or lock, then answer. Requests are raw protobuf
+Owns the order of steps in a request: check it, read or lock, then answer. Requests are raw protobuf
 messages, which the engine never changes; responses are serialized messages. Every refusal is a
-DatastoreError; any other exception is a fault of the engine, which is logged and answered as
+DatastoreError; any other exception is a bug in the engine, which logs it and answers with
 EngineFault.
 """
 
@@ -66,7 +66,7 @@ class Engine:
     ) -> None:
         self._storage = store
         self.clock = clock
-        # None means strict: only queries that existing indexes serve are answered.
+        # None means strict: the engine answers only queries that existing indexes can serve.
         self.auto_indexes: automatic_indexes.AutomaticIndexes | None = None
         self._transactions = open_transactions.Transactions(store, clock, concurrency=concurrency)
         self._faults: fault_plans.Plan | None = None
@@ -75,7 +75,7 @@ class Engine:
         self._commits = commits.Commits(self._transactions, self._begin, self.meter)
         self._repeated = (
             threading.local()
-        )  # name: the transaction that a repeated request has begun
+        )  # `name` is the transaction that a repeated request has begun
         self._methods: dict[str, Callable[..., bytes]] = {
             "Lookup": self._lookup,
             "RunQuery": self._run_query,
@@ -102,7 +102,7 @@ class Engine:
 
     @property
     def storage(self) -> file_store.FileStore:
-        """The data file, for code that reads or changes it outside the API."""
+        """The data file, for code that reads or changes it without the API."""
         return self._storage
 
     def reset(
@@ -112,16 +112,16 @@ class Engine:
         database: str | None = None,
         namespace: str | None = None,
     ) -> None:
-        """Remove all entities, or those in the named parts, and end all transactions.
+        """Remove all entities, or the entities of the named partitions, and end all transactions.
 
-        Composite indexes stay defined, and ids that were handed out are not handed out again.
+        Composite indexes remain defined, and the engine never allocates an id again.
         """
         self._transactions.end_all()
         with self._storage.write() as writer:
             writer.clear(project, database, namespace)
 
     def forget_parent(self) -> None:
-        """Reset the state in a forked child."""
+        """Reset the engine's state in a forked child process."""
         self._storage.forget_connections()
         self._transactions.forget()
         if self._faults is not None:
@@ -131,7 +131,7 @@ class Engine:
 
     @property
     def fault_plan(self) -> fault_plans.Plan | None:
-        """The installed fault plan, None without one."""
+        """The installed fault plan, or None."""
         return self._faults
 
     def install_faults(self, plan: fault_plans.Plan | None) -> None:
@@ -143,7 +143,7 @@ class Engine:
             plan.install()
 
     def load(self, given: Iterable[protobufs.Entity], project: str, database: str = "") -> int:
-        """Put many entities quickly, in batches; return how many. See `bulk_load.load`."""
+        """Put many entities quickly, in batches; return their number. See `bulk_load.load`."""
         return bulk_load.load(self._storage, given, entities.request_partition(project, database))
 
     def call(
@@ -152,7 +152,7 @@ class Engine:
         """Answer one request with a serialized response message.
 
         Raises:
-            errors.DatastoreError: The answer has a status other than OK.
+            errors.DatastoreError: The request fails with a status other than OK.
         """
         plan = self._faults
         if plan is None:
@@ -203,7 +203,7 @@ class Engine:
         mask = property_masks.of(request)
         if len(request.keys) > MAX_LOOKUP_KEYS:
             raise errors.InvalidArgument(f"A lookup may name at most {MAX_LOOKUP_KEYS} keys.")
-        # Clients match results to keys by bytes, so two encodings of one key are two keys.
+        # Clients match results to keys by bytes, so two encodings of one key count as two keys.
         asked = {
             key.SerializeToString(deterministic=True): (
                 key,
@@ -233,7 +233,7 @@ class Engine:
     def _reading(
         self, request: protobufs.ReadRequest, default: keys.Partition
     ) -> Iterator[tuple[row_reader.RowReader, read_sets.ReadSet | None, bytes]]:
-        """Yield the snapshot that the read options ask for, a read set, and the new id if any."""
+        """Yield the snapshot for the read options, its read set, and a new transaction's id."""
         options = request.read_options
         scope = (default.project, default.database)
         match options.WhichOneof("consistency_type"):
@@ -258,20 +258,20 @@ class Engine:
             ):
                 yield snapshot, reads, began
         except open_transactions.SnapshotMoved:
-            # The repeated request keeps the transaction's age and locks, and so its place in the
-            # queue.
+            # The repeated request keeps the transaction's age and locks, and therefore its place in
+            # the queue.
             self._repeated.name = began
             raise
         except BaseException:
             if began:
-                # No client has received the id of a transaction whose first read failed.
+                # If the first read fails, no client has received the transaction's id.
                 self._transactions.roll_back(began, scope)
             raise
 
     def _begin_by_read(
         self, options: protobufs.TransactionOptions, scope: tuple[str, str]
     ) -> bytes:
-        """Return the transaction that a read begins; a repeated read gets the same transaction."""
+        """Return the transaction that a read begins; a repeated read returns the same one."""
         name: bytes = getattr(self._repeated, "name", b"")
         self._repeated.name = b""
         if not name:
@@ -353,7 +353,7 @@ def _partition(request: protobufs.Request) -> keys.Partition:
 
 
 def _query_partition(request: protobufs.QueryRequest) -> keys.Partition:
-    """Return the partition of a query; unset parts come from the request."""
+    """Return a query's partition; the request supplies the parts that the query does not set."""
     default = _partition(request)
     given = request.partition_id
     project = given.project_id or default.project

@@ -17,14 +17,14 @@
     ├── Unimplemented            part of the API, but not of this engine
     └── Injected                 by a fault plan, with any status
 
-Every class names its gRPC status in `status`; the servers map only that name. An engine fault is
-deliberately FAILED_PRECONDITION: clients retry INTERNAL and UNKNOWN for seconds, which would hide a
-permanent fault.
+Every class declares its gRPC status in `status`; the servers translate only that name. An engine
+fault is deliberately FAILED_PRECONDITION: clients retry INTERNAL and UNKNOWN for several seconds,
+which would hide a permanent fault.
 """
 
 
 class DatastoreError(Exception):
-    """An error that is answered with a gRPC status other than OK."""
+    """An error that the servers answer with a gRPC status other than OK."""
 
     status = "UNKNOWN"
 
@@ -52,7 +52,7 @@ class AlreadyExists(DatastoreError):
 
 
 class FailedPrecondition(DatastoreError):
-    """The service is not in the state that the request needs."""
+    """The service is not in the state that the request requires."""
 
     status = "FAILED_PRECONDITION"
 
@@ -70,11 +70,11 @@ class Damaged(FailedPrecondition):
 
 
 class EngineFault(FailedPrecondition):
-    """The engine itself is at fault. Retrying does not help."""
+    """The engine has a bug. Retrying does not help."""
 
 
 class Aborted(DatastoreError):
-    """A transaction lost a conflict with another one."""
+    """A transaction lost a conflict with another transaction."""
 
     status = "ABORTED"
 
@@ -86,7 +86,7 @@ class Cancelled(DatastoreError):
 
 
 class DeadlineExceeded(DatastoreError):
-    """The deadline passed before the answer was ready. The request may have been applied."""
+    """The deadline passed before the response was ready. The request may have been applied."""
 
     status = "DEADLINE_EXCEEDED"
 
@@ -104,7 +104,7 @@ class Unavailable(DatastoreError):
 
 
 class Unimplemented(DatastoreError):
-    """This engine does not support a part of the API."""
+    """The request uses a part of the API that this engine does not support."""
 
     status = "UNIMPLEMENTED"
 
@@ -114,11 +114,11 @@ class Unimplemented(DatastoreError):
 
 
 class Dropped(Unavailable):
-    """A fault plan cuts the connection; in process, it raises UNAVAILABLE instead."""
+    """A fault plan cut the connection; in process, it raises UNAVAILABLE instead."""
 
 
 class Injected(DatastoreError):
-    """A fault plan answers instead of the engine."""
+    """A fault plan replaced the engine's answer with an error."""
 
     def __init__(self, status: str, message: str) -> None:
         super().__init__(message)

@@ -1,10 +1,11 @@
 """The Datastore Admin API: indexes, exports, imports and long-running operations.
 
-Callers use `admin_service`, which loads the other modules on the first call: an engine without
-admin calls does not load their protobuf classes. `admin_methods` passes each call to
+Callers use `admin_service`, which loads the other modules on the first call, so an engine that
+receives no admin calls never loads their protobuf classes. `admin_methods` passes each call to
 `index_methods`, `transfer_methods` or `operations`.
 
 Invariants:
 
-1. Operations belong to the process: a restart forgets them, but never leaves an import half done.
+1. Operations exist only in the process that started them: a restart forgets them but never leaves
+   an import half done.
 """

@@ -1,6 +1,6 @@
-"""The methods of the Datastore Admin API: dispatch, and the methods about operations.
+"""The methods of the Datastore Admin API: dispatch, and the operation methods.
 
-Owns the size limit of requests. Callers go through `admin_service`.
+Owns the request size limit. Callers go through `admin_service`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ MAX_REQUEST_BYTES = 1024 * 1024
 
 
 class AdminMethods:
-    """Answers the methods of the admin API for one engine.
+    """Answers admin API calls for one engine.
 
     Args:
         engine: The engine whose data and indexes are managed.
-        folder: The folder of exports; None disables them.
+        folder: The folder for exports; None disables exports and imports.
     """
 
     def __init__(self, engine: engines.Engine, folder: Path | None) -> None:
@@ -55,7 +55,7 @@ class AdminMethods:
         """Answer one request.
 
         Raises:
-            errors.DatastoreError: The answer has a status other than OK.
+            errors.DatastoreError: The call fails with a status other than OK.
         """
         if request.ByteSize() > MAX_REQUEST_BYTES:
             raise errors.InvalidArgument(f"The request is larger than {MAX_REQUEST_BYTES} bytes.")

@@ -1,7 +1,7 @@
-"""The protobuf classes of the Datastore Admin API and of long-running operations.
+"""The protobuf classes for the Datastore Admin API and long-running operations.
 
-Owns their one import. Only the first call of the admin API loads them; an embedded engine, and a
-server without such calls, start without them. As in `protobufs`, these are the raw classes, not
+Owns the only import of these classes. The first admin API call loads them; an embedded engine, and
+a server that receives no such call, never do. As in `protobufs`, these are the raw classes, not
 their proto-plus wrappers.
 """
 
@@ -14,7 +14,7 @@ from google.rpc import code_pb2, status_pb2  # type: ignore[import-untyped]  # s
 
 _PACKAGE = _definitions.__protobuf__.package
 
-# Generated classes have no more precise types.
+# The generated classes have no more precise type.
 Message = Any
 MessageClass = Any
 

@@ -1,6 +1,6 @@
 """The Datastore Admin API, over gRPC and HTTP, loaded on the first call.
 
-Owns the names of its methods. A process that never calls a method loads no message classes.
+Owns the API's method names. A process that never calls a method loads no message classes.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _logger = logging.getLogger(__name__)
 
 
 class AdminService:
-    """The admin API of one engine.
+    """Answers the Datastore Admin API for one engine.
 
     Args:
         engine: The engine whose data and indexes are managed.
-        folder: The folder that exports are written to and imported from; None refuses both.
+        folder: The folder that exports are written to and imported from; None disables both.
     """
 
     def __init__(self, engine: engines.Engine, folder: Path | None = None) -> None:
@@ -55,7 +55,7 @@ class AdminService:
         """Call a method with a request message and return the response.
 
         Raises:
-            errors.DatastoreError: The answer has a status other than OK.
+            errors.DatastoreError: The call fails with a status other than OK.
         """
         try:
             return self._loaded().call(method, request)
@@ -81,7 +81,7 @@ class AdminService:
             ) from error
 
     def request(self, method: str) -> Any:
-        """Return the class of a method's request message."""
+        """Return the request message class of a method."""
         from emulator.admin_api import admin_protobufs  # noqa: PLC0415 - only callers pay for it
 
         return admin_protobufs.REQUESTS[method]

@@ -1,9 +1,9 @@
 """The admin methods for composite indexes: list, get, create and delete.
 
-Owns the ids and messages of indexes, and when clients may change them. The indexes belong to the
-data file, so they are the same for every project and database. An index is READY or does not exist:
-it is filled in the commit that defines it. If an index.yaml defines the indexes, they can be
-removed only there.
+Owns index ids and index messages, and decides when clients may change indexes. Indexes belong to
+the data file, so all projects and databases share them. An index is READY or does not exist,
+because the commit that defines an index also fills it. If an index.yaml defines the indexes, they
+can be removed only from that file.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _READY, _ASCENDING, _DESCENDING, _NO_ANCESTORS, _ALL_ANCESTORS = 2, 1, 2, 1, 2
 
 
 class IndexMethods:
-    """The methods about indexes.
+    """Answers the index methods.
 
     Args:
         engine: The engine whose indexes are managed.
-        running: The registry of operations, which build the indexes.
+        running: The registry of the operations that build the indexes.
     """
 
     def __init__(self, engine: engines.Engine, running: operations.Operations) -> None:
@@ -135,7 +135,7 @@ def _message_of(project: str, index: indexes.Index) -> Message:
 
 
 def _fields_of(made: Message) -> Callable[[str], str]:
-    """Return a function from the names in _FIELDS to their values."""
+    """Return a function that returns the value of a name in _FIELDS."""
 
     def field(name: str) -> str:
         kind = made.DESCRIPTOR.fields_by_name[name].enum_type
@@ -146,7 +146,7 @@ def _fields_of(made: Message) -> Callable[[str], str]:
 
 
 def _index_of(given: Message) -> indexes.Index:
-    """Return the composite index that a message describes."""
+    """Return the composite index that a message defines."""
     entities.check_kind(given.kind, "index.kind")
     if given.ancestor not in (_NO_ANCESTORS, _ALL_ANCESTORS):
         raise errors.InvalidArgument("index.ancestor must be NONE or ALL_ANCESTORS.")
@@ -164,7 +164,7 @@ def _index_of(given: Message) -> indexes.Index:
     names = [name for name, _ in properties]
     if len(set(names)) < len(names) or indexes.KEY in names[:-1]:
         raise errors.InvalidArgument(
-            "index.properties may name each property once, and __key__ only last."
+            "index.properties may name each property only once, and __key__ only as the last one."
         )
     is_key_descending = properties[-1] == (indexes.KEY, True)
     index = indexes.Index(

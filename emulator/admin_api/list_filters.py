@@ -1,9 +1,9 @@
-"""Filters and pages of the admin API's lists. Pure.
+"""Filtering and paging for the admin API's lists. Pure.
 
-Owns the content of a page token, and the syntax of filters: `FIELD = VALUE AND FIELD = VALUE`, a
-small part of the syntax that Google's APIs share. `:` may replace `=`, and a value may be enclosed
-in double quotes. Values are compared case-insensitively. Any other syntax is refused: ignoring a
-condition would list results that the caller excluded.
+Owns the content of page tokens and the filter syntax `FIELD = VALUE AND FIELD = VALUE`, which is a
+small part of the syntax that Google's APIs share. A filter may use `:` instead of `=` and enclose a
+value in double quotes. Values are compared case-insensitively. Any other syntax is refused, because
+ignoring a condition would list results that the caller excluded.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _Item = TypeVar("_Item")
 
 
 def parse(text: str, known: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return the fields and values in a filter.
+    """Return the field and value of each condition in a filter.
 
     Args:
         text: The filter.
-        known: The names of fields; a name that ends with a dot is a prefix.
+        known: The known field names; a name that ends with a dot is a prefix.
 
     Raises:
         errors.InvalidArgument: The text is not a valid filter, or names an unknown field.
@@ -50,22 +50,22 @@ def _condition(text: str, known: tuple[str, ...]) -> tuple[str, str]:
 
 
 def meets(conditions: tuple[tuple[str, str], ...], field: Callable[[str], str]) -> bool:
-    """Return whether a result meets all conditions; `field` returns its fields by name."""
+    """Return whether a result meets all conditions; `field` returns the value of a field."""
     return all(field(name).lower() == wanted for name, wanted in conditions)
 
 
 def page(
     found: list[_Item], name: Callable[[_Item], str], *, size: int, token: str
 ) -> tuple[list[_Item], str]:
-    """Return the requested page of a list, and the token of the next one.
+    """Return the requested page of a list and the token for the next page.
 
-    A token contains the last name on the previous page. So if results are added or removed between
-    two requests, no other result appears twice or is missing.
+    A token contains the last name on the previous page, so adding or removing results between two
+    requests never makes other results appear twice or go missing.
 
     Args:
         found: All results.
-        name: Returns the name that results are sorted by.
-        size: The number of results on a page; 0 returns all.
+        name: Returns a result's name, which is the sort key.
+        size: The number of results on a page; 0 means all.
         token: The previous page's token, or empty.
 
     Raises:

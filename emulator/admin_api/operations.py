@@ -1,13 +1,13 @@
 """Long-running operations: background work and its state.
 
-Owns the threads of exports, imports and index builds, and their states. An operation is known by
-its name, and only to the process that runs it. The last `MAX_KEPT` ended operations are remembered.
-After a restart no operation is known, but an export is complete if its metadata file exists, and an
-import is stored completely or not at all.
+Owns the threads and states of exports, imports and index builds. Only the process that runs an
+operation knows it; clients refer to it by its name. The process remembers the last `MAX_KEPT`
+operations that ended. A restart forgets all operations, but an export is complete if its metadata
+file exists, and an import is stored either completely or not at all.
 
     INITIALIZING -> PROCESSING [-> CANCELLING] -> SUCCESSFUL | FAILED | CANCELLED
 
-An operation whose work is already done when it is canceled still ends as SUCCESSFUL or FAILED.
+An operation that has finished its work when it is canceled still ends as SUCCESSFUL or FAILED.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from emulator import errors, thread_pool
 from emulator.admin_api import admin_protobufs
 from emulator.storage import data_file
 
-MAX_RUNNING = 8  # operations at once
+MAX_RUNNING = 8  # running operations
 MAX_KEPT = 1000  # ended operations
-WAIT_SECONDS = 60.0  # longest wait of WaitOperation
-_END_SECONDS = 10.0  # for each running operation to end when the server stops
+WAIT_SECONDS = 60.0  # longest time that WaitOperation waits
+_END_SECONDS = 10.0  # time for each running operation to end when the server stops
 _NAME = re.compile(r"(projects/[^/]+)/operations/[\w-]+")
 _LABELS = "metadata.common.labels."
 FIELDS = ("done", "metadata.common.state", "metadata.common.operation_type", _LABELS)
@@ -38,7 +38,7 @@ Message = admin_protobufs.Message
 
 
 class Job:
-    """The progress of an operation's work, and whether to continue it."""
+    """Tracks the progress of an operation's work and tells it when to stop."""
 
     def __init__(self, metadata: Message, lock: threading.Lock) -> None:
         self._metadata = metadata
@@ -66,17 +66,17 @@ class Job:
                 self._metadata.progress_bytes.work_completed += size
 
     def cancel(self) -> None:
-        """End the work at its next step. The caller holds the lock."""
+        """Make the next call of `advance` raise Cancelled. The caller must hold the lock."""
         self._is_cancelled = True
         self._metadata.common.state = _CANCELLING
 
 
-# Does the work and returns the response.
+# A function that does the work and returns the response.
 Work = Callable[[Job], Message]
 
 
 class _Operation:
-    """One operation. The registry's lock guards its mutable state."""
+    """One operation. The registry's lock guards the operation's mutable state."""
 
     def __init__(self, name: str, metadata: Message, lock: threading.Lock) -> None:
         self.name = name
@@ -98,7 +98,7 @@ class _Operation:
         return made
 
     def field(self, name: str) -> str:
-        """Return the value of one of FIELDS."""
+        """Return the value of a field in FIELDS."""
         common = self.metadata.common
         if name.startswith(_LABELS):
             return str(common.labels.get(name.removeprefix(_LABELS), ""))
@@ -109,7 +109,7 @@ class _Operation:
 
 
 class Operations:
-    """The operations of one process.
+    """The registry of a process's operations.
 
     Args:
         clock: Returns seconds since 1970.
@@ -118,23 +118,24 @@ class Operations:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._operations: dict[str, _Operation] = {}  # in the order of their start
+        self._operations: dict[str, _Operation] = {}  # ordered by start time
         self._is_closed = False
 
     def start(self, project: str, metadata: Message, work: Work) -> Message:
-        """Start work in the background.
+        """Start an operation in the background.
 
         Args:
             project: The project that owns the operation.
-            metadata: The operation's metadata; its common part is filled in here.
-            work: Returns the response; an exception becomes the operation's error.
+            metadata: The operation's metadata; this method fills in the common part.
+            work: A function that does the work and returns the response; an exception becomes the
+                operation's error.
 
         Raises:
             errors.ResourceExhausted: Too many operations are running.
             errors.Unavailable: The server is stopping.
         """
         now = self._now()
-        # Names sort by start time.
+        # Names start with the start time so that sorting by name sorts by time.
         name = f"projects/{project}/operations/{now:014x}-{secrets.token_hex(8)}"
         metadata.common.start_time.FromMicroseconds(now)
         metadata.common.state = _INITIALIZING
@@ -151,7 +152,7 @@ class Operations:
                     f"{MAX_RUNNING} operations are running. Wait until one ends."
                 )
             try:
-                thread.start()  # the thread waits for the lock
+                thread.start()  # the new thread waits for the lock
             except RuntimeError as error:
                 raise errors.ResourceExhausted(f"No thread can be started: {error}") from error
             self._operations[name] = operation
@@ -215,12 +216,12 @@ class Operations:
         found = self._operations.get(name)
         if found is None:
             raise errors.NotFound(
-                f"The operation {name} does not exist. Operations end with the emulator's process."
+                f"The operation {name} does not exist. Operations end with the emulator process."
             )
         return found
 
     def all_of(self, project: str) -> Iterator[tuple[Message, Callable[[str], str]]]:
-        """Yield the operations of a project, oldest first, each with its fields for filters."""
+        """Yield a project's operations, oldest first, with functions that read their fields."""
         with self._lock:
             found = [
                 (each.message(), each.field)
@@ -230,7 +231,7 @@ class Operations:
         yield from found
 
     def cancel(self, name: str) -> None:
-        """Request that an operation end. An operation that has ended does not change."""
+        """Request that an operation end. Has no effect on an operation that has ended."""
         with self._lock:
             operation = self._find(name)
             if not operation.ended.is_set():
@@ -258,7 +259,7 @@ class Operations:
             return operation.message()
 
     def close(self) -> None:
-        """Cancel all running operations, and wait for a limited time until they end."""
+        """Cancel all running operations, and wait a limited time for them to end."""
         with self._lock:
             self._is_closed = True
             running = [each for each in self._operations.values() if not each.ended.is_set()]

@@ -1,13 +1,14 @@
 """Exports and imports of entities as long-running operations.
 
-Owns the choice of what is exported and imported. `export_folder` owns the location of the files,
-`json_lines` the format of a line.
+Owns the selection of entities to export and import. `export_folder` owns the location of the files,
+and `json_lines` owns the line format.
 
 Invariants:
 
-1. An export contains the state at the moment of its call.
-2. An import is one commit: after a fault, a cancellation or a damaged file nothing is stored.
-3. Both use the project's default database, because the API cannot name another one.
+1. An export contains the entities as they were when the export was requested.
+2. An import is one commit: after an error, a cancellation or a damaged file, no entity is stored.
+3. Exports and imports use the project's default database, because the API cannot name a different
+   database.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from emulator.storage import row_reader
 Message = admin_protobufs.Message
 
 _MAX_LABELS = 64
-_MAX_LABEL = 63  # characters of a name or a value
-_STEP = 500  # imported entities between two checks whether the import was canceled
+_MAX_LABEL = 63  # characters in a name or value
+_STEP = 500  # number of imported entities between two checks for cancellation
 
 
 @dataclass(frozen=True, slots=True)
 class _Filter:
-    """Which entities of a project's default database to transfer; empty means all."""
+    """Selects entities of a project's default database to transfer; an empty filter selects all."""
 
     project: str
     kinds: frozenset[str]
@@ -52,12 +53,12 @@ class _Filter:
 
 
 class TransferMethods:
-    """The methods about exports and imports.
+    """Answers the export and import methods.
 
     Args:
         engine: The engine whose entities are exported and imported.
-        folder: The folder of exports; None disables them.
-        running: The registry of operations, which run the exports and imports.
+        folder: The folder for exports; None disables exports and imports.
+        running: The registry of the operations that run the exports and imports.
     """
 
     def __init__(
@@ -78,8 +79,8 @@ class TransferMethods:
         stamp = dt.datetime.fromtimestamp(self._engine.clock(), dt.UTC).strftime("%Y-%m-%dT%H%M%S")
         name = f"{stamp}_{secrets.token_hex(4)}"
         url = f"{request.output_url_prefix.removesuffix('/')}/{name}/{name}{export_files.SUFFIX}"
-        self._folder.place(url, field)  # the added names may make it too long
-        lent = self._engine.storage.read()  # now, not when the thread starts
+        self._folder.place(url, field)  # refuse a URL that the added names make too long
+        lent = self._engine.storage.read()  # read the state of now, not of when the thread starts
 
         def work(job: operations.Job) -> Message:
             with lent as snapshot:
@@ -207,7 +208,7 @@ def _opened(export: export_folder.Export, url: str) -> Iterator[json_lines.Lines
 def _checked_lines(
     lines: Iterator[bytes], contents: export_files.Contents, job: operations.Job
 ) -> Iterator[bytes]:
-    """Yield the lines of an export; raise at the end if they do not match its metadata."""
+    """Yield the lines of an export; raise after the last line if they do not match the metadata."""
     digest = export_files.Digest()
     told = 0
     for line in lines:
@@ -225,9 +226,10 @@ def _checked_lines(
 
 
 class _Adapter:
-    """Filters entities, and moves their keys from the exported project to the importing one.
+    """Filters entities and moves their keys from the exported project to the importing project.
 
-    Keys in properties move too; otherwise they would refer to entities in another project.
+    Keys in property values move too; otherwise they would refer to entities in the exported
+    project.
     """
 
     def __init__(self, chosen: _Filter, exported: str) -> None:
@@ -235,7 +237,7 @@ class _Adapter:
         self._exported = exported
 
     def adapt(self, entity: protobufs.Entity) -> bool:
-        """Change an entity; return whether it is selected."""
+        """Move an entity's keys; return whether the filter selects the entity."""
         named = entity.key.partition_id
         if named.project_id != self._exported:
             raise errors.InvalidArgument("The entity does not belong to the exported project.")

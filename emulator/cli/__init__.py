@@ -1,10 +1,10 @@
 """The command line: `python -m emulator`.
 
-`command_line` parses the flags and serves; `commands` runs a single task on a data file (export,
-import, backup, restore, compact, check).
+`command_line` parses the flags and serves; `commands` runs one task on a data file (export, import,
+backup, restore, compact or check).
 
 Invariants:
 
-1. The exit status is 2 for a wrong flag and 1 for a fault of a file or the machine; both print one
-   line on stderr.
+1. A wrong flag exits with status 2, and a file or machine error with status 1; both print one line
+   to stderr.
 """

@@ -1,8 +1,8 @@
-"""The command line: `python -m emulator` serves; with a COMMAND it runs one task.
+"""The command line: `python -m emulator` starts a server; with a COMMAND it runs one task.
 
-Owns the flags. An error is one line on stderr that names the flag or the file. The exit status is 2
-for a wrong flag, 1 for an error of the machine or a file. A command imports only what it needs,
-because the time to a server's first answer matters.
+Owns the flags. Each error is one line on stderr that names the flag or the file. A wrong flag exits
+with status 2, and a machine or file error with status 1. Each command imports only what it needs,
+because a server must answer its first request quickly.
 """
 
 import argparse
@@ -58,9 +58,9 @@ def _do(options: argparse.Namespace) -> int:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    # Block the two signals before any thread starts, so all threads inherit it and `sigwait`
-    # receives them. A signal handler that sets an event could run while the main thread holds that
-    # event's lock, and hang forever.
+    # Block the two signals before any thread starts: every thread inherits the signal mask, and
+    # `sigwait` receives the signals. A signal handler that sets an event could run while the main
+    # thread holds that event's lock, and then hang forever.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)
     try:
         return _run(options)
@@ -124,7 +124,7 @@ def _open(options: argparse.Namespace, now: Callable[[], float]) -> inprocess.En
 
 
 def _exports_folder(options: argparse.Namespace) -> Path | None:
-    """Return the folder for exports: the given one, else one next to the data file."""
+    """Return the requested folder for exports, or else a folder next to the data file."""
     given: Path | None = options.exports
     if given is not None or options.in_memory:
         return given
@@ -134,13 +134,14 @@ def _exports_folder(options: argparse.Namespace) -> Path | None:
 def _start_admin_port(
     options: argparse.Namespace, port: int, answers: admin_port.AdminPort
 ) -> http_server.HttpServer | None:
-    """Open the requested admin port, else the port after the API's port."""
+    """Open the requested admin port, or else the port after the API's port."""
     if options.no_admin:
         return None
     if options.admin_port is not None:
         with _named("--admin-port"):
             return http_server.start(answers.answer, options.admin_port)
-    # Nobody requested the next port, so if it is taken, use any free port; the output shows which.
+    # The user did not request the port after the API's port, so fall back to any free port; the
+    # output shows its number.
     with contextlib.suppress(OSError):
         return http_server.start(answers.answer, port + 1 if options.port else 0)
     return http_server.start(answers.answer, 0)
@@ -192,26 +193,26 @@ def server_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--fast",
         action="store_true",
-        help="do not wait for the disk: a power loss can lose data, a crash of the process cannot",
+        help="do not wait for the disk: a power loss can lose data, but a process crash cannot",
     )
     parser.add_argument("--indexes", type=Path, help="an index.yaml")
     parser.add_argument("--faults", type=Path, help="a fault plan (JSON) to start with")
     parser.add_argument(
         "--strict-indexes",
         action="store_true",
-        help="refuse queries that index.yaml does not serve (default: add missing indexes to it)",
+        help="refuse queries that need an index missing from index.yaml (default: add the index)",
     )
     parser.add_argument(
         "--concurrency",
         choices=("pessimistic", "optimistic"),
         default="pessimistic",
-        help="whether transactions lock what they read, as in Google's service by default",
+        help="pessimistic: transactions lock what they read, as in Google's service by default",
     )
     parser.add_argument(
         "--clock",
         choices=("real", "manual"),
         default="real",
-        help="manual: the clock moves only by POST /clock",
+        help="manual: only POST /clock moves the clock",
     )
     parser.add_argument("--project", default="test", help="the project id in the printed variables")
     return parser
@@ -230,7 +231,7 @@ def command_parser() -> argparse.ArgumentParser:
         command.add_argument("--data", type=Path, required=True, help="the data file")
         return command
 
-    command = add("export", "Write entities as lines of JSON, as of one moment.")
+    command = add("export", "Write entities as lines of JSON, in their state at one moment.")
     for part in ("project", "database", "namespace", "kind"):
         command.add_argument(f"--{part}", help=f"export only this {part}")
     command.add_argument("target", nargs="?", default="-", help="a new file; - is standard output")
@@ -241,12 +242,12 @@ def command_parser() -> argparse.ArgumentParser:
         "--batch", type=_count, help="commit after this many entities, for huge files"
     )
     command.add_argument("source", nargs="?", default="-", help="- is standard input")
-    command = add("backup", "Copy a data file as of one moment, even while it is in use.")
+    command = add("backup", "Copy a data file in its state at one moment, even while it is in use.")
     command.add_argument("target", type=Path, help="a new file")
     command = add("restore", "Restore a data file from a backup.")
     command.add_argument("source", type=Path, help="the backup")
     command.add_argument("--replace", action="store_true", help="replace an existing data file")
-    add("compact", "Return the space of deleted data to the disk.")
+    add("compact", "Return the disk space of deleted data to the system.")
     add("check", "Check a data file. The exit status is 1 if it has problems.")
     return parser
 

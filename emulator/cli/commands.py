@@ -1,7 +1,7 @@
-"""The commands of `python -m emulator COMMAND`: single tasks on a data file.
+"""The commands of `python -m emulator COMMAND`: one task on a data file.
 
-Owns the output of the commands. Export, import, backup, compact and check also work on a file that
-a server has open. Each command imports only what it needs.
+Owns the output of the commands. The commands export, import, backup, compact and check also work
+while a server has the file open. Each command imports only what it needs.
 """
 
 # ruff: noqa: PLC0415 - a command imports only what it needs
@@ -31,7 +31,7 @@ def export(options: argparse.Namespace) -> int:
 
 
 def load(options: argparse.Namespace) -> int:
-    """Import entities from lines of JSON, over existing ones."""
+    """Import entities from lines of JSON; overwrite existing entities."""
     from emulator.import_export import json_lines
 
     with _input(options.source) as file, inprocess.open_engine(options.data) as engine:
@@ -46,7 +46,7 @@ def load(options: argparse.Namespace) -> int:
 
 
 def backup(options: argparse.Namespace) -> int:
-    """Copy a data file as of one moment."""
+    """Copy a data file in its state at one moment."""
     from emulator.storage import maintenance
 
     print(maintenance.backup(options.data, options.target))
@@ -62,7 +62,7 @@ def restore(options: argparse.Namespace) -> int:
 
 
 def compact(options: argparse.Namespace) -> int:
-    """Release the disk space of deleted data."""
+    """Return the disk space of deleted data to the system."""
     from emulator.storage import maintenance
 
     print(maintenance.compact(options.data, now=_micros()))
@@ -70,7 +70,7 @@ def compact(options: argparse.Namespace) -> int:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Check a data file; the exit status is 1 if it has problems."""
+    """Check a data file; return exit status 1 if it has problems."""
     from emulator.storage import inspection
 
     report = inspection.check(options.data)
@@ -93,7 +93,7 @@ def _micros() -> int:
 
 
 def _existing(path: Path) -> inprocess.Engine:
-    """Open an existing data file; do not create one."""
+    """Open a data file, which must exist."""
     if not path.is_file():
         raise errors.FailedPrecondition(f"There is no data file {path}.")
     return inprocess.open_engine(path)
@@ -101,7 +101,7 @@ def _existing(path: Path) -> inprocess.Engine:
 
 @contextlib.contextmanager
 def _output(path: str) -> Iterator[Any]:
-    """Open standard output, or a new file that gets its final name once it is complete."""
+    """Open standard output, or a new file that is renamed to its final name once it is complete."""
     if path == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()

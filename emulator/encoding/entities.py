@@ -1,7 +1,8 @@
 """Keys and entities: check them and convert them to their stored form.
 
-Owns the limits of keys and entities. Pure. Sizes follow Datastore's storage-size rules: a text is
-its bytes + 1, a number 8, a key 16 + its path, an entity 32 + its key and properties.
+Owns the limits of keys and entities. Pure. Sizes follow Datastore's storage size rules: a string
+counts as its bytes plus 1, a number as 8, a key as 16 plus its path, and an entity as 32 plus its
+key and properties.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ MAX_ENTITY_BYTES = 1_048_572
 MAX_UNINDEXED_BYTES = 1_048_487
 MAX_INDEXED_BYTES = 1500
 MAX_NESTING = 20
-_ID_BYTES = 8  # of an element without a name
-_SURELY_PARSED = 15  # nested entities; if each is in an array, these are 75 nested messages
+_ID_BYTES = 8  # size of a path element without a name
+_SURELY_PARSED = 15  # nested entities; if each is in an array, they make 75 nested messages
 
 _DIMENSION = re.compile(r"[A-Za-z0-9.\-_]{1,100}")
 _PROJECT = re.compile(r"[A-Za-z0-9.\-_:]{1,100}")  # domain-scoped ids look like "example.com:name"
@@ -30,7 +31,7 @@ _RESERVED = re.compile(r"__.*__", re.DOTALL)
 
 
 def request_partition(project: str, database: str) -> keys.Partition:
-    """Return the default partition of a request."""
+    """Return a request's default partition."""
     if not project:
         raise errors.InvalidArgument("The request names no project_id.")
     return checked_partition(project, database, "")
@@ -61,7 +62,7 @@ def check_partition(partition: keys.Partition) -> None:
 def check_key(
     key: protobufs.Key, default: keys.Partition, *, may_be_incomplete: bool = False
 ) -> keys.Partition:
-    """Check a key that is read or written and return its partition."""
+    """Check a key that a request reads or writes, and return its partition."""
     partition = keys.partition_of(key, default)
     if partition is not default:
         check_partition(partition)
@@ -158,7 +159,7 @@ def normalized(
 
 
 def _check_can_be_answered(entity: protobufs.Entity) -> None:
-    """Refuse an entity that protobuf could not parse again: the limit is 100 nested messages."""
+    """Refuse an entity with more than 100 nested messages, which protobuf cannot parse again."""
     result = protobufs.field(2, protobufs.field(1, entity.SerializeToString()))
     try:
         protobufs.RunQueryResponse.FromString(protobufs.field(1, result))
@@ -167,12 +168,12 @@ def _check_can_be_answered(entity: protobufs.Entity) -> None:
 
 
 def normalize_value(name: str, value: protobufs.Value, default: keys.Partition) -> None:
-    """Check a value on its own and convert it to the stored form."""
+    """Check a single value and convert it to its stored form."""
     _Check(default).value(name, value, depth=1, is_indexed=False)
 
 
 def is_reserved(name: str) -> bool:
-    """Return whether a kind, name, namespace or property name is reserved by Datastore."""
+    """Return whether Datastore reserves a kind, name, namespace or property name."""
     return name.startswith("__") and _RESERVED.fullmatch(name) is not None
 
 
@@ -183,7 +184,7 @@ def check_kind(kind: str, field: str) -> None:
 
 
 def check_property_name(name: str) -> int:
-    """Check the name of a property or of an aggregation; return its size in bytes."""
+    """Check a property name or aggregation alias; return its size in bytes."""
     raw = len(name.encode())
     if not 1 <= raw <= MAX_NAME_BYTES:
         raise errors.InvalidArgument(f"A property name must be 1 to {MAX_NAME_BYTES} bytes long.")
@@ -246,7 +247,7 @@ class _Check:
     def _array(self, name: str, value: protobufs.Value, *, depth: int, is_indexed: bool) -> int:
         if value.exclude_from_indexes:
             raise errors.InvalidArgument(
-                f"The array {name} must not set exclude_from_indexes; set it on its elements."
+                f"The array {name} must not set exclude_from_indexes; its elements may."
             )
         size = 0
         for element in value.array_value.values:
@@ -293,7 +294,7 @@ class _Check:
 def _check_timestamp(name: str, timestamp: protobufs.Timestamp) -> None:
     # Years 1 to 9999.
     if not -62_135_596_800 <= timestamp.seconds <= 253_402_300_799:  # noqa: PLR2004
-        raise errors.InvalidArgument(f"The timestamp {name} is outside of the years 1 to 9999.")
+        raise errors.InvalidArgument(f"The timestamp {name} is outside the years 1 to 9999.")
     if not 0 <= timestamp.nanos < 1_000_000_000:  # noqa: PLR2004
         raise errors.InvalidArgument(f"The timestamp {name} has nanos outside of a second.")
     timestamp.nanos -= timestamp.nanos % 1000
@@ -314,6 +315,6 @@ def path_size(key: protobufs.Key) -> int:
 
 
 def key_size(key: protobufs.Key) -> int:
-    """Return the size of a key as part of an entity or a value, in bytes."""
+    """Return the size in bytes of a key inside an entity or a value."""
     namespace = key.partition_id.namespace_id
     return 16 + path_size(key) + (len(namespace.encode()) + 1 if namespace else 0)

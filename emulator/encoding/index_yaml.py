@@ -1,6 +1,7 @@
-"""The text of index.yaml: reading and writing composite indexes.
+"""The text of an index.yaml: parsing it and formatting its entries.
 
-Owns how the text is parsed and how an entry is written. Pure: `automatic_indexes` reads the file.
+Owns the syntax that the parser accepts and the form of an entry. This module does no I/O:
+`automatic_indexes` reads the file.
 """
 
 import functools
@@ -17,7 +18,7 @@ _WORDS = frozenset(
 
 
 def parse(text: str, path: object) -> tuple[indexes.Index, ...]:
-    """Return the composite indexes in the text of an index.yaml; `path` names it in errors."""
+    """Return the composite indexes in the text of an index.yaml; errors name `path`."""
     import yaml  # noqa: PLC0415 - a quarter of the start time; most engines don't need it
 
     try:
@@ -31,10 +32,10 @@ def parse(text: str, path: object) -> tuple[indexes.Index, ...]:
 
 @functools.lru_cache(maxsize=16)  # one process often opens many engines with the same index.yaml
 def _named(text: str) -> tuple[indexes.Index, ...]:
-    """Return the composite indexes in a text, each once."""
+    """Return the distinct composite indexes in the text."""
     import yaml  # noqa: PLC0415 - see `parse`
 
-    # The C loader is eight times as fast, but not every build of PyYAML has it.
+    # The C loader is eight times as fast, but some builds of PyYAML lack it.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     document = yaml.load(text, loader)  # noqa: S506 - one of the safe loaders
     listed = [_index(each) for each in (document or {}).get("indexes") or ()]
@@ -63,7 +64,7 @@ def _index(entry: dict[str, object]) -> indexes.Index:
 
 
 def entry(index: indexes.Index) -> str:
-    """Return the index.yaml entry of an index."""
+    """Format an index as an entry of index.yaml."""
     lines = [f"- kind: {_scalar(index.kind)}"]
     if index.has_ancestor:
         lines.append("  ancestor: yes")

@@ -1,15 +1,16 @@
-"""Indexes: their definitions, and the entries of an entity in them.
+"""Index definitions, and the index entries of entities.
 
-Owns the definition of an index and the stored form of an entry. `index_yaml` owns their names in
-index.yaml.
+Owns the definition of an index and the stored form of an index entry. `index_yaml` owns the form of
+a definition in index.yaml.
 
     code   text(kind) (N | A) { text(property) (+ | -) }       A: with ancestors
     entry  [path of one ancestor] value... path
            a descending value is complemented; so is the path if the code ends with __key__ -
 
-`keys` defines `text` and `path`, `values` defines the values. An entity is in an index once for
-each combination of distinct values (and each ancestor, itself included), and is not in it if one of
-the properties is missing or unindexed. Changing this module's encoding makes every data file wrong.
+`keys` defines `text` and `path`; `values` defines the encoded values. An index contains one entry
+of an entity for each combination of distinct values; an index with ancestors contains it once for
+each ancestor and once for the entity itself. An entity that lacks one of the properties, or has it
+unindexed, has no entry. Changing this module's encoding makes every data file wrong.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from emulator import errors, protobufs
 from emulator.encoding import keys, values
 
 KEY = "__key__"
-MAX_ENTRIES = 20_000  # per entity: its indexed values and composite entries
-MAX_COMPOSITE_BYTES = 2 * 1024 * 1024  # of all composite entries of one entity
+MAX_ENTRIES = 20_000  # limit for an entity's indexed values plus its composite entries
+MAX_COMPOSITE_BYTES = 2 * 1024 * 1024  # total size of an entity's composite entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +49,19 @@ class Index:
 
     @property
     def is_builtin(self) -> bool:
-        """Whether every kind has this index without an index.yaml."""
+        """Whether every kind has this index without an entry in index.yaml."""
         return len(self.properties) < 2 and not (self.has_ancestor or self.is_key_descending)  # noqa: PLR2004
 
 
 @functools.lru_cache(maxsize=4096)
 def builtin(kind: str, name: str | None = None, *, is_descending: bool = False) -> Index:
-    """Return the index of a kind's keys, or of one of its properties."""
+    """Return the index of a kind's keys, or the index of one of its properties."""
     return Index(kind) if name is None else Index(kind, ((name, is_descending),))
 
 
 @functools.lru_cache(maxsize=4096)
 def decode(code: bytes) -> Index:
-    """Return the index with a code."""
+    """Return the index that a code represents."""
     kind, position = keys.decode_text(code, 0)
     has_ancestor = code[position : position + 1] == b"A"
     position += 1
@@ -76,7 +77,9 @@ def decode(code: bytes) -> Index:
 
 
 def indexed_values(entity: protobufs.Entity, partition: keys.Partition) -> dict[str, list[bytes]]:
-    """Return the distinct encoded values of each indexed property, embedded ones as `outer.inner`.
+    """Return the distinct encoded values of each indexed property.
+
+    Properties of embedded entities are named `outer.inner`.
 
     An empty array counts as null.
     """
@@ -145,8 +148,8 @@ def _has_ancestor(code: bytes) -> bool:
 def check_limits(found: Mapping[bytes, list[bytes]]) -> None:
     """Refuse an entity with more index entries than Datastore allows.
 
-    `found` has the entries by index code. A value counts once, although it is in both an ascending
-    and a descending index.
+    `found` maps index codes to entries. A value counts once, although both an ascending and a
+    descending index contain it.
     """
     count = size = 0
     for code, listed in found.items():
@@ -164,20 +167,20 @@ def check_limits(found: Mapping[bytes, list[bytes]]) -> None:
 
 @functools.lru_cache(maxsize=4096)
 def _weight(code: bytes) -> tuple[bool, bool]:
-    """Return whether an index's entries count toward the limit, and whether their bytes do."""
+    """Return whether an index's entries count toward the limit, and whether their bytes count."""
     index = decode(code)
     is_ascending = bool(index.properties) and not index.properties[0][1]
     return is_ascending or not index.is_builtin, not index.is_builtin
 
 
 Values = dict[str, list[bytes]]  # an entity's values, as `indexed_values` returns them
-Entries = dict[bytes, list[bytes]]  # an entity's entries, by index code
+Entries = dict[bytes, list[bytes]]  # an entity's entries by index code
 
 
 def membership(
     entity: protobufs.Entity, partition: keys.Partition, path: bytes, composites: Iterable[Index]
 ) -> Entries:
-    """Return the codes of the indexes that an entity is in, each with its entries there."""
+    """Return an entity's entries by index code."""
     kind = entity.key.path[-1].kind
     indexed = indexed_values(entity, partition)
     found = _in_some(kind, indexed, path, indexed, composites)
@@ -190,9 +193,10 @@ def differing(
 ) -> tuple[Entries, Entries]:
     """Return an entity's entries before and after a change, in the indexes that it may affect.
 
-    In all other indexes, including that of its kind's keys, its entries stay the same.
+    In all other indexes, including the index of the kind's keys, the entries stay the same.
     """
-    # Keep the order of the properties (a set has none), so the same history gives the same file.
+    # Keep the order of the properties (a set has none), so that the same history produces the same
+    # file.
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     if not names:
         return {}, {}
@@ -206,7 +210,7 @@ def differing(
 def _in_some(
     kind: str, indexed: Values, path: bytes, names: Iterable[str], composites: Iterable[Index]
 ) -> Entries:
-    """Return an entity's entries in the indexes of some properties and in composite ones."""
+    """Return an entity's entries in the indexes of the named properties and in composite ones."""
     found: Entries = {}
     for name in names:
         column = indexed.get(name)
@@ -223,7 +227,7 @@ def _in_some(
 
 
 def are_few(path: bytes, indexed: Values, composites: Sequence[Index]) -> bool:
-    """Check quickly whether an entity is certainly within the limits; False means unknown."""
+    """Check quickly whether an entity is within the limits; False means a full check is needed."""
     longest = 0
     for column in indexed.values():
         if len(column) > 1:

@@ -1,4 +1,4 @@
-"""Keys as bytes that sort in Datastore's order of keys.
+"""Keys as bytes that sort in Datastore's key order.
 
 Owns partitions, key paths and their stored form. Pure.
 
@@ -8,9 +8,10 @@ Owns partitions, key paths and their stored form. Pure.
     path      element... 00
     key       partition path
 
-The byte order of paths is the order of keys: element by element, kinds by bytes, ids before names,
-a parent before its children. The encoding is prefix-free, so a path may be followed by other bytes,
-and complemented bytes sort in reverse. Changing this encoding makes every data file unreadable.
+The byte order of paths is the key order: paths compare element by element, kinds by their bytes,
+ids before names, and a parent before its children. The encoding is prefix-free, so other bytes may
+follow a path, and complemented bytes sort in reverse. Changing this encoding makes every data file
+unreadable.
 """
 
 from __future__ import annotations
@@ -46,7 +47,10 @@ class Partition:
 
 
 def encode_text(text: str | bytes) -> bytes:
-    """Encode text (or raw bytes) so that it sorts by bytes and no text is a prefix of another."""
+    """Encode text or raw bytes.
+
+    The result sorts by bytes, and no encoded text is a prefix of another.
+    """
     raw = text.encode() if isinstance(text, str) else text
     return raw.replace(b"\x00", b"\x00\xff") + _TEXT_END
 
@@ -58,7 +62,7 @@ def decode_text(encoded: bytes, position: int) -> tuple[bytes, int]:
 
 
 def encode_int64(number: int) -> bytes:
-    """Encode a signed 64-bit integer in 8 bytes that sort by number."""
+    """Encode a signed 64-bit integer in 8 bytes that sort in numeric order."""
     return _int64.pack(number + _SIGN)
 
 
@@ -98,7 +102,7 @@ def encode(partition: Partition, key: protobufs.Key) -> bytes:
 
 
 def path_ends(path: bytes, position: int = 0) -> list[int]:
-    """Return where each element of an encoded path ends."""
+    """Return the end position of each element in an encoded path."""
     ends = []
     while path[position : position + 1] == ELEMENT:
         position = path.index(_TEXT_END, position + 1) + 2
@@ -111,7 +115,7 @@ def path_ends(path: bytes, position: int = 0) -> list[int]:
 
 
 def kind_of(path: bytes) -> str:
-    """Return the kind of an encoded path, which is the kind of its last element."""
+    """Return the kind of an encoded path's last element."""
     ends = path_ends(path)
     start = ends[-2] if len(ends) > 1 else 0
     return decode_text(path, start + 1)[0].decode()
@@ -123,7 +127,7 @@ def partition_range(encoded: bytes) -> tuple[bytes, bytes]:
 
 
 def ancestors(path: bytes) -> list[bytes]:
-    """Return the encoded paths of all ancestors, the key itself last."""
+    """Return the encoded paths of all ancestors, followed by the path itself."""
     return [path[:end] + PATH_END for end in path_ends(path)]
 
 
@@ -170,10 +174,10 @@ def is_complete(key: protobufs.Key) -> bool:
 
 
 def partition_of(key: protobufs.Key, default: Partition) -> Partition:
-    """Return a key's partition; unset parts come from the request.
+    """Return a key's partition; the request supplies the parts that the key does not set.
 
     Raises:
-        errors.InvalidArgument: The key belongs to another project or database.
+        errors.InvalidArgument: The key belongs to a different project or database.
     """
     given = key.partition_id
     project = given.project_id or default.project

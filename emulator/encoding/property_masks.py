@@ -1,10 +1,10 @@
-"""Property masks: which properties of an entity are read or written.
+"""Property masks: the properties of an entity that a request reads or writes.
 
 Owns the meaning of a mask. Pure.
 
-A mask is a tree of property names. None covers a whole property; a subtree covers only the named
-parts of an embedded entity. A path that another path already covers adds nothing. Values inside
-arrays have no path.
+A mask is a tree of property names. None as a subtree covers a whole property; any other subtree
+covers only the named parts of an embedded entity. A path that an earlier or later path already
+covers adds nothing. Values inside arrays have no path.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ Mask: TypeAlias = dict[str, "Mask | None"]
 
 
 def parse(given: Iterable[str]) -> Mask:
-    """Return the mask for some paths. It always covers the key, even if no path names it.
+    """Return the mask for a list of paths.
+
+    The mask always covers the key, even if no path names it.
 
     Raises:
-        errors.InvalidArgument: A path is invalid or names something reserved.
+        errors.InvalidArgument: A path is invalid or contains a reserved name.
     """
     mask: Mask = {}
     for text in given:
@@ -34,7 +36,7 @@ def parse(given: Iterable[str]) -> Mask:
 
 
 def of(request: protobufs.LookupRequest | protobufs.RunQueryRequest) -> Mask | None:
-    """Return the mask of a request, None if it has none."""
+    """Return the mask of a request, or None if the request has no mask."""
     return parse(request.property_mask.paths) if request.HasField("property_mask") else None
 
 
@@ -50,7 +52,7 @@ def _add(mask: Mask, path: property_paths.Path) -> None:
 def narrowed(entity: protobufs.Entity, mask: Mask) -> protobufs.Entity:
     """Return an entity's key and the properties that a mask covers.
 
-    An embedded entity is left out if it has none of the properties that the mask names in it.
+    An embedded entity is left out if the mask covers none of its properties.
     """
     found = protobufs.Entity()
     if entity.HasField("key"):
@@ -75,10 +77,10 @@ def narrowed_bytes(stored: bytes, mask: Mask) -> bytes:
 def merged(
     stored: protobufs.Entity | None, given: protobufs.Entity, mask: Mask
 ) -> protobufs.Entity:
-    """Return a stored entity after writing the covered part of another entity into it.
+    """Return a stored entity after copying the covered part of a given entity into it.
 
-    A property that is covered but not given is removed. If a path leads through a stored value that
-    is not an entity, an entity replaces that value.
+    A property that the mask covers and the given entity lacks is removed. If a path leads through a
+    stored value that is not an entity, a new entity replaces that value.
 
     Raises:
         errors.InvalidArgument: A path leads into an array of the given entity.
@@ -120,7 +122,10 @@ def _merge_inner(
 def _embed(
     target: protobufs.Entity, name: str, like: protobufs.Value, part: protobufs.Entity
 ) -> None:
-    """Store an embedded entity with the settings of another value, unless it is empty."""
+    """Store an embedded entity, unless it is empty.
+
+    Its index setting and meaning come from `like`.
+    """
     if not part.properties:
         return
     value = protobufs.Value(

@@ -1,11 +1,11 @@
-r"""Property paths: how a mask or a transform names a property inside embedded entities.
+r"""Property paths: the names that masks and transforms use for properties inside embedded entities.
 
-Owns their syntax. Pure.
+Owns the syntax of paths. Pure.
 
     path     name { "." name }      a dot or a backslash in a name is escaped by a backslash
 
-`a.b` is the property b of the embedded entity a; `a\.b` is the property named "a.b". A backquote is
-an ordinary character, unlike in Firestore's own field paths.
+`a.b` is the property b of the embedded entity a; `a\.b` is the property named "a.b". Unlike in
+Firestore's field paths, a backquote is an ordinary character.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Property values as bytes that sort in Datastore's order of values.
+"""Property values as bytes that sort in Datastore's value order.
 
-Owns the order of values and their stored form. Pure.
+Owns the order and the stored form of values. Pure.
 
     08                          null
     20 int64                    integer, and a timestamp as its microseconds: one scale
@@ -11,9 +11,10 @@ Owns the order of values and their stored form. Pure.
     60 double double            geo point: latitude, longitude
     70 partition path           key
 
-`keys` defines text, int64, partition and path. The encoding is prefix-free and uses no first byte
-above 70. So ff sorts after every entry, and a complemented value (descending indexes; first byte 8f
-and up) cannot be confused with a plain one. Changing this encoding makes every data file wrong.
+`keys` defines text, int64, partition and path. The encoding is prefix-free, and its first byte is
+never above 70 (hexadecimal). Therefore ff sorts after every entry, and a complemented value in a
+descending index, whose first byte is 8f or above, cannot be confused with a plain value. Changing
+this encoding makes every data file wrong.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ _GEO = b"\x60"
 _KEY = b"\x70"
 ABOVE = b"\xff"
 
-# The meaning of a projected value; clients use it to convert an integer back to a timestamp.
+# The meaning number of a projected timestamp; it tells clients to convert the integer back to a
+# timestamp.
 PROJECTED = 18
 
 _unsigned = struct.Struct(">Q")
@@ -46,15 +48,15 @@ _COMPLEMENT = bytes(255 - byte for byte in range(256))
 
 
 def complement(encoded: bytes) -> bytes:
-    """Return bytes that sort in reverse order."""
+    """Return the complement of the bytes, which sorts in reverse order."""
     return encoded.translate(_COMPLEMENT)
 
 
 def encode(value: protobufs.Value, default: keys.Partition) -> bytes:
-    """Encode one value; `default` is the partition of keys that name none.
+    """Encode one value; `default` is the partition for keys that name no partition.
 
     Raises:
-        TypeError: The value is an array, an entity or unset; these have no place in the order.
+        TypeError: The value is an array, an entity or unset; values of these types have no order.
     """
     kind = value.WhichOneof("value_type")
     if kind == "string_value":
@@ -86,12 +88,12 @@ def _encode_rarer(kind: str | None, value: protobufs.Value, default: keys.Partit
 
 
 def timestamp_micros(timestamp: protobufs.Timestamp) -> int:
-    """Return whole microseconds since 1970; fractions are cut off."""
+    """Return whole microseconds since 1970, rounded down."""
     return timestamp.seconds * 1_000_000 + timestamp.nanos // 1000
 
 
 def encode_double(number: float) -> bytes:
-    """Encode a double in 8 bytes that sort by number, -0.0 before 0.0, NaN last."""
+    """Encode a double in 8 bytes that sort in numeric order: -0.0 before 0.0, NaN last."""
     if math.isnan(number):
         return b"\xff" * 8
     bits = _unsigned.unpack(_float64.pack(number))[0]
@@ -118,7 +120,7 @@ def _encode_reference(key: protobufs.Key, default: keys.Partition) -> bytes:
 
 
 def split(encoded: bytes, descending: tuple[bool, ...]) -> list[bytes]:
-    """Split an index entry into its encoded values, one for each direction, and the rest."""
+    """Split an index entry into one encoded value for each direction and the remaining bytes."""
     parts = []
     position = 0
     flipped = complement(encoded) if any(descending) else encoded
@@ -146,14 +148,14 @@ def _end_of(encoded: bytes, position: int) -> int:
 
 
 def number(encoded: bytes) -> int | float | None:
-    """Return the number in an encoded value, else None; a timestamp is its microseconds."""
+    """Return the number in an encoded value (microseconds for a timestamp), or None."""
     if encoded[:1] == _INTEGER:
         return keys.decode_int64(encoded, 1)
     return decode_double(encoded, 1) if encoded[:1] == _DOUBLE else None
 
 
 def from_number(number: float | None) -> protobufs.Value:
-    """Return a number as a value; None is null."""
+    """Return a number as a value; None becomes a null value."""
     if number is None:
         return protobufs.Value(null_value=0)
     if isinstance(number, int):
@@ -164,7 +166,8 @@ def from_number(number: float | None) -> protobufs.Value:
 def projected(encoded: bytes) -> protobufs.Value:
     """Convert an encoded value to the value that a projection query returns.
 
-    An index does not distinguish timestamps: they come back as integer microseconds.
+    Index entries do not distinguish timestamps from integers, so a timestamp is returned as integer
+    microseconds.
     """
     value = protobufs.Value(meaning=PROJECTED)
     tag = encoded[:1]

@@ -1,14 +1,14 @@
-"""Running lookups, queries and aggregations on a snapshot.
+"""Lookups, queries and aggregations on a snapshot.
 
-Use `query_runner` for RunQuery and RunAggregationQuery, `lookups` for Lookup, `cost_meter` for what
-Google's service would bill, and `automatic_indexes` to add the indexes that queries lack.
-Internally, a query is prepared (`prepared_queries`), its indexes are scanned (`index_scan`,
-`merge_join`), and the results are returned in batches (`query_batches`) or as numbers
-(`aggregations`).
+Use `query_runner` for RunQuery and RunAggregationQuery, `lookups` for Lookup, `cost_meter` for the
+operations that Google's service would bill, and `automatic_indexes` to add indexes that queries
+lack. Internally, `prepared_queries` prepares a query, `index_scan` and `merge_join` scan its
+indexes, and `query_batches` or `aggregations` returns the results in batches or as numbers.
 
 Invariants:
 
-1. The cost of a query depends on the index entries it reads, not on the number of stored entities.
-2. Everything that a transaction reads, ranges included, is recorded in its ReadSet.
+1. The cost of a query depends on the number of index entries that it reads, not on the number of
+   stored entities.
+2. A transaction's ReadSet records everything that the transaction reads, including ranges.
 3. A response stays below the 4 MiB that clients accept.
 """

@@ -1,16 +1,17 @@
 """Aggregations: COUNT, SUM and AVG over the results of a query.
 
-Owns the checks of RunAggregationQuery and the computation of its numbers. All aggregations of a
-request share one scan of index entries; no entity is read. So, as in Google's service:
+Owns the validation of RunAggregationQuery and the computation of its results. All aggregations of a
+request share one scan of index entries; they read no entities. Therefore, as in Google's service:
 
 * Only index entries count. A property that is summed or averaged is a column of the scanned index,
-  after the columns of the query's order. Entities in which the property is missing or unindexed are
-  left out of every aggregation of the request. A limit without an order selects the smallest
-  values.
-* An array is in an index once for each distinct value. Each matching entry adds one to a COUNT and
-  its value to a SUM. No entity is found twice at one position of the order, so an array that
-  matches several equality filters counts once.
-* An index does not distinguish timestamps from integers; it sums them as integer microseconds.
+  after the columns of the query's order. An entity in which that property is missing or unindexed
+  is left out of every aggregation of the request. A limit without an order selects the entries with
+  the smallest values.
+* An index contains an array once for each distinct value. Each matching entry adds one to a COUNT
+  and its value to a SUM. A scan finds no entity twice at one position of the order, so an array
+  that matches several equality filters counts once.
+* An index does not distinguish timestamps from integers, so timestamps are summed as integer
+  microseconds.
 
 Sums of integers are exact until they exceed 64 bits. Sums with doubles are rounded once, at the
 end, so they do not depend on the order of the entries.
@@ -43,7 +44,7 @@ class Aggregation(NamedTuple):
 
 
 class AggregationAnswer(NamedTuple):
-    """The number for each alias (None for null), and the cost of the aggregation."""
+    """The result for each alias (None for null), and the cost of the aggregation."""
 
     numbers: dict[str, int | float | None]
     version: int
@@ -61,7 +62,7 @@ class AggregationAnswer(NamedTuple):
 
 
 class Numbers:
-    """The exact sum of a property's numbers, independent of their order.
+    """The exact sum of a property's numbers, regardless of their order.
 
     Doubles are summed as integer multiples of the smallest double.
     """
@@ -86,13 +87,13 @@ class Numbers:
             self._endless = number + (self._endless or 0.0)
 
     def sum(self) -> int | float:
-        """Return the sum: an int if all numbers are integers and it fits in 64 bits."""
+        """Return the sum: an int if all numbers are integers and the sum fits in 64 bits."""
         if not self._has_doubles and self._integer in _INT64:
             return self._integer
         return self._divided(1)
 
     def average(self) -> float | None:
-        """Return the mean, None if there are no numbers."""
+        """Return the mean, or None if there are no numbers."""
         return self._divided(self._count) if self._count else None
 
     def _divided(self, divisor: int) -> float:
@@ -106,7 +107,7 @@ class Numbers:
 
 
 def parse(query: protobufs.AggregationQuery) -> tuple[Aggregation, ...]:
-    """Check the aggregations of a query, and return them.
+    """Check and return the aggregations of a query.
 
     Raises:
         errors.InvalidArgument: The query is invalid, regardless of the stored data.
@@ -189,7 +190,7 @@ def _plan(
     parsed: parser.Query,
     names: tuple[str, ...],
 ) -> query_plan.QueryPlan:
-    """Plan a scan whose positions contain the values of all names."""
+    """Plan a scan that reads the values of all named properties."""
     _check_names(parsed, names)
     ordered = {each.name for each in parsed.orders} | set(parsed.projection)
     missing = [name for name in names if name not in ordered]
@@ -219,7 +220,7 @@ def _check_names(parsed: parser.Query, names: tuple[str, ...]) -> None:
 
 
 def _wanted(paging: index_scan.Paging, asked: tuple[Aggregation, ...]) -> int | None:
-    """Return how many results, skipped ones included, can affect the answer; None means all."""
+    """Return how many results can affect the answer, skipped ones included; None means all."""
     counts = [each.most for each in asked]
     known = [each for each in counts if each is not None]
     limits = [max(known)] if len(known) == len(counts) else []
@@ -229,14 +230,14 @@ def _wanted(paging: index_scan.Paging, asked: tuple[Aggregation, ...]) -> int | 
 
 
 class _Columns:
-    """Reads the numbers of some properties from positions."""
+    """Reads the numbers of some properties from index positions."""
 
     def __init__(self, plan: query_plan.QueryPlan, names: tuple[str, ...]) -> None:
         self._directions = plan.directions
         self.places = {name: place for place, (name, _) in enumerate(plan.columns) if name in names}
 
     def numbers(self, position: bytes) -> list[tuple[str, int | float]]:
-        """Return the numbers in a position, with the names of their properties."""
+        """Return each number in a position with the name of its property."""
         parts = values.split(position, self._directions)
         found = []
         for name, place in self.places.items():
@@ -253,7 +254,7 @@ def _gather(
     reads: read_sets.ReadSet | None,
     wanted: int | None,
 ) -> tuple[int, dict[str, Numbers]]:
-    """Count the results after the offset, and collect their numbers."""
+    """Count the results after the offset and collect their numbers."""
     offset = walk.paging.offset
     numbers = {name: Numbers() for name in columns.places}
     if wanted == offset:

@@ -1,38 +1,40 @@
-"""The cost meter: what Google's service would bill for the requests of one process.
+"""The cost meter: the operations that Google's service would bill for one process's requests.
 
-Owns the billing rules, the two interpretations of them, and the counters. Only answered requests
-count; a refused or aborted request costs nothing here. Every process counts on its own, even if
-several share a data file, and a forked child starts at zero.
+Owns the billing rules, the two interpretations of them, and the counters. Only requests that
+succeed count; a refused or aborted request costs nothing here. Each process counts its own
+requests, even if several processes share a data file, and a forked child starts at zero.
 
 The rules, with their sources (cloud.google.com, read in November 2026):
 
-* Lookup: one read for each key that is answered, found or missing. A key named twice counts once; a
-  deferred key is billed when it is answered. (datastore/pricing: "one read operation for each
-  entity read". The same price for a missing entity is Firestore's rule for missing documents.)
+* Lookup: one read for each key that is answered, whether found or missing. A key that is named
+  twice counts once; a deferred key is billed when it is answered. (datastore/pricing: "one read
+  operation for each entity read". Firestore's rule for missing documents bills a missing entity at
+  the same price.)
 * Query for whole entities: one read for each result, and for each result skipped by an offset.
   (firestore/pricing, "Managing large result sets".)
-* Keys-only and projection queries without distinct_on: one read for the query, a small operation
-  for each result; a skipped result costs the same as a returned one. (datastore/pricing, "Small
-  operations".) Each RunQuery is a separate query, even if it continues another.
-* The same queries, and those with distinct_on, if they find nothing: the sources say both that a
-  query with at most one range property has a minimum charge of zero, and that a projection query
+* Keys-only and projection queries without distinct_on: one read for the query, and a small
+  operation for each result; a skipped result costs the same as a returned result.
+  (datastore/pricing, "Small operations".) Each RunQuery is a separate query, even if it continues
+  an earlier query.
+* The same queries, and those with distinct_on, when they find nothing: the sources say both that a
+  query with at most one range property has a minimum charge of zero and that a projection query
   counts as one entity read. `Pricing.LENIENT` bills nothing, `Pricing.STRICT` one read. Every other
   rule is the same in both.
-* Index entries read: one read for each 1,000 or part of 1,000, only if the query has more than one
-  range property. Range properties are those with an inequality; if there is one, also those of the
-  orders; and `__key__` with any filter except an ancestor. A query with at most one range property
-  may cost nothing, any other costs at least one read. (datastore/pricing and firestore/pricing,
-  "Index entries".)
-* Aggregation: one read for each 1,000 index entries or part of 1,000, at least one.
+* Index entries read: one read for every 1,000 entries or part of 1,000, but only if the query has
+  more than one range property. The range properties are the properties with an inequality; if there
+  is an inequality, also the properties of the orders; and `__key__` with any filter except an
+  ancestor. A query with at most one range property may cost nothing; any other query costs at least
+  one read. (datastore/pricing and firestore/pricing, "Index entries".)
+* Aggregation: one read for every 1,000 index entries or part of 1,000, and at least one read.
   (datastore/docs/aggregation-queries, "Pricing".)
 * Explain without analyze: one read. (firestore/pricing, "Query Explain".)
-* Commit: a write for each insert, update and upsert, a delete for each delete, even of a missing
-  entity. (firestore/pricing.)
+* Commit: one write for each insert, update and upsert, and one delete for each delete, even of a
+  missing entity. (firestore/pricing.)
 * AllocateIds and ReserveIds: one small operation per call. (datastore/pricing, "Small operations",
-  names "calls to allocate IDs"; the same price for reserving is an assumption.)
+  names "calls to allocate IDs"; that reserving costs the same is an assumption.)
 * Bytes are the sizes of the request and response messages.
 
-Beginning and ending transactions is free. Counting is a few additions under a lock for each
+Beginning and ending a transaction is free. Counting costs a few additions under a lock for each
 request; keys are recorded only while a Reading is open.
 """
 
@@ -50,7 +52,7 @@ from emulator.queries import filters, parser
 ENTRIES_PER_READ = 1000
 PLAN_READS = 1  # for a query that is explained but not run
 
-# Alternating kinds and ids or names. The namespace is left out.
+# A flat path: kinds alternate with ids or names, without the namespace.
 FlatPath = tuple[str | int, ...]
 
 
@@ -64,7 +66,7 @@ class Pricing(enum.StrEnum):
 class Cost(NamedTuple):
     """The billed operations. `index_entries` counts all entries read, billed or not.
 
-    `empty` is the number of reads that strict pricing bills in addition.
+    `empty` is the number of additional reads that strict pricing bills.
     """
 
     reads: int = 0
@@ -78,9 +80,9 @@ class Cost(NamedTuple):
 
 
 class Bill(NamedTuple):
-    """The lenient bill of one query, in the units of the service's explain.
+    """The lenient bill of one query, in the units of the service's explain metrics.
 
-    `empty` is the number of reads that strict pricing adds.
+    `empty` is the number of additional reads that strict pricing bills.
     """
 
     documents: int = 0
@@ -91,11 +93,11 @@ class Bill(NamedTuple):
 
     @property
     def reads(self) -> int:
-        """The billed read operations."""
+        """The number of billed read operations."""
         return self.documents + -(-self.index_entries // ENTRIES_PER_READ) + self.minimum
 
     def with_more(self, more: Bill) -> Bill:
-        """Return the combined bill of two requests of one query."""
+        """Return the sum of the bills of two requests for the same query."""
         return Bill(
             self.documents + more.documents,
             self.index_entries + more.index_entries,
@@ -106,7 +108,7 @@ class Bill(NamedTuple):
 
 
 def bill_query(query: parser.Query, *, met: int, entries: int) -> Bill:
-    """Price one RunQuery by its results, skipped ones included, and the entries it read."""
+    """Price one RunQuery by its results, including skipped ones, and the entries that it read."""
     is_partial = query.is_keys_only or bool(query.projection)
     is_small = is_partial and query.distinct is None
     documents, small = (0, met) if is_small else (met, 0)
@@ -130,7 +132,7 @@ def _range_properties(query: parser.Query) -> set[str]:
 
 
 class _Counters:
-    """Counters that only grow until they are reset."""
+    """Counters that only grow until the next reset."""
 
     __slots__ = ("bytes_in", "bytes_out", "deletes", "empty", "entries", "reads", "small", "writes")
 
@@ -169,12 +171,12 @@ class Reading:
 
     @property
     def reads(self) -> int:
-        """Entities read, and everything else that is billed as a read."""
+        """Entities read, plus everything else that is billed as a read."""
         return self.total().reads
 
     @property
     def empty(self) -> int:
-        """Queries that only strict pricing bills, one read each."""
+        """The number of queries that only strict pricing bills, at one read each."""
         return self._counters.empty
 
     @property
@@ -194,7 +196,7 @@ class Reading:
 
     @property
     def index_entries(self) -> int:
-        """Index entries read, billed or not."""
+        """Index entries read, whether billed or not."""
         return self._counters.entries
 
     @property
@@ -231,8 +233,8 @@ class Meter:
     """Counts the cost of all requests of one engine in this process.
 
     Args:
-        pricing: The interpretation of the rules that the totals use. A reading may use the other
-            one.
+        pricing: The interpretation of the rules for the totals. A reading may use the other
+            interpretation.
     """
 
     def __init__(self, pricing: Pricing = Pricing.LENIENT) -> None:
@@ -240,7 +242,7 @@ class Meter:
         self.forget()
 
     def forget(self) -> None:
-        """Reset the counters in a forked child, with a new lock."""
+        """Reset the counters in a forked child process, with a new lock."""
         self._lock = threading.Lock()
         self._total = _Counters()
         self._all: tuple[_Counters, ...] = (self._total,)
@@ -252,7 +254,7 @@ class Meter:
             return self._total.cost(self.pricing)
 
     def reset(self) -> None:
-        """Restart the total at zero. Open readings keep counting."""
+        """Restart the total at zero. Open readings continue to count."""
         with self._lock:
             self._all = tuple(each for each in self._all if each is not self._total)
             self._total = _Counters()
@@ -279,7 +281,7 @@ class Meter:
                 counters.empty += empty
 
     def count_lookup(self, read: Sequence[protobufs.Key]) -> None:
-        """Add the cost of a lookup that answered the keys `read`."""
+        """Add the cost of a lookup that answered the given keys."""
         self.count(reads=len(read))
         if self._readings:
             self._note(read, ())
@@ -293,7 +295,7 @@ class Meter:
             self._note(keys_of(), ())
 
     def count_commit(self, written: Iterable[protobufs.Key], *, writes: int, deletes: int) -> None:
-        """Add the cost of a commit; `written` has the keys that it wrote and deleted."""
+        """Add the cost of a commit; `written` contains the keys of its writes and deletes."""
         self.count(writes=writes, deletes=deletes)
         if self._readings:
             self._note((), written)
@@ -313,7 +315,7 @@ class Meter:
 
     @contextlib.contextmanager
     def listen(self, pricing: Pricing | None = None) -> Iterator[Reading]:
-        """Open a reading. After the block it can still be read, but no longer grows."""
+        """Open a reading. After the block, the reading remains readable but no longer grows."""
         counters = _Counters()
         reading = Reading(counters, pricing or self.pricing)
         with self._lock:
