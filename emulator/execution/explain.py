@@ -1,14 +1,14 @@
-"""Explain: the plan of a query, and the work of running it.
+"""Explain: the plan of a query and the statistics of running it.
 
 Owns the ExplainMetrics of RunQuery and RunAggregationQuery. The plan names the scanned indexes, one
-for each scan of a merge join. The numbers describe the actual run, billed by `cost_meter`.
+for each scan of a merge join. The statistics describe the actual run, priced by `cost_meter`.
 
-The responses match those of Google's service as far as its clients' tests show them: without
-`analyze` the response has a plan and no batch; with it, the metrics come with the last batch of a
-query. So the work of a query that takes several requests is summed up here, from the end cursor of
-one request to the start cursor of the next. This memory belongs to one process and is bounded:
-dropped requests are missing from the sums, and if another process continues a query, only its last
-request is explained.
+The responses match Google's service as far as the tests of its clients show: without `analyze`, the
+response has a plan and no batch; with `analyze`, the metrics come with the last batch of a query.
+Therefore this module sums up the work of a query that takes several requests: the end cursor of one
+request links it to the start cursor of the next. The sums are kept in one process, and their number
+is bounded: requests dropped from memory are missing from a sum, and if a different process
+continues a query, the metrics cover only the requests to that process.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from emulator.encoding import indexes
 from emulator.execution import cost_meter
 from emulator.queries import query_plan
 
-_MAX_UNFINISHED = 1000  # queries whose first batches are remembered
+_MAX_UNFINISHED = 1000  # maximum number of remembered queries that have batches left
 _KEY = "__name__"
 
 
 class Work(NamedTuple):
-    """The work of a query, in one request or several."""
+    """The work of one or several requests of a query."""
 
     results: int
     documents: int
@@ -35,7 +35,7 @@ class Work(NamedTuple):
     bill: cost_meter.Bill
 
     def with_more(self, more: Work) -> Work:
-        """Return the sum of two requests of one query."""
+        """Return the sum of the work of two requests of the same query."""
         return Work(
             self.results + more.results,
             self.documents + more.documents,
@@ -46,18 +46,18 @@ class Work(NamedTuple):
 
 
 class Unfinished:
-    """The work of analyzed queries whose last batch has not been requested yet."""
+    """The work of analyzed queries whose last batch is still to be requested."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Forget all queries in a forked child."""
+        """Forget all queries; called in a forked child process."""
         self._lock = threading.Lock()
         self._found: dict[tuple[str, bytes], Work] = {}
 
     def total(self, project: str, start: bytes, work: Work) -> Work:
-        """Return the work of a query: of this request, which began at `start`, and earlier ones."""
+        """Return a query's work: that of this request, which began at `start`, and earlier ones."""
         with self._lock:
             before = self._found.pop((project, start), None)
         return work if before is None else before.with_more(work)
@@ -71,7 +71,7 @@ class Unfinished:
 
 
 def metrics(plan: query_plan.QueryPlan, work: Work | None = None) -> bytes:
-    """Return serialized ExplainMetrics of the plan, and of the work if the query ran."""
+    """Serialize ExplainMetrics with the plan, and with the work if the query ran."""
     found = protobufs.ExplainMetrics()
     for each in dict.fromkeys(_described(scan.index) for scan in _scans(plan)):
         scope, properties = each
@@ -89,7 +89,7 @@ def _scans(plan: query_plan.QueryPlan) -> list[query_plan.Scan]:
 
 
 def _described(index: indexes.Index | None) -> tuple[str, str]:
-    """Return the scope and the properties of an index, as Google's service writes them."""
+    """Return the scope and properties of an index in the notation of Google's service."""
     if index is None:
         return "Collection group", f"({_KEY} ASC)"
     columns = (*index.properties, (_KEY, index.is_key_descending))

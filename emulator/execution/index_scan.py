@@ -1,9 +1,9 @@
-"""Index scans: the results of one plan in one snapshot, in order.
+"""Index scans: the ordered results of a plan in one snapshot.
 
-Owns the iteration over index rows (except `merge_join`): the merge of branches, and which rows are
-results. A scan finds an entity with several entries in an index at each of its rows, but only the
-first row that qualifies is a result. The scan decides this from the entity itself, not from earlier
-rows, so the rule also applies across batches, which come in separate requests. With distinct_on,
+Owns the iteration over index rows (except `merge_join`), the merging of branches, and the choice of
+the rows that are results. A scan finds an entity at every row that the entity has in the index, but
+only the first qualifying row is a result. The scan decides this from the entity itself, not from
+earlier rows, so the rule also holds for batches that come in separate requests. With distinct_on,
 only the first result of each group counts: the scan seeks the next group, and a cursor from one
 group's result resumes after the group.
 
@@ -30,11 +30,11 @@ from emulator.execution import merge_join
 from emulator.queries import query_cursors, query_plan
 from emulator.storage import read_sets, row_reader
 
-_MAX_JUDGED = 1000  # entities with several rows that a scan remembers
+_MAX_JUDGED = 1000  # remembered entities that have several rows
 
 
 class Hit(NamedTuple):
-    """One row of a plan: its position, and its entity if the scan has read that too."""
+    """One row of a plan: its position, and its entity if the scan has already read it."""
 
     position: bytes
     entity_id: int
@@ -64,9 +64,10 @@ class _Judged(NamedTuple):
 
 
 class IndexScan:
-    """The results of one plan in one snapshot, in order.
+    """The ordered results of a plan in one snapshot.
 
-    With `is_every_entry`, an entity is a result at each of its positions, as aggregations need it.
+    With `is_every_entry`, an entity is a result at each of its positions, which aggregations
+    require.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class IndexScan:
 
     @property
     def is_one_scan(self) -> bool:
-        """Return whether the results are the rows of one scan, so that SQLite can count them."""
+        """Return whether the results are exactly the rows of one scan, which SQLite can count."""
         plan = self._plan
         if len(plan.branches) != 1 or plan.query.distinct is not None or not self._is_every_entry:
             return False
@@ -106,7 +107,7 @@ class IndexScan:
         return branch.single is None and len(branch.scans) == 1 and not branch.spans
 
     def count(self, most: int | None) -> int:
-        """Return how many results a plan with one scan has, counting at most `most`."""
+        """Return the number of results of a plan with one scan, counting at most `most`."""
         branch = self._plan.branches[0]
         scan = branch.scans[0]
         met = 0
@@ -118,13 +119,13 @@ class IndexScan:
         return met
 
     def note(self, reads: read_sets.ReadSet, last: bytes | None) -> None:
-        """Record the ranges read up to a position, or to the end if it is None."""
+        """Record the ranges read up to a position, or to the end if the position is None."""
         end = self.paging.end if last is None else query_cursors.Position(last)
         reads.entities.update(self._passed_over)
         for branch in self._plan.branches:
             segments = self._plan.segments(branch, self.paging.start, end)
             if branch.single is not None:
-                # A key of another kind has no segments: it cannot be a result.
+                # The key belongs to a different kind and has no segments, so it cannot be a result.
                 if segments:
                     key = self._plan.query.partition.encoded + branch.single
                     reads.entities[key] = self._snapshot.entity_version(key)
@@ -135,7 +136,7 @@ class IndexScan:
                     reads.ranges.add((name, scan.prefix + low, scan.prefix + high))
 
     def note_entry(self, reads: read_sets.ReadSet, hit: Hit) -> None:
-        """Record that a result was read only from its index entries."""
+        """Record that a result was read from its index entries alone."""
         for scan in self._plan.branches[hit.branch].scans:
             reads.entries.add((self._name(scan), scan.prefix + hit.suffix))
 
@@ -160,7 +161,7 @@ class IndexScan:
     def _groups(self) -> Iterator[Hit]:
         """Yield the first result of each group."""
         start = self.paging.start
-        behind = b""  # the end of the group whose result was yielded last
+        behind = b""  # the end of the last yielded result's group
         if start.after and not start.is_before:
             behind = self._behind_group(start.after)
             start = query_cursors.Position(behind)
@@ -214,7 +215,7 @@ class IndexScan:
 
     @property
     def _is_every_row_wanted(self) -> bool:
-        """Whether reading each entity together with its row is worthwhile."""
+        """Whether it pays to read each entity together with its row."""
         is_plain = len(self._plan.branches) == 1 and self._plan.query.distinct is None
         return is_plain and not self.paging.offset
 
@@ -258,7 +259,7 @@ class IndexScan:
         for suffix in found:
             if any(low <= suffix < high for low, high in segments):
                 position = plan.position(branch, suffix)
-                # Marked as multiple, because another branch may also match the entity.
+                # The entity counts as multiple, because a different branch may also match it.
                 yield Hit(
                     position, stored.entity_id, 1, stored.proto, stored.meta, stored.version,
                     number, suffix,
@@ -267,7 +268,7 @@ class IndexScan:
     def _is_first(self, hit: Hit) -> bool:
         """Return whether this is the first position at which the query matches the entity.
 
-        A projection matches it once for each combination of projected values.
+        A projection query matches the entity once for each combination of projected values.
         """
         known = self._judged.get(hit.entity_id) or self._judge(hit)
         if hit.position in known.firsts:

@@ -1,8 +1,8 @@
 """Lookups: read entities by key from one snapshot.
 
-Owns the bytes of the response and the number of keys that one request answers; the other keys are
-deferred. Entities are spliced from stored bytes and never parsed. Each read of a transaction is
-recorded in its ReadSet.
+Owns the bytes of the response and the number of keys that one request answers; it defers the other
+keys. Lookups copy entities as stored bytes and never parse them. A transaction's ReadSet records
+each read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from emulator import errors, protobufs
 from emulator.encoding import property_masks
 from emulator.storage import read_sets, row_reader
 
-MAX_BYTES = 3_000_000  # of one response
+MAX_BYTES = 3_000_000  # size limit of one response
 
 
 def lookup(
@@ -21,9 +21,9 @@ def lookup(
     reads: read_sets.ReadSet | None,
     mask: property_masks.Mask | None,
 ) -> tuple[bytes, int]:
-    """Return the fields of a LookupResponse, and the number of keys that they answer.
+    """Return the fields of a LookupResponse and the number of keys that they answer.
 
-    A key in the response has exactly the bytes that it has in the request, because clients match
+    A key in the response has exactly the same bytes as in the request, because clients match
     results by these bytes. The last keys may be deferred.
     """
     parts: list[bytes | memoryview] = []
@@ -31,7 +31,7 @@ def lookup(
     waiting = sum(map(len, asked))
     if waiting > MAX_BYTES:
         raise errors.InvalidArgument(
-            f"The keys of a lookup may have at most {MAX_BYTES} bytes in all. Send fewer keys."
+            f"The keys of a lookup may have at most {MAX_BYTES} bytes in total. Send fewer keys."
         )
     answered = 0
     for given, name in zip(asked, encoded, strict=True):
@@ -58,9 +58,9 @@ def lookup(
 
 
 def _splice(parts: list[bytes | memoryview], key: bytes, proto: bytes, meta: bytes) -> int:
-    """Append an EntityResult to the parts of a response; return its size with tag and length.
+    """Append an EntityResult to the parts of a response; return its size, including tag and length.
 
-    The properties, which are large, are copied only when the parts are joined.
+    The properties are large, so they are copied only when the parts are joined.
     """
     named = protobufs.field(1, key)
     properties = memoryview(proto)[protobufs.end_of_key(proto) :]

@@ -1,8 +1,8 @@
-"""Merge joins: the suffixes that all scans of a branch share and whose values lie in their spans.
+"""Merge joins: suffixes that all scans of a branch share and whose values lie within its spans.
 
-Owns the leapfrog algorithm: each scan in turn seeks the furthest suffix that any of them has
-reached, past everything that the spans exclude. A scan that is close to that suffix steps instead,
-because a seek costs as much as a few steps.
+Owns the leapfrog algorithm: in turn, each scan seeks the furthest suffix that any scan has reached,
+and skips everything that the spans exclude. A scan that is close to that suffix steps forward row
+by row, because a seek costs as much as a few steps.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator
 from emulator.queries import query_plan
 from emulator.storage import row_reader
 
-MAX_STEPS = 4  # rows to step over before a seek is cheaper
+MAX_STEPS = 4  # steps to try before a seek is cheaper
 
-# Yields the rows of a scan with low <= suffix < high.
+# A function that yields the rows of a scan with low <= suffix < high.
 Rows = Callable[[query_plan.Scan, bytes, bytes], Iterator[row_reader.Row]]
 
 
 class Join:
-    """The suffixes of a branch in [low, high), in order, each with its entity's id and flag."""
+    """The ordered suffixes of a branch in [low, high), each with its entity's id and flag."""
 
     def __init__(
         self, rows_of: Rows, branch: query_plan.MergeJoin, low: bytes, high: bytes
@@ -54,7 +54,7 @@ class Join:
 
 
 class _Seeker:
-    """One scan of a join; finds its first suffix at or after a given one."""
+    """One scan of a join, which finds its first suffix at or after a given suffix."""
 
     def __init__(self, rows_of: Rows, scan: query_plan.Scan, high: bytes) -> None:
         self._rows_of = rows_of

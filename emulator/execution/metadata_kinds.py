@@ -1,14 +1,14 @@
-"""Metadata kinds: list namespaces, kinds and properties from the rows of the data.
+"""Metadata kinds: the namespaces, kinds and properties, listed from the rows of the data.
 
-Owns the results of queries for `__namespace__`, `__kind__`, `__property__` and `__Stat_*__`. It
-answers them as if their keys were rows of an index, so paging, cursors and counts work as for any
-other query for a kind by key.
+Owns the results of queries for `__namespace__`, `__kind__`, `__property__` and `__Stat_*__`. This
+module answers them as if their keys were index rows, so paging, cursors and counts work as they do
+for any other query by key.
 
-Nothing is stored for them. A query finds names by seeking from one to the next in the keys of
-entities and in the list of indexes; a name counts while an entity or an index entry with it exists.
-So the cost depends on the number of names, not on the number of stored entities. Statistics are not
-computed: their kinds are empty. In a transaction the result comes from its snapshot, and later
-changes do not conflict with it.
+It stores nothing. A query finds names by seeking from one name to the next, in the keys of entities
+and in the list of indexes; a name counts while an entity or index entry uses it. Therefore the cost
+depends on the number of names, not on the number of stored entities. Statistics are not computed,
+so the statistics kinds are empty. In a transaction, the results come from its snapshot, and later
+changes do not conflict with them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from emulator.storage import read_sets, row_reader
 NAMESPACE, KIND, PROPERTY = "__namespace__", "__kind__", "__property__"
 _KINDS = (NAMESPACE, KIND, PROPERTY)
 _STATISTICS = "__Stat_"
-_DEFAULT_NAMESPACE = 1  # the id of its key
+_DEFAULT_NAMESPACE = 1  # the id in its key
 
-# The types that an index distinguishes, by the first byte of a value.
+# The value types that an index distinguishes, keyed by the first byte of a value.
 _REPRESENTATIONS = (
     (b"\x08", "NULL"),
     (b"\x20", "INT64"),
@@ -47,10 +47,10 @@ def is_kind(kind: str | None) -> bool:
 def source_of(
     snapshot: row_reader.RowReader, query: parser.Query, reads: read_sets.ReadSet | None
 ) -> tuple[row_reader.RowReader, parser.Query, read_sets.ReadSet | None]:
-    """Return the snapshot, query and read set to run a query with; metadata kinds get their own.
+    """Return the snapshot, query and read set for a run; a metadata query gets its own.
 
     Raises:
-        errors.InvalidArgument: The query requests more than keys, or an impossible ancestor.
+        errors.InvalidArgument: The query requests more than keys, or has an impossible ancestor.
     """
     kind = query.kind or ""
     if not kind.startswith("__"):
@@ -95,7 +95,7 @@ class MetadataView(row_reader.RowReader):
         encoded, code = name
         if code != indexes.builtin(self._kind).code:
             raise errors.InvalidArgument(f"{self._kind} has no indexed properties.")
-        del with_entities  # entities are always included: they are computed and cheap
+        del with_entities  # entities are always included, because they are computed and cheap
         partition = keys.decode(encoded)[0]
         found = {NAMESPACE: self._namespaces, KIND: self._kinds, PROPERTY: self._properties}
         for path, written in found[self._kind](partition, low):
@@ -107,7 +107,7 @@ class MetadataView(row_reader.RowReader):
             yield path, 0, 0, proto, protobufs.number_field(4, self.version), self.version
 
     def count(self, name: read_sets.IndexName, low: bytes, high: bytes, most: int | None) -> int:
-        """Return how many rows a range of the kind's keys has, counting at most `most`."""
+        """Return the number of rows in a range of the kind's keys, counting at most `most`."""
         return row_reader.counted(self.scan(name, low, high, with_entities=False), most)
 
     def _namespaces(self, partition: keys.Partition, low: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -122,7 +122,7 @@ class MetadataView(row_reader.RowReader):
             key = self._first_key(found.encoded + values.ABOVE, database)
 
     def _first_key(self, low: bytes, database: bytes) -> bytes | None:
-        """Return the first key of an entity at or after `low` in a database."""
+        """Return the first entity key at or after `low` in a database."""
         high = database + values.ABOVE
         row = next(self._source.scan((b"", None), low, high, with_entities=False), None)
         return None if row is None else row[0]
@@ -133,7 +133,7 @@ class MetadataView(row_reader.RowReader):
                 yield keys.element(KIND, kind) + keys.PATH_END, b""
 
     def _kind_names(self, partition: keys.Partition, low: bytes) -> Iterator[str]:
-        """Yield the names of all kinds that ever existed, starting at the one in a path."""
+        """Yield the names of all kinds that ever existed, starting at the kind in a path."""
         start = _first_text(KIND, low)
         while start is not None:
             code = next(self._source.index_codes(partition.encoded, start, values.ABOVE), None)
@@ -157,7 +157,7 @@ class MetadataView(row_reader.RowReader):
                     yield path, _written(types)
 
     def _representations(self, partition: keys.Partition, index: indexes.Index) -> list[str]:
-        """Return the types of the values in the index of one property."""
+        """Return the types of the values in a property's index."""
         found = {
             name: None for tag, name in _REPRESENTATIONS if self._has_entry(partition, index, tag)
         }
@@ -165,13 +165,13 @@ class MetadataView(row_reader.RowReader):
 
     def _has_entry(self, partition: keys.Partition, index: indexes.Index, tag: bytes = b"") -> bool:
         name = (partition.encoded, index.code)
-        # Any byte may follow the tag, even ABOVE.
+        # The tag may be followed by any byte, even ABOVE.
         high = bytes((tag[0] + 1,)) if tag else values.ABOVE
         return next(self._source.scan(name, tag, high, with_entities=False), None) is not None
 
 
 def _first_text(kind: str, low: bytes) -> bytes | None:
-    """Return the encoded name at which the keys of a kind at or after a path start, or None.
+    """Return the encoded name of the first key of a kind at or after a path, or None.
 
     The default namespace's id sorts before all names.
     """

@@ -1,7 +1,7 @@
 """Prepared queries: a cache of checked and planned queries.
 
-Owns the cache, which lasts for one generation of indexes. Clients send the same query again and
-again, and preparing it takes longer than answering it.
+Owns the cache, which is valid for one generation of indexes. Clients send the same query
+repeatedly, and preparing it takes longer than answering it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from emulator.execution import index_scan, metadata_kinds
 from emulator.queries import parser, planner, query_cursors, query_plan
 from emulator.storage import read_sets, row_reader
 
-_MOST_KEPT = 256  # queries of one generation of indexes
-_LONGEST_KEPT = 4096  # bytes; a longer message is not cached
+_MOST_KEPT = 256  # maximum number of queries for one generation of indexes
+_LONGEST_KEPT = 4096  # maximum bytes of a cached query message
 
 
-# The partition and the serialized query message.
+# The partition, and the serialized query message.
 _Asked = tuple[keys.Partition, bytes]
 
 
@@ -47,7 +47,7 @@ def prepare(
     partition: keys.Partition,
     reads: read_sets.ReadSet | None,
 ) -> tuple[row_reader.RowReader, read_sets.ReadSet | None, Prepared]:
-    """Check and plan a query, or return the cached result of an equal one."""
+    """Check and plan a query, or return the cached result for an equal query."""
     known = snapshot.definitions.plans
     asked = partition, message.SerializeToString(deterministic=True)
     found: Prepared | None = known.get(asked)

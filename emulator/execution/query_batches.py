@@ -1,7 +1,7 @@
 """Batches of query results from one snapshot.
 
-Owns the bytes of the responses and the end of a batch. Results are spliced from stored bytes and
-never parsed. Each read of a transaction is recorded in its ReadSet.
+Owns the bytes of the responses and decides when a batch ends. Results are copied as stored bytes
+and never parsed. A transaction's ReadSet records each read.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from emulator.fault_injection import fault_plans
 from emulator.queries import query_plan
 from emulator.storage import read_sets, row_reader
 
-MAX_RESULTS = 300  # of one batch, as in Google's service
+MAX_RESULTS = 300  # results in one batch, as in Google's service
 MAX_BATCH_BYTES = 3_500_000  # clients refuse responses of 4 MiB
-MAX_SKIPPED = 1000  # results that one request skips for an offset
+MAX_SKIPPED = 1000  # maximum number of results that one request skips for an offset
 
-_MOST_PROJECTED = 4096  # serialized projections in the cache of all engines, about 2 MB
+_MOST_PROJECTED = 4096  # cached projections, shared by all engines; about 2 MB
 _projected: dict[tuple[object, bytes], bytes] = {}
 
 _FULL, _PROJECTION, _KEY_ONLY = 1, 2, 3
@@ -28,7 +28,7 @@ _NOT_FINISHED, _AFTER_LIMIT, _NO_MORE, _AFTER_CURSOR = 1, 2, 3, 4
 
 
 class QueryAnswer(NamedTuple):
-    """A serialized QueryResultBatch, and its cost."""
+    """A serialized QueryResultBatch and its cost."""
 
     content: bytes
     plan: query_plan.QueryPlan
@@ -41,7 +41,7 @@ class QueryAnswer(NamedTuple):
 
     @property
     def met(self) -> int:
-        """The number of results found, skipped ones included."""
+        """The number of results found, including skipped results."""
         return len(self.positions) + self.skipped
 
     def keys(self) -> list[protobufs.Key]:
@@ -54,7 +54,7 @@ class QueryAnswer(NamedTuple):
 
 @dataclass(slots=True)
 class _Batch:
-    """The results of one request while they are collected."""
+    """The results of one request during collection."""
 
     paging: index_scan.Paging
     most: int
@@ -67,7 +67,7 @@ class _Batch:
     last: bytes | None = None
 
     def skip(self, hit: index_scan.Hit) -> bool:
-        """Skip a result for the offset; return False if this request has skipped enough."""
+        """Skip a result for the offset; return False if this request must not skip more."""
         if self.skipped == MAX_SKIPPED:
             self.more = _NOT_FINISHED
             return False
@@ -156,7 +156,7 @@ def _gather(
 
 
 class _Renderer:
-    """Writes results as fields of a QueryResultBatch."""
+    """Serializes results as fields of a QueryResultBatch."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class _Renderer:
         self._reads = reads
         writers = {_FULL: self._full, _KEY_ONLY: self._key_only, _PROJECTION: self._projection}
         self._write = writers[kind]
-        # The inputs of a serialized projection, in addition to its position.
+        # A serialized projection depends on these values and its position.
         self._form = (
             plan.query.partition,
             plan.query.projection,
@@ -183,7 +183,7 @@ class _Renderer:
         )
 
     def result(self, hit: index_scan.Hit) -> bytes:
-        """Return one result with its tag and length."""
+        """Serialize one result, with its tag and length."""
         return protobufs.field(
             2, self._write(hit) + protobufs.field(3, self._header + hit.position)
         )
@@ -205,7 +205,7 @@ class _Renderer:
     def _projection(self, hit: index_scan.Hit) -> bytes:
         if self._reads is not None:
             self._walk.note_entry(self._reads, hit)
-        # Queries that poll for changes mostly return the same results again.
+        # Queries that poll for changes mostly return the same results as before.
         asked = (self._form, hit.position)
         known = _projected.get(asked)
         if known is None:

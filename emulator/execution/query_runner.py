@@ -1,8 +1,8 @@
 """Running RunQuery and RunAggregationQuery: read, meter and explain.
 
-Owns the sequence of a run, which is the same for both: plan the query, stop there if only the plan
-is requested, run it in one snapshot, bill it, and add the metrics if requested. Other modules
-compute the results.
+Owns the sequence of a run, which both methods share: plan the query, stop there if the client
+requested only the plan, run the query in one snapshot, bill it, and add the metrics if requested.
+Other modules compute the results.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from emulator.execution import aggregations, cost_meter, explain, prepared_queri
 from emulator.queries import query_plan
 from emulator.storage import read_sets, row_reader
 
-# The source of a read: a snapshot, a read set to record in, and the id of a transaction that the
-# read began.
+# The source of a read: a snapshot, a read set that records the read, and the id of a transaction
+# that the read began.
 Held = tuple[row_reader.RowReader, read_sets.ReadSet | None, bytes]
 Reading = Callable[
     ["protobufs.ReadRequest", keys.Partition], contextlib.AbstractContextManager[Held]
@@ -28,7 +28,7 @@ class QueryRunner:
     """Runs the queries of one engine.
 
     Args:
-        reading: Opens the source that a request with read options reads from.
+        reading: Opens the source that a request's read options name.
         meter: Receives the cost of each run.
         stopwatch: Returns seconds on a monotonic clock.
     """
@@ -42,7 +42,7 @@ class QueryRunner:
         self._unfinished = explain.Unfinished()
 
     def forget(self) -> None:
-        """Reset the state in a forked child."""
+        """Reset the state in a forked child process."""
         self._unfinished.forget()
 
     def query(self, request: protobufs.RunQueryRequest, partition: keys.Partition) -> bytes:
@@ -95,7 +95,7 @@ class QueryRunner:
         answer: query_batches.QueryAnswer,
         work: explain.Work,
     ) -> bytes:
-        """Return the metrics of an analyzed query with its last batch, and no bytes before."""
+        """Return an analyzed query's metrics if this is its last batch, or no bytes."""
         total = self._unfinished.total(request.project_id, request.query.start_cursor, work)
         if answer.is_last:
             return explain.metrics(answer.plan, total)
@@ -108,6 +108,6 @@ def _is_plan_only(request: protobufs.ExplainedRequest) -> bool:
 
 
 def _response(batch: bytes, began: bytes, metrics: bytes = b"") -> bytes:
-    """Return the response of a query; its field numbers are the same in both kinds of response."""
+    """Serialize the response to a query; both kinds of response use the same field numbers."""
     fields = ((1, batch), (5, began), (9, metrics))
     return b"".join(protobufs.field(number, content) for number, content in fields if content)

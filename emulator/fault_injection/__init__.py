@@ -5,6 +5,6 @@ Other rooms call `fault_plans.point` where a plan may inject a fault; users inst
 
 Invariants:
 
-1. The same seed and the same calls give the same faults, in any process and with any number of
+1. The same seed and the same calls produce the same faults, in any process and with any number of
    threads.
 """

@@ -1,21 +1,21 @@
 """Fault plans: a seeded plan that refuses, delays, drops or hangs calls, or kills the process.
 
-Owns the plan while it runs: the counts of calls, the calls that it delays, and the log of injected
-faults. `fault_rules` owns the rules and the form of the document.
+Owns the state of a running plan: the call counts, the delayed calls, and the log of injected
+faults. `fault_rules` owns the rules and the document format.
 
     engine.install_faults(fault_plans.Plan.parse('{"rules": [{"rpc": "Commit", "drop": true}]}'))
 
 Invariants:
 
-1. A call is numbered, decided and logged in one step, so the n-th call gets the same fault, however
-   the threads are scheduled.
-2. Every rule counts the calls that it matches, even those that another rule strikes. The first rule
-   that strikes a call is injected.
-3. A plan counts from its installation.
+1. One step assigns a call its number, chooses its fault and logs the fault, so the n-th call gets
+   the same fault regardless of thread scheduling.
+2. Every rule counts all calls that it matches, including calls that a different rule strikes. If
+   several rules strike a call, the first rule's fault is injected.
+3. The counts of a plan start at its installation.
 4. A delayed call stops waiting when the plan is removed, the client gives up or the process ends.
 
 `point` marks a place inside the engine where a plan may strike. It uses the plan of the current
-call, so other engines in the process are not affected.
+call, so a plan never affects other engines in the process.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from typing import NamedTuple, Self
 from emulator import errors
 from emulator.fault_injection import fault_rules
 
-MAX_LOGGED = 100_000  # injections kept in the log, the latest ones
-_TICK = 1.0  # seconds after which a waiting thread checks whether the process is ending
+MAX_LOGGED = 100_000  # the latest injections that the log keeps
+_TICK = 1.0  # seconds; a waiting thread checks this often whether the process is ending
 
 _logger = logging.getLogger(__name__)
 _in_hand = threading.local()
@@ -41,7 +41,7 @@ _installed = 0
 
 
 class Injection(NamedTuple):
-    """One injected fault: the place, the rule's number of the call, the rule and its action."""
+    """One injected fault: its place, the rule's count of calls, the rule and its action."""
 
     place: str
     call: int
@@ -52,8 +52,8 @@ class Injection(NamedTuple):
 class Caller(NamedTuple):
     """The client that waits for an answer.
 
-    `timeout` is its deadline in seconds from now. `on_gone` registers a callback for when the
-    client gives up, and returns False if it already has.
+    `timeout` is the client's deadline in seconds from now. `on_gone` registers a callback that runs
+    when the client gives up; it returns False if the client already has.
     """
 
     timeout: float | None = None
@@ -72,10 +72,10 @@ class Plan:
 
     @classmethod
     def parse(cls, document: object) -> Self:
-        """Make a plan from a JSON text or its decoded object (see `fault_rules`).
+        """Create a plan from a JSON text or the decoded object (see `fault_rules`).
 
         Raises:
-            errors.InvalidArgument: The document is not a plan; the message names the field.
+            errors.InvalidArgument: The document is not a valid plan; the message names the field.
         """
         if isinstance(document, str | bytes):
             try:
@@ -93,12 +93,12 @@ class Plan:
 
     @property
     def held(self) -> int:
-        """The number of calls that a rule struck and has not released yet."""
+        """The number of struck calls whose fault has not finished."""
         with self._lock:
             return self._held
 
     def install(self) -> None:
-        """Start injecting faults, with all counts at zero. Called by the engine."""
+        """Start injecting faults and reset all counts to zero. Called by the engine."""
         global _installed  # noqa: PLW0603 - keeps points cheap while no plan is installed
         with self._lock:
             _installed += not self._is_installed
@@ -115,13 +115,13 @@ class Plan:
                 woken.set()
 
     def forget_parent(self) -> None:
-        """Reset the lock in a forked child, where one held by another thread would stay locked."""
+        """Reset the lock in a forked child, where a lock held by another thread stays locked."""
         self._lock = threading.Lock()
         self._waiting: set[threading.Event] = set()
         self._held = 0
 
     def run(self, method: str, proceed: Callable[[], bytes], caller: Caller) -> bytes:
-        """Answer one call, with the fault that the plan has for it, if any."""
+        """Answer one call, and inject the plan's fault for it, if any."""
         _in_hand.plan, _in_hand.caller = self, caller
         try:
             struck = self._next(method, is_point=False)
@@ -136,13 +136,13 @@ class Plan:
             try:
                 return proceed()
             finally:
-                # An error is an answer too, so it is lost in the same way.
+                # An error is an answer too, so the client loses it in the same way.
                 self._inject(rule)
         finally:
             _in_hand.plan = _in_hand.batch = None
 
     def pass_point(self, name: str) -> None:
-        """Inject the fault that the plan has for this pass of a point, if any."""
+        """Inject the plan's fault for this pass of a point, if any."""
         struck = self._next(name, is_point=True)
         if struck is not None:
             self._inject(self.rules[struck.rule])
@@ -204,7 +204,7 @@ class Plan:
                 return
 
     def _wait(self, seconds: float) -> None:
-        """Wait, but only while the plan is installed and the client waits.
+        """Wait while the plan is installed and the client still waits.
 
         Raises:
             errors.DeadlineExceeded: The client has given up.
@@ -229,7 +229,7 @@ class Plan:
         with self._lock:
             self._waiting.discard(woken)
         if gone.is_set() or (patience <= seconds and not is_woken):
-            raise errors.DeadlineExceeded("The client gave up while a fault held the call.")
+            raise errors.DeadlineExceeded("The client gave up while a fault delayed the call.")
 
 
 def _sleep(seconds: float, woken: threading.Event) -> bool:
@@ -253,7 +253,7 @@ def point(name: str) -> None:
 
 
 def batch_size(most: int) -> int:
-    """Return how many results a batch may contain: fewer than `most` if a rule cuts this call."""
+    """Return the maximum size of a batch: `most`, or less if a rule strikes the current call."""
     if not _installed:
         return most
     cut: int | None = getattr(_in_hand, "batch", None)

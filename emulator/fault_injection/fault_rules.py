@@ -1,6 +1,6 @@
-"""The rules of a fault plan: the JSON document, and when a rule strikes.
+"""The rules of a fault plan: the JSON document, and the calls that each rule strikes.
 
-Owns the form of the document. A plan is an object with a seed and a list of rules:
+Owns the document format. A plan is an object with a seed and a list of rules:
 
     {"seed": 7, "rules": [
       {"rpc": "Commit", "call": 3, "when": "after", "status": "UNAVAILABLE", "message": "gone"},
@@ -27,7 +27,7 @@ Owns the form of the document. A plan is an object with a seed and a list of rul
 
 Invariants:
 
-1. Whether a rule strikes at its n-th call depends only on the seed, the rule's position in the list
+1. Whether a rule strikes its n-th call depends only on the seed, the rule's position in the list
    and n, in any process and with any number of threads.
 """
 
@@ -43,12 +43,13 @@ from emulator import errors
 
 POINTS = frozenset(
     {
-        # Commits that share a COMMIT (`group_commit`) pass each point in turn.
-        "commit.begin",  # before the write transaction, or before the commit's part of a shared one
+        # When several commits share one COMMIT (`group_commit`), each commit passes each point in
+        # turn.
+        "commit.begin",  # before the write transaction, or the commit's part of a shared one
         "commit.mutation",  # before each mutation
         "commit.indexes",  # between an entity's row and its index rows
-        "commit.before",  # everything is written, nothing is committed
-        "commit.after",  # committed, with all commits that share the COMMIT; not answered yet
+        "commit.before",  # everything is written, and nothing is committed
+        "commit.after",  # committed, with all commits that share the COMMIT, but not answered yet
     }
 )
 RPCS = frozenset(
@@ -76,7 +77,7 @@ _T = TypeVar("_T")
 
 
 class Action(enum.Enum):
-    """What happens to a call that a rule strikes, after the delay."""
+    """The effect on a call that a rule strikes, after the delay."""
 
     SLOW = "delay"
     STATUS = "status"
@@ -89,7 +90,7 @@ class Action(enum.Enum):
 class Rule(NamedTuple):
     """One rule. `place` is an RPC or a point, or empty for every call.
 
-    `batch` is the largest number of results in the answer to a struck RunQuery.
+    `batch` is the maximum number of results in the response to a struck RunQuery.
     """
 
     place: str
@@ -105,7 +106,7 @@ class Rule(NamedTuple):
     batch: int = 0
 
     def strikes(self, number: int, *, seed: int, position: int) -> bool:
-        """Return whether the rule strikes the n-th call, ignoring `times`."""
+        """Return whether the rule strikes the n-th call, regardless of `times`."""
         if self.calls:
             return number in self.calls
         if self.probability is not None:
@@ -113,7 +114,7 @@ class Rule(NamedTuple):
         return number % self.every == 0
 
     def batch_size(self, number: int, *, seed: int, position: int) -> int:
-        """Return the number of results in the n-th call's batch: 0 to `batch`, uniformly random."""
+        """Return a uniformly random size, from 0 to `batch`, for the n-th call's batch."""
         return int(_chance(f"{seed}/{position}/{number}/batch") * (self.batch + 1))
 
 
@@ -126,7 +127,7 @@ def parse(document: object) -> tuple[int, tuple[Rule, ...]]:
     """Return the seed and the rules of a decoded JSON document.
 
     Raises:
-        errors.InvalidArgument: The document is not a plan; the message names the field.
+        errors.InvalidArgument: The document is not a valid plan; the message names the field.
     """
     if not isinstance(document, Mapping):
         raise _wrong("the plan", "is not an object")
@@ -179,7 +180,7 @@ def _action(given: Mapping[str, object], where: str) -> Action:
     if "batch" in given:
         return Action.BATCH
     if "delay" not in given:
-        raise _wrong(where, "needs one of status, drop, hang, kill, batch and delay")
+        raise _wrong(where, "requires one of status, drop, hang, kill, batch and delay")
     return Action.SLOW
 
 

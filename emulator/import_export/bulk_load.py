@@ -1,13 +1,14 @@
 """Bulk load: store many entities faster than commits do.
 
-Owns the batches. Entities are checked as in a commit, and each batch is one SQLite transaction,
-written table by table and in key order. The resulting file is the same as after upserts.
+Owns the division into batches. Entities are checked as in a commit, and each batch is one SQLite
+transaction that writes table by table and in key order. The resulting data file equals the one that
+upserts would produce.
 
 Invariants:
 
-1. A batch is stored completely or not at all, and batches are stored in order.
-2. The error for a refused entity contains its number; the batches before it stay stored.
-3. Memory holds one batch.
+1. A batch is stored either completely or not at all, and batches are stored in order.
+2. The error for a refused entity contains the entity's number; earlier batches remain stored.
+3. The loader keeps only one batch in memory.
 """
 
 from __future__ import annotations
@@ -20,24 +21,24 @@ from emulator.encoding import entities, keys
 from emulator.storage import file_store, row_writer
 from emulator.transactions import mutations
 
-BATCH = 2000  # entities; larger batches are not faster
+BATCH = 2000  # entities in a batch; larger batches are not faster
 BATCH_BYTES = 8 * 1024 * 1024
-# A partition and one of its entities, in stored form.
+# A partition, and one of its entities in stored form.
 Checked = tuple[keys.Partition, protobufs.Entity]
 
 
 def load(
     store: file_store.FileStore, given: Iterable[protobufs.Entity], default: keys.Partition
 ) -> int:
-    """Put entities and return how many; an incomplete key gets an id.
+    """Put entities and return their number; incomplete keys get ids.
 
     Args:
         store: The data file to write to.
         given: The entities; each may have its own project and database.
-        default: The partition of keys that name no project.
+        default: The partition for keys that name no project.
 
     Raises:
-        errors.DatastoreError: An entity is refused. The batches before it are stored.
+        errors.DatastoreError: An entity is refused. Earlier batches remain stored.
     """
     loaded = 0
     for batch in _batches(_checked(given, default)):
@@ -85,7 +86,7 @@ def put(writer: row_writer.RowWriter, batch: list[Checked]) -> None:
         if not keys.is_complete(entity.key):
             entity.key.path[-1].id = mutations.take_id(writer, partition, entity.key)
         path = keys.encode_path(entity.key)
-        named[partition.encoded + path] = (partition, path, entity)  # the last one wins
+        named[partition.encoded + path] = (partition, path, entity)  # the last entity wins
     old = {key: stored for key in named if (stored := writer.entity(key)) is not None}
     for key, stored in old.items():
         writer.put(*named.pop(key), stored)

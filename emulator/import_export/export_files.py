@@ -1,15 +1,15 @@
-"""The two files of an export, and the steps that put them on disk.
+"""The two files of an export, and the steps that write them to disk.
 
-Owns their format (README.md describes it for users):
+Owns the file format, which README.md describes for users:
 
     <name>.overall_export_metadata    JSON: what the export contains
     entities.jsonl                    its entities, one per line (`json_lines`)
 
 Invariants:
 
-1. An export gets its final name when both files are on disk. Until then it is a hidden folder that
-   its writer locks. If the writer dies, the next export removes the folder.
-2. Files and folders are accessible only to their owner.
+1. An export gets its final name only after both files are on disk. Until then, it is a hidden
+   folder that its writer keeps locked. If the writer dies, the next export removes the folder.
+2. Only the owner can access the files and folders.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PARTIAL = re.compile(r"\.[\w-]+\.partial")
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What an export contains. Empty kinds or namespaces mean all of them."""
+    """The content of an export. An empty list of kinds or namespaces means all of them."""
 
     project: str
     kinds: tuple[str, ...]
@@ -60,7 +60,7 @@ class Digest:
         self.bytes = 0
 
     def add(self, lines: bytes) -> int:
-        """Add whole lines; return the number of added lines."""
+        """Add complete lines and return their number."""
         found = lines.count(b"\n")
         self._hash.update(lines)
         self.entities += found
@@ -69,20 +69,20 @@ class Digest:
 
     @property
     def sha256(self) -> str:
-        """The digest so far."""
+        """The SHA-256 of the lines added so far."""
         return self._hash.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class ExportDraft:
-    """An export that is being written."""
+    """An export in progress."""
 
     path: Path
     name: str
 
     @contextlib.contextmanager
     def entities(self) -> Iterator[BinaryIO]:
-        """Open the file of lines; it is on disk when the block ends."""
+        """Open the file of entity lines; it is on disk when the block ends."""
         with _writing(self.path / ENTITIES) as file:
             yield file
 

@@ -30,7 +30,7 @@ def test_the_statuses_are_those_of_grpc() -> None:
         ({"rules": [{"drop": True}, {"rpc": "commit", "drop": True}]}, r"rules\[1\].rpc is 'comm"),
         ({"rules": [{"rpc": ["Commit"], "drop": True}]}, r"rules\[0\].rpc is "),
         ({"rules": [{"point": "here", "kill": True}]}, r"rules\[0\].point is 'here', not one of c"),
-        ({"rules": [{}]}, r"rules\[0\] needs one of status"),
+        ({"rules": [{}]}, r"rules\[0\] requires one of status"),
         ({"rules": [{"oops": 1, "status": "ABORTED"}]}, "unknown fields: oops"),
         ({"rules": [{"status": "OK"}]}, r"rules\[0\].status is 'OK'"),
         ({"rules": [{"status": "ABORTED", "drop": True}]}, "has both status and drop"),
