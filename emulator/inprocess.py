@@ -1,8 +1,8 @@
 """The API without sockets: a gRPC channel that calls the engine in the caller's thread.
 
-Owns the channel interface that client libraries expect. A call is finished before its future is
-returned, so callbacks run at once and nothing waits. Credentials and metadata are accepted and
-ignored; a timeout ends only a call that a fault plan delays.
+Owns the channel interface that client libraries expect. A call ends before its future is returned,
+so callbacks run immediately and no code waits. Credentials and metadata are accepted and ignored; a
+timeout can end a call only while a fault plan delays it.
 
     engine = open_engine("data/datastore")
     client.stub = DatastoreGrpcTransport(channel=Channel(engine))
@@ -42,25 +42,25 @@ def open_engine(  # noqa: PLR0913 - independent options, passed by keyword
     history: int = history.MAX_AGE,
     concurrency: Literal["optimistic", "pessimistic"] = "optimistic",
 ) -> Engine:
-    """Open a data file, creating it if it is missing. Without a path, keep the data in memory.
+    """Open a data file and create it if it is missing. Without a path, keep the data in memory.
 
     Args:
         path: The data file; SQLite keeps two more files next to it. Several processes may share it.
-        indexes: An index.yaml. Its composite indexes replace those of the file. None keeps the
-            file's indexes.
-        auto_indexes: Defines the indexes that queries lack; its file is used instead of `indexes`.
-            None means strict: such queries are refused.
+        indexes: An index.yaml. Its composite indexes replace those in the data file. None keeps the
+            data file's indexes.
+        auto_indexes: Defines indexes that queries lack; its index.yaml is used instead of
+            `indexes`. With None, such queries are refused.
         clock: Returns seconds since 1970.
-        durability: "fast" does not wait for the disk: a commit survives a crash of the process, but
-            a power loss can lose the file. For tests.
-        history: The number of seconds that `read_time` can go back; 0 keeps no history and refuses
+        durability: "fast" does not wait for the disk: a commit survives a process crash, but a
+            power loss can destroy the file. For tests.
+        history: How many seconds `read_time` can go back; 0 keeps no history and refuses
             `read_time`.
-        concurrency: "pessimistic" is the default of Google's service: transactions lock what they
-            read. All processes that share a file should use the same mode. Mixing them is correct,
-            but an optimistic process does not wait for locks.
+        concurrency: "pessimistic" makes transactions lock what they read, which is the default of
+            Google's service. All processes that share a file should use the same mode. Different
+            modes are safe, but an optimistic process does not wait for locks.
 
     Raises:
-        errors.FailedPrecondition: The file cannot be opened or does not have this engine's format.
+        errors.FailedPrecondition: The file cannot be opened or is not in this engine's format.
         errors.Damaged: The file is damaged.
         errors.InvalidArgument: The index.yaml cannot be read.
     """
@@ -85,7 +85,7 @@ def open_engine(  # noqa: PLR0913 - independent options, passed by keyword
 
 
 class _Finished(grpc.Call, grpc.Future):  # type: ignore[type-arg]  # generic in stubs only
-    """The common parts of a call and a future, once the call is over."""
+    """The common methods of a finished call and its future."""
 
     def initial_metadata(self) -> tuple[()]:
         return ()
@@ -100,7 +100,7 @@ class _Finished(grpc.Call, grpc.Future):  # type: ignore[type-arg]  # generic in
         return None
 
     def add_callback(self, callback: Callable[[], object]) -> bool:
-        """Refuse the callback: the call is over."""
+        """Refuse the callback, because the call has ended."""
         return False
 
     def cancel(self) -> bool:
@@ -120,7 +120,7 @@ class _Finished(grpc.Call, grpc.Future):  # type: ignore[type-arg]  # generic in
 
 
 class CallError(grpc.RpcError, _Finished):  # type: ignore[misc]  # as grpc itself combines them
-    """A refusal in gRPC's form: an error that is also the finished call."""
+    """A refusal in gRPC's form: an exception that is also the finished call."""
 
     def __init__(self, error: errors.DatastoreError) -> None:
         super().__init__(error.message)
@@ -216,15 +216,16 @@ class _Method(grpc.UnaryUnaryMultiCallable):  # type: ignore[type-arg]  # generi
 
 
 class Channel(grpc.Channel):
-    """A gRPC channel to an engine in this process. Closing it leaves the engine open.
+    """A gRPC channel to an engine in this process. Closing the channel leaves the engine open.
 
     Args:
         engine: Answers the calls.
-        interceptor: Called as `interceptor(method, request, proceed)` around every call, with the
-            RPC's name ("Commit"), the raw request message, which it must not change, and a function
-            that runs the call and returns the serialized response. The interceptor returns such a
-            response, or raises an `errors.DatastoreError`: before `proceed()`, the request is not
-            applied; after it, the request is applied and the answer is lost.
+        interceptor: Called as `interceptor(method, request, proceed)` around every call. `method`
+            is the RPC's name ("Commit"), `request` is the raw request message, which the
+            interceptor must not change, and `proceed` runs the call and returns the serialized
+            response. The interceptor returns a serialized response or raises an
+            `errors.DatastoreError`. An error raised before `proceed()` means that the request is
+            not applied; after `proceed()`, the request is applied and the response is lost.
     """
 
     def __init__(self, engine: Engine, interceptor: Interceptor | None = None) -> None:
@@ -249,25 +250,25 @@ class Channel(grpc.Channel):
         response_deserializer: Callable[[bytes], Any] | None = None,
         _registered_method: bool | None = False,  # noqa: FBT001, FBT002 - grpc's own signature
     ) -> _Method:
-        """Return one RPC of the service as a callable."""
+        """Return a callable for one RPC of the service."""
         return _Method(self, method, request_serializer, response_deserializer)
 
     def unary_stream(self, method: str, *_arguments: object, **_options: object) -> Any:
-        """Refuse: the service has no streaming RPCs."""
+        """Refuse the call, because the service has no streaming RPCs."""
         raise NotImplementedError(method)
 
     stream_unary = unary_stream
     stream_stream = unary_stream
 
     def subscribe(self, callback: Callable[[Any], object], try_to_connect: bool = False) -> None:  # noqa: FBT001, FBT002 - grpc's own signature
-        """Report at once that the channel is ready."""
+        """Report immediately that the channel is ready."""
         callback(grpc.ChannelConnectivity.READY)
 
     def unsubscribe(self, callback: Callable[[Any], object]) -> None:
-        """Do nothing: the state never changes."""
+        """Do nothing, because the state never changes."""
 
     def close(self) -> None:
-        """Do nothing: the code that opened the engine closes it."""
+        """Do nothing, because the code that opened the engine closes it."""
 
     def __enter__(self) -> Self:
         return self

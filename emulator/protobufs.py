@@ -1,20 +1,20 @@
-"""The protobuf classes of google.datastore.v1, and hand-written encoding of a few fields.
+"""The protobuf classes of google.datastore.v1, and a hand-written encoder for a few fields.
 
-Owns the one import of the message definitions, and the protobuf wire format. Engine code uses the
-raw classes, because the proto-plus wrappers around them cost more than a whole query.
+Owns the only import of the message definitions, and the protobuf wire format. Engine code uses the
+raw classes, because their proto-plus wrappers cost more than a whole query.
 
-Query results are spliced, not parsed: an EntityResult is the stored Entity bytes after a tag and a
-length.
+Query results are copied as bytes, not parsed: an EntityResult is the stored Entity bytes after a
+tag and a length.
 
 Invariants:
 
-1. Bytes written here can be parsed as their message type.
+1. Bytes written by this module can be parsed as their message type.
 """
 
 from google.cloud.datastore_v1.types import datastore as _definitions
 from google.protobuf import descriptor_pool, message_factory
 
-_MORE = 0x80  # set in every byte of a varint except the last
+_MORE = 0x80  # set in every byte of a varint except the last one
 _PACKAGE = _definitions.__protobuf__.package
 
 
@@ -89,7 +89,8 @@ _NUMBER_TAGS = tuple(varint(number << 3) for number in range(64))
 def field(number, content):
     """Encode a length-delimited field: a message, string or bytes."""
     size = len(content)
-    # Inlined for speed: a query result has four fields, and nearly all sizes take one or two bytes.
+    # Inlined for speed: a query result has four fields, and nearly all sizes fit in one or two
+    # bytes.
     if size < _MORE:
         return _TAGS[number] + _ONE_BYTE[size] + content
     if size < _MORE * _MORE:
@@ -103,22 +104,22 @@ def opening(number, size):
 
 
 def number_field(number, value):
-    """Encode a non-negative integer or enum field; zero is left out, as proto3 does."""
+    """Encode a non-negative integer or enum field; like proto3, leave out zero."""
     if not value:
         return b""
     return _NUMBER_TAGS[number] + varint(value)
 
 
 def timestamp(micros):
-    """Encode microseconds since 1970, not negative, as a google.protobuf.Timestamp."""
+    """Encode non-negative microseconds since 1970 as a google.protobuf.Timestamp."""
     seconds, rest = divmod(micros, 1_000_000)
     return number_field(1, seconds) + number_field(2, rest * 1000)
 
 
 def end_of_key(stored):
-    """Return the position after the key in stored Entity bytes.
+    """Return the position after the key in the bytes of a stored Entity.
 
-    The engine writes the key as the first field, with tag 0x0a.
+    The engine writes the key as the first field, with the tag 0x0a.
     """
     size = 0
     position = 1

@@ -1,4 +1,4 @@
-"""The types of the generated message classes, as far as the engine uses them."""
+"""Type stubs for the generated message classes, as far as the engine uses them."""
 
 # ruff: noqa: N802, PYI021 - protobuf chose the names; a module says what it owns
 
@@ -307,7 +307,7 @@ class ReserveIdsRequest(_Request):
 
 class ReserveIdsResponse(_Message): ...
 
-# Any: the class is looked up by the name of the RPC.
+# Any, because the code looks up the class by the RPC's name.
 REQUESTS: dict[str, Any]
 RESPONSES: dict[str, Any]
 

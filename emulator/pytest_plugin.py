@@ -1,8 +1,8 @@
-"""Fixtures for pytest: `pytest_plugins = ["emulator.pytest_plugin"]` in the root conftest.py.
+"""Pytest fixtures: put `pytest_plugins = ["emulator.pytest_plugin"]` in the root conftest.py.
 
-Owns the emulators' lifetime in a test run. Each worker of the run has one engine in memory; it is
-empty at the start of every test that uses it, whatever the previous test stored. Override the
-fixture `datastore_options` to pass arguments to `testing.emulator`, for example:
+Owns the lifetime of emulators in a test run. Each worker of the run has one engine in memory; it is
+empty at the start of every test that uses it, regardless of what earlier tests stored. To pass
+arguments to `testing.emulator`, override the fixture `datastore_options`, for example:
 
     @pytest.fixture(scope="session")
     def datastore_options():
@@ -23,7 +23,7 @@ from emulator import testing
 
 @pytest.fixture(scope="session")
 def datastore_options() -> dict[str, Any]:
-    """Return the arguments of `testing.emulator`: none, unless a project overrides this."""
+    """Return the arguments for `testing.emulator`: none, unless a project overrides this."""
     return {}
 
 
@@ -35,7 +35,10 @@ def _datastore_engine(datastore_options: dict[str, Any]) -> Iterator[testing.Emu
 
 @pytest.fixture
 def datastore_emulator(_datastore_engine: testing.Emulator) -> testing.Emulator:
-    """Return an emulator without data. `datastore_emulator.address` serves it on a port."""
+    """Return an emulator without data.
+
+    `datastore_emulator.address` serves the emulator on a port.
+    """
     _datastore_engine.reset()
     return _datastore_engine
 

@@ -99,7 +99,7 @@ def reading(path: Path) -> Iterator[BinaryIO]:
     Raises:
         OSError: The file does not exist, or is not a regular file.
     """
-    # Without O_NONBLOCK a pipe would block the request forever.
+    # A pipe opened without O_NONBLOCK would block the request forever.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -147,7 +147,7 @@ def _remove_abandoned(root: Path) -> None:
 
 
 def make(folder: Path, root: Path) -> None:
-    """Create a folder below the root, with its missing parents, and sync it to disk."""
+    """Create a folder below the root, including missing parents, and sync it to disk."""
     path = root
     for part in folder.relative_to(root).parts:
         parent, path = path, path / part
@@ -156,7 +156,7 @@ def make(folder: Path, root: Path) -> None:
 
 
 def sync(folder: Path) -> None:
-    """Sync the names in a folder to disk."""
+    """Sync a folder's list of names to disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -165,10 +165,10 @@ def sync(folder: Path) -> None:
 
 
 def described(content: BinaryIO, url: str) -> Contents:
-    """Read the contents of an export from its metadata file.
+    """Read the metadata file of an export and return the export's contents.
 
     Raises:
-        errors.InvalidArgument: The file is not the metadata of an export.
+        errors.InvalidArgument: The file is not an export's metadata.
     """
     try:
         return _contents(json.loads(content.read(_MAX_METADATA)))

@@ -1,11 +1,11 @@
-"""The folder for exports and imports, and the URLs of files in it.
+"""The folder for exports and imports, and the URLs of its files.
 
-Owns the mapping of URLs to paths, and the errors for faults of the disk. `gs://BUCKET/PREFIX` is
-`<folder>/BUCKET/PREFIX`, so code that names a bucket needs no change.
+Owns the mapping of URLs to paths, and the errors raised for disk faults. `gs://BUCKET/PREFIX` means
+`<folder>/BUCKET/PREFIX`, so code that names a bucket works unchanged.
 
 Invariants:
 
-1. No URL leads out of the folder: no `..`, no hidden name, no symbolic link.
+1. No URL leads outside the folder: `..`, hidden names and symbolic links are refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from emulator import errors
 from emulator.import_export import export_files
 
 _MAX_URL = 1024  # characters
-_MAX_PART = 200  # bytes of a name in a path; file systems allow 255
+_MAX_PART = 200  # maximum bytes of a name in a path; file systems allow 255
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _IN_THE_WAY = frozenset({errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ELOOP})
 
@@ -37,10 +37,10 @@ class Export:
 
 
 class Folder:
-    """The one folder that exports are written to and imported from.
+    """The only folder that exports are written to and imported from.
 
     Args:
-        root: The folder; the first export creates it. None refuses every URL.
+        root: The folder; the first export creates it. With None, every URL is refused.
     """
 
     def __init__(self, root: Path | None) -> None:
@@ -50,9 +50,9 @@ class Folder:
         """Return the path that a URL names.
 
         Args:
-            url: `gs://BUCKET/PREFIX` means `<folder>/BUCKET/PREFIX`; a path or a `file:///PATH` is
-                used as it is and must be in the folder.
-            field: The name of the request's field, for errors.
+            url: `gs://BUCKET/PREFIX` means `<folder>/BUCKET/PREFIX`; a path or `file:///PATH` is
+                used unchanged and must lie in the folder.
+            field: The request field that errors name.
 
         Raises:
             errors.FailedPrecondition: No folder for exports is configured.
@@ -81,7 +81,7 @@ class Folder:
         return self._root
 
     def _parts(self, url: str, field: str, root: Path) -> tuple[str, ...]:
-        """Return the names in the path below the folder."""
+        """Return the names in a URL's path below the folder."""
         if url.startswith("gs://"):
             return tuple(url.removeprefix("gs://").removesuffix("/").split("/"))
         path = _path_of(url) if url.startswith("file://") else url
@@ -100,7 +100,7 @@ class Folder:
 
         Raises:
             errors.ResourceExhausted: The disk is full.
-            errors.Unavailable: The disk cannot be written.
+            errors.Unavailable: Writing to the disk failed.
         """
         root = self._existing_root()
         with _translated():
@@ -117,7 +117,7 @@ class Folder:
                 os.close(lock)
 
     def find(self, url: str, field: str) -> Export:
-        """Find the export whose metadata file a URL names.
+        """Find the export that belongs to the metadata file at a URL.
 
         Raises:
             errors.InvalidArgument: The URL does not name a metadata file, or the file is not valid
@@ -140,7 +140,7 @@ class Folder:
 
 
 def _path_of(url: str) -> str:
-    """Return the path of a file URL, or an empty text if the URL names another machine."""
+    """Return the path of a file URL, or an empty string if the URL names a different machine."""
     try:
         split = urllib.parse.urlsplit(url)
     except ValueError:
@@ -150,11 +150,11 @@ def _path_of(url: str) -> str:
 
 
 def _check_part(part: str, field: str) -> None:
-    """Refuse an empty name, and a name that a file system or a reader could misinterpret."""
+    """Refuse an empty name, and any name that a file system or a reader could misinterpret."""
     if not part or part.startswith(".") or not part.isprintable() or "\\" in part:
         raise errors.InvalidArgument(
-            f"{field}: {part!r} is not allowed in a path. Names may not be empty, begin with a "
-            "dot, or hold a backslash or control characters."
+            f"{field}: {part!r} is not allowed in a path. Names must not be empty, begin with a "
+            "dot, or contain a backslash or control characters."
         )
     if len(part.encode()) > _MAX_PART:
         raise errors.InvalidArgument(
@@ -171,7 +171,7 @@ def _translated() -> Iterator[None]:
 
 
 def _refusal(error: OSError) -> errors.DatastoreError:
-    """Return the error to raise for a fault of the disk."""
+    """Return the error to raise for a disk fault."""
     text = f"The export folder: {error.filename or ''}: {error.strerror or error}"
     if error.errno in _FULL:
         return errors.ResourceExhausted(text)

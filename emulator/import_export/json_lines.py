@@ -1,20 +1,20 @@
-"""Entities as lines of JSON, to move them between engines or to inspect them.
+"""Entities as lines of JSON, for moving them between engines or inspecting them.
 
-Owns the format of a line: an EntityResult in proto3's JSON, so values of every type survive a round
+Owns the line format: an EntityResult in proto3's JSON mapping. Values of every type survive a round
 trip, and the key contains project, database and namespace.
 
     {"createTime": "...", "entity": {"key": {...}, "properties": {...}}, "updateTime": "...",
      "version": "1735786984000000"}
 
-A bare entity, {"key": ..., "properties": ...}, is a line too. The times and the version are
-informative: an import is a new write under the same rules as every write, and its entities get the
-times of its commit. (A backup keeps them.)
+A line may also contain a bare entity, {"key": ..., "properties": ...}. The times and the version
+are only informative: an import is a new write under the same rules as every write, and its entities
+get the time of its commit. (A backup keeps the times.)
 
 Invariants:
 
-1. An import is one commit, complete or not at all, unless the caller asks for batches.
-2. The error for a wrong line names the file and the line number.
-3. Neither direction keeps more than a page of entities in memory.
+1. An import is one commit, complete or not at all, unless the caller requests batches.
+2. The error for an invalid line names the file and the line number.
+3. Exports and imports keep at most one page of entities in memory.
 
 Google's managed exports are not supported: they are LevelDB logs in the entity format of the
 retired Datastore service.
@@ -38,16 +38,16 @@ from emulator.encoding import entities, keys
 from emulator.import_export import bulk_load
 from emulator.storage import file_store, row_reader, row_writer
 
-MAX_LINE = 32 * 1024 * 1024  # bytes; 1 MiB of zero bytes is six times as long in JSON
-_PAGE = 2000  # entities in memory at a time, together at most:
+MAX_LINE = 32 * 1024 * 1024  # bytes; JSON needs six times as many for 1 MiB of zero bytes
+_PAGE = 2000  # maximum number of entities in memory; their total size is at most:
 _PAGE_BYTES = 8 * 1024 * 1024
 _SPOOLED = 16 * 1024 * 1024  # bytes held in memory
-_PART = 64 * 1024  # minimum bytes of a piece of an export
+_PART = 64 * 1024  # minimum size of an export's piece, in bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which entities to export; None selects all."""
+    """The entities to export; None selects all."""
 
     project: str | None = None
     database: str | None = None
@@ -80,18 +80,18 @@ class Selected(Protocol):
 # A binary file that an import reads.
 Lines = Any
 
-# May change a parsed entity; returns whether to write it.
+# A function that may change a parsed entity, and returns whether to write the entity.
 Adapt = Callable[[protobufs.Entity], bool]
 
 
 def export(store: file_store.FileStore, selection: Selection) -> Iterator[bytes]:
-    """Yield the lines of all selected entities as of one moment, in pieces, in key order."""
+    """Yield the lines of all selected entities in one snapshot, in pieces, in key order."""
     with store.read() as snapshot:
         yield from pieces(snapshot, selection)
 
 
 def pieces(snapshot: row_reader.RowReader, selection: Selected) -> Iterator[bytes]:
-    """Yield the lines of all selected entities of a snapshot, in pieces, in key order."""
+    """Yield the lines of a snapshot's selected entities, in pieces, in key order."""
     piece: list[bytes] = []
     size = 0
     for line in _lines(snapshot, selection):
@@ -131,19 +131,20 @@ def load(
     batch: int | None = None,
     adapt: Adapt | None = None,
 ) -> int:
-    """Write the entities of lines over existing ones, and return how many.
+    """Import entities from lines, overwriting existing ones; return their number.
 
     Args:
         store: The data file to write to; other writers wait.
-        lines: Lines in the form of `export`.
-        source: The name of the source in errors.
-        batch: Entities per commit. None writes all entities in one commit, so after an error
-            nothing is stored.
-        adapt: Called with each entity; entities for which it returns False are left out.
+        lines: Lines in the format of `export`.
+        source: The name of the source, for errors.
+        batch: Entities per commit. None imports all entities in one commit, so nothing is stored
+            after an error.
+        adapt: A function that is called with each entity; if it returns False, the entity is
+            skipped.
 
     Raises:
-        errors.InvalidArgument: A line is wrong. The message says how many entities of earlier
-            batches are stored.
+        errors.InvalidArgument: A line is invalid. The message contains the number of entities that
+            earlier batches stored.
     """
     numbered = enumerate(lines, start=1)
     stored = 0
@@ -228,16 +229,19 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_lines(source: Any) -> Iterator[bytes]:
-    """Yield the lines of a binary file. An endless line is cut, and later refused as too long."""
+    """Yield the lines of a binary file.
+
+    A line without an end is cut, and later refused as too long.
+    """
     while line := source.readline(MAX_LINE + 1):
         yield line
 
 
 @contextlib.contextmanager
 def spooled(source: Any) -> Iterator[Any]:
-    """Read all data of a slow source before the import, onto disk if it is large.
+    """Read all data of a slow source before the import, and keep it on disk if it is large.
 
-    An import holds the write lock, and must not hold it while a client is still sending data.
+    An import holds the write lock, so it must not wait for a client that is still sending data.
     """
     with tempfile.SpooledTemporaryFile(_SPOOLED) as file:
         shutil.copyfileobj(source, file)
@@ -246,5 +250,5 @@ def spooled(source: Any) -> Iterator[Any]:
 
 
 def source_name(path: str | os.PathLike[str]) -> str:
-    """Return the name of a source in errors."""
+    """Return the name that errors use for a source."""
     return "standard input" if os.fspath(path) == "-" else os.fspath(path)

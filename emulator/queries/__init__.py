@@ -1,11 +1,13 @@
-"""Parsing queries, and planning the index scans that answer them. No I/O, no data.
+"""Parsing queries, and planning the index scans that answer them.
 
-`parser` checks a query message, `filters` its filter, and `planner` chooses the index scans that
-form a `query_plan`. `query_cursors` encodes and decodes cursors.
+This room does no I/O and reads no data.
+
+`parser` checks a query message, `filters` checks its filter, and `planner` chooses the index scans
+that form a `query_plan`. `query_cursors` encodes and decodes cursors.
 
 Invariants:
 
-1. A plan never sorts and never reads an entity. If no index serves a query, it is refused and the
-   error names the index to add.
+1. A plan never sorts results and never reads entities. A query that no index serves is refused, and
+   the error names the index to add.
 2. The values in a query do not affect whether the query is allowed.
 """

@@ -1,4 +1,4 @@
-"""Query filters: check them and turn them into equalities and ranges.
+"""Query filters: check them and convert them to equalities and ranges.
 
 Owns the operators, their operands and the rules for combining them. The result is in disjunctive
 normal form. Pure.
@@ -7,9 +7,9 @@ normal form. Pure.
     <  <=  >  >=   a range
     !=  NOT_IN     the ranges around the excluded values
 
-One value of a property must lie in all its ranges, while different values may match its equalities.
-An index can decide exactly this, also for `!=`. So `!= 1` finds an array if any of its values is
-not 1.
+For an array, a single value must lie in all ranges of the property, while different values may
+match its equalities. An index can decide exactly this, including for `!=`. Therefore `!= 1` matches
+an array if any of its values is not 1.
 """
 
 from __future__ import annotations
@@ -24,17 +24,20 @@ from emulator.encoding import keys, values
 
 KEY = "__key__"
 MAX_DISJUNCTIONS = 30
-MAX_EXCLUDED = 10  # values of one NOT_IN
+MAX_EXCLUDED = 10  # maximum values of one NOT_IN
 _NO_VALUES = (None, "entity_value", "array_value")
 
 _LT, _LE, _GT, _GE, EQUAL, IN, NOT_EQUAL, HAS_ANCESTOR, NOT_IN = 1, 2, 3, 4, 5, 6, 9, 11, 13
 _OPERATORS = (_LT, _LE, _GT, _GE, EQUAL, IN, NOT_EQUAL, HAS_ANCESTOR, NOT_IN)
 _AND, _OR = 1, 2
-_ANY_OF = -1  # the key under which OR is counted with the operators
+_ANY_OF = -1  # the key that counts OR among the operators
 
 
 class Range(NamedTuple):
-    """The encoded values (or paths) between two bounds. None means no bound."""
+    """The encoded values (or paths) between two bounds.
+
+    A bound of None means that the range is unbounded on that side.
+    """
 
     low: bytes | None = None
     high: bytes | None = None
@@ -42,7 +45,7 @@ class Range(NamedTuple):
     is_high_open: bool = False
 
     def narrowed(self, operator: int, value: bytes) -> Range:
-        """Return the part of the range that also satisfies one inequality."""
+        """Return the part of the range that also satisfies an inequality."""
         if operator in (_GT, _GE):
             is_open = operator == _GT
             if self.low is not None and (self.low, self.is_low_open) >= (value, is_open):
@@ -76,13 +79,13 @@ class Range(NamedTuple):
         return self.low is not None and self.low == self.high and not self.is_empty
 
 
-# In ascending order and disjoint. If empty, no value can match the filter.
+# The ranges are ascending and disjoint. If there are none, no value can match the filter.
 Ranges = tuple[Range, ...]
 EVERYTHING: Ranges = (Range(),)
 
 
 class Condition(NamedTuple):
-    """One comparison with one value. An IN matches its value in the same way as EQUAL."""
+    """A comparison with a single value. IN matches its value in the same way as EQUAL."""
 
     name: str
     operator: int
@@ -95,10 +98,10 @@ Conjunction = frozenset[Condition]
 class Disjunct(NamedTuple):
     """One conjunction of the filter's disjunctive normal form.
 
-    `equalities` may name a property twice, because an array can contain both values. `ranges`
-    contains the properties that no equality fixes, `key_ranges` the ranges of `__key__`.
-    `inequalities` names the properties whose ranges order the results, possibly including
-    `__key__`; `compared` names those that the client compares with `=`.
+    `equalities` may contain a property twice, because an array can contain both values. `ranges`
+    contains the properties that no equality fixes; `key_ranges` contains the ranges of `__key__`.
+    `inequalities` contains the properties whose ranges order the results, possibly including
+    `__key__`; `compared` contains the properties that the client compares with `=`.
     """
 
     equalities: tuple[tuple[str, bytes], ...] = ()
@@ -114,7 +117,7 @@ class Disjunct(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """A whole filter: its branches, their common ancestor, and the names it compares."""
+    """A whole filter: its branches, their common ancestor, and the properties that it names."""
 
     branches: tuple[Disjunct, ...] = (Disjunct(),)
     ancestor: bytes | None = None
@@ -287,7 +290,8 @@ def _branch(conjunction: Conjunction) -> Disjunct:
     ranges = {
         name: found
         for name, found in ranges.items()
-        # A value that an equality fixes and that lies in the range also satisfies the inequality.
+        # If an equality fixes a value that lies in the range, that value also satisfies the
+        # inequality.
         if not any(name == other and _contain(found, value) for other, value in equalities)
     }
     inequalities = set(ranges)
@@ -303,7 +307,7 @@ def _branch(conjunction: Conjunction) -> Disjunct:
 
 
 def _narrowed(ranges: Ranges, condition: Condition) -> Ranges:
-    """Return the parts of ranges that also satisfy a condition."""
+    """Return the parts of the ranges that also satisfy a condition."""
     operator, value = condition.operator, condition.value
     parts: list[Range] = []
     for each in ranges:
@@ -317,7 +321,7 @@ def _narrowed(ranges: Ranges, condition: Condition) -> Ranges:
 
 
 def _points(ranges: Ranges) -> list[bytes]:
-    """Return the single value that ranges allow, in a list; empty if they allow none or several."""
+    """Return a list with the only value that the ranges allow, or an empty list."""
     low = ranges[0].low if len(ranges) == 1 and ranges[0].is_point else None
     return [] if low is None else [low]
 

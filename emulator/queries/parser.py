@@ -1,13 +1,13 @@
 """Query messages: check them and complete their sort orders.
 
-Owns the rules for valid queries, except the rules for filters (`filters`) and indexes.
-Pure: it uses no data and no index.
+Owns the rules for valid queries, except the rules for filters (`filters`) and indexes. The parser
+is pure: it uses no data and no index.
 
-The resulting orders are the actual orders of the results. They do not include a property that is
-the same in all results. The properties of inequalities come first, then the properties that make
-results distinct. If the client leaves these out, they are added after the given orders, ascending.
-An order requires the property to exist, in every branch: `a = 1 OR b > 2` finds nothing that lacks
-b.
+The resulting orders are the actual orders of the results. They leave out any property with the same
+value in all results. Properties with inequalities come first, followed by the properties of
+distinct_on. If the client leaves these properties out, they are added in ascending order after the
+given orders. An order requires that the property exists, in every branch: b orders the results of
+`a = 1 OR b > 2`, so this query finds no entity that lacks b.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Query(NamedTuple):
     """A checked query.
 
     `projection` contains the names of the projected properties; it is empty for whole entities or
-    keys. It never contains `__key__`: every result has its key, so projecting the key along with
-    properties changes nothing. If several results agree in the first `distinct` orders, only the
-    first is returned; None returns all.
+    keys. It never contains `__key__`: every result includes its key, so projecting the key along
+    with properties changes nothing. If several results agree in the first `distinct` orders, only
+    the first result is returned; None returns all results.
     """
 
     partition: keys.Partition
@@ -92,7 +92,7 @@ def _kind_of(query: protobufs.Query) -> str | None:
 
 
 def _fixed(branches: tuple[filters.Disjunct, ...]) -> set[str]:
-    """Return the properties whose values equalities make the same in all results."""
+    """Return the properties that equalities fix to the same value in all results."""
     if len(branches) == 1:
         return {name for name, _ in branches[0].equalities}
     equalities = [set(branch.equalities) for branch in branches]
@@ -117,7 +117,7 @@ def _inequalities(branches: tuple[filters.Disjunct, ...]) -> set[str]:
 
 
 def _grouped(query: protobufs.Query, fixed: set[str]) -> list[str]:
-    """Return the properties in which distinct results differ."""
+    """Return the properties whose values distinguish distinct results."""
     names = list(dict.fromkeys(each.name for each in query.distinct_on))
     for name in names:
         if not name or name == KEY:

@@ -1,17 +1,17 @@
 """The query planner: choose the index scans that serve a query.
 
-Owns the choice of the scans that serve a query, and of the index.yaml entries to recommend if no
-scans do. Pure.
+Owns the choice of the scans for a query, and of the index.yaml entries to recommend if no scans
+serve it. Pure.
 
-A branch is served by a built-in or composite index whose entries end with the values that order the
-results, in that order, after a prefix of equality filters; or by a join of several such indexes.
-The index must contain the values even if only another branch's inequality needs them. A filter that
-no entity can match still requires its indexes, because the values in a query must not affect
-whether it is allowed.
+A branch is served by a built-in or composite index, or by a join of several such indexes. The
+entries of such an index begin with a prefix for equality filters and end with the values that order
+the results, in that order. The index must contain these values even if only a different branch's
+inequality needs them. A filter that no entity can match still requires its indexes, because the
+values in a query must not affect whether the query is allowed.
 
 Invariants:
 
-1. A plan never sorts entities and never reads one: a query that no index serves is refused.
+1. A plan never sorts or reads entities; a query that no index serves is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def plan(query: parser.Query, composites: Sequence[indexes.Index]) -> query_plan
     """Choose the scans that serve a query.
 
     Raises:
-        errors.MissingIndex: index.yaml needs more indexes for it.
+        errors.MissingIndex: The query needs indexes that are missing from index.yaml.
     """
     if query.kind is None:
         return _plan_kindless(query)
@@ -64,14 +64,14 @@ def _plan_kindless(query: parser.Query) -> query_plan.QueryPlan:
 def _column_choices(
     query: parser.Query, ordered: Columns, candidates: list[indexes.Index]
 ) -> Iterator[Columns]:
-    """Yield the columns that a position can have.
+    """Yield the possible lists of a position's columns.
 
-    Projected properties without an order come after those with one, in the order of some index.
+    Projected properties without an order come after the ordered ones, in the order of some index.
     """
     named = dict(ordered)
     extra = [name for name in query.projection if name not in named]
     if extra and any(each.name == KEY for each in query.orders):
-        # No index holds a value after the key.
+        # No index contains a value after the key.
         raise errors.Unimplemented(f"A projection of {extra[0]} with an order by __key__ before it")
     yield (*ordered, *((name, False) for name in extra))
     for index in candidates if extra else ():
@@ -102,7 +102,7 @@ _Candidate = tuple[indexes.Index, Columns]
 def _serve(
     shape: query_plan.QueryPlan, need: _Need, composites: list[indexes.Index]
 ) -> tuple[query_plan.Scan, ...]:
-    """Choose the scans of a branch; none if no index serves it."""
+    """Choose the scans for a branch; return an empty tuple if no index serves it."""
     query = shape.query
     suffix = tuple(need.varying.values())
     fixed = dict(need.branch.equalities)
@@ -131,7 +131,7 @@ def _builtins(
 
 
 def _prefix(index: indexes.Index, fixed: dict[str, bytes], suffix: Columns) -> Columns | None:
-    """Return the columns before a suffix in an index, or None if some of them are not fixed."""
+    """Return an index's columns before a suffix, or None if the branch does not fix all of them."""
     split = len(index.properties) - len(suffix)
     if split < 0 or index.properties[split:] != suffix:
         return None
@@ -145,14 +145,14 @@ def _cover(
     equalities: tuple[tuple[str, bytes], ...],
     ancestor: bytes | None,
 ) -> tuple[query_plan.Scan, ...]:
-    """Choose scans that together cover all equalities, the longest prefixes first."""
+    """Choose scans that together cover all equalities; prefer long prefixes."""
     if not equalities:
         bare = [index for index, prefix in candidates if not prefix]
         return (_scan(bare[0], [], ancestor),) if bare else ()
     open_pairs = list(equalities)
     scans = []
     while open_pairs:
-        # One value for each property, preferably a value that no chosen scan covers yet.
+        # Pick one value for each property, preferably one that no chosen scan covers yet.
         picked = {pair[0]: pair for pair in (*equalities, *open_pairs)}
         gains = [sum(picked[name] in open_pairs for name, _ in prefix) for _, prefix in candidates]
         most = max(gains, default=0)
@@ -177,7 +177,7 @@ def _scan(index: indexes.Index, fixed: list[bytes], ancestor: bytes | None) -> q
 def _branches(
     shape: query_plan.QueryPlan, need: _Need, scans: tuple[query_plan.Scan, ...]
 ) -> Iterator[query_plan.MergeJoin]:
-    """Yield the plan's branches for one branch of the query."""
+    """Yield the plan's branches for a branch of the query."""
     branch, varying = need
     directions = tuple(is_descending for _, is_descending in varying.values())
     spans = _spans(shape, branch, list(varying.values()))
@@ -196,7 +196,7 @@ def _branches(
 
 
 def _single(branch: filters.Disjunct) -> bytes | None:
-    """Return the only key that can match a branch, or None if several keys or no key can."""
+    """Return the only key that can match a branch, or None if no key or several keys can."""
     ranges = branch.key_ranges
     return ranges[0].low if len(ranges) == 1 and ranges[0].is_point else None
 
@@ -204,10 +204,10 @@ def _single(branch: filters.Disjunct) -> bytes | None:
 def _constants(
     shape: query_plan.QueryPlan, branch: filters.Disjunct, varying: dict[int, tuple[str, bool]]
 ) -> list[list[tuple[int, bytes]]]:
-    """Return the possible values for each fixed place of a position.
+    """Return the possible values for each fixed place in a position.
 
-    Equalities may fix several values of an array. The array sorts by the first of them; only a
-    projection returns all.
+    Equalities may fix several values of an array. The array sorts by the first of these values;
+    only a projection returns all of them.
     """
     found = []
     for place, (name, is_descending) in enumerate(shape.columns):
@@ -246,7 +246,7 @@ def _key_spans(
 
 
 def _wanted(shape: query_plan.QueryPlan, need: _Need) -> indexes.Index:
-    """Return the one index that would serve a branch."""
+    """Return the index that alone would serve a branch."""
     prefix = sorted({(name, False) for name, _ in need.branch.equalities})
     return indexes.Index(
         kind=shape.query.kind or "",

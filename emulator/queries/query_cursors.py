@@ -1,15 +1,16 @@
-"""Query cursors: positions in the results of one query.
+"""Query cursors: positions in the results of a query.
 
 Owns the bytes of a cursor, which clients store. Pure.
 
     01 flags digest(8) position...
 
-`position` is the encoded order values and key of the last result passed, empty before the first
-one. So a cursor is a place, not a count: it stays valid when entities before it are inserted, and
-when the entity it points at is deleted. `digest` identifies the query without its paging, partition
-included. Flag 1 says that the query's first order is descending. If the last order is the key, the
-reversed query has the same digest, and its positions are the complement of these. Otherwise, the
-reversed query has a different digest and cannot use the cursor.
+`position` contains the encoded order values and key of the last result passed; it is empty before
+the first result. A cursor is therefore a place, not a count: it remains valid when entities before
+it are inserted, and when the entity at its position is deleted. `digest` identifies the query,
+including the partition but excluding paging. Flag 1 means that the query's first order is
+descending. If the last order is the key, the reversed query has the same digest, and its positions
+are the complements of these positions. Otherwise, the reversed query has a different digest and
+cannot use the cursor.
 """
 
 import hashlib
@@ -25,7 +26,7 @@ _DESCENDING = 2
 
 
 class Position(NamedTuple):
-    """A gap between results: after `after` or, in the reversed query, before it."""
+    """A gap between results: after the position `after` or, in the reversed query, before it."""
 
     after: bytes
     is_before: bool = False
@@ -49,18 +50,18 @@ def header(query: protobufs.Query, partition: bytes) -> bytes:
 
 
 def decode(cursor: bytes, expected: bytes) -> Position:
-    """Return the position in a cursor; `expected` is the first bytes of the query's cursors.
+    """Return a cursor's position; `expected` is the first bytes of the query's cursors.
 
     Raises:
-        errors.InvalidArgument: The cursor belongs to another query, or is not a cursor.
+        errors.InvalidArgument: The cursor belongs to a different query or is malformed.
     """
     given = cursor[:_HEADER_SIZE]
     if len(given) < _HEADER_SIZE or given[0] != _FORMAT or given[1] > 1:
         raise errors.InvalidArgument("The cursor is not valid.")
     if given[2:] != expected[2:]:
         raise errors.InvalidArgument(
-            "Cursor does not match query: it was issued for a query with another kind, ancestor, "
-            "filter, order or projection."
+            "Cursor does not match query: it was issued for a query with a different kind, "
+            "ancestor, filter, order or projection."
         )
     position = cursor[_HEADER_SIZE:]
     if given == expected:

@@ -1,16 +1,17 @@
 """Query plans: the scans that serve a query, and the arithmetic of positions. Pure.
 
 A plan is a union of branches, and a branch is a merge join of scans. An index entry is `prefix +
-suffix`: the prefix contains the values that equality filters fix, the suffix the values that order
-the results and the key. All scans of a branch have the same kind of suffix, so the join is one pass
-along equal suffixes. All branches yield the same kind of *position*, so the union is a merge by
-position. A position is the suffix with the values that the branch fixes inserted (IN on a property
-that also orders). Positions are totally ordered, and a cursor stores nothing but a position.
+suffix`: the prefix contains the values that equality filters fix, and the suffix contains the
+values that order the results, followed by the key. All scans of a branch have the same kind of
+suffix, so the join is one pass over equal suffixes. All branches yield the same kind of *position*,
+so the union is a merge by position. A position is the suffix plus the values that the branch fixes,
+inserted at their places (for example, IN on a property that also orders). Positions are totally
+ordered, and a cursor stores only a position.
 
-Inequalities reduce the possible values of a property to a few *spans* of bytes. The spans of a
+Inequalities restrict the possible values of a property to a few *spans* of bytes. The spans of a
 suffix's first value divide the scan into segments. The spans of later values are applied by
-skipping: `MergeJoin.sought` returns the next possible suffix that lies in all of them, and the scan
-seeks it.
+skipping: `MergeJoin.sought` returns the next suffix whose values lie in all spans, and the scan
+seeks that suffix.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from emulator import errors
 from emulator.encoding import indexes, keys, values
 from emulator.queries import filters, parser, query_cursors
 
-# Half-open ranges [first, beyond) of encoded values (complemented if the index descends), in
-# ascending order. No encoded value is a prefix of another, so a span also applies if any bytes
-# follow the value.
+# Half-open ranges [first, beyond) of encoded values in ascending order; the values are complemented
+# if the index descends. No encoded value is a prefix of another one, so a span also covers values
+# that are followed by other bytes.
 Spans = tuple[tuple[bytes, bytes], ...]
 ANYTHING: Spans = ((b"", values.ABOVE),)
 
@@ -33,7 +34,7 @@ ANYTHING: Spans = ((b"", values.ABOVE),)
 class Scan:
     """The entries of one index that begin with `prefix`.
 
-    Without an index, these are the entities by key.
+    Without an index, the scan reads the entities by key.
     """
 
     index: indexes.Index | None
@@ -41,14 +42,14 @@ class Scan:
 
 
 class MergeJoin(NamedTuple):
-    """A merge join of scans over the suffixes that lie in one of the segments.
+    """A merge join of scans over the suffixes in its segments.
 
-    `constants` are the values (encoded as in an ascending or descending entry) that are in the
-    position but not in the suffix, by their place in the position. `spans` has the spans of each
-    value of a suffix and of its key, and is empty if the segments suffice. `directions` says which
-    of the values are complemented. `single` is the path of the only entity that can match, if it is
-    known; its suffixes are computed from the entity, because a scan for them could read the whole
-    index.
+    `constants` contains the values that are in the position but not in the suffix, by their place
+    in the position; each value is encoded as in an ascending or descending entry. `spans` contains
+    the spans of each value of a suffix and of its key; it is empty if the segments suffice.
+    `directions` tells for each value of a suffix whether it is complemented. `single` is the path
+    of the only entity that can match, if that entity is known; its suffixes are computed from the
+    entity, because a scan for them could read the whole index.
     """
 
     scans: tuple[Scan, ...]
@@ -59,7 +60,7 @@ class MergeJoin(NamedTuple):
     single: bytes | None = None
 
     def sought(self, suffix: bytes) -> bytes:
-        """Return the first possible suffix at or after this one with all values in their spans."""
+        """Return the first suffix at or after this one whose values can all lie in their spans."""
         if not self.spans:
             return suffix
         passed = b""
@@ -83,10 +84,10 @@ class MergeJoin(NamedTuple):
 
 
 class QueryPlan(NamedTuple):
-    """How to scan the results of a query in order.
+    """A plan for scanning a query's results in order.
 
-    `columns` are the names and directions of the position's values; the key follows them.
-    `directions` says for each value whether it is complemented.
+    `columns` contains the names and directions of a position's values; the key follows them.
+    `directions` tells for each value whether it is complemented.
     """
 
     query: parser.Query
@@ -128,10 +129,11 @@ class QueryPlan(NamedTuple):
         return suffix + position + end
 
     def check(self, position: bytes) -> None:
-        """Refuse a cursor's position that no result of this plan can have.
+        """Refuse a cursor position that no result of this plan can have.
 
         Raises:
-            errors.InvalidArgument: The bytes were changed or cut, or the indexes have changed.
+            errors.InvalidArgument: The bytes were changed or truncated, or the indexes have
+                changed.
         """
         if position in (b"", values.ABOVE):
             return
@@ -149,7 +151,7 @@ class QueryPlan(NamedTuple):
         return values.complement(path) if self.is_key_descending else path
 
     def group(self, position: bytes) -> bytes:
-        """Return the values of a position in which distinct results differ."""
+        """Return the values of a position that distinguish distinct results."""
         return b"".join(values.split(position, self.directions[: self.query.distinct or 0])[:-1])
 
     def projected(self, position: bytes) -> tuple[bytes, ...]:
@@ -166,7 +168,7 @@ class QueryPlan(NamedTuple):
     def segments(
         self, branch: MergeJoin, start: query_cursors.Position, end: query_cursors.Position | None
     ) -> Spans:
-        """Return the suffixes of a branch between two cursors, as non-empty spans."""
+        """Return a branch's suffixes between two cursors as non-empty spans."""
         first = self.suffix_from(branch, start.after, past=not start.is_before)
         beyond = values.ABOVE
         if end is not None:
@@ -176,7 +178,7 @@ class QueryPlan(NamedTuple):
 
 
 def spans(ranges: filters.Ranges, *, is_descending: bool) -> Spans:
-    """Return the byte spans of the values that lie in ranges, in ascending order."""
+    """Return the byte spans of the values in the ranges, in ascending order."""
     if ranges == filters.EVERYTHING:
         return ANYTHING
     found = sorted(_span(each, is_descending=is_descending) for each in ranges)
@@ -195,6 +197,6 @@ def _span(limits: filters.Range, *, is_descending: bool) -> tuple[bytes, bytes]:
 
 
 def within(outer: tuple[bytes, bytes], parts: Spans) -> Spans:
-    """Return the parts of spans that lie in another span."""
+    """Return the parts of spans that lie within an outer span."""
     cut = ((max(first, outer[0]), min(beyond, outer[1])) for first, beyond in parts)
     return tuple((first, beyond) for first, beyond in cut if first < beyond)
