@@ -1,7 +1,7 @@
-"""The admin port: HTTP commands for tests and people, in addition to the API.
+"""The admin port: HTTP commands for tests and people, alongside the API.
 
-Owns the paths of the admin port and their actions. `http_server` admits only programs and the
-emulator's own pages on this machine, so nothing here requires a password.
+Owns the paths of the admin port and their actions. `http_server` admits only programs on this
+machine and the emulator's own pages, so no request needs a password.
 
     GET    /                    "Ok", as Google's emulators answer
     POST   /reset               delete all data; ?project= &database= &namespace= delete a part
@@ -39,13 +39,13 @@ _Answer = Callable[[http_server.Request], http_server.Response]
 
 
 class AdminPort:
-    """Answers requests for one engine.
+    """Answers HTTP requests for one engine.
 
     Args:
         engine: The engine to read and change.
-        shut_down: Ends the process soon.
-        clock: The engine's clock, if it can be moved.
-        api: The Datastore Admin API of the engine; None for one without exports.
+        shut_down: A function that makes the process end soon.
+        clock: The engine's clock if tests can move it, else None.
+        api: The Datastore Admin API for the engine; None uses an API without exports.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class AdminPort:
 
     @property
     def paths(self) -> frozenset[str]:
-        """The paths of the commands; the API and the data browser have their own."""
+        """The paths of the commands; the API and the data browser define their own paths."""
         return frozenset(self._routes())
 
     def _look(self, request: http_server.Request) -> http_server.Response:
@@ -203,7 +203,7 @@ def _health(_request: http_server.Request) -> http_server.Response:
 
 
 def _part(request: http_server.Request, *names: str) -> dict[str, str]:
-    """Return the query's parameters; refuse unknown ones instead of ignoring them."""
+    """Return the query parameters; refuse unknown ones instead of ignoring them."""
     for name in request.query:
         if name not in names:
             raise http_server.BadRequest(f"{request.path} has no parameter {name}.")

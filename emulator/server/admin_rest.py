@@ -1,4 +1,4 @@
-"""The Datastore Admin API over HTTP, in the form that Google's clients use.
+"""The Datastore Admin API over HTTP, as Google's clients use it.
 
     GET, POST    /v1/projects/P/indexes          GET, DELETE  /v1/projects/P/indexes/ID
     POST         /v1/projects/P:export           POST         /v1/projects/P:import
@@ -17,9 +17,9 @@ from emulator import errors
 from emulator.admin_api import admin_service
 from emulator.server import http_server, rest_api
 
-_MAX_BODY = 2 * 1024 * 1024  # above the service's limit, which it reports as INVALID_ARGUMENT
+_MAX_BODY = 2 * 1024 * 1024  # above the service's own limit, for which it answers INVALID_ARGUMENT
 _SEGMENT = "[^/]+"
-# Method, path, RPC, and the field that takes the body ("*" is the whole message).
+# Method, path, RPC, and the field that receives the body ("*" means the whole message).
 _RULES = tuple(
     (method, re.compile(path), rpc, body)
     for method, path, rpc, body in (
@@ -86,7 +86,7 @@ def _read_body(request: http_server.Request, message: Any, body: str) -> None:
 
 
 def _read_query(request: http_server.Request, message: Any) -> None:
-    """Read the parameters, which are named after the message's fields in either spelling."""
+    """Read the query parameters, which are the message's fields in either spelling."""
     by_name = {
         name: field
         for field in message.DESCRIPTOR.fields

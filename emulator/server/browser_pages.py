@@ -1,12 +1,12 @@
 """The data browser's pages: kinds, entities with their index entries, and indexes.
 
-Owns the HTML. The pages only read data. They need no script and load nothing: the headers of
+Owns the HTML. The pages only read data. They need no scripts and load no resources; the headers of
 `http_server` forbid both.
 
 Invariants:
 
-1. All stored text passes through `_text`. It escapes the text, writes unprintable characters as
-   numbers, and keeps right-to-left text from reordering the text around it.
+1. `_text` escapes all stored text. It also writes unprintable characters as numbers, and keeps
+   right-to-left text from reordering the text around it.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from emulator.encoding import indexes, keys
 from emulator.server import browser_styles, data_browser, http_server
 
 HTML = "text/html; charset=utf-8"
-_PREVIEW = 80  # characters of a value in a list
+_PREVIEW = 80  # maximum characters of a value in a list
 _BLOB_PREVIEW = 64  # bytes
-_COLUMNS = 4  # properties shown of each entity in a list
+_COLUMNS = 4  # properties of each entity that a list shows
 
 
 def answer(engine: engines.Engine, request: http_server.Request) -> http_server.Response:
-    """Answer a request for a page."""
+    """Answer a page request."""
     make = _PAGES.get(request.path)
     if make is None:
         raise http_server.BadRequest(f"There is no {request.path}.", HTTPStatus.NOT_FOUND)

@@ -1,6 +1,6 @@
-"""The style sheet of the data browser: one column, light and dark, for phones too.
+"""The data browser's style sheet: one column, light and dark, also for phones.
 
-Tables that are wider than the screen scroll by themselves; the page does not.
+A table that is wider than the screen scrolls by itself; the page does not scroll sideways.
 """
 
 CSS = """

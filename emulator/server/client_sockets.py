@@ -1,8 +1,8 @@
-"""Cut a client's connection, for fault plans.
+"""Cutting a client's connection, for fault plans.
 
-Owns the search for the socket behind a peer's name. gRPC can refuse a call but cannot go silent, so
-the effect of a dead network must be produced at the socket, below gRPC. `shutdown` acts on the
-connection and leaves the descriptor to gRPC, which notices and closes it.
+Owns the search for the socket of a named peer. gRPC can refuse a call but cannot go silent, so the
+effect of a dead network must be simulated at the socket, below gRPC. `shutdown` ends the connection
+but keeps the descriptor for gRPC, which notices the end and closes the descriptor.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def cut(peer: str) -> None:
-    """Cut the connection of a peer, named as gRPC does, e.g. `ipv6:%5B::1%5D:50000`."""
+    """Cut the connection of a peer, given its gRPC name, e.g. `ipv6:%5B::1%5D:50000`."""
     host, _, port = urllib.parse.unquote(peer.partition(":")[2]).rpartition(":")
     for descriptor in _descriptors():
         with contextlib.suppress(OSError), _copy(descriptor) as copy:
@@ -29,7 +29,7 @@ def _descriptors() -> list[int]:
 
 def _copy(descriptor: int) -> socket.socket:
     # Copy only sockets: closing a copy of the data file's descriptor would drop SQLite's locks on
-    # it.
+    # the file.
     if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
         raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK))
     return socket.socket(fileno=os.dup(descriptor))

@@ -1,7 +1,7 @@
-"""The data browser's queries: kinds, entities and indexes of a data file, counted and in pages.
+"""The data browser's queries: kinds, entities and indexes of a data file, with counts and in pages.
 
-It reads one snapshot, changes nothing, and is not part of the API. Each page scans the entries that
-it counts.
+The data browser reads one snapshot, changes nothing, and is not part of the API. Each page scans
+the entries that it counts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAX_SHOWN = 20  # entries of one index
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind in a partition, with the number of its entities."""
+    """A kind in a partition, with its number of entities."""
 
     partition: keys.Partition
     name: str
@@ -28,7 +28,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class StoredEntity:
-    """One entity, with its encoded key and its times in microseconds."""
+    """One entity, with its encoded key, and its times in microseconds."""
 
     key: bytes
     entity: protobufs.Entity
@@ -38,7 +38,7 @@ class StoredEntity:
 
 @dataclass(frozen=True, slots=True)
 class IndexSize:
-    """An index of a partition, with the number and total bytes of its entries."""
+    """An index of a partition, with the number and total size (in bytes) of its entries."""
 
     partition: keys.Partition
     index: indexes.Index
@@ -48,7 +48,7 @@ class IndexSize:
 
 @dataclass(frozen=True, slots=True)
 class IndexEntries:
-    """An entity's entries in one index: their number, and the values of the first ones."""
+    """An entity's entries in one index: their number, and the values of the first entries."""
 
     index: indexes.Index
     entries: int
@@ -56,7 +56,7 @@ class IndexEntries:
 
 
 def kinds(reader: row_reader.RowReader) -> list[Kind]:
-    """Return all kinds that have entities, by partition and name."""
+    """Return all kinds that have entities, sorted by partition and name."""
     found = []
     for partition in reader.partitions():
         for code in reader.index_codes(partition.encoded, b"", keys.ABOVE):
@@ -71,9 +71,9 @@ def kinds(reader: row_reader.RowReader) -> list[Kind]:
 def page(
     reader: row_reader.RowReader, partition: keys.Partition, kind: str, after: bytes
 ) -> tuple[list[StoredEntity], bytes]:
-    """Return a kind's next entities after an encoded path, and where the next page begins.
+    """Return a kind's next entities after an encoded path, and the start of the next page.
 
-    The second value is empty on the last page.
+    The start is empty on the last page.
     """
     name = (partition.encoded, indexes.builtin(kind).code)
     low = after + b"\x00" if after else b""

@@ -1,7 +1,7 @@
 """A plaintext gRPC server: the API for other programs.
 
-Owns the sockets. Its thread pool does not count a request that waits for another transaction, so
-waiting requests never prevent the awaited commit from running.
+Owns the sockets. Its thread pool does not count requests that wait for a transaction, so waiting
+requests never prevent the awaited commit from running.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from emulator.fault_injection import fault_plans
 from emulator.server import client_sockets
 
 SERVICE = "google.datastore.v1.Datastore"
-THREADS = 128  # requests that run at once
-_RECEIVE_BYTES = 64 * 1024 * 1024  # above the engine's limit, which it reports itself
-_GRACE = 2.0  # seconds that running requests get when the server stops
+THREADS = 128  # maximum number of requests that run at the same time
+_RECEIVE_BYTES = 64 * 1024 * 1024  # above the engine's limit, which the engine itself reports
+_GRACE = 2.0  # seconds that running requests get to finish when the server stops
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class GrpcServer:
     api: admin_service.AdminService
 
     def stop(self) -> None:
-        """Let running requests finish, end operations, then close."""
+        """Let running requests finish, end all operations, then close the server."""
         self.server.stop(_GRACE).wait()
         self.api.close()
         self.threads.shutdown(wait=False)
@@ -54,7 +54,7 @@ def start(
         engine: Answers the calls.
         host: The address to listen on.
         port: The port to listen on.
-        api: The Datastore Admin API of the engine; None for one without exports.
+        api: The Datastore Admin API for the engine; None uses an API without exports.
 
     Raises:
         OSError: The address is not available.
@@ -85,7 +85,7 @@ def start(
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host's addresses can be reached only from this machine."""
+    """Return whether only this machine can reach a host's addresses."""
     try:
         found = socket.getaddrinfo(host.strip("[]") or None, None, flags=socket.AI_PASSIVE)
     except OSError:
@@ -96,8 +96,8 @@ def is_loopback(host: str) -> bool:
 def _check_is_free(host: str, port: int) -> None:
     """Refuse a port that another program uses at any of the host's addresses.
 
-    gRPC is satisfied with just one of the addresses; clients that connect to another address would
-    then reach the other program.
+    gRPC would be satisfied with a single address; clients that connect to one of the other
+    addresses would then reach the other program.
     """
     if not port:
         return
@@ -153,7 +153,10 @@ def _admin_handler(api: admin_service.AdminService, method: str) -> Callable[[An
 
 
 def _parsed(method: str, raw: bytes) -> protobufs.Request:
-    """Parse a request here, because gRPC would answer INTERNAL, which clients retry for seconds."""
+    """Parse a request.
+
+    A failure in gRPC itself would give INTERNAL, which clients retry for several seconds.
+    """
     try:
         parsed: protobufs.Request = protobufs.REQUESTS[method].FromString(raw)
     except message.DecodeError as error:

@@ -1,16 +1,17 @@
-"""An HTTP/1.1 server for this machine only: sockets, bodies and the check of senders.
+"""An HTTP/1.1 server for this machine only: sockets, bodies and the check of request senders.
 
-It builds on the standard library's server, which starts in milliseconds and has a thread for each
-connection. That server is not safe for untrusted clients, so they are kept out. It listens only on
-loopback addresses. The remaining risk is a browser on this machine, through which any web page
-could send requests:
+It builds on the standard library's server, which starts in milliseconds and uses one thread per
+connection. That server is not safe for untrusted clients, so this module keeps them out. It listens
+only on loopback addresses. The remaining risk is a browser on this machine, through which any web
+page could send requests:
 
-- A page whose own name resolves to 127.0.0.1 (DNS rebinding) is recognized by the Host header.
-- A page of another origin that posts here is recognized by Origin or Sec-Fetch-Site, which scripts
-  cannot set; programs such as curl send neither.
+- The Host header reveals a page whose own host name resolves to 127.0.0.1 (DNS rebinding).
+- Origin or Sec-Fetch-Site, which scripts cannot set, reveals a page of a different origin; programs
+  such as curl send neither header.
 
-Responses carry no CORS header, so no other page can read them. A request whose body was not read to
-its end closes the connection, because the rest of the body must not be parsed as another request.
+Responses contain no CORS header, so pages of other origins cannot read them. If a request's body
+was not read to its end, the connection is closed, because the rest of the body must not be parsed
+as a new request.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _logger = logging.getLogger(__name__)
 
 
 class BadRequest(Exception):
-    """A fault of the request, with the HTTP status to answer."""
+    """An invalid request, with the HTTP status of the answer."""
 
     def __init__(self, message: str, status: int = HTTPStatus.BAD_REQUEST) -> None:
         super().__init__(message)
@@ -60,7 +61,7 @@ class BadRequest(Exception):
 
 
 class ConnectionDropped(Exception):
-    """Close the connection without an answer, as if the network had failed."""
+    """Closes the connection without an answer, as if the network had failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +75,10 @@ class Request:
     body: BinaryIO
 
     def read(self, most: int) -> bytes:
-        """Return the whole body.
+        """Read and return the whole body.
 
         Raises:
-            BadRequest: It has more bytes than `most`.
+            BadRequest: The body has more than `most` bytes.
         """
         content = self.body.read(most + 1)
         if len(content) > most:
@@ -94,26 +95,26 @@ class Response:
     content: bytes | Iterator[bytes]
     status: int = HTTPStatus.OK
     content_type: str = TEXT
-    after: Callable[[], None] | None = None  # called after the response was sent
+    after: Callable[[], None] | None = None  # called after the response has been sent
 
 
 Handler = Callable[[Request], Response]
 
 
 class Body(io.RawIOBase):
-    """A request's body: of the announced length, or in chunks."""
+    """A request's body, with a Content-Length or in chunks."""
 
     def __init__(self, source: BinaryIO, length: int | None) -> None:
         self._source = source
         self._is_chunked = length is None
-        self._left = length or 0  # of the body, or of the chunk
+        self._left = length or 0  # remaining bytes of the body or of the current chunk
         self.is_at_end = length == 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # the base class accepts any buffer
-        """Read the bytes that are available, at most a buffer full."""
+        """Read available bytes into the buffer; return their number."""
         if self._is_chunked and not self._left and not self.is_at_end:
             self._next_chunk()
         if self.is_at_end:
@@ -131,7 +132,7 @@ class Body(io.RawIOBase):
     def _next_chunk(self) -> None:
         size = _CHUNK_SIZE.fullmatch(self._line())
         if size is None:
-            raise BadRequest("The body is not in chunks, as Transfer-Encoding says.")
+            raise BadRequest("The body is not in chunks, although Transfer-Encoding says so.")
         self._left = int(size[1], 16)
         if self._left:
             return
@@ -191,7 +192,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return Body(self.rfile, int(lengths[0]))  # type: ignore[arg-type]  # same
 
     def _drain(self, body: Body) -> None:
-        """Read the rest of the body, up to a limit: a client that still sends sees no response."""
+        """Read the rest of the body, up to a limit.
+
+        A client that is still sending does not read the response.
+        """
         left = _MAX_DRAINED
         with contextlib.suppress(BadRequest, OSError):
             while not body.is_at_end and left > 0:
@@ -239,7 +243,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._send_parts(response.content)
 
     def _send_parts(self, parts: Iterator[bytes]) -> None:
-        """Send chunks. A failed response lacks the last chunk, so no client accepts it."""
+        """Send chunks.
+
+        A response that fails midway lacks the last chunk, so no client accepts it.
+        """
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         if self.command == "HEAD":
@@ -259,7 +266,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
-    block_on_close = False  # do not wait for idle kept-alive connections
+    block_on_close = False  # do not wait for idle keep-alive connections
     request_queue_size = 128
 
     def __init__(self, family: socket.AddressFamily, port: int, handle: Handler) -> None:
@@ -269,12 +276,12 @@ class _Server(http.server.ThreadingHTTPServer):
         super().__init__((address, port), handler)
 
     def server_bind(self) -> None:
-        """Bind without looking up the host's own name, which can take seconds."""
+        """Bind without looking up this machine's host name, which can take seconds."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = "localhost", int(self.server_address[1])
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - the base class's
-        """Log clients that disconnected only at debug level."""
+        """Log the disconnection of a client only at debug level."""
         _logger.debug("The connection from %s failed: %r", client_address, sys.exception())
 
 
@@ -303,7 +310,8 @@ def start(handle: Handler, port: int) -> HttpServer:
     except (OSError, OverflowError) as error:
         raise OSError(f"cannot listen on 127.0.0.1:{port}: {error}") from error
     servers = [first]
-    # Optional: the machine may lack IPv6, or another program may use this port on ::1.
+    # This address is optional: the machine may lack IPv6, or another program may use the port on
+    # ::1.
     with contextlib.suppress(OSError):
         servers.append(_Server(socket.AF_INET6, first.server_port, handle))
     for server in servers:

@@ -1,8 +1,8 @@
 """The API over HTTP: `POST /v1/projects/{project}:{method}`, as JSON or protobuf.
 
-Owns the encoding of requests, responses and errors; the engine handles the requests. JSON is
-proto3's mapping; an error is a google.rpc.Status with the HTTP status that Datastore documents. A
-body with any other Content-Type is refused; the type is never guessed.
+Owns the encoding of requests, responses and errors; the engine handles the requests. Bodies use
+proto3's JSON mapping; an error is a google.rpc.Status with the HTTP status that Datastore
+documents. A body with any other Content-Type is refused; the server never guesses the type.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from emulator.server import http_server
 PREFIX = "/v1/projects/"
 JSON = "application/json"
 PROTOBUF = "application/x-protobuf"
-_MAX_BODY = 64 * 1024 * 1024  # above the engine's limit, which it reports as INVALID_ARGUMENT
+_MAX_BODY = 64 * 1024 * 1024  # above the engine's own limit, for which it answers INVALID_ARGUMENT
 _PATH = re.compile(r"/v1/projects/([^/:]+):([A-Za-z]+)")
 _METHODS = {name[0].lower() + name[1:]: name for name in protobufs.REQUESTS}
 
-# The number of each status in google.rpc.Code, and its HTTP status.
+# Each status, with its number in google.rpc.Code and its HTTP status.
 _CODES = {
     "CANCELLED": (1, 499),
     "UNKNOWN": (2, 500),
@@ -47,7 +47,7 @@ _CODES = {
 
 
 def answer(engine: engines.Engine, request: http_server.Request) -> http_server.Response:
-    """Answer one call of the API."""
+    """Answer one API call."""
     is_json = request.content_type != PROTOBUF
     try:
         method, message = _call(request)
@@ -99,7 +99,7 @@ def parse_json(body: bytes, message: Any) -> None:
     """Read a message from JSON.
 
     Raises:
-        errors.InvalidArgument: The body is not the JSON of this message.
+        errors.InvalidArgument: The body is not valid JSON for this message.
     """
     try:
         json_format.Parse(body or b"{}", message)
@@ -114,7 +114,7 @@ def _json(message: Any) -> bytes:
 
 
 def refusal(error: errors.DatastoreError, *, is_json: bool = True) -> http_server.Response:
-    """Return an error as a google.rpc.Status."""
+    """Convert an error to a google.rpc.Status."""
     code, status = _CODES[error.status]
     if not is_json:
         content = protobufs.number_field(1, code) + protobufs.field(2, error.message.encode())

@@ -1,9 +1,10 @@
 """The data file: the only package that uses SQLite.
 
-Use `file_store` for snapshots and commits. `row_reader` and `row_writer` define the methods of a
-snapshot and of a commit; `schema` defines the tables. `maintenance` backs up, restores and compacts
-files; `inspection` checks one. The rest is internal: `data_file` opens files, `group_commit` lets
-commits share a sync, `write_ahead_log` keeps the log small, `history` reads the past.
+Use `file_store` for snapshots and commits. `row_reader` and `row_writer` define the methods of
+snapshots and commits; `schema` defines the tables. `maintenance` backs up, restores and compacts
+files; `inspection` checks a file. The other modules are internal: `data_file` opens files,
+`group_commit` lets commits share a disk sync, `write_ahead_log` keeps the log small, and `history`
+reads the past.
 
 Invariants:
 

@@ -1,20 +1,20 @@
 """Opening, creating and checking the data file.
 
-Owns the settings of a connection, the creation and the upgrade of a file, and the translation of
-SQLite's errors into the engine's. Opening refuses a file of another program, a file of a newer
-format, and a file whose damage is visible at once; the error names the file. Other damage is found
-when the damaged row is read, or by `inspection`: checking everything at every open would cost as
-much as reading everything.
+Owns the connection settings, the creation and upgrade of files, and the translation of SQLite's
+errors into the engine's errors. Opening refuses a file of a different program, a file with a newer
+format, and a file with immediately visible damage; the error names the file. Other damage is found
+when a damaged row is read, or by `inspection`: a full check at every opening would cost as much as
+reading the whole file.
 
 Invariants:
 
-1. Creation and upgrade are one SQLite transaction each, so a process killed in the middle leaves
-   the file as it was.
-2. In durable mode a commit is on disk before it is acknowledged. WAL with synchronous=FULL provides
-   this, and also syncs the log before and the file after each checkpoint. The folder of a new file
-   is synced too.
-3. Only SQLite opens the file: closing any other descriptor of it would drop this process's locks on
-   the file.
+1. Creation and upgrade are one SQLite transaction each, so killing the process midway leaves the
+   file unchanged.
+2. In durable mode, a commit is on disk before it is acknowledged. WAL with synchronous=FULL
+   guarantees this; each checkpoint also syncs the log before it and the file after it. The folder
+   of a new file is synced too.
+3. Only SQLite opens the file, because closing any other descriptor of the file would drop this
+   process's locks on it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from emulator import errors
 from emulator.storage import file_permissions, schema
 
 APPLICATION = 0x46744453  # "FtDS"
-BUSY_SECONDS = 20.0  # shorter than clients' deadlines, so clients get an answer
+BUSY_SECONDS = 20.0  # shorter than client deadlines, so that clients get an answer
 _CACHE_KIB = 8192
 _WAL_BYTES = 64 * 1024 * 1024  # a larger log is truncated to this size
 
@@ -42,8 +42,8 @@ _WAL_BYTES = 64 * 1024 * 1024  # a larger log is truncated to this size
 class Durability(enum.StrEnum):
     """The failures that an acknowledged commit survives."""
 
-    DURABLE = "durable"  # a crash of the process or machine, and a power loss
-    FAST = "fast"  # only a kill of the process; a power loss can lose or damage the file
+    DURABLE = "durable"  # a crash of the process or the machine, and a power loss
+    FAST = "fast"  # only the end of the process; a power loss can lose or damage the file
 
 
 _SYNCHRONOUS = {Durability.DURABLE: "FULL", Durability.FAST: "OFF"}
@@ -52,7 +52,7 @@ _SYNCHRONOUS = {Durability.DURABLE: "FULL", Durability.FAST: "OFF"}
 def connect(
     path: str, durability: Durability, *, cache_kib: int = _CACHE_KIB, wait: float | None = None
 ) -> sqlite3.Connection:
-    """Open a connection that waits up to `wait` seconds for a lock (default `BUSY_SECONDS`)."""
+    """Open a connection that waits up to `wait` seconds (default `BUSY_SECONDS`) for a lock."""
     connection = sqlite3.connect(
         path,
         timeout=BUSY_SECONDS if wait is None else wait,
@@ -62,11 +62,11 @@ def connect(
     )
     try:
         connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
-        connection.execute("PRAGMA fullfsync = 1")  # on macOS fsync does not reach the disk
+        connection.execute("PRAGMA fullfsync = 1")  # on macOS, fsync does not reach the disk
         connection.execute(f"PRAGMA cache_size = -{cache_kib}")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
         connection.execute("PRAGMA secure_delete = ON")  # overwrite deleted data with zeros
-    except BaseException:  # the first PRAGMA already reads the file
+    except BaseException:  # the first PRAGMA already reads the file and can fail
         connection.close()
         raise
     return connection
@@ -79,7 +79,7 @@ def prepare(path: str, durability: Durability, now: Callable[[], int]) -> None:
         errors.FailedPrecondition: The file cannot be opened, belongs to another program or is too
             new.
         errors.Damaged: The file is damaged.
-        errors.Unavailable: Another process has the file locked exclusively.
+        errors.Unavailable: Another process holds an exclusive lock on the file.
     """
     with translated_at_opening(path):
         while True:
@@ -98,10 +98,10 @@ def prepare(path: str, durability: Durability, now: Callable[[], int]) -> None:
 
 
 def _refuse_torn_end(connection: sqlite3.Connection, path: str) -> None:
-    """Refuse a file that ends in the middle of a page: SQLite would read the missing part as zeros.
+    """Refuse a file whose last page is incomplete: SQLite would read the missing part as zeros.
 
-    After a power loss during a checkpoint, a file with a log may end in the middle of a page; the
-    log then still contains the whole page.
+    After a power loss during a checkpoint, a file that has a log may end with an incomplete page;
+    the log then still contains the whole page.
     """
     page: int = connection.execute("PRAGMA page_size").fetchone()[0]
     if _size(path) % page and not _size(f"{path}-wal"):
@@ -124,7 +124,7 @@ def _prepare(connection: sqlite3.Connection, path: str, now: Callable[[], int], 
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        found = found_format(connection, path)  # again: another process may have done it first
+        found = found_format(connection, path)  # another process may have prepared the file
         if not found:
             schema.create(connection, now(), int.from_bytes(os.urandom(7), "big"))
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -137,12 +137,11 @@ def _prepare(connection: sqlite3.Connection, path: str, now: Callable[[], int], 
 
 
 def _with_log(connection: sqlite3.Connection) -> str:
-    """Switch the file to WAL mode, which is stored in it, and return its journal mode.
+    """Switch the file to WAL mode, which the file stores, and return its journal mode.
 
     A new or copied file is not in WAL mode yet. The switch requires exclusive access to the file.
-    If another process is switching or writing at the same time, SQLite refuses at once, because a
-    process that already holds a lock does not wait for another lock. This function then tries
-    again.
+    If another process is switching or writing at that moment, SQLite refuses immediately, because a
+    process that already holds a lock does not wait for a second lock. This function then retries.
     """
     until = time.monotonic() + BUSY_SECONDS
     mode = ""
@@ -159,7 +158,7 @@ def _with_log(connection: sqlite3.Connection) -> str:
 
 def checkpoint(connection: sqlite3.Connection) -> bool:
     """Move the log into the file and truncate it; return False if other connections use it."""
-    connection.execute("PRAGMA busy_timeout = 0")  # not worth waiting for a checkpoint
+    connection.execute("PRAGMA busy_timeout = 0")  # a checkpoint is not worth waiting for
     try:
         busy: int = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
     except sqlite3.OperationalError:
@@ -170,7 +169,7 @@ def checkpoint(connection: sqlite3.Connection) -> bool:
 
 
 def found_format(connection: sqlite3.Connection, path: str) -> int:
-    """Return a file's format, 0 for an empty file; refuse what this engine cannot read."""
+    """Return a file's format, or 0 for an empty file; refuse a format that is not readable."""
     with _one_view(connection):  # another process may be creating the file
         found: int = connection.execute("PRAGMA user_version").fetchone()[0]
         application = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -179,7 +178,7 @@ def found_format(connection: sqlite3.Connection, path: str) -> int:
         return 0
     if application != APPLICATION:
         raise errors.FailedPrecondition(
-            f"{path} is another program's database (application id {application:#x}, "
+            f"{path} is a database of a different program (application id {application:#x}, "
             f"format {found})."
         )
     if not 0 < found <= schema.FORMAT:
@@ -192,7 +191,7 @@ def found_format(connection: sqlite3.Connection, path: str) -> int:
 
 @contextlib.contextmanager
 def _one_view(connection: sqlite3.Connection) -> Iterator[None]:
-    """Run several statements against one state of the file."""
+    """Run several statements against the same state of the file."""
     if connection.in_transaction:
         yield
         return
@@ -211,7 +210,7 @@ def _inode(path: str) -> int | None:
 
 
 def sync_folder(path: str | os.PathLike[str]) -> None:
-    """Sync the folder of a file: syncing only the file does not put its name on disk."""
+    """Sync a file's folder, because syncing only the file does not put its name on disk."""
     folder = os.open(Path(path).absolute().parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -219,7 +218,7 @@ def sync_folder(path: str | os.PathLike[str]) -> None:
         os.close(folder)
 
 
-# The error that a caller gets for a SQLite error code; its text is put before SQLite's own.
+# The error to raise for each SQLite error code; its text precedes SQLite's own.
 _UNAVAILABLE = (errors.Unavailable, "The data file is busy")
 _FULL = (errors.ResourceExhausted, "The data file cannot grow")
 _DAMAGED = (errors.Damaged, "The data file is damaged")
@@ -230,7 +229,7 @@ _REFUSALS = {
     sqlite3.SQLITE_PROTOCOL: _UNAVAILABLE,
     sqlite3.SQLITE_FULL: _FULL,
     sqlite3.SQLITE_NOMEM: _FULL,
-    # The log's index is a file of its own; SQLite reports a failure to grow it with a separate
+    # The log's index is a separate file, and SQLite reports a failure to grow it with a separate
     # code.
     sqlite3.SQLITE_IOERR_SHMSIZE: _FULL,
     sqlite3.SQLITE_CORRUPT: _DAMAGED,
@@ -243,7 +242,7 @@ _REFUSALS = {
 
 
 def refusal(fault: BaseException) -> errors.DatastoreError | None:
-    """Return the error to raise for a fault of the file or machine, or None for other faults."""
+    """Return the error to raise for a file or machine fault, or None for other faults."""
     if isinstance(fault, UnicodeDecodeError):
         # Stored text is UTF-8. SQLite quotes damaged text in its messages, which then cannot be
         # decoded.
@@ -259,9 +258,9 @@ def refusal(fault: BaseException) -> errors.DatastoreError | None:
 
 
 class _Translated:
-    """A context that raises SQLite's errors as the engine's.
+    """A context manager that raises SQLite's errors as the engine's errors.
 
-    It has no state, so one instance is enough.
+    It is stateless, so one instance suffices.
     """
 
     def __enter__(self) -> None:
@@ -279,14 +278,14 @@ class _Translated:
 translated = _Translated()
 
 
-# What reading a damaged row can raise, for example where NULL stands for bytes: SQLite has no
-# checksums, and stores the type of each value in the row.
+# The exceptions that reading a damaged row can raise, for example because of a NULL in place of
+# bytes: SQLite has no checksums and stores the type of each value in the row.
 MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error)
 
 
 @contextlib.contextmanager
 def translated_at_opening(path: str) -> Iterator[None]:
-    """Translate errors, name the file, and use FAILED_PRECONDITION where a retry cannot help."""
+    """Translate errors, name the file, and use FAILED_PRECONDITION if a retry cannot help."""
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as fault:
@@ -296,7 +295,7 @@ def translated_at_opening(path: str) -> Iterator[None]:
             raise errors.FailedPrecondition(f"{path}: {fault}") from fault
         raise type(known)(f"{path}: {known.message}") from fault
     except (errors.Damaged, errors.ResourceExhausted, errors.Unavailable) as known:
-        # Translated by an inner block, which does not know the file's name.
+        # An inner block has translated this error, but does not know the file's name.
         if path in known.message:
             raise
         raise type(known)(f"{path}: {known.message}") from known

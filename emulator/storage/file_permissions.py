@@ -1,12 +1,12 @@
 """File permissions: only the owner may read the engine's files.
 
 Owns the creation of data files and the restriction of older files. SQLite gives its log and the
-log's index the permissions of the data file, whatever the umask is.
+log's index the same permissions as the data file, regardless of the umask.
 
 Invariants:
 
-1. Nothing here opens an existing data file: closing a descriptor of it would drop the locks that
-   SQLite holds on it for this process.
+1. This module never opens an existing data file, because closing a descriptor of the file would
+   drop this process's SQLite locks on it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _BESIDE = ("", "-wal", "-shm", "-journal", "-pause", "-locks")
 def create(path: str) -> None:
     """Create an empty data file that only its owner can read, unless the path exists.
 
-    The file gets its name only after its descriptor is closed, so no process can hold a lock on it
-    before.
+    The file gets its name only after its descriptor is closed, so no process can lock the file
+    earlier.
     """
     if os.path.lexists(path):
         return
@@ -37,7 +37,8 @@ def create(path: str) -> None:
         with contextlib.suppress(FileExistsError):  # another process created it first
             os.link(own, path)
     except OSError:
-        # No such folder, or no hard links: SQLite creates the file or reports what is wrong.
+        # The folder is missing, or hard links are not supported: SQLite creates the file or reports
+        # the problem.
         return
     finally:
         with contextlib.suppress(OSError):
@@ -45,7 +46,7 @@ def create(path: str) -> None:
 
 
 def restrict(path: str) -> list[str]:
-    """Restrict a data file and its log files to their owner; return any that cannot be changed."""
+    """Restrict a data file and its log files to their owner; return the files where that failed."""
     refused = []
     for each in _files(path):
         try:

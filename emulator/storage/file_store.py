@@ -1,24 +1,26 @@
 """The file store: snapshots of the data file, and commits to it.
 
-Owns the connections of a process. `schema` defines the tables, `data_file` opens files and
+Owns the database connections of a process. `schema` defines the tables, `data_file` opens files and
 translates their faults, and `group_commit` begins and ends SQLite transactions.
 
 Invariants:
 
-1. A commit is one SQLite transaction, entities and index entries together, on disk before it is
-   acknowledged. Several commits that wait for the disk may share one.
+1. A commit is one SQLite transaction, which contains both entities and index entries and is on disk
+   before the commit is acknowledged. Several commits that wait for the disk may share one SQLite
+   transaction.
 2. A snapshot is an open SQLite read transaction.
-3. After a fault, a connection is closed and never used again, so the engine recovers as soon as the
-   machine does.
-4. At least one connection stays open: it shows other processes that the file is in use.
-5. Connections never cross a fork. Idle ones are closed before it (`close_idle` explains why). The
-   child drops the others without closing them: closing would end the parent's locks.
-6. Replaced and deleted data is overwritten in the file. Without history it must also be removed
-   from the log, which contains older states of pages. The log is emptied `LOG_SECONDS` after a
-   commit, by the next request that finds the log unused, or by the next commit, which asks the
+3. After a fault, the connection is closed and never used again, so the engine recovers as soon as
+   the machine does.
+4. At least one connection stays open, which shows other processes that the file is in use.
+5. Connections never cross a fork. Idle connections are closed before the fork (`close_idle`
+   explains why). The child abandons the other connections without closing them, because closing
+   them would release the parent's locks.
+6. Replaced and deleted data is overwritten in the file. Without history, the data must also be
+   removed from the log, which contains older states of pages. The log is emptied `LOG_SECONDS`
+   after a commit: by the next request that finds the log unused, or by the next commit, which asks
    other processes to pause.
 
-An engine in memory uses a private temporary file that is removed at the end, because SQLite's own
+An in-memory engine uses a private temporary file, which is removed at the end, because SQLite's own
 in-memory databases have no snapshots.
 """
 
@@ -49,21 +51,22 @@ from emulator.storage import (
     write_ahead_log,
 )
 
-MAX_SNAPSHOTS = 512  # open at once; each holds a connection and two file descriptors
-_MAX_IDLE = 64  # connections kept for the next snapshot
+MAX_SNAPSHOTS = 512  # open snapshots; each uses a connection and two file descriptors
+_MAX_IDLE = 64  # connections that are kept open for later snapshots
 LOG_SECONDS = 60  # how long older states stay in the log if no history is kept
-_LOG_AGAIN = 1_000_000  # microseconds until the next try if the log was in use
+_LOG_AGAIN = 1_000_000  # microseconds until the next attempt if the log was in use
 _MOMENTS = 4  # past moments whose computed index entries are cached
-_WRITER_CACHE_KIB = 65_536  # filled only by bulk loads: each batch touches pages of every index
+_WRITER_CACHE_KIB = 65_536  # filled only by bulk loads: each batch touches all indexes
 
 
 class Snapshot(row_reader.RowReader):
-    """A fixed state of the file, on a connection of its own. Must be closed."""
+    """A fixed state of the file, read on its own connection. The caller must close it."""
 
     def __init__(
         self, connection: sqlite3.Connection, definitions: row_reader.DefinitionsOf
     ) -> None:
-        # Requests of one transaction can run in parallel, so each holds this lock until its end.
+        # Requests of one transaction can run in parallel, so each request holds this lock until it
+        # ends.
         self.lock = threading.RLock()
         connection.execute("BEGIN")
         super().__init__(connection, definitions)
@@ -75,16 +78,16 @@ class Snapshot(row_reader.RowReader):
 
 
 class PastSnapshot(history.PastReader, Snapshot):
-    """The file as it was at an earlier moment. Must be closed."""
+    """The file's state at an earlier moment. The caller must close it."""
 
 
 _Kind = TypeVar("_Kind", bound=Snapshot)
 
 
 class _Borrowed(Generic[_Kind]):
-    """A snapshot for the length of one request.
+    """A snapshot for the duration of one request.
 
-    A class and not a generator, which would be slower: every read passes through here.
+    This is a class because a generator would be slower, and every read uses it.
     """
 
     def __init__(self, storage: FileStore, snapshot: _Kind) -> None:
@@ -114,14 +117,14 @@ class _Connections:
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
         self.idle: list[sqlite3.Connection] = []
         self.turn = group_commit.WriteTurn(connect)
-        # A list instead of a semaphore, which takes longer than a small read: append and pop are
-        # atomic too.
+        # A list is faster than a semaphore, which takes longer than a small read; append and pop
+        # are atomic too.
         self.snapshots_left = [None] * MAX_SNAPSHOTS
         self.definitions: row_reader.Definitions | None = None
 
 
 class FileStore:
-    """One data file. Safe for many threads, and for a child after a fork."""
+    """One data file. Safe for use from many threads, and in a child process after a fork."""
 
     def __init__(
         self,
@@ -134,8 +137,8 @@ class FileStore:
     ) -> None:
         self._now = now
         self._history = history_seconds * 1_000_000
-        self._log_due: int | None = None  # when to empty the log, in microseconds
-        self._read_up_to = 0  # the latest moment that was read and was newer than the last commit
+        self._log_due: int | None = None  # time at which to empty the log, in microseconds
+        self._read_up_to = 0  # the latest moment that was read and is newer than the last commit
         self._gone = functools.lru_cache(maxsize=_MOMENTS)(history.PastEntries)
         self._remove: Callable[[], object] | None = None
         self._durability = durability
@@ -162,10 +165,10 @@ class FileStore:
     def close_idle(self) -> None:
         """Close all idle connections before a fork. Later calls open new ones.
 
-        A child inherits SQLite's bookkeeping of its parent's locks on a file, but not the locks. So
-        while the parent has a connection open, the child's connections do not lock the file
-        themselves. Once the parent has exited, the next process that closes the file looks to
-        SQLite like the last one, and removes the log that the child still writes to.
+        A forked child inherits SQLite's records of its parent's locks on a file, but not the locks
+        themselves. Therefore, while the parent has a connection open, the child's connections do
+        not lock the file. Once the parent has exited, SQLite treats the next process that closes
+        the file as the last one and removes the log, although the child still writes to the log.
         """
         connections = self._connections
         with contextlib.suppress(sqlite3.Error):
@@ -174,19 +177,22 @@ class FileStore:
                 connections.idle.pop().close()
 
     def forget_connections(self) -> None:
-        """Reset the state in a forked child; leave the parent's connections open and untouched."""
+        """Reset the state in a forked child; leave the parent's connections open and unused."""
         self._forgotten.append(self._connections)
         self._connections = _Connections(self._connect_writer)
         self._log.forget_parent()
 
     def wait_for_checkpoint(self) -> None:
-        """Wait while another process empties the log. The caller must hold no snapshot or lock."""
+        """Wait while another process empties the log.
+
+        The caller must not hold a snapshot or a lock.
+        """
         self._log.wait_for_checkpoint()
 
     def checkpoint_if_due(self) -> None:
-        """Empty the log after a commit if it is due, or if the log has grown.
+        """Empty the log after a commit if the log is due or has grown large.
 
-        The caller must hold no snapshot.
+        The caller must not hold a snapshot.
         """
         if self._is_closed:
             return
@@ -200,7 +206,7 @@ class FileStore:
     def close(self) -> None:
         """Close all idle connections.
 
-        The connections of open snapshots are closed when the snapshots end.
+        The connections of open snapshots are closed when those snapshots end.
         """
         self._is_closed = True
         connections = self._connections
@@ -211,11 +217,13 @@ class FileStore:
             self._remove()
 
     def begin_snapshot(self) -> Snapshot:
-        """Open a snapshot of the last commit. Pass it to `end_snapshot` when done."""
+        """Open a snapshot of the last commit. The caller must pass it to `end_snapshot`."""
         return self._begin(Snapshot)
 
     def begin_past(self, moment: int) -> PastSnapshot:
-        """Open a snapshot of an earlier moment (microseconds). Pass it to `end_snapshot` when done.
+        """Open a snapshot of an earlier moment, in microseconds.
+
+        The caller must pass it to `end_snapshot`.
 
         Raises:
             errors.InvalidArgument: The moment is in the future, or its history is not kept.
@@ -235,10 +243,10 @@ class FileStore:
         return snapshot
 
     def _make_commits_newer_than(self, moment: int) -> None:
-        """Make all future commits newer than a moment.
+        """Ensure that all future commits are newer than a moment.
 
-        A commit takes its version when it begins. A commit in progress could be older than the
-        moment and not visible yet; two reads at the same moment would then differ.
+        A commit takes its version when it begins. A commit in progress could therefore be older
+        than the moment and not visible yet, so that two reads at the same moment would differ.
         """
         with data_file.translated, self._connections.turn.alone() as connection:
             self._read_up_to = max(self._read_up_to, moment)
@@ -260,7 +268,7 @@ class FileStore:
         self._give_back(connection, is_sound=snapshot.is_sound and _is_rolled_back(connection))
 
     def glance(self, key: bytes) -> row_reader.PointRead:
-        """Read the latest committed state of one entity, by its encoded key."""
+        """Read the latest committed state of the entity with an encoded key."""
         connection = self._take()
         is_sound = False
         try:
@@ -297,20 +305,20 @@ class FileStore:
                     self._log_due = None if is_empty else self._now() + _LOG_AGAIN
 
     def read(self) -> _Borrowed[Snapshot]:
-        """Read the latest committed state for the length of one request."""
+        """Read the latest committed state for the duration of one request."""
         return _Borrowed(self, self.begin_snapshot())
 
     def read_at(self, moment: int) -> _Borrowed[PastSnapshot]:
-        """Read the state at an earlier moment for the length of one request."""
+        """Read the state at an earlier moment for the duration of one request."""
         return _Borrowed(self, self.begin_past(moment))
 
     @contextlib.contextmanager
     def write(self, *, may_share: bool = False) -> Iterator[row_writer.RowWriter]:
-        """Run the block as one commit, which is on disk when it returns; an exception undoes all.
+        """Run the block as one commit, which is on disk at the end; an exception undoes it all.
 
         Args:
-            may_share: The commit is short, changes only entities, and may share its sync with
-                others.
+            may_share: Whether the commit may share its disk sync with others; it must be short and
+                change only entities.
         """
         fault_plans.point("commit.begin")
         turn = self._connections.turn
@@ -326,10 +334,10 @@ class FileStore:
         fault_plans.point("commit.after")
 
     def _remember(self, writer: row_writer.RowWriter, now: int) -> None:
-        """Update this process's knowledge of the file after a commit has reached the disk."""
+        """Update this process's cached state after a commit has reached the disk."""
         if self._log_due is None and not self._history:
             self._log_due = now + LOG_SECONDS * 1_000_000
-        # Not earlier: index ids from a failed commit are not in the file.
+        # Index ids are recorded only now, because ids from a failed commit are not in the file.
         writer.definitions.ids.update(writer.new_ids)
 
     def _is_log_due(self) -> bool:

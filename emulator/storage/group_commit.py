@@ -1,32 +1,34 @@
 """Group commit: one writer per process, whose waiting commits share a disk sync.
 
 Owns the writer's connection, the lock that decides which thread may use it (the writer's turn), and
-the beginning and end of a SQLite transaction. A small commit spends most of its time on the sync.
-So a commit that finishes while other threads wait for the turn leaves its transaction open for
-them: each commit is a *part*, a savepoint of that transaction, and one COMMIT puts all parts on
-disk. A commit that finds no other thread waiting commits at once, without a savepoint.
+the beginning and end of a SQLite transaction. A small commit spends most of its time on the disk
+sync. Therefore a commit that finishes while other threads wait for the turn leaves its transaction
+open for them: each commit is a *part*, which is a savepoint of that transaction, and a single
+COMMIT puts all parts on disk. If no other thread waits, a commit ends its transaction immediately,
+without a savepoint.
 
 Invariants (callers rely on them; `WriteTurn.transaction` returns only after the COMMIT):
 
-1. A part has happened only when its block has ended without an error and the group's COMMIT is
-   done. Until then no caller gets an answer, no lock is released (`lock_manager`), no commit is
-   metered, and this process remembers nothing of it (ids of indexes, when the log is due).
+1. A part takes effect only when its block has ended without an error and the group's COMMIT has
+   succeeded. Until then, no caller gets an answer, no lock is released (`lock_manager`), no commit
+   is metered, and this process caches nothing that the part wrote (index ids, the time to empty the
+   log).
 2. If the COMMIT fails, or SQLite fails in a part, the whole group is rolled back, the connection is
-   closed and every part raises an error. Such a fault concerns the file or the machine, never a
-   single part.
-3. A part that fails by itself rolls back only its own savepoint. It raises its error only after the
-   group has ended, and according to the group's outcome: an earlier part may be the reason for the
-   refusal (an entity that exists, a changed read), and no caller may learn of that part before it
-   is on disk.
+   closed and every part raises an error. The cause of such a failure is the file or the machine,
+   never a single part.
+3. A part that fails on its own rolls back only its own savepoint. It raises its error only after
+   the group has ended; if the group failed, it raises the group's error instead. The reason is that
+   an earlier part may have caused the refusal (an entity that exists, a changed read), and no
+   caller may learn of that part before it is on disk.
 4. A part sees the earlier parts of its group, except the failed ones, so validation and versions
-   are the same as for separate commits in sequence. Nothing outside the group sees its
-   parts: snapshots use other connections, and SQLite shows them only what is committed.
+   are the same as for separate commits in sequence. Code outside the group does not see the parts,
+   because snapshots use other connections, to which SQLite shows only committed data.
 5. Another process waits for at most `MOST` small parts, or for the parts that begin within
-   `LONGEST` seconds, and one sync. A commit that can take long (an import), or that changes what
-   parts depend on (indexes, a reset), has a transaction of its own.
-6. No part waits for a thread that has died: the thread that has the turn ends the group, or one of
-   the group's parts does if no thread takes the turn for a while. A part that a fault plan delays
-   also delays its group.
+   `LONGEST` seconds, plus one disk sync. A commit that can take long (an import), or that changes
+   data on which parts depend (indexes, a reset), has its own transaction.
+6. No part waits forever for a thread that has died: the thread that has the turn ends the group,
+   or, if no thread takes the turn for a while, one of the group's parts does. A fault plan that
+   delays a part also delays the part's group.
 """
 
 from __future__ import annotations
@@ -40,15 +42,15 @@ from collections.abc import Callable, Iterator
 from emulator import errors
 from emulator.storage import data_file
 
-MOST = 32  # parts of a group
-LONGEST = 0.05  # seconds after the group's start in which a part may still begin
-_NAP = 0.1  # seconds after which a part checks whether it must end its group itself
+MOST = 32  # maximum number of parts in a group
+LONGEST = 0.05  # seconds after a group's start during which parts may begin
+_NAP = 0.1  # seconds between a part's checks whether it must end the group itself
 
 
 class Part:
-    """One commit of a group.
+    """One commit in a group.
 
-    `remember` is called in the writer's turn, once the part is on disk. It must not fail.
+    `remember` is called once the part is on disk, during the writer's turn. It must not fail.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -57,7 +59,10 @@ class Part:
 
 
 class _Group:
-    """Commits in one SQLite transaction. Only the thread that has the writer's turn changes it."""
+    """The commits in one SQLite transaction.
+
+    Only the thread that has the writer's turn changes the group.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
@@ -71,7 +76,7 @@ class _Group:
 
 
 class WriteTurn:
-    """The writer's turn in one process: it decides which thread may write.
+    """The writer's turn in one process, which decides which thread may write.
 
     Args:
         connect: Opens the writer's connection when it is needed.
@@ -80,16 +85,16 @@ class WriteTurn:
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
         self.connection: sqlite3.Connection | None = None
         self._connect = connect
-        # Threads queue here and not in SQLite, which waits by sleeping: some threads would never
-        # win.
+        # Threads queue here and not in SQLite, because SQLite waits by sleeping, and some threads
+        # would never get a turn.
         self._lock = threading.Lock()
         self._guard = threading.Lock()
-        self._awaited = 0  # number of threads that wait for the turn
+        self._awaited = 0  # number of threads waiting for the turn
         self._group: _Group | None = None
 
     @contextlib.contextmanager
     def transaction(self, *, may_share: bool) -> Iterator[Part]:
-        """Run the block as one commit, on disk when it returns; an exception undoes all of it."""
+        """Run the block as one commit, which is on disk at the end; an exception undoes it all."""
         refusal: BaseException | None = None
         with self._taken():
             if not may_share:
@@ -116,14 +121,14 @@ class WriteTurn:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[sqlite3.Connection]:
-        """Take the turn with no transaction in progress."""
+        """Take the turn when no transaction is in progress."""
         with self._taken():
             self._end()
             yield self._writer()
 
     @contextlib.contextmanager
     def if_free(self) -> Iterator[sqlite3.Connection | None]:
-        """Take the turn if it is free and no transaction is in progress, else yield None."""
+        """Take the turn if it is free and no transaction is in progress; otherwise yield None."""
         if not self._lock.acquire(blocking=False):
             yield None
             return
@@ -133,7 +138,7 @@ class WriteTurn:
             self._lock.release()
 
     def close(self) -> None:
-        """Commit the current group and close the connection. A later call may open it again."""
+        """Commit the current group and close the connection. A later call may reopen it."""
         with self._taken():
             self._end()
             if self.connection is not None:
@@ -159,7 +164,7 @@ class WriteTurn:
             self._lock.release()
 
     def _wait(self) -> None:
-        """Wait for the turn, counted among the threads for which a group is left open."""
+        """Wait for the turn, and count as a waiting thread, for which a group stays open."""
         with self._guard:
             self._awaited += 1
         try:
@@ -189,7 +194,7 @@ class WriteTurn:
         return self._group
 
     def _take_back(self, group: _Group, fault: BaseException) -> None:
-        """Undo a failed part, or the whole group for a fault of the file or machine."""
+        """Undo a failed part, or the whole group after a file or machine fault."""
         if isinstance(fault, sqlite3.Error):
             self._lose(group, fault)
             return
@@ -214,7 +219,10 @@ class WriteTurn:
             group.over.set()
 
     def _end(self) -> None:
-        """Commit the current group, if any. Its parts raise the error if that fails."""
+        """Commit the current group, if any.
+
+        If the commit fails, the group's parts raise the error.
+        """
         group = self._group
         if group is None:
             return
@@ -224,7 +232,7 @@ class WriteTurn:
             if isinstance(fault, sqlite3.Error):
                 self._lose(group, fault)
                 return
-            # An interrupt, either before or after the statement ran.
+            # An interrupt arrived, either before or after the statement ran.
             if group.connection.in_transaction:
                 self._lose(group, fault)
             else:
@@ -241,7 +249,7 @@ class WriteTurn:
             group.over.set()
 
     def _await(self, group: _Group) -> None:
-        """Wait until a group has ended; end it here if its thread does not end it."""
+        """Wait until a group has ended; end it here if no other thread does."""
         while not group.over.wait(_NAP):
             if self._lock.acquire(blocking=False):
                 try:
@@ -256,7 +264,7 @@ def _nothing() -> None:
 
 
 def _told(fault: BaseException) -> errors.DatastoreError:
-    """Return the error that one part raises for the fault of its group."""
+    """Return the error that a part raises because its group failed."""
     known = data_file.refusal(fault)
     return known or errors.Unavailable(
         f"The commit failed together with others in its group: {fault!r}"

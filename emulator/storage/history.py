@@ -1,16 +1,17 @@
-"""History: reading the file as it was at an earlier moment.
+"""History: reading the file's state at an earlier moment.
 
 Owns the range of readable moments, and the reconstruction of the past from two sources: current
-rows that already existed then, and `history` rows of entities that were changed or deleted since.
-The index entries of `history` rows are computed from the entities. So a query of the past can use
-every index that exists today, and finds the data that was in the file then.
+rows that already existed at the moment, and `history` rows of entities that were changed or deleted
+later. The index entries of `history` rows are computed from the entities. Therefore a query of the
+past can use every index that exists today, and finds the data that the file contained at the
+moment.
 
 Invariants:
 
-1. A read of the past costs as much as the same read of today, plus a cost for the changes since
-   then in the kinds it reads. The batches of one query share that extra cost.
-2. An entity has one state at one moment: the current state if its version is not newer, else the
-   only revision that began before the moment and ended after it.
+1. A read of the past costs as much as the same read of the present, plus a cost for the later
+   changes in the kinds that it reads. The batches of a query share that extra cost.
+2. An entity has exactly one state at a moment: the current state if its version is not newer, or
+   else the only revision that began before the moment and ended after it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def micros(timestamp: protobufs.Timestamp) -> int:
     """Return a request's read_time as microseconds since 1970.
 
     Raises:
-        errors.InvalidArgument: It is not a valid timestamp of whole microseconds.
+        errors.InvalidArgument: The timestamp is invalid or has fractions of a microsecond.
     """
     if not 0 <= timestamp.nanos < 1_000_000_000 or timestamp.nanos % 1000:  # noqa: PLR2004
         raise errors.InvalidArgument("read_time must be a timestamp of whole microseconds.")
@@ -60,7 +61,7 @@ def check(moment: int, state: row_reader.State, now: int, history: int) -> None:
 
 
 class PastEntries:
-    """Index entries computed for one past moment, shared by its readers because they never change.
+    """Index entries computed for a past moment; readers share them because they never change.
 
     `entries` contains, for each index, the rows of entities that have changed since the moment, and
     the version up to which these changes are known. `keys` contains the keys of the entities in
@@ -74,23 +75,23 @@ class PastEntries:
 
 
 class PastReader(row_reader.RowReader):
-    """Reads the state of an earlier moment. Call `look_back` before the first read."""
+    """Reads the state at an earlier moment. Call `look_back` before the first read."""
 
     moment: int
     _gone: PastEntries
 
     def look_back(self, gone: PastEntries) -> None:
-        """Set the moment to read at."""
+        """Set the moment to read."""
         self.moment = gone.moment
         self._gone = gone
 
     @property
     def version(self) -> int:
-        """The moment to read at: changes up to it are visible, later ones are not."""
+        """The moment to read: changes up to this moment are visible, and later changes are not."""
         return self.moment
 
     def entity(self, key: bytes) -> row_reader.Stored | None:
-        """Return the entity of an encoded key as it was at the moment."""
+        """Return the state, at the moment, of the entity with an encoded key."""
         current = super().entity(key)
         if current is not None and current.version <= self.moment:
             return current
@@ -120,15 +121,15 @@ class PastReader(row_reader.RowReader):
         return stored
 
     def entity_version(self, key: bytes) -> int:
-        """Return the version that an entity had, or 0 if it did not exist."""
+        """Return an entity's version at the moment, or 0 if the entity did not exist."""
         stored = self.entity(key)
         return 0 if stored is None else stored.version
 
     def scan(
         self, name: read_sets.IndexName, low: bytes, high: bytes, *, with_entities: bool
     ) -> Iterator[row_reader.Row]:
-        """Yield the rows an index had with low <= entry < high, in order, without entities."""
-        del with_entities  # an entry and its entity may belong to different revisions
+        """Yield the rows that an index had with low <= entry < high, in order, without entities."""
+        del with_entities  # an entry and its entity may come from different revisions
         if name[1] is None:
             return heapq.merge(
                 (
@@ -139,7 +140,7 @@ class PastReader(row_reader.RowReader):
                 self._ended(low, high),
                 key=_entry_of,
             )
-        # An index without an id has no entries now, and perhaps never had any.
+        # An index without an id has no entries now, and possibly never had any.
         current = self._connection.execute(
             "SELECT entry, entity_id, is_multiple, NULL, NULL, 0 FROM index_entries "
             "WHERE index_id = ? AND entry >= ? AND entry < ? AND version <= ? ORDER BY entry",
@@ -151,14 +152,14 @@ class PastReader(row_reader.RowReader):
         return _merged(current, gone[first:last]) if first < last else current
 
     def count(self, name: read_sets.IndexName, low: bytes, high: bytes, most: int | None) -> int:
-        """Return how many rows an index had in a range, counting at most `most`."""
+        """Return the number of rows that an index had in a range, counting at most `most`."""
         return row_reader.counted(self.scan(name, low, high, with_entities=False), most)
 
     def _was(self, row: row_reader.Row) -> bool:
         return row[5] <= self.moment
 
     def _ended(self, low: bytes, high: bytes) -> Iterator[row_reader.Row]:
-        """Yield the revisions in a range of keys that were current then and no longer are."""
+        """Yield the revisions in a key range that were current at the moment but are not now."""
         found = self._connection.execute(
             "SELECT key, entity_id, proto, version, created FROM history "
             "WHERE key >= ? AND key < ? AND until > ? AND version <= ? ORDER BY key",
@@ -168,7 +169,7 @@ class PastReader(row_reader.RowReader):
             yield key, entity_id, 0, proto, row_reader.meta(version, created), version
 
     def _past_entries(self, partition: bytes, code: bytes) -> list[row_reader.Row]:
-        """Return the index rows of all entities that have changed since the moment, sorted."""
+        """Return the sorted index rows of all entities that have changed since the moment."""
         name = (partition, code)
         entries, known = self._gone.entries.get(name, ([], self.moment))
         if self.state.version > known:
@@ -204,7 +205,7 @@ class PastReader(row_reader.RowReader):
 def _merged(
     current: Iterable[row_reader.Row], gone: Iterable[row_reader.Row]
 ) -> Iterator[row_reader.Row]:
-    """Merge two sorted lists; an entry that a change of its entity left in place is in both."""
+    """Merge two sorted lists; both contain an entry if its entity changed but the entry did not."""
     previous = None
     for row in heapq.merge(current, gone, key=_entry_of):
         if row[0] != previous:
