@@ -1,11 +1,11 @@
-"""Helpers for tests: an emulator in one line, and clients on any channel.
+"""Helpers for tests: an emulator in one line, and clients for any channel.
 
     with testing.emulator() as datastore:
         client = datastore.ndb_client()
         ...
         datastore.reset()
 
-Nothing here runs in production. `pytest_plugin` offers the same as pytest fixtures.
+No production code uses this module. `pytest_plugin` provides the same helpers as pytest fixtures.
 """
 
 import contextlib
@@ -28,11 +28,11 @@ _construction = threading.Lock()
 
 
 class Emulator:
-    """One emulator for a test, in this process.
+    """An emulator for a test, in the test's process.
 
     Args:
-        engine: Answers the requests. The code that opened it closes it.
-        clock: The engine's clock: `clock.advance(300)` lets transactions expire.
+        engine: Answers the requests. The code that opened it must close it.
+        clock: The engine's clock; `clock.advance(300)` makes transactions expire.
     """
 
     def __init__(self, engine: inprocess.Engine, clock: clock.Clock) -> None:
@@ -46,7 +46,7 @@ class Emulator:
     def address(self) -> str:
         """The value for DATASTORE_EMULATOR_HOST, "localhost:port".
 
-        The first use starts a server.
+        The first access starts a server.
         """
         if not self._address:
             self._address = self._running.enter_context(running_server(self.engine))
@@ -107,8 +107,8 @@ def running_server(
 ) -> Iterator[str]:
     """Serve an engine on a free local port; yield "localhost:port".
 
-    Without an engine, one is opened from `path` and `indexes` and closed at the end. Clients may
-    export to the folder `exports` and import from it; without that folder, both are refused.
+    Without an engine, the server opens one from `path` and `indexes` and closes it at the end.
+    Clients may export to the folder `exports` and import from it; if it is None, both are refused.
     """
     with contextlib.ExitStack() as stack:
         if engine is None:
@@ -126,7 +126,7 @@ def meter(
 ) -> contextlib.AbstractContextManager[cost_meter.Reading]:
     """Meter the cost of all requests in this process, over any transport.
 
-    It uses the engine's own pricing unless `pricing` is given (`cost_meter.Pricing`).
+    The reading uses the engine's own pricing unless `pricing` is given (`cost_meter.Pricing`).
 
         with testing.meter(engine) as cost:
             handler()
@@ -145,8 +145,8 @@ def ndb_client(
 ) -> Any:
     """Return a google.cloud.ndb.Client that uses a channel.
 
-    NDB opens its own channel when it is constructed; here it gets the given one instead, so nothing
-    connects and no credentials are looked up.
+    NDB normally opens its own channel during construction. Here it gets the given channel instead,
+    so it neither connects nor looks up credentials.
     """
     from google.auth import credentials  # noqa: PLC0415 - loaded on first use
     from google.cloud import ndb  # noqa: PLC0415
@@ -180,7 +180,8 @@ def datastore_client(
         DatastoreGrpcTransport,
     )
 
-    # If the environment names an emulator, the client creates its own credentials and accepts none.
+    # If the environment names an emulator, the client creates its own credentials and accepts no
+    # others.
     has_own = "DATASTORE_EMULATOR_HOST" in os.environ
     client = datastore.Client(
         project=project,

@@ -1,8 +1,8 @@
-"""The thread pool of a server.
+"""A server's thread pool.
 
-Owns the limit on requests that run at once. The limit does not count a request that waits for
-another request's end: another thread takes its place, so waiting requests never use up the threads
-that the awaited request needs.
+Owns the limit on the number of requests that run at the same time. The limit does not count a
+request that waits for another request to end: a new thread takes its place, so waiting requests
+never use up the threads that the awaited request needs.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ThreadPool(futures.Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - the signature of Executor
-        """Refuse new tasks; the threads end when the queue is empty."""
+        """Refuse new tasks; the threads end once the queue is empty."""
         with self._changed:
             self._is_down = True
             while cancel_futures and self._tasks:
@@ -72,24 +72,25 @@ class ThreadPool(futures.Executor):
                 thread.join()
 
     def lend(self) -> None:
-        """Let another thread run in place of a waiting thread."""
+        """Let a new thread run in place of a waiting thread."""
         with self._changed:
             self._waiting += 1
             if self._tasks:
                 self._serve()
 
     def take_back(self) -> None:
-        """Count a thread again after it has waited."""
+        """Count a thread toward the limit again after it has waited."""
         with self._changed:
             self._waiting -= 1
 
     def _serve(self) -> None:
-        """Make sure that a thread takes the next task."""
+        """Ensure that a thread takes the next task."""
         if self._idle >= len(self._tasks):
             self._changed.notify()
             return
         if len(self._threads) - self._waiting < self._size:
-            # Daemon threads: a program that ends without stopping its server must not hang.
+            # Use daemon threads, because a program that ends without stopping its server must not
+            # hang.
             thread = threading.Thread(target=self._work, name="datastore", daemon=True)
             self._threads.add(thread)
             thread.start()

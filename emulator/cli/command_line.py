@@ -231,7 +231,7 @@ def command_parser() -> argparse.ArgumentParser:
         command.add_argument("--data", type=Path, required=True, help="the data file")
         return command
 
-    command = add("export", "Write entities as lines of JSON, in their state at one moment.")
+    command = add("export", "Write a consistent snapshot of the entities as lines of JSON.")
     for part in ("project", "database", "namespace", "kind"):
         command.add_argument(f"--{part}", help=f"export only this {part}")
     command.add_argument("target", nargs="?", default="-", help="a new file; - is standard output")
@@ -242,12 +242,12 @@ def command_parser() -> argparse.ArgumentParser:
         "--batch", type=_count, help="commit after this many entities, for huge files"
     )
     command.add_argument("source", nargs="?", default="-", help="- is standard input")
-    command = add("backup", "Copy a data file in its state at one moment, even while it is in use.")
+    command = add("backup", "Copy a consistent snapshot of a data file, even while it is in use.")
     command.add_argument("target", type=Path, help="a new file")
     command = add("restore", "Restore a data file from a backup.")
     command.add_argument("source", type=Path, help="the backup")
     command.add_argument("--replace", action="store_true", help="replace an existing data file")
-    add("compact", "Return the disk space of deleted data to the system.")
+    add("compact", "Release the disk space of deleted data.")
     add("check", "Check a data file. The exit status is 1 if it has problems.")
     return parser
 

@@ -46,7 +46,7 @@ def load(options: argparse.Namespace) -> int:
 
 
 def backup(options: argparse.Namespace) -> int:
-    """Copy a data file in its state at one moment."""
+    """Copy a consistent snapshot of a data file."""
     from emulator.storage import maintenance
 
     print(maintenance.backup(options.data, options.target))
@@ -62,7 +62,7 @@ def restore(options: argparse.Namespace) -> int:
 
 
 def compact(options: argparse.Namespace) -> int:
-    """Return the disk space of deleted data to the system."""
+    """Release the disk space of deleted data."""
     from emulator.storage import maintenance
 
     print(maintenance.compact(options.data, now=_micros()))

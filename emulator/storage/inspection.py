@@ -1,15 +1,16 @@
-"""Inspection: check that a data file is consistent and as the engine writes it.
+"""Inspection: check that a data file is consistent and contains what the engine would write.
 
-Owns the full check: SQLite's own check of its pages, and the engine's check of the rows. The second
-check finds values of the wrong type for their column and entries without an entity. It compares
-each entity with its checksum and its key, and its index entries with newly computed ones. It also
-checks versions and history. It reads one snapshot, so engines can keep writing, and holds one page
-of entities in memory. It repairs nothing: restore a backup instead.
+Owns the full check, which is SQLite's own check of its pages followed by the engine's check of the
+rows. The second check finds values of the wrong type for their column and entries without an
+entity. It compares each entity with its checksum and its key, and each index entry with the newly
+computed one. It also checks versions and history. The inspection reads one snapshot, so engines can
+keep writing, and keeps one page of entities in memory. It repairs nothing; to repair a file,
+restore a backup.
 
 Invariants:
 
-1. The report lists damaged rows as problems; they never raise an exception. Only a file that cannot
-   be opened, or has another format, is refused.
+1. The report lists damaged rows as problems; they never raise an exception. A file is refused only
+   if it cannot be opened or has a different format.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from emulator import errors
 from emulator.encoding import indexes, keys
 from emulator.storage import data_file, read_sets, row_reader, schema
 
-MAX_LISTED = 100  # problems described in the report; all of them are counted
-_PAGE = 1000  # entities in memory at a time
+MAX_LISTED = 100  # maximum number of problems that the report describes; it counts all of them
+_PAGE = 1000  # maximum number of entities in memory
 _UNREADABLE = (errors.DatastoreError, *data_file.MALFORMED)
 
 
 @dataclass(slots=True)
 class Report:
-    """The findings about a file: `problems` describes the first ones, `wrong` counts all."""
+    """The findings about a file: `problems` describes the first ones, `wrong` counts them all."""
 
     path: str
     entities: int = 0
@@ -57,11 +58,11 @@ class Report:
 
 
 def check(path: str | os.PathLike[str]) -> Report:
-    """Check a data file of this engine's format and report what is wrong with it.
+    """Check a data file that has this engine's format, and report its problems.
 
     Raises:
-        errors.FailedPrecondition: The file cannot be opened or has another format. The subclass
-            `errors.Damaged` means that SQLite cannot even read its format.
+        errors.FailedPrecondition: The file cannot be opened or has a different format. The subclass
+            `errors.Damaged` means that SQLite cannot even read the format.
     """
     name = os.fspath(path)
     report = Report(name)
@@ -92,7 +93,7 @@ def _check_pages(connection: sqlite3.Connection, report: Report) -> None:
 
 
 def _check_types(connection: sqlite3.Connection, report: Report) -> None:
-    """Find values of a wrong type: SQLite allows any type in any column."""
+    """Find values of the wrong type; SQLite allows any type in any column."""
     columns = connection.execute(
         'SELECT stored.name, columns.name, lower(columns.type), columns."notnull" OR columns.pk '
         "FROM sqlite_master AS stored, pragma_table_info(stored.name) AS columns "
@@ -109,7 +110,7 @@ def _check_types(connection: sqlite3.Connection, report: Report) -> None:
 
 
 class _Inspection:
-    """The check of the rows of one snapshot."""
+    """Checks the rows of one snapshot."""
 
     def __init__(self, connection: sqlite3.Connection, report: Report) -> None:
         self._connection = connection
@@ -168,8 +169,8 @@ class _Inspection:
         wanted = indexes.membership(entity, partition, path, composites)
         for code, entries in wanted.items():
             index_id = self._ids.get((partition.encoded, code))
-            # Older engines also set the flag for single entries below several ancestors. That only
-            # costs time.
+            # Older engines also set this flag for single entries below several ancestors. This
+            # costs time but causes no error.
             right = ((entity_id, int(indexes.are_several(code, entries))), (entity_id, 1))
             for entry in entries:
                 found = self._connection.execute(
@@ -184,7 +185,7 @@ class _Inspection:
                 self._report.note(f"entity {entity_id}: an entry in {code!r} is {what}")
 
     def _check_counts(self) -> None:
-        """Compare the counts: a stored entry that no entity accounts for is an orphan."""
+        """Compare the number of entries; a stored entry that belongs to no entity is an orphan."""
         (stored,) = self._connection.execute("SELECT count(*) FROM index_entries").fetchone()
         if stored != self._report.entries:
             self._report.note(

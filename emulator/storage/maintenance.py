@@ -1,16 +1,17 @@
 """Maintenance: backup, restore and compaction of a data file.
 
-Owns operations on whole files: copying one while engines write to it, replacing one and shrinking
-one.
+Owns operations on whole files: copying a file while engines write to it, replacing a file and
+shrinking a file.
 
 Invariants:
 
-1. A process killed at any moment leaves either the old file or the new one. A copy is made under a
-   temporary name, checked and synced, and only then gets its final name, in one step.
-2. Nothing is overwritten unless the caller asks for it, and never a file that is in use.
-3. A restored file never hands out an id that was handed out after the backup: its counter advances
-   by one for each microsecond since then, which is more than the number of ids that can have been
-   used.
+1. If the process is killed at any moment, either the old file or the new file remains. A copy is
+   written under a temporary name, checked and synced; only then does it get its final name, in a
+   single step.
+2. Nothing is overwritten unless the caller requests it, and a file that is in use is never
+   overwritten.
+3. A restored file never allocates an id that was allocated after the backup: its counter advances
+   by one for each microsecond since the backup, and fewer ids than that can have been allocated.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _BESIDE = ("-wal", "-shm", "-journal")  # the files that SQLite keeps next to a 
 
 
 class Copied(NamedTuple):
-    """The file that a backup or a restore wrote."""
+    """The file that a backup or restore wrote."""
 
     path: str
     entities: int
@@ -41,7 +42,7 @@ class Copied(NamedTuple):
 
 
 class Compacted(NamedTuple):
-    """The size of a file and its log before and after a compaction, in bytes."""
+    """The size in bytes of a file and its log, before and after a compaction."""
 
     path: str
     before: int
@@ -56,7 +57,7 @@ class Compacted(NamedTuple):
 
 
 def backup(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> Copied:
-    """Copy a data file as of one moment, while engines read and write it.
+    """Copy a consistent snapshot of a data file while engines read and write it.
 
     Raises:
         errors.AlreadyExists: The target exists.
@@ -80,9 +81,9 @@ def restore(
     now: int,
     replace: bool = False,
 ) -> Copied:
-    """Replace or create a data file with a copy of a backup; `now` is in microseconds.
+    """Create a data file from a backup, or replace one; `now` is in microseconds.
 
-    The restored file cannot be read at moments before `now`, because it lacks that history.
+    The restored file refuses reads at moments before `now`, because it lacks that history.
 
     Raises:
         errors.AlreadyExists: The data file exists and `replace` is false.
@@ -110,8 +111,8 @@ def restore(
 def compact(path: str | os.PathLike[str], *, now: int) -> Compacted:
     """Release the disk space of deleted data, and delete history older than an hour.
 
-    Engines may have the file open and keep reading; their writes wait. It needs as much free disk
-    space as the file occupies.
+    Engines may keep the file open and read from it; their writes wait. Compaction needs as much
+    free disk space as the file occupies.
     """
     name = os.fspath(path)
     before = _size(name)
@@ -130,11 +131,11 @@ def compact(path: str | os.PathLike[str], *, now: int) -> Compacted:
 
 
 def check_is_free(path: str) -> None:
-    """Refuse a path where no new file can be created.
+    """Refuse a path at which no new file can be created.
 
     Raises:
         errors.AlreadyExists: The path exists.
-        errors.FailedPrecondition: Its folder does not exist.
+        errors.FailedPrecondition: The path's folder does not exist.
     """
     if os.path.lexists(path):
         raise errors.AlreadyExists(f"{path} already exists.")
@@ -144,7 +145,7 @@ def check_is_free(path: str) -> None:
 
 @contextlib.contextmanager
 def _existing(path: str) -> Iterator[None]:
-    """Refuse a path where no file exists, because SQLite would create one."""
+    """Refuse a path without a file, because SQLite would create one."""
     if not Path(path).is_file():
         raise errors.FailedPrecondition(f"There is no data file {path}.")
     yield
@@ -164,7 +165,7 @@ def _partial(final: str) -> Iterator[str]:
 
 
 def _copy(source: str, target: str) -> None:
-    """Copy a file's last committed state in one step, so no writer can make the copy start over."""
+    """Copy a file's last committed state in one step, so that no write restarts the copy."""
     with (
         _existing(source),
         data_file.translated_at_opening(source),
@@ -180,7 +181,7 @@ def _copy(source: str, target: str) -> None:
 
 
 def _renew(path: str, now: int) -> None:
-    """Skip all ids and versions that may have been handed out since the backup."""
+    """Skip all ids and versions that may have been used since the backup."""
     with contextlib.closing(data_file.connect(path, _DURABLE)) as connection:
         connection.execute(
             "UPDATE store SET next_id = next_id + max(0, ? - version), "
@@ -190,7 +191,7 @@ def _renew(path: str, now: int) -> None:
 
 
 def _checked(path: str) -> int:
-    """Check a copy, put it on disk as one file without a log, and count its entities."""
+    """Check a copy, write it to disk as one file without a log, and count its entities."""
     with (
         data_file.translated_at_opening(path),
         contextlib.closing(data_file.connect(path, _DURABLE)) as connection,
@@ -209,7 +210,7 @@ def _checked(path: str) -> int:
 
 
 def _name(partial: str, final: str) -> None:
-    """Give a finished file its final name, unless another file has taken that name since."""
+    """Give a finished file its final name, unless another file has taken the name since."""
     try:
         os.link(partial, final)
     except FileExistsError:
@@ -219,9 +220,9 @@ def _name(partial: str, final: str) -> None:
 
 @contextlib.contextmanager
 def _retired(path: str) -> Iterator[None]:
-    """Lock an unused data file exclusively, with its log merged into it.
+    """Exclusively lock an unused data file whose log has been merged into it.
 
-    The log must not outlive the file: SQLite would apply it to the file that replaces this one.
+    The log must not outlive the file, because SQLite would apply it to the replacement file.
     """
     try:
         connection = data_file.connect(path, _DURABLE, wait=0)
@@ -233,7 +234,7 @@ def _retired(path: str) -> Iterator[None]:
         known = data_file.refusal(fault)
         if not isinstance(known, errors.Damaged):
             raise errors.Unavailable(f"{path} is in use: {fault}.") from fault
-        _remove_beside(path)  # a damaged file is fine: backups exist to replace it
+        _remove_beside(path)  # accept a damaged file, because backups exist to replace it
         yield
 
 

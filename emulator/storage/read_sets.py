@@ -1,23 +1,23 @@
-"""Read sets: a record of the reads of a transaction.
+"""Read sets: a record of a transaction's reads.
 
 Owns the record that Commit checks. No recorded item may have changed since the transaction's
 snapshot:
 
-* An entity that was read (or found missing) is recorded as its key with its version, 0 if it is
-  missing.
-* A query is recorded as the ranges of index entries it scanned: a newer entry in one of them is a
+* An entity that was read (or found missing) is recorded as its key and version; the version is 0 if
+  the entity is missing.
+* A query is recorded as the ranges of index entries that it scanned: a newer entry in a range is a
   phantom.
 * A result read from an index alone (keys-only, projection, count, skipped) is recorded as its index
-  entry, which must still exist. A whole entity needs no such record: while its version is
-  unchanged, so are its entries.
+  entry, which must still exist. A result read as a whole entity needs no such record, because its
+  entries are unchanged while its version is unchanged.
 """
 
 from dataclasses import dataclass, field
 
-# The name of an index: the partition's encoding and the index's code. None means the entities by
-# key.
+# The name of an index: the encoded partition, and the code of the index. A code of None means the
+# entities, sorted by key.
 IndexName = tuple[bytes, bytes | None]
-ENTITIES: IndexName = (b"", None)  # for all partitions: an encoded key names its partition
+ENTITIES: IndexName = (b"", None)  # for all partitions, which the encoded keys contain
 
 
 @dataclass(slots=True)

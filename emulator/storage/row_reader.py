@@ -5,7 +5,7 @@ Owns the statements that read the tables (`schema`), and the meaning of a stored
 Invariants:
 
 1. A RowReader is used within one SQLite transaction, which its creator begins and ends, so
-   everything it reads belongs to one version.
+   everything that it reads belongs to one version.
 2. Only this module (for reads) and `row_writer` (for writes) contain statements that name a table.
 """
 
@@ -24,8 +24,8 @@ from emulator import errors, protobufs
 from emulator.encoding import indexes, keys
 from emulator.storage import read_sets
 
-# One row of a scan: entry, entity id, whether the entity has more entries in this index and, if
-# requested, the entity's proto, meta and version.
+# One row of a scan: the entry, the entity's id, whether the entity has more entries in this index
+# and, if requested, the entity's proto, meta and version.
 Row = tuple[bytes, int, int, bytes | None, bytes | None, int]
 
 
@@ -40,7 +40,7 @@ class Stored(NamedTuple):
 
 
 class State(NamedTuple):
-    """The one row of `store`."""
+    """The only row of `store`."""
 
     version: int
     next_id: int
@@ -52,8 +52,8 @@ class State(NamedTuple):
 class Definitions:
     """The composite indexes of one generation, and caches that depend on them.
 
-    `ids` has the ids of all indexes used so far. `plans` has the plans of queries seen so far, by
-    partition and message; the query planner fills it.
+    `ids` contains the ids of all indexes used so far. `plans` contains the plans of all queries
+    seen so far, by partition and message; the query planner fills it.
     """
 
     def __init__(self, generation: int, composites: tuple[indexes.Index, ...]) -> None:
@@ -67,7 +67,7 @@ class Definitions:
 
 
 class PointRead(NamedTuple):
-    """One entity and the version of the last commit, read in one statement."""
+    """An entity and the version of the last commit, read in one statement."""
 
     version: int
     stored: Stored | None
@@ -75,13 +75,16 @@ class PointRead(NamedTuple):
     def entity(self, _key: bytes) -> Stored | None:
         """Return the entity.
 
-        The key is ignored: the caller has already read the entity by that key.
+        The key is ignored, because the caller has already read the entity with that key.
         """
         return self.stored
 
 
 def point_read(connection: sqlite3.Connection, key: bytes) -> PointRead:
-    """Read the entity of an encoded key. One statement sees one state, without a transaction."""
+    """Read the entity with an encoded key.
+
+    The single statement sees one state, so it needs no transaction.
+    """
     # fetchone exhausts the cursor; an open cursor would keep that state alive.
     found = connection.execute(
         "SELECT store.version, entities.id, proto, entities.version, created, meta, crc "
@@ -95,9 +98,10 @@ def point_read(connection: sqlite3.Connection, key: bytes) -> PointRead:
 
 
 class RowReader:
-    """Reads from one connection inside one SQLite transaction."""
+    """Reads through one connection, inside one SQLite transaction."""
 
-    # Whether the index ids it reads are committed: the id from a failed commit becomes free again.
+    # Whether the index ids that this reader sees are committed; an id from a failed commit can be
+    # reused.
     _sees_commits_only = True
 
     def __init__(self, connection: sqlite3.Connection, definitions: DefinitionsOf) -> None:
@@ -116,7 +120,7 @@ class RowReader:
         return self.state.version
 
     def entity(self, key: bytes) -> Stored | None:
-        """Return the entity of an encoded key."""
+        """Return the entity with an encoded key."""
         row = self._connection.execute(
             "SELECT id, proto, version, created, meta, crc FROM entities WHERE key = ?", (key,)
         ).fetchone()
@@ -132,14 +136,14 @@ class RowReader:
         return _sound(row)
 
     def entity_version(self, key: bytes) -> int:
-        """Return the version of an entity, 0 if it is missing."""
+        """Return an entity's version, or 0 if the entity is missing."""
         row = self._connection.execute(
             "SELECT version FROM entities WHERE key = ?", (key,)
         ).fetchone()
         return 0 if row is None else row[0]
 
     def is_reserved(self, key: bytes) -> bool:
-        """Return whether a key's id must not be handed out."""
+        """Return whether a key's id must not be allocated."""
         found = self._connection.execute("SELECT 1 FROM reserved WHERE key = ?", (key,))
         return found.fetchone() is not None
 
@@ -159,7 +163,7 @@ class RowReader:
         return found
 
     def index_codes(self, partition: bytes, low: bytes, high: bytes) -> Iterator[bytes]:
-        """Yield the codes of a partition's indexes with low <= code < high, empty ones included."""
+        """Yield the codes of a partition's indexes with low <= code < high, even if empty."""
         found = self._connection.execute(
             "SELECT code FROM indexes WHERE partition = ? AND code >= ? AND code < ? ORDER BY code",
             (partition, low, high),
@@ -206,9 +210,9 @@ class RowReader:
         )
 
     def count(self, name: read_sets.IndexName, low: bytes, high: bytes, most: int | None) -> int:
-        """Return how many rows a scan would yield, counting at most `most`.
+        """Return the number of rows that a scan would yield, counting at most `most`.
 
-        Subclasses whose scan yields other rows must override this with `counted`.
+        Subclasses whose scan yields different rows must override this method with `counted`.
         """
         limit = -1 if most is None else min(most, sys.maxsize)
         if name[1] is None:
@@ -227,7 +231,7 @@ class RowReader:
         return number
 
     def has_newer(self, name: read_sets.IndexName, low: bytes, high: bytes, version: int) -> bool:
-        """Return whether a range of an index contains an entry that is newer than a version."""
+        """Return whether a range of an index contains an entry newer than a version."""
         if name[1] is None:
             found = self._connection.execute(
                 "SELECT 1 FROM entities WHERE key >= ? AND key < ? AND version > ? LIMIT 1",
@@ -242,7 +246,7 @@ class RowReader:
         return found.fetchone() is not None
 
     def has_entry(self, name: read_sets.IndexName, entry: bytes, version: int) -> bool:
-        """Return whether an entry still exists unchanged since a version."""
+        """Return whether an entry exists and is unchanged since a version."""
         if name[1] is None:
             return 0 < self.entity_version(entry) <= version
         found = self._connection.execute(
@@ -259,7 +263,7 @@ class RowReader:
         return count
 
     def index_sizes(self) -> list[tuple[bytes, bytes, int, int]]:
-        """Return each index with entries: partition, code, number of entries, their bytes."""
+        """Return each non-empty index: its partition, code, number of entries, and their bytes."""
         return self._connection.execute(
             "SELECT partition, code, number, size FROM (SELECT index_id, COUNT(*) AS number, "
             "SUM(LENGTH(entry)) AS size FROM index_entries GROUP BY index_id) "
@@ -273,7 +277,7 @@ class RowReader:
 
 
 def _sound(row: tuple[int, bytes, int, int, bytes, int | None]) -> Stored:
-    """Return an entity after checking its checksum."""
+    """Return an entity after verifying its checksum."""
     entity_id, proto, version, created, meta, crc = row
     if crc not in (None, zlib.crc32(proto)):
         raise _damaged(entity_id)
@@ -302,7 +306,7 @@ DefinitionsOf = Callable[[sqlite3.Connection, int], Definitions]
 
 
 def load_definitions(connection: sqlite3.Connection, generation: int) -> Definitions:
-    """Read the composite indexes that a connection sees at this generation."""
+    """Read the composite indexes that a connection sees in this generation."""
     found = connection.execute("SELECT code FROM composites ORDER BY code").fetchall()
     return Definitions(generation, tuple(indexes.decode(code) for (code,) in found))
 
@@ -317,7 +321,7 @@ def meta(version: int, created: int) -> bytes:
 
 
 def counted(scanned: Iterator[Row], most: int | None) -> int:
-    """Return how many rows an iterator yields, taking at most `most`."""
+    """Return the number of rows that an iterator yields, taking at most `most`."""
     limit = None if most is None else min(most, sys.maxsize)
     return sum(1 for _ in itertools.islice(scanned, limit))
 

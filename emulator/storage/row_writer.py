@@ -1,16 +1,16 @@
 """Writing the rows of the data file.
 
-Owns every statement that changes a row, and the maintenance of indexes: a change removes and adds
+Owns all statements that change rows, and index maintenance: changing an entity removes and adds
 entries, and new definitions fill or drop composite indexes.
 
 Invariants:
 
 1. An entity and its index entries change together, in the caller's SQLite transaction.
-   `group_commit` ensures that there is only one such transaction at a time, and commits it.
+   `group_commit` ensures that only one such transaction runs at a time, and commits it.
 2. An unchanged entry keeps its version, so a change does not abort a transaction that has read only
-   that entry. The indexes of unchanged properties are not even read.
-3. Index ids assigned during a commit belong to the file only after the commit; until then they stay
-   in `new_ids`.
+   that entry. The indexes of unchanged properties are not read at all.
+3. Index ids that a commit assigns become part of the file only with the commit; until then, they
+   stay in `new_ids`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from emulator.fault_injection import fault_plans
 from emulator.storage import read_sets, row_reader
 
 _PAGE = 1000  # entities per page when a new index is filled
-_FORGET = 4  # rows of history that every commit may delete, plus twice the number it added
+_FORGET = 4  # a commit deletes at most this many history rows plus twice the number it added
 
 
 def forget_history(connection: sqlite3.Connection, horizon: int) -> None:
@@ -34,12 +34,12 @@ def forget_history(connection: sqlite3.Connection, horizon: int) -> None:
     connection.execute("UPDATE store SET kept_since = max(kept_since, ?)", (horizon,))
 
 
-_Row = tuple[int, int, int]  # entity id, version, whether the index has several of its entries
+_Row = tuple[int, int, int]  # entity id, version, whether the entity has several entries there
 New = tuple[keys.Partition, bytes, protobufs.Entity]  # for `RowWriter.add`; the bytes are the path
 
 
 class RowWriter(row_reader.RowReader):
-    """Changes the file inside the one write transaction, and sees its own changes."""
+    """Changes the file inside the only write transaction, and sees its own changes."""
 
     _sees_commits_only = False
 
@@ -59,11 +59,11 @@ class RowWriter(row_reader.RowReader):
         self._history = history
         self._kept_since = self.state.kept_since
         self._kept = 0
-        # Each changed entry with its new row, None if it is removed. Written in key order, so rows
-        # on one page are written together, and only once, however often the commit changes them.
+        # Each changed entry with its new row, or with None if the entry is removed. Entries are
+        # written in key order, so rows on the same page are written together, and each row is
+        # written only once, however often the commit changes it.
         self._entry_changes: dict[int, dict[bytes, _Row | None]] = {}
-        # The changed keys of entities and entries of indexes, recorded only if the caller uses
-        # locks.
+        # The entity keys and index entries that changed, recorded only if the caller uses locks.
         self.touched: set[tuple[read_sets.IndexName, bytes]] | None = None
 
     def put(
@@ -73,7 +73,7 @@ class RowWriter(row_reader.RowReader):
         entity: protobufs.Entity,
         old: row_reader.Stored | None,
     ) -> row_reader.Stored:
-        """Store an entity in place of the old one and update its index entries."""
+        """Store an entity in place of its old state, and update its index entries."""
         key = partition.encoded + path
         self._touch(key)
         created = self.commit_version if old is None else old.created
@@ -128,12 +128,12 @@ class RowWriter(row_reader.RowReader):
         self._update_entries(partition, old.entity_id, before, {}, self.commit_version)
 
     def _keep(self, partition: keys.Partition, path: bytes, old: row_reader.Stored) -> None:
-        """Keep the old state of an entity for readers of the past."""
+        """Keep the old state of an entity, for reads of the past."""
         if not self._history:
             self._kept_since = self.commit_version
             return
         if old.version == self.commit_version:
-            return  # the same commit wrote it, so no reader ever sees it
+            return  # the same commit wrote this state, so no reader ever sees it
         kind = indexes.builtin(keys.kind_of(path))
         self._connection.execute(
             "INSERT INTO history (until, version, created, entity_id, kind_id, key, proto) "
@@ -151,13 +151,13 @@ class RowWriter(row_reader.RowReader):
         self._kept += 1
 
     def reserve(self, key: bytes) -> None:
-        """Reserve a key's id, so it is never handed out."""
+        """Reserve a key's id, so that it is never allocated."""
         self._connection.execute("INSERT OR IGNORE INTO reserved VALUES (?)", (key,))
 
     def clear(
         self, project: str | None = None, database: str | None = None, namespace: str | None = None
     ) -> None:
-        """Remove all entities, or those in partitions that match the given parts."""
+        """Remove all entities, or the entities in partitions that match the given parts."""
         wanted = (project, database, namespace)
         if wanted == (None, None, None):
             self._clear_all()
@@ -171,7 +171,7 @@ class RowWriter(row_reader.RowReader):
         for table in ("entities", "index_entries", "indexes", "history", "reserved"):
             self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - names from this tuple
         self._kept_since = self.commit_version
-        # The ids of indexes become free again, so no process may use the ids that it has cached.
+        # Index ids can now be reused, so no process may use the ids that it has cached.
         self._connection.execute("UPDATE store SET generation = generation + 1")
         self.definitions = row_reader.Definitions(
             self.state.generation, self.definitions.composites
@@ -191,11 +191,11 @@ class RowWriter(row_reader.RowReader):
             self._write_entries()
 
     def flush(self) -> None:
-        """Write the index entries collected so far, so a long commit keeps few in memory."""
+        """Write the collected index entries, so that a long commit keeps few in memory."""
         self._write_entries()
 
     def save_state(self) -> None:
-        """Write the collected entries, the version and the next id: the last step of a commit."""
+        """Write the collected entries, the version and the next id: a commit's last step."""
         self._write_entries()
         self._forget_past()
         self._connection.execute(
@@ -204,10 +204,10 @@ class RowWriter(row_reader.RowReader):
         )
 
     def _forget_past(self) -> None:
-        """Delete some of the history that is too old to be read.
+        """Delete part of the history that is too old to be read.
 
-        Delete at most twice as many rows as this commit added, plus a few, so the history shrinks
-        again after a busy hour and no commit pays for all of it.
+        This deletes at most twice as many rows as the commit added, plus a few: the history shrinks
+        again after a busy hour, and no single commit pays for all of it.
         """
         horizon = self.commit_version - self._history
         oldest = self._connection.execute(
@@ -235,7 +235,7 @@ class RowWriter(row_reader.RowReader):
         entity: protobufs.Entity,
         old: row_reader.Stored | None,
     ) -> tuple[indexes.Entries, indexes.Entries]:
-        """Return an entity's old and new entries in the indexes where they may differ.
+        """Return an entity's old and new entries in the indexes in which they may differ.
 
         Only newly stored entries are checked against the limits, so an entity that exceeds a limit
         because of new indexes can still be deleted or reduced.
@@ -314,13 +314,13 @@ class RowWriter(row_reader.RowReader):
         return known
 
     def define(self, wanted: Iterable[indexes.Index]) -> None:
-        """Drop composite indexes that are no longer wanted, and fill new ones."""
+        """Drop composite indexes that are no longer wanted, and fill new indexes."""
         codes = {index.code for index in wanted}
         known = {index.code for index in self.definitions.composites}
         if codes == known:
             return
-        # No data changes, so the version stays: a transaction can move to a snapshot that has the
-        # new index, and newly filled entries do not abort it.
+        # No data changes, so the version stays the same: a transaction can move to a snapshot with
+        # the new index, and newly filled entries do not abort it.
         self.commit_version = self.state.version
         execute = self._connection.execute
         for code in known - codes:
@@ -362,5 +362,6 @@ class RowWriter(row_reader.RowReader):
         indexed = indexes.indexed_values(row_reader.parse(stored.proto), partition)
         listed = indexes.entries(index, path, indexed)
         entries = {index.code: listed} if listed else {}
-        # The entity's version, not the commit's, so reads of the past can use the new index.
+        # Use the entity's version, not the commit's, so that reads of the past can use the new
+        # index.
         self._update_entries(partition, stored.entity_id, {}, entries, stored.version)

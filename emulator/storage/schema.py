@@ -17,17 +17,17 @@ Owns the stored form of all data:
 
 A version is a commit time in microseconds. Versions strictly increase, so an entity's version is
 also its update time. `meta` contains the bytes that follow an entity in an EntityResult, ready to
-be spliced in. The file's user_version is FORMAT. A change of the tables needs a new FORMAT and an
-entry in `_UPGRADES` that converts the old tables. Format 1 had no history and no CRC, and its
-`store` was called `state`: an engine that knows only format 1 and has the file open during the
-upgrade must fail, not continue writing.
+be copied. The file's user_version is FORMAT. A change to the tables requires a new FORMAT and an
+entry in `_UPGRADES` that converts the old tables. Format 1 had no history and no CRC. Its `store`
+was called `state`, so that an engine that knows only format 1 and has the file open during the
+upgrade fails instead of continuing to write.
 
-The history contains no index entries; `history` computes them again from the entities. So a change
-of an entity adds one row of history, regardless of the number of indexes.
+The history contains no index entries; the module `history` computes them from the entities.
+Therefore a change to an entity adds one history row, regardless of the number of indexes.
 
 Invariants:
 
-1. Every released format can be upgraded, step by step.
+1. Every released format can be upgraded step by step.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def create(connection: sqlite3.Connection, version: int, seed: int) -> None:
 
 
 def upgrade(connection: sqlite3.Connection, found: int) -> None:
-    """Upgrade an older format's tables to this one, inside the caller's transaction."""
+    """Upgrade the tables of an older format to this format, inside the caller's transaction."""
     for step in range(found, FORMAT):
         for statement in _UPGRADES[step].split(";"):
             connection.execute(statement)

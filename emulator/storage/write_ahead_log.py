@@ -1,20 +1,21 @@
 """Keeping SQLite's write-ahead log small, even in a busy file.
 
-Owns the decision when to empty the log. SQLite empties it when no connection reads from it. Under a
-steady load of overlapping transactions that moment never comes, and the log would grow until the
-disk is full. So a process that finds the log too large asks all processes that use the file to
-pause new requests briefly, and empties the log once the requests in progress are done.
+Decides when to empty the log. SQLite empties the log when no connection reads from it. Under a
+steady load of overlapping transactions, that moment never comes, and the log would grow until the
+disk is full. Therefore a process that finds the log too large asks all processes that use the file
+to pause new requests briefly, and empties the log once the requests in progress have finished.
 
     <data>-pause   exists while a pause is requested; 8 bytes: its end (nanoseconds, monotonic)
 
 Invariants:
 
 1. Correctness does not depend on the pause: other processes may ignore it.
-2. The pause ends by itself, so a process that dies during a pause does not delay the others for
-   longer.
-3. Only a request that holds no snapshot or lock yet may be paused: the pause waits for requests
-   that hold a snapshot or that others wait for, so pausing those would cause a deadlock.
-4. Emptying the log never fails a commit, because the commit has already happened.
+2. The pause ends on its own, so a process that dies during a pause does not prolong it for the
+   others.
+3. Only a request that does not hold a snapshot or a lock yet may be paused: the pause waits for
+   requests that hold a snapshot or that others wait for, so pausing these requests would cause a
+   deadlock.
+4. A failure to empty the log never fails a commit, because the commit is already complete.
 """
 
 from __future__ import annotations
@@ -30,39 +31,45 @@ from pathlib import Path
 from emulator import thread_pool
 
 LARGE = 64 * 1024 * 1024  # bytes of growth after which the log is emptied
-PAUSE = 0.5  # seconds at most; most pauses take a few milliseconds
+PAUSE = 0.5  # maximum seconds; most pauses take a few milliseconds
 _STEP = 0.002  # seconds
 _BYTES = 8
 
 
 class WriteAheadLog:
-    """The log of one data file. Safe for many threads, and after a fork.
+    """The log of one data file.
+
+    Safe for use from many threads, and in a child process after a fork.
 
     Args:
         path: The data file.
-        connect: Opens a separate connection to it that waits `wait` seconds for locks.
+        connect: Opens a separate connection to the data file, which waits up to the given seconds
+            for locks.
     """
 
     def __init__(self, path: str, connect: Callable[[float], sqlite3.Connection]) -> None:
         self._path = Path(f"{path}-wal")
-        self._pause = f"{path}-pause"  # a str: converting a Path takes longer than the check
+        self._pause = f"{path}-pause"  # a str, because converting a Path is slower than the check
         self._connect = connect
         self._next = 0
         self._turn = threading.Lock()
 
     def forget_parent(self) -> None:
-        """Reset the state in a forked child."""
+        """Reset the state in a forked child process."""
         self._turn = threading.Lock()
 
     def wait_for_checkpoint(self) -> None:
-        """Wait while another process empties the log. The caller must hold no snapshot or lock."""
+        """Wait while another process empties the log.
+
+        The caller must not hold a snapshot or a lock.
+        """
         if self._left():
             with thread_pool.waiting():
                 while left := self._left():
                     time.sleep(min(left, _STEP))
 
     def checkpoint_if_large(self) -> None:
-        """Empty the log if it has grown. The caller must hold no snapshot and no lock."""
+        """Empty the log if it has grown large. The caller must not hold a snapshot or a lock."""
         size = self._size()
         if size < LARGE:
             self._next = 0
@@ -71,14 +78,14 @@ class WriteAheadLog:
             return
         try:
             is_empty = self.empty()
-        except sqlite3.Error:  # the next commit gets the same fault and reports it
+        except sqlite3.Error:  # the next commit runs into the same fault and reports it
             is_empty = False
         finally:
             self._turn.release()
         self._next = 0 if is_empty else self._size() + LARGE
 
     def empty(self, patience: float = PAUSE) -> bool:
-        """Move the whole log into the file and truncate it; return whether that was possible.
+        """Move the whole log into the file and truncate it; return whether that succeeded.
 
         Other processes are asked to pause for at most the first `PAUSE` seconds of `patience`.
         """
@@ -109,14 +116,16 @@ class WriteAheadLog:
         except OSError:  # the pause has just ended
             return 0.0
         left = (until - time.monotonic_ns()) / 1e9
-        # A later end was written before a restart of the machine reset its monotonic clock.
+        # An end in the more distant future dates from before a reboot, which reset the monotonic
+        # clock.
         return left if 0.0 < left <= PAUSE else 0.0
 
     @contextlib.contextmanager
     def _asking(self, seconds: float) -> Iterator[None]:
         """Request a pause for the duration of the block, but for at most `seconds`."""
         until = time.monotonic_ns() + int(seconds * 1e9)
-        # If the file cannot be written, no pause is requested and the log is emptied another time.
+        # If the file cannot be written, no pause is requested, and the log is emptied at a later
+        # time.
         with contextlib.suppress(OSError):
             Path(self._pause).write_bytes(until.to_bytes(_BYTES, "little"))
         try:

@@ -1,14 +1,14 @@
 """Commits: the mutations of one request, with or without a transaction.
 
 Owns the sequence of a Commit: find its transaction, if any; check everything that needs no lock;
-write, answer and meter. `mutations` decides what a mutation does, and `open_transactions` whether a
-transaction may commit.
+write, answer and meter. `mutations` decides what a mutation does, and `open_transactions` decides
+whether a transaction may commit.
 
 Invariants:
 
-1. OK and ABORTED end the transaction. After any other error it is still open.
-2. The answer is serialized before the COMMIT: an answer that cannot be serialized must not be
-   committed.
+1. OK and ABORTED end the transaction. After any other error, it remains open.
+2. The response is serialized before the COMMIT, because a commit must fail if its response cannot
+   be serialized.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Commits:
 
     Args:
         opened: The open transactions that a commit can belong to.
-        begin: Begins a single-use transaction, with options for a project and database.
+        begin: Begins a single-use transaction with the given options, for a project and database.
         meter: Receives the cost of each commit.
     """
 
@@ -69,7 +69,7 @@ class Commits:
         try:
             return self._in_transaction(request, name, default)
         except BaseException:
-            # No client knows its id, so no client can end it.
+            # No client knows the transaction's id, so no client can end the transaction.
             self._transactions.roll_back(name, scope)
             raise
 
@@ -95,7 +95,7 @@ class Commits:
         transaction: open_transactions.Transaction | None,
     ) -> bytes:
         if not request.mutations:
-            # Without writes there is nothing to validate: all reads came from one snapshot.
+            # Without writes, no check is needed, because all reads came from one snapshot.
             if transaction is None:
                 return b""
             seen = self._transactions.snapshot_of(transaction).version
@@ -133,10 +133,10 @@ class Commits:
 
 
 def serialized(response: protobufs.CommitResponse | protobufs.AllocateIdsResponse) -> bytes:
-    """Serialize a response before the commit: it cannot be split, and clients refuse large ones."""
+    """Serialize a response before the commit; refuse one that is too large for clients."""
     answer = response.SerializeToString()
     if len(answer) >= MAX_RESPONSE_BYTES:
         raise errors.InvalidArgument(
-            f"The response would be {MAX_RESPONSE_BYTES} bytes or more. Send fewer at once."
+            f"The response would be {MAX_RESPONSE_BYTES} bytes or more. Send a smaller request."
         )
     return answer

@@ -1,21 +1,24 @@
-"""The lock manager: decides which request proceeds, waits or gives up.
+"""The lock manager: decides whether a request proceeds, waits or gives up.
 
-Owns the waiting of pessimistic concurrency. A reader takes shared locks on the places that it has
-read; a change of a place that another transaction has read waits until that transaction ends. A
-change announces its places before it commits and locks them until it is on disk (together with all
-commits that share its COMMIT, see `group_commit`); readers of those places wait until then.
+Owns the waiting that pessimistic concurrency requires. A reader takes shared locks on the places
+that it has read; a change to a place that another transaction has read waits until that transaction
+ends. A change announces its places before it commits, and locks them until it is on disk (together
+with all commits that share its COMMIT, see `group_commit`); readers of those places wait until
+then.
 
 Invariants:
 
 1. Correctness never depends on a lock. A commit is validated as in optimistic mode, so a lock that
-   is taken too late or released too early causes an ABORTED, never a wrong result.
-2. No request waits forever. It never waits for a dead process, for an expired transaction, in a
-   cycle (`lock_table`) or longer than the limits below.
-3. New readers wait for a waiting change, otherwise a stream of them could delay it forever. They
-   wait only for a limited time, because the change may itself be waiting for a slow transaction.
+   is taken too late or released too early causes an ABORTED error, never a wrong result.
+2. No request waits forever. A request never waits for a dead process, for an expired transaction,
+   in a cycle (`lock_table`) or longer than the limits below.
+3. New readers wait for a waiting change, because a stream of new readers could otherwise delay the
+   change forever. They wait only for a limited time, because the change may itself be waiting for a
+   slow transaction.
 
-Shared locks alone make transactions that read and change the same entity abort each other: each has
-locked a place that the others want to change. So where that happened recently, readers queue.
+With shared locks alone, transactions that read and change the same entity abort each other, because
+each has locked a place that the others want to change. Therefore readers queue at places where this
+happened recently.
 """
 
 from __future__ import annotations
@@ -30,14 +33,14 @@ from emulator import errors, thread_pool
 from emulator.storage import read_sets
 from emulator.transactions import lock_table, shared_lock_files
 
-READ_WAIT = 1.0  # seconds that a read waits in a queue that does not move; then it proceeds
+READ_WAIT = 1.0  # seconds that a read waits in a queue that does not move, before it proceeds
 READ_QUEUE = 10.0  # seconds that a read waits while the queue moves
-COMMIT_WAIT = 10.0  # seconds that a transaction's commit waits for readers; then it is ABORTED
-WRITE_WAIT = 5.0  # the same for a commit outside a transaction, which delays no other request
+COMMIT_WAIT = 10.0  # seconds that a transaction's commit waits for readers before it is ABORTED
+WRITE_WAIT = 5.0  # the same for a commit outside a transaction, which delays no other requests
 _BUSY = 1.0  # seconds for which readers queue at a place after a conflict there
-_MAX_BUSY = 1000  # busy places remembered before expired ones are dropped
-MAX_WAITING = 2000  # requests of this process that may wait at once
-_NAP = 0.25  # seconds after which a waiter checks for expired holders by itself
+_MAX_BUSY = 1000  # number of remembered busy places above which expired ones are dropped
+MAX_WAITING = 2000  # maximum number of this process's requests that wait at the same time
+_NAP = 0.25  # seconds after which a waiting request checks for expired holders
 _NAPS_ABROAD = (0.002, 0.02)  # the shortest and longest such time for changes in other processes
 
 CONTENTION = (
@@ -48,22 +51,22 @@ CONTENTION = (
 
 
 class Party(NamedTuple):
-    """A transaction, or a commit outside of one, as other transactions see it."""
+    """A transaction, or a commit outside a transaction, as other transactions see it."""
 
     name: str
-    age: float  # when its first attempt began, seconds since 1970
+    age: float  # start of its first attempt, in seconds since 1970
     until: float  # when its locks expire
 
 
 class Blocked(Exception):
-    """Another party has read a place that a change would touch.
+    """A change would touch a place that another party has read.
 
-    Undo the change, wait and repeat it.
+    The caller must undo the change, wait and repeat it.
     """
 
 
 class _Waiter:
-    """A request that waits."""
+    """A waiting request."""
 
     def __init__(self, lock: threading.RLock) -> None:
         self.condition = threading.Condition(lock)
@@ -86,7 +89,7 @@ class LockManager:
         self._is_closed = False
 
     def forget(self) -> None:
-        """Reset the state in a forked child: the locks belong to the parent."""
+        """Reset the state in a forked child process, because the locks belong to the parent."""
         self._lock = threading.RLock()
         self._peers.close()
         self._peers = shared_lock_files.Peers(self._peers.folder)
@@ -103,10 +106,10 @@ class LockManager:
     def share(self, party: Party, reads: read_sets.ReadSet) -> None:
         """Lock the places that a request has read.
 
-        First wait for changes that are about to touch these places. At busy places, where
-        transactions recently blocked each other, also wait for earlier readers. Correctness needs
-        neither wait, so the read stops waiting when the queue does not move for a while, when the
-        wait would be long, or when it would close a cycle.
+        First, wait for changes that are about to touch these places. At busy places, where
+        transactions recently blocked each other, also wait for earlier readers. Correctness
+        requires neither wait, so the read stops waiting when the queue has not moved for a while,
+        when the wait becomes long, or when it would close a cycle.
         """
         footprint = lock_table.footprint(reads)
 
@@ -129,7 +132,7 @@ class LockManager:
         """Announce the places that a party is about to change.
 
         Raises:
-            Blocked: Another party holds a lock on one of them.
+            Blocked: Another party holds a lock on one of the places.
         """
         wanted = lock_table.places(touched)
         with self._turn():
@@ -139,11 +142,11 @@ class LockManager:
                 raise Blocked
 
     def time_after(self, seconds: float) -> float:
-        """Return the timer's time `seconds` from now."""
+        """Return the timer value `seconds` from now."""
         return self._timer() + seconds
 
     def await_readers(self, party: Party, end: float) -> None:
-        """Wait until no other party holds a lock on the places that a party announced.
+        """Wait until no other party holds a lock on the places that this party announced.
 
         Raises:
             errors.Aborted: The wait took too long, or the party is the youngest in a cycle.
@@ -161,7 +164,7 @@ class LockManager:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """Exclude all other threads and processes, and read the events of the other processes."""
+        """Exclude all other threads and processes, and read the other processes' events."""
         with self._lock:
             if self._is_closed:
                 raise errors.Unavailable("The engine is closed.")
@@ -181,10 +184,10 @@ class LockManager:
     ) -> bool:
         """Wait until no other party blocks this one, then run `proceed` in the same turn.
 
-        Return whether `proceed` ran. If it did not run, the wait was too long, or it was part of a
-        cycle and `may_pass` is set. With `may_pass`, the wait also ends when the queue has not
-        moved for `READ_WAIT` seconds. The limit restarts with each movement: with a fixed limit,
-        all queued readers would proceed at once and abort each other.
+        Return whether `proceed` ran. It does not run if the wait was too long, or if the wait would
+        be part of a cycle and `may_pass` is set. With `may_pass`, the wait also ends when the queue
+        has not moved for `READ_WAIT` seconds. This limit restarts with each movement: with a fixed
+        limit, all queued readers would proceed at the same time and abort each other.
         """
         front: set[str] = set()
         moved = self._timer()
@@ -218,7 +221,7 @@ class LockManager:
         return party.name not in self._waiters and len(self._waiters) >= MAX_WAITING
 
     def _note(self, party: Party, awaited: set[str]) -> None:
-        """Record which parties a party waits for, and wake the waiters if that closes a cycle."""
+        """Record the parties that a party waits for; wake the waiters if this closes a cycle."""
         own = self._peers.table.holders.get(party.name)
         if own is not None and own.awaited == awaited:
             return
@@ -281,7 +284,7 @@ class LockManager:
                 yield name, holder
 
     def _against(self, party: Party) -> set[str]:
-        """Return the parties that have read a place which this party is about to change."""
+        """Return the parties that have read a place that this party is about to change."""
         wanted = self._peers.table.holders[party.name].wanted
         return {name for name, other in self._others(party) if other.conflicts_with(wanted)}
 
@@ -292,10 +295,10 @@ class LockManager:
             self._peers.tell(["open", party.name, party.age, party.until], event)
 
     def _end(self, name: str, event: lock_table.Event) -> None:
-        """Publish an event that ends an announcement or a holder, and wake the waiters for it.
+        """Publish an event that ends an announcement or a holder, and wake its waiters.
 
-        The client already has its answer, so an unusable lock folder is not an error: the other
-        processes see the end with the next event, or when the holder expires.
+        The client already has its answer, so an unusable lock folder is not an error: other
+        processes learn of the end from the next event, or when the holder expires.
         """
         with self._lock, contextlib.suppress(errors.Unavailable):
             own = self._peers.table.holders

@@ -1,20 +1,22 @@
-"""The lock table: the places that transactions have read or want to change, and who waits for whom.
+"""The lock table: the places that transactions read or want to change, and their waits.
 
-Owns the decisions about locks. It is pure: `lock_manager` waits, and `shared_lock_files` shares the
-locks between processes.
+Owns the decisions about locks. This module is pure: `lock_manager` waits, and `shared_lock_files`
+shares the locks between processes.
 
-A *place* is where a change can be seen: an entity's key or one entry of an index. It is a string of
-the characters 0 to 255, so strings sort in the order of the bytes and JSON can contain them:
+A *place* is a location at which a change is visible: an entity's key, or one entry of an index. It
+is a string of the characters 0 to 255, so that strings sort in byte order and JSON can contain
+them:
 
     E key                                                an entity
     I length "," length "," partition code entry         an entry of an index
 
-A holder is a transaction, or a single commit outside of one. Locks on missing entities and on index
-ranges work like all other locks: a change conflicts with a lock if the lock covers one of the
-changed places. A holder's locks only grow until it ends.
+A holder is a transaction, or a single commit outside a transaction. Locks on missing entities and
+on index ranges work like all other locks: a change conflicts with a lock if the lock covers one of
+the changed places. A holder's locks only grow until the holder ends.
 
-When holders wait for each other in a cycle, the youngest gives up, even if another one closed the
-cycle. So the oldest transaction never gives up, and one of the transactions always commits.
+When holders wait for each other in a cycle, the youngest holder gives up, even if another holder
+closed the cycle. Therefore the oldest transaction never gives up, and one of the transactions
+always commits.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ Event = list[Any]  # a verb, a holder's name and arguments (see `LockTable.apply
 
 
 class Footprint(NamedTuple):
-    """The places that one request has read: single ones, and ranges low <= place < high."""
+    """The places that one request has read: single places, and ranges low <= place < high."""
 
     places: list[str]
     ranges: list[tuple[str, str]]
@@ -42,15 +44,15 @@ class Footprint(NamedTuple):
 class Holder:
     """One holder of locks."""
 
-    age: float  # when its first attempt began: a lower value is older
+    age: float  # start of its first attempt; a lower value is older
     until: float  # when its locks expire
     places: set[str] = field(default_factory=set)
     ranges: set[tuple[str, str]] = field(default_factory=set)
-    wanted: list[str] = field(default_factory=list)  # the places it is about to change, sorted
-    awaited: frozenset[str] = frozenset()  # the names of the holders it waits for
+    wanted: list[str] = field(default_factory=list)  # the places that it is about to change, sorted
+    awaited: frozenset[str] = frozenset()  # the names of the holders that it waits for
 
     def conflicts_with(self, wanted: list[str]) -> bool:
-        """Return whether a change of these sorted places touches a place this holder has read."""
+        """Return whether a change to these sorted places touches a place that this holder read."""
         return not self.places.isdisjoint(wanted) or _meets(wanted, self.ranges)
 
     def is_to_change(self, footprint: Footprint) -> bool:
@@ -113,7 +115,7 @@ def footprint(reads: read_sets.ReadSet) -> Footprint:
 
 
 def places(touched: Iterable[tuple[read_sets.IndexName, bytes]]) -> list[str]:
-    """Return the places of a change, sorted."""
+    """Return the sorted places of a change."""
     return sorted(_place(name, entry) for name, entry in touched)
 
 
@@ -157,7 +159,7 @@ def _place(name: read_sets.IndexName, entry: bytes) -> str:
 
 
 def _meets(wanted: list[str], ranges: Iterable[tuple[str, str]]) -> bool:
-    """Return whether one of the sorted places is in one of the ranges."""
+    """Return whether any of the sorted places lies in any of the ranges."""
     for low, high in ranges:
         found = bisect.bisect_left(wanted, low)
         if found < len(wanted) and wanted[found] < high:

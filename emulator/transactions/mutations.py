@@ -1,9 +1,9 @@
-"""Mutations: checks and application, and automatic ids.
+"""Mutations: checking and applying them, and generating ids.
 
 Owns the rules for mutations and the generation of ids. An id is the next number of a stored
-counter, scattered over 16 decimal digits by a bijection. So no id is ever handed out twice during
-the lifetime of the file, by any process; ids in use or reserved are skipped. Ids contain no
-information about time.
+counter, which a bijection scatters over 16 decimal digits. Therefore no process ever allocates an
+id twice during the lifetime of the file; ids that are in use or reserved are skipped. Ids contain
+no information about time.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from emulator.storage import row_reader, row_writer
 from emulator.transactions import preconditions, property_transforms
 
 _ID_BASE = 10**15
-_ID_BITS = 52  # the highest id stays below 2^53, which JavaScript numbers represent exactly
+_ID_BITS = 52  # the highest id stays below 2^53, so JavaScript numbers represent every id exactly
 _ID_MASK = (1 << _ID_BITS) - 1
-_ID_FACTOR = 0x9E37_79B9_7F4A5  # odd, which makes the multiplication a bijection
+_ID_FACTOR = 0x9E37_79B9_7F4A5  # an odd number, which makes the multiplication a bijection
 
 
 class Mutation(NamedTuple):
@@ -94,7 +94,7 @@ def _check_transform_count(writes: Sequence[Mutation]) -> None:
 
 
 def check_each_once(writes: Sequence[Mutation]) -> None:
-    """Refuse two mutations of one entity in a non-transactional commit."""
+    """Refuse two mutations of the same entity in a non-transactional commit."""
     seen = set()
     for write in writes:
         if not write.is_complete:
@@ -159,7 +159,7 @@ def _resulting(
     old: row_reader.Stored | None,
     result: protobufs.MutationResult,
 ) -> protobufs.Entity:
-    """Return the entity to store: the given one with the mask and the transforms applied."""
+    """Return the entity to store: the given entity with the mask and transforms applied."""
     if write.mask is None and not write.transforms:
         return given
     entity = given
@@ -186,7 +186,7 @@ def take_id(writer: row_writer.RowWriter, partition: keys.Partition, key: protob
 
 
 def scatter(counter: int, seed: int) -> int:
-    """Map a counter to an id, one to one."""
+    """Map a counter to an id by a bijection."""
     number = (counter ^ seed) & _ID_MASK
     for _ in range(3):
         number = (number * _ID_FACTOR) & _ID_MASK

@@ -1,15 +1,16 @@
 """Open transactions: their reads, and the check whether they may commit.
 
 Owns transaction ids, expiry and concurrency control. A transaction reads one snapshot, which its
-first read opens. Its commit is refused with ABORTED if anything it read has changed since. That
-check runs inside the write transaction, so no change can happen in between, and the check also sees
-the earlier commits of the same group (`group_commit`). Optimistic mode consists of this check
-alone, and serializability depends on it in both modes.
+first read opens. Its commit is refused with ABORTED if anything that it read has changed since.
+This check runs inside the write transaction, so nothing can change in between, and the check also
+sees earlier commits in the same group (`group_commit`). The optimistic mode consists of this check
+alone, and serializability depends on the check in both modes.
 
-In pessimistic mode a transaction also locks the places that it has read (`lock_manager`); any
-change of these places waits, inside or outside a transaction. If a read finds data that has changed
-since the snapshot, and all earlier reads are still valid, the snapshot moves forward, as if the
-transaction had begun later. Otherwise the transaction is aborted at once.
+In the pessimistic mode, a transaction also locks the places that it has read (`lock_manager`); any
+change to these places waits, both inside and outside transactions. If a read finds data that has
+changed since the snapshot, and all earlier reads are still valid, the snapshot moves forward, as if
+the transaction had begun later. If an earlier read is outdated, the transaction is aborted
+immediately.
 
 An id is valid only in the process that created it.
 """
@@ -27,21 +28,21 @@ from emulator import errors, thread_pool
 from emulator.storage import file_store, read_sets, row_reader, row_writer
 from emulator.transactions import lock_manager
 
-MAX_AGE = 270.0  # seconds from begin
+MAX_AGE = 270.0  # seconds after a transaction begins
 MAX_IDLE = 60.0  # seconds without a request
 UNCLAIMED = 2.0  # seconds that locks last until the client uses the transaction's id
-_MAX_REMEMBERED = 10_000  # ended transactions, so an aborted one can be rolled back
+_MAX_REMEMBERED = 10_000  # ended transactions, so that an aborted one can be rolled back
 
 
 class Concurrency(enum.Enum):
-    """How transactions handle conflicts."""
+    """The ways in which transactions handle conflicts."""
 
-    OPTIMISTIC = "optimistic"  # abort at commit if something that was read has changed
+    OPTIMISTIC = "optimistic"  # abort at commit if anything that was read has changed
     PESSIMISTIC = "pessimistic"  # also lock everything that a transaction has read
 
 
 class Outcome(enum.Enum):
-    """How a transaction ended."""
+    """The ways in which a transaction ends."""
 
     COMMITTED = "committed"
     ROLLED_BACK = "rolled back"
@@ -50,7 +51,7 @@ class Outcome(enum.Enum):
 
 
 class SnapshotMoved(Exception):
-    """A read was outdated before it took its lock, and the snapshot has moved: repeat the read."""
+    """A read was outdated before it took its lock; the snapshot has moved, so repeat the read."""
 
 
 class _Ended(NamedTuple):
@@ -71,13 +72,13 @@ class Transaction:
         self.scope = scope
         self.is_read_only = is_read_only
         self.reads = read_sets.ReadSet()
-        self.age = now  # when its first attempt began
+        self.age = now  # start of its first attempt
         self.began = now
         self.used = now
         self.snapshot: file_store.Snapshot | None = None
-        # Whether the client has used the id, which proves that it received the id.
+        # Whether the client has used the id, which proves that the client received it.
         self.is_claimed = True
-        # Allows one request at a time: the snapshot is one connection.
+        # Allows one request at a time, because the snapshot is a single connection.
         self.lock = threading.RLock()
 
     def is_expired(self, now: float) -> bool:
@@ -85,16 +86,16 @@ class Transaction:
 
     @property
     def until(self) -> float:
-        """The time at which the transaction expires unless it is used before."""
+        """The time at which the transaction expires unless a request uses it earlier."""
         return min(self.began + MAX_AGE, self.used + MAX_IDLE)
 
     @property
     def party(self) -> lock_manager.Party:
         """The transaction as a holder of locks.
 
-        If the transaction began with its first read and the answer to that read was lost, no client
-        knows its id, so no client can end it. So until the id is used, the locks (and only the
-        locks) expire after a short time.
+        If the transaction began with its first read and the response to that read was lost, no
+        client knows the transaction's id, so no client can end it. Therefore, until a client uses
+        the id, the locks (and only the locks) expire after a short time.
         """
         until = self.until if self.is_claimed else min(self.until, self.used + UNCLAIMED)
         return lock_manager.Party(self.name.hex(), self.age, until)
@@ -123,7 +124,7 @@ class Transactions:
             )
 
     def forget(self) -> None:
-        """Reset the state in a forked child: the snapshots belong to the parent."""
+        """Reset the state in a forked child process, because the snapshots belong to the parent."""
         self._open = {}
         self._ended = {}
         self._lock = threading.Lock()
@@ -140,8 +141,8 @@ class Transactions:
     ) -> Transaction:
         """Begin a transaction for a project and database, optionally in the past (microseconds).
 
-        The new transaction inherits the age of its previous attempt, if that is still remembered:
-        of two transactions the older one wins.
+        The new transaction inherits the age of its previous attempt, if that attempt is still
+        remembered: of two transactions, the older one wins.
 
         Raises:
             errors.InvalidArgument: The previous attempt was a read-only transaction.
@@ -154,7 +155,7 @@ class Transactions:
                 raise errors.InvalidArgument("The previous transaction was a read-only one.")
             transaction.age = attempt.age
         if read_time is not None:
-            # Open it at once: the history could be deleted before the first read.
+            # Open the snapshot now, because the history could be deleted before the first read.
             transaction.snapshot = self._storage.begin_past(read_time)
         with self._lock:
             self._open[transaction.name] = transaction
@@ -162,11 +163,11 @@ class Transactions:
 
     @contextlib.contextmanager
     def using(self, name: bytes, scope: tuple[str, str]) -> Iterator[Transaction]:
-        """Hold an open transaction for the length of one request.
+        """Hold an open transaction for the duration of one request.
 
         Raises:
-            errors.InvalidArgument: It is unknown, belongs to another database, has ended or has
-                expired.
+            errors.InvalidArgument: The transaction is unknown, belongs to a different database, has
+                ended or has expired.
         """
         self._expire()
         transaction = self._open.get(name)
@@ -183,7 +184,7 @@ class Transactions:
             transaction.is_claimed = True
 
     def snapshot_of(self, transaction: Transaction) -> file_store.Snapshot:
-        """Return a transaction's snapshot, opening it for the first read."""
+        """Return a transaction's snapshot, which the first read opens."""
         if transaction.snapshot is None:
             transaction.snapshot = self._storage.begin_snapshot()
         return transaction.snapshot
@@ -192,7 +193,8 @@ class Transactions:
         """Move a transaction to a snapshot that includes a newly created index.
 
         Raises:
-            errors.Aborted: Data has changed since its first read, so its snapshot cannot move.
+            errors.Aborted: Data has changed since the transaction's first read, so its snapshot
+                cannot move.
         """
         with self.using(name, scope) as transaction:
             old = transaction.snapshot
@@ -211,7 +213,7 @@ class Transactions:
     def reading(
         self, transaction: Transaction
     ) -> Iterator[tuple[row_reader.RowReader, read_sets.ReadSet | None]]:
-        """Hold a transaction's snapshot for one request, and the read set that records its reads.
+        """Hold a transaction's snapshot for one request; yield it with the request's read set.
 
         Raises:
             errors.Aborted: This read and an earlier one are outdated. The transaction has ended.
@@ -237,8 +239,9 @@ class Transactions:
     def _move(self, transaction: Transaction, old: file_store.Snapshot) -> None:
         """Give a transaction the latest snapshot, unless one of its reads is outdated.
 
-        Without this, a late read of a busy entity would abort almost every transaction: the
-        transaction waits for another one's change, which is newer than its own first read.
+        Without the move, a late read of a busy entity would abort almost every transaction: the
+        transaction waits for a change by another transaction, and that change is newer than its own
+        first read.
         """
         new = self._storage.begin_snapshot()
         is_unchanged = _is_unchanged(transaction.reads, old.version, new)
@@ -254,9 +257,9 @@ class Transactions:
         check: Callable[[], _Checked],
         apply: Callable[[row_writer.RowWriter, _Checked], _Answer],
     ) -> _Answer:
-        """Apply a checked change to the file; in a transaction, only if its reads are still valid.
+        """Apply a checked change to the file; in a transaction, only if all reads are still valid.
 
-        With locks, `check` and `apply` may be called again, in that order, after a wait.
+        With locks, `check` and `apply` may be called again, in this order, after a wait.
 
         Raises:
             errors.Aborted: A read is outdated, or other parties hold locks for too long.
@@ -301,7 +304,7 @@ class Transactions:
     def _writer(
         self, held: lock_manager.LockManager, transaction: Transaction | None
     ) -> tuple[lock_manager.Party, float]:
-        """Return the party that writes, and the end of its waiting time."""
+        """Return the writing party, and the end of its waiting time."""
         if transaction is not None:
             return transaction.party, held.time_after(lock_manager.COMMIT_WAIT)
         now = self._clock()
@@ -309,7 +312,10 @@ class Transactions:
         return party, held.time_after(lock_manager.WRITE_WAIT)
 
     def end(self, transaction: Transaction, outcome: Outcome) -> None:
-        """End a transaction once and release its snapshot. The caller must hold its lock."""
+        """End a transaction, unless it has already ended, and release its snapshot.
+
+        The caller must hold the transaction's lock.
+        """
         with self._lock:
             if self._open.pop(transaction.name, None) is None:
                 return
@@ -328,7 +334,10 @@ class Transactions:
             transaction.snapshot = None
 
     def roll_back(self, name: bytes, scope: tuple[str, str]) -> None:
-        """End a transaction without a write. An aborted transaction may be rolled back too."""
+        """End a transaction without writing.
+
+        A transaction that was aborted may be rolled back too.
+        """
         ended = self._ended.get(name)
         if ended is not None and ended.outcome is Outcome.ABORTED:
             return
@@ -379,7 +388,7 @@ def validate(transaction: Transaction, writer: row_writer.RowWriter) -> None:
 def _held(lock: threading.RLock) -> Iterator[None]:
     """Hold a transaction's lock.
 
-    Another request of the transaction may hold it during a long wait.
+    Another request of the transaction may hold the lock during a long wait.
     """
     if not lock.acquire(blocking=False):
         with thread_pool.waiting():

@@ -1,10 +1,10 @@
 """Preconditions: the state of the stored entity that a mutation expects.
 
-Owns `base_version`, `update_time` and the resolution of conflicts. Pure.
+Owns `base_version`, `update_time` and conflict resolution. Pure.
 
-Version 0 means that the entity does not exist. A base version higher than the stored one is not a
-conflict but an invalid request. Whether an operation (insert, update) accepts an existing or a
-missing entity is checked elsewhere, before this.
+Version 0 means that the entity does not exist. A base version that is higher than the stored
+version is not a conflict but an invalid request. An earlier check decides whether an operation
+(insert, update) accepts an existing or a missing entity.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ _MICROSECOND = 1000  # nanoseconds
 
 
 class Precondition(NamedTuple):
-    """The version or the update time (in nanoseconds) that the stored entity must have."""
+    """The version, or the update time in nanoseconds, that the stored entity must have."""
 
     base_version: int | None
     update_time: int | None
     must_hold: bool
 
     def is_met(self, version: int, described: str) -> bool:
-        """Return whether a stored entity's version (0 if missing) is the expected one.
+        """Return whether a stored entity's version (0 if missing) is the expected version.
 
-        A version is the update time in microseconds. `described` names the entity.
+        A version is the update time in microseconds. Error messages use `described` as the entity's
+        name.
 
         Raises:
-            errors.FailedPrecondition: It is not, and the mutation requests that the commit fail
-                then.
+            errors.FailedPrecondition: The version is not the expected one, and the mutation
+                requires that the commit then fail.
             errors.InvalidArgument: The entity exists and has never had such a high version.
         """
         if self.base_version is not None and 0 < version < self.base_version:
@@ -54,21 +55,21 @@ class Precondition(NamedTuple):
 
 
 def of(mutation: protobufs.Mutation, *, is_insert: bool) -> Precondition | None:
-    """Return the expectation of a mutation.
+    """Return the precondition of a mutation, if any.
 
     Args:
         mutation: The mutation.
-        is_insert: Whether the operation requires that no entity exists.
+        is_insert: Whether the operation requires that the entity does not exist.
 
     Raises:
-        errors.InvalidArgument: The expectation can never be met.
+        errors.InvalidArgument: The precondition can never be met.
     """
     strategy = mutation.conflict_resolution_strategy
     kind = mutation.WhichOneof("conflict_detection_strategy")
     if kind is None:
         if strategy:
             raise errors.InvalidArgument(
-                "A conflict_resolution_strategy needs a base_version or an update_time."
+                "A conflict_resolution_strategy requires a base_version or an update_time."
             )
         return None
     if strategy not in _STRATEGIES:

@@ -1,9 +1,10 @@
 """Property transforms: changes that the server computes from a property's stored value.
 
-Owns their checks and their arithmetic. Pure: the caller passes the time of the request.
+Owns the checks and the arithmetic of transforms. Pure: the caller passes the time of the request.
 
-Equal numbers count as one value, whether integer or double (3 and 3.0, 0.0 and -0.0); NaN equals
-NaN. A computed value keeps the property's `exclude_from_indexes` and loses its `meaning`.
+Equal numbers count as one value, regardless of whether they are integers or doubles (3 and 3.0, 0.0
+and -0.0); NaN equals NaN. A computed value keeps the property's `exclude_from_indexes` and loses
+its `meaning`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import NamedTuple
 from emulator import errors, protobufs
 from emulator.encoding import entities, keys, property_paths
 
-MAX_TRANSFORMS = 500  # of one entity in one commit
+MAX_TRANSFORMS = 500  # maximum number for one entity in one commit
 _REQUEST_TIME = 1
 _MAX_INTEGER, _MIN_INTEGER = 2**63 - 1, -(2**63)
 _MILLISECOND = 1000  # microseconds
@@ -39,7 +40,7 @@ def check(
     """Check the transforms of one mutation.
 
     Raises:
-        errors.InvalidArgument: A transform has no path, no type or an operand of the wrong type.
+        errors.InvalidArgument: A transform has no path, no type, or an operand of the wrong type.
     """
     return tuple(_check(each, default) for each in given)
 
@@ -61,7 +62,7 @@ def _check(given: protobufs.PropertyTransform, default: keys.Partition) -> Trans
             operand.CopyFrom(getattr(given, kind))
             if _number(operand) is None:
                 raise errors.InvalidArgument(
-                    f"The transform {kind} of {given.property} needs an integer or a double."
+                    f"The transform {kind} of {given.property} requires an integer or a double."
                 )
     return Transform(path, kind, operand)
 
@@ -69,7 +70,7 @@ def _check(given: protobufs.PropertyTransform, default: keys.Partition) -> Trans
 def apply(
     entity: protobufs.Entity, transforms: Sequence[Transform], *, now: int
 ) -> list[protobufs.Value]:
-    """Apply transforms to an entity in order, and return the result of each.
+    """Apply transforms to an entity in order, and return the result of each transform.
 
     `now` is the time of the request in microseconds. The result is the new value, or null for
     transforms that change arrays.
@@ -89,14 +90,14 @@ def _apply(entity: protobufs.Entity, transform: Transform, now: int) -> protobuf
         is_excluded = (new if current is None else current).exclude_from_indexes
         stored = holder.properties[name]
         stored.CopyFrom(new)
-        # exclude_from_indexes is set on an array's elements, not on the array.
+        # Only an array's elements set exclude_from_indexes, not the array itself.
         if new.WhichOneof("value_type") != "array_value":
             stored.exclude_from_indexes = is_excluded
     return _result(holder.properties[name])
 
 
 def _holder(entity: protobufs.Entity, path: property_paths.Path) -> protobufs.Entity:
-    """Return the entity that contains a path's last property; create missing ones on the path."""
+    """Return the entity that contains a path's last property; create missing entities."""
     for name in path[:-1]:
         value = entity.properties[name]
         if value.WhichOneof("value_type") != "entity_value":
@@ -145,7 +146,10 @@ def _extreme(
     operand: protobufs.Value,
     is_further: Callable[[float, float], bool],
 ) -> protobufs.Value:
-    """Return the larger or smaller value; the current value if they are equal. NaN beats all."""
+    """Return the larger or smaller value, or the current value if both are equal.
+
+    A NaN always wins.
+    """
     left, right = _number(current), _number(operand)
     if current is None or left is None or right is None:
         return operand
@@ -202,10 +206,10 @@ def _number(value: protobufs.Value | None) -> float | None:
 
 
 def _identity(value: protobufs.Value) -> Hashable:
-    """Return a key that is the same only for equal values; a value's settings do not count."""
+    """Return a key that is the same only for equal values; the key ignores a value's settings."""
     number = _number(value)
     if number is not None:
-        # Python compares and hashes integers and doubles by their exact number.
+        # Python compares and hashes integers and doubles by their exact numeric value.
         return _NAN if math.isnan(number) else number
     kind = value.WhichOneof("value_type")
     if kind == "array_value":

@@ -1,6 +1,6 @@
-"""Shared lock files: processes that use one data file see each other's locks.
+"""Shared lock files: processes that use the same data file see each other's locks.
 
-Owns the folder of locks next to the data file:
+Owns the folder of lock files next to the data file:
 
     gate            held (flock) by the process whose turn it is; counts how often one has joined
     <pid>-<random>  one process's own file, held (flock) for as long as the process lives:
@@ -10,11 +10,11 @@ Owns the folder of locks next to the data file:
 Invariants:
 
 1. A process writes only its own file, and reads and writes only during its turn.
-2. The kernel releases the lock on a process's file when the process ends, for any reason and in any
-   container, which ends all locks of the process at once. A process id and a start time could not
-   show this across pid namespaces.
-3. Nothing here needs to survive a crash: after one, no process holds the files and they are
-   removed. So nothing is ever synced.
+2. When a process ends, for any reason and in any container, the kernel releases the lock on its
+   file, which immediately ends all locks of the process. A process id and a start time could not
+   reveal this across pid namespaces.
+3. The files need not survive a crash, because after a crash no process holds them and they are
+   removed. Therefore they are never synced.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from emulator.transactions import lock_table
 
 _COUNTER = 8  # bytes
 _CHUNK = 1 << 20
-_MAX_BYTES = 1 << 18  # a longer file is rewritten with only the current holders
-# An older file is rewritten too, because it may contain keys of erased personal data.
+_MAX_BYTES = 1 << 18  # a longer file is rewritten so that it contains only the current holders
+# A file older than this is rewritten too, because it may contain keys of erased personal data.
 _SECONDS = 60
 
 
 class Peer:
-    """Another process: its holders, according to the part of its file that has been read."""
+    """Another process and its holders, as far as its file has been read."""
 
     def __init__(self, path: Path) -> None:
         self.table = lock_table.LockTable()
@@ -58,14 +58,14 @@ class Peer:
         return False
 
     def catch_up(self) -> bool:
-        """Apply the events written by the process since the last call; return whether any exist."""
+        """Apply the process's new events since the last call; return whether any exist."""
         counter = os.pread(self._file, _COUNTER, 0)
         if counter != self._counter:
             self._counter, self._read, self.table = counter, _COUNTER, lock_table.LockTable()
         news = b""
         while chunk := os.pread(self._file, _CHUNK, self._read + len(news)):
             news += chunk
-        # A process killed while writing leaves half a line.
+        # A process that is killed while writing leaves an incomplete line.
         news = news[: news.rfind(b"\n") + 1]
         self._read += len(news)
         for line in news.splitlines():
@@ -82,7 +82,7 @@ class Peer:
 
 
 class Peers:
-    """All processes that use one data file, including this one."""
+    """All processes that use one data file, including this process."""
 
     def __init__(self, folder: Path) -> None:
         self.table = lock_table.LockTable()
@@ -102,7 +102,7 @@ class Peers:
         """Exclude the other processes; yield whether they have written new events.
 
         Raises:
-            errors.Unavailable: The folder cannot be used.
+            errors.Unavailable: The folder of lock files cannot be used.
         """
         with _says_unavailable():
             gate = self._join() if self._gate is None else self._gate
@@ -115,7 +115,7 @@ class Peers:
             fcntl.flock(gate, fcntl.LOCK_UN)
 
     def tell(self, *events: lock_table.Event) -> None:
-        """Apply events to this process's table, and publish them to the other processes."""
+        """Apply events to this process's table and publish them to the other processes."""
         for event in events:
             self.table.apply(event)
         with _says_unavailable():
@@ -135,7 +135,7 @@ class Peers:
         return found
 
     def drop_dead(self, names: set[str]) -> bool:
-        """Drop those processes of these holders that have died; return whether any have."""
+        """Drop the processes of these holders that have died; return whether any have."""
         return self._drop(
             file
             for file, other in self._others.items()
@@ -151,7 +151,7 @@ class Peers:
         self.table = lock_table.LockTable()
 
     def close(self) -> None:
-        """Close the files, publishing nothing: in a forked child they belong to the parent."""
+        """Close the files, but publish nothing: in a forked child, they belong to the parent."""
         if self._gate is None:
             return
         for file in (self._gate, self._own):
@@ -165,10 +165,11 @@ class Peers:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         gate = os.open(self.folder / "gate", flags, file_permissions.FILE)
         try:
-            # A command that root runs shares the file with the service, which is another user.
+            # A command run by root shares the file with the service, which runs as a different
+            # user.
             file_permissions.give_to_owner(gate, self.folder)
             self._path = self.folder / f"{os.getpid()}-{os.urandom(8).hex()}"
-            # No other process may see the file before this one holds it.
+            # No other process may see the file before this process has locked it.
             fcntl.flock(gate, fcntl.LOCK_EX)
             self._own = os.open(self._path, flags | os.O_EXCL, file_permissions.FILE)
             file_permissions.give_to_owner(self._own, self.folder)
