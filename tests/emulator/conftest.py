@@ -111,13 +111,13 @@ def service(channel: grpc.Channel) -> Service:
 
 @pytest.fixture
 def near(engine: inprocess.Engine) -> Service:
-    """The same client, in process only: for tests in which the transport does not matter."""
+    """The same client, but only in process, for tests in which the transport does not matter."""
     return Service(inprocess.Channel(engine))
 
 
 @pytest.fixture
 def gcd_client(channel: grpc.Channel) -> datastore.Client:
-    """A google-cloud-datastore client through either transport."""
+    """A google-cloud-datastore client over either transport."""
     made = datastore.Client(project="test", credentials=AnonymousCredentials())
     made._datastore_api_internal = DatastoreClient(
         transport=DatastoreGrpcTransport(channel=channel)
@@ -133,7 +133,7 @@ def threads() -> Iterator[futures.ThreadPoolExecutor]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make all waits time out at once."""
+    """Make all waits time out immediately."""
     monkeypatch.setattr(lock_manager, "WRITE_WAIT", 0.0)
     monkeypatch.setattr(lock_manager, "COMMIT_WAIT", 0.0)
 

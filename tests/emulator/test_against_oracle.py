@@ -1,6 +1,6 @@
-"""The engine compared with the oracle, in process and over gRPC, for any history of calls.
+"""The engine gives the same results as the oracle, in process and over gRPC, for any call history.
 
-`python -m tests.oracle.deep --minutes 30` runs the same comparison for longer.
+`python -m tests.oracle.deep --minutes 30` runs the same comparison for a longer time.
 """
 
 import pytest

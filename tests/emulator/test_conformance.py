@@ -1,4 +1,4 @@
-"""The table of behaviors: every row names tests, and every test it names exists."""
+"""The table of behaviors: every row names tests, and all named tests exist."""
 
 import ast
 import re
@@ -14,7 +14,7 @@ TESTS = Path(__file__).parent
 
 
 def rows(text: str) -> list[Any]:
-    """Return (behavior, named tests) for each row of the table."""
+    """Return the behavior and the named tests of each row in the table."""
     found = []
     for line in text.splitlines():
         if not line.startswith("|") or line in ("| behavior | tests |", "|---|---|"):

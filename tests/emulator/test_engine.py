@@ -60,7 +60,7 @@ def test_an_unparsable_request_is_refused_permanently(engine: inprocess.Engine) 
 def test_a_client_with_the_default_limits_of_grpc_reads_everything(
     engine: inprocess.Engine, make_service: type[service_calls.Service]
 ) -> None:
-    """Two megabytes per commit, and responses that do not fit into 4 MiB."""
+    """Each commit has two megabytes, and the responses do not fit into 4 MiB."""
     with testing.running_server(engine) as address, grpc.insecure_channel(address) as channel:
         service = make_service(channel)
         text = service.value("x" * 39_000)

@@ -1,4 +1,4 @@
-"""The in-process channel, used by the client libraries."""
+"""The in-process channel, as the client libraries use it."""
 
 # ruff: noqa: DTZ001 - protobuf and NDB take naive UTC
 

@@ -1,4 +1,4 @@
-"""Old names of modules: each imports the new module, with one warning."""
+"""Old module names: each imports the new module, with one warning."""
 
 import importlib
 import re

@@ -1,6 +1,6 @@
-"""The guide: its table of RPCs matches the engine, item by item, and its commands work.
+"""The guide: its table of RPCs matches the engine item by item, and its commands work.
 
-An item without a probe here fails: write a probe, so the table stays correct.
+An item that has no probe here fails the test: write a probe, so that the table stays correct.
 """
 
 import io
@@ -23,7 +23,7 @@ README = (Path(emulator.__file__).parent / "README.md").read_text()
 
 
 def rows_of_the_table() -> dict[str, list[list[Any] | list[str]] | list[list[str]]]:
-    """Return the supported and the unsupported items of each RPC."""
+    """Return the supported and unsupported items of each RPC."""
     table = README.partition("| RPC | supported | not supported yet |\n")[2].partition("\n\n")[0]
     found = {}
     for line in table.splitlines()[1:]:

@@ -1,4 +1,4 @@
-"""The helpers for tests: one line starts an emulator, which leaves nothing behind."""
+"""The test helpers: one line starts an emulator, which leaves nothing behind."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Fixtures: the Datastore Admin API of an engine, and its exports folder."""
+"""Fixtures: the Datastore Admin API for an engine, and its exports folder."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -32,7 +32,7 @@ def admin(engine: inprocess.Engine) -> admin_calls.Admin:
 
 @pytest.fixture
 def make_admin(tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Make an emulator that defines missing indexes, in an index.yaml or in the data file."""
+    """Create an emulator that defines missing indexes in an index.yaml or in the data file."""
     opened = []
 
     def make(*, has_file: bool) -> tuple[admin_calls.Admin, service_calls.Service]:
@@ -66,7 +66,7 @@ def test_every_composite_index_is_listed_ready_and_found_by_its_id(
 
 
 def test_ids_depend_only_on_the_definitions(admin: admin_calls.Admin) -> None:
-    """Clients store index ids, so the ids are the same in every file and process."""
+    """Clients store index ids, so a definition has the same id in every file and process."""
     ids = {each.index_id for each in listed(admin, filter="ancestor=ALL_ANCESTORS").indexes}
     assert ids == {"ME3ugZQXf6MptbVu"}
 

@@ -1,4 +1,4 @@
-"""Filters and pages of the admin API's lists."""
+"""Filtering and paging of the admin API's lists."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Long-running operations: their states, how they end, and the limit on their number."""
+"""Long-running operations: their states, the ways in which they end, and their maximum number."""
 
 import threading
 from collections.abc import Callable, Iterator

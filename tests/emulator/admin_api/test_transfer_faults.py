@@ -1,4 +1,4 @@
-"""Exports and imports that are canceled, fail or are killed leave nothing behind."""
+"""Canceled, failed and killed exports and imports leave no files or entities behind."""
 
 import io
 import os

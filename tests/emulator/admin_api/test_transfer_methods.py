@@ -1,4 +1,4 @@
-"""Exports and imports through the admin API: one moment, one commit, all or nothing."""
+"""Exports and imports through the admin API: a consistent snapshot, and one commit or no change."""
 
 import json
 import os

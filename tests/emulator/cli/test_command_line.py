@@ -1,4 +1,4 @@
-"""The program as users run it: its ports, its files, and one-line errors."""
+"""The program as users run it: its ports, its files, and its one-line errors."""
 
 import contextlib
 import http.client
@@ -23,7 +23,7 @@ from tests.emulator.support.service_calls import assert_refused
 
 @pytest.fixture
 def serve(make_service: type[service_calls.Service]) -> Callable[..., Any]:
-    """Start the program; yield the process, a client, and a function that calls its admin port."""
+    """Start the program; yield the process, a client, and a function that calls the admin port."""
 
     @contextlib.contextmanager
     def serve(
@@ -57,7 +57,7 @@ def serve(make_service: type[service_calls.Service]) -> Callable[..., Any]:
 
 
 def free_ports() -> int:
-    """Return a free port whose next port is free too."""
+    """Return a free port that is followed by another free port."""
     while True:
         with socket.socket() as one, socket.socket() as two:
             one.bind(("127.0.0.1", 0))

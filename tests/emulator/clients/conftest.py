@@ -1,4 +1,4 @@
-"""Fixtures that run one suite with every client library and both transports."""
+"""Fixtures that run the same suite with every client library and both transports."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def only(*libraries: str) -> pytest.MarkDecorator:
 
 @pytest.fixture(scope="session")
 def start_node() -> Iterator[Callable[[], node_driver.Process]]:
-    """Start the Node program once, when the first test needs it."""
+    """Start the Node program once, when a test first needs it."""
     started: list[node_driver.Process] = []
 
     def start() -> node_driver.Process:
@@ -55,7 +55,7 @@ def start_node() -> Iterator[Callable[[], node_driver.Process]]:
 def make_driver(
     request: Any, engine: inprocess.Engine, start_node: Callable[[], node_driver.Process]
 ) -> Iterator[Make]:
-    """Make clients of one library through one transport, each in a namespace of a database."""
+    """Create clients of one library over one transport, each for a namespace and database."""
     library, transport = request.param
     with (
         testing.running_server(engine) as address,

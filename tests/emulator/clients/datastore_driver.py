@@ -18,7 +18,7 @@ from tests.emulator.clients import driver
 
 
 class _Work:
-    """A client's reads and writes, in a transaction if one is open."""
+    """A client's reads and writes, inside a transaction if one is open."""
 
     def __init__(self, client: Any, transaction: Any = None) -> None:
         self._client = client

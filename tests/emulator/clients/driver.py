@@ -1,7 +1,7 @@
 """The interface through which the suite uses a client library, with plain values.
 
-Owns the types and operations that the suite uses. A path is a flat tuple of kinds and ids or names,
-without the last id if the service must assign one. Properties are dicts of plain values: None,
+Owns the types and operations that the suite uses. A path is a flat tuple of kinds and ids or names;
+the last id is missing if the service must assign it. Properties are dicts of plain values: None,
 bool, int, float, str, bytes, aware datetimes, `Point`, `Path`, lists and dicts.
 """
 
@@ -26,7 +26,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A key as a value."""
+    """A key that is used as a property value."""
 
     parts: tuple[Any, ...]
 
@@ -40,7 +40,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A filter: an operator is one of = < <= > >= != IN NOT_IN."""
+    """A filter; its operator is one of = < <= > >= != IN NOT_IN."""
 
     name: str
     operator: str
@@ -56,14 +56,14 @@ class Both:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """Filters; at least one must match."""
+    """Filters of which at least one must match."""
 
     filters: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A query. Orders are "name" or "-name"; the projection ("__key__",) requests keys only."""
+    """A query. Each order is "name" or "-name"; the projection ("__key__",) requests only keys."""
 
     kind: str | None
     filter: Any = None
@@ -78,7 +78,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Page:
-    """The results of one query, and the cursor of the next page."""
+    """The results of one query, and the cursor for the next page."""
 
     rows: list[Row]
     cursor: Any = None
@@ -90,7 +90,7 @@ class Page:
 
 
 class Work(Protocol):
-    """The operations that are possible both inside and outside a transaction."""
+    """The operations that are available both inside and outside a transaction."""
 
     def get(self, *paths: tuple[Any, ...]) -> list[Row]: ...
     def put(self, path: tuple[Any, ...], /, **properties: Any) -> Any: ...
@@ -99,7 +99,7 @@ class Work(Protocol):
 
 
 class Driver(Work, Protocol):
-    """A client library, bound to one namespace of one database."""
+    """A client library that is bound to one namespace of a database."""
 
     def put_unindexed(
         self, path: tuple[Any, ...], names: Sequence[str], /, **properties: Any
@@ -110,7 +110,7 @@ class Driver(Work, Protocol):
 
 
 class Refused(Exception):
-    """A refusal with a status but without an exception of the client library."""
+    """A refusal that has a status but is not an exception of the client library."""
 
     def __init__(self, status: str, message: str) -> None:
         super().__init__(f"{status}: {message}")
@@ -118,7 +118,7 @@ class Refused(Exception):
 
 
 def status_of(error: BaseException) -> str:
-    """Return the name of the gRPC status behind an exception of a client library."""
+    """Return the name of the gRPC status behind a client library's exception."""
     if isinstance(error, Refused):
         return error.status
     if isinstance(error, google.api_core.exceptions.RetryError):
@@ -133,7 +133,7 @@ def status_of(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def assert_refused(status: str) -> Iterator[None]:
-    """Expect the block to be refused with a status."""
+    """Expect that the block is refused with a status."""
     with pytest.raises(Exception) as caught:  # noqa: PT011 - each library has its own errors
         yield
     assert status_of(caught.value) == status

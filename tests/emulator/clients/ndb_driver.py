@@ -15,7 +15,10 @@ _OPERATORS = frozenset(("=", "<", "<=", ">", ">=", "!="))
 
 
 class Ndb:
-    """A client of NDB. Every call enters its own context, unless it is already inside one."""
+    """A client that uses NDB.
+
+    Every call enters its own context, unless it already runs in one.
+    """
 
     def __init__(self, channel: Any, project: str, namespace: str, database: str) -> None:
         self._client = testing.ndb_client(

@@ -1,4 +1,4 @@
-"""The driver for @google-cloud/datastore: a Node process that reads lines of JSON."""
+"""The driver for @google-cloud/datastore: a Node process that reads JSON lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_installed() -> bool:
 
 
 class Process:
-    """The running program, which can create clients for any address."""
+    """The running Node program, which can create clients for any address."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -49,7 +49,7 @@ class Process:
 
 
 class _Work:
-    """Reads and writes, in a transaction if one is open."""
+    """A client's reads and writes, inside a transaction if one is open."""
 
     def __init__(self, process: Process, scope: dict[str, str], transaction: Any = None) -> None:
         self._process = process
@@ -81,7 +81,7 @@ class _Work:
 
 
 class Node(_Work):
-    """A client of @google-cloud/datastore."""
+    """A client that uses @google-cloud/datastore."""
 
     def __init__(
         self, process: Process, address: str, project: str, namespace: str, database: str
@@ -111,7 +111,7 @@ class Node(_Work):
         self.call("transform", path=path, properties=made, transforms=transforms)
 
     def explain(self, asked: driver.Asked, *, is_run: bool) -> Any:
-        """Return the number of results, and the metrics as the library returns them."""
+        """Return the number of results, and the library's metrics."""
         found = self.call("explain", asked=_asked(asked), analyze=is_run)
         return found["count"], found["metrics"]
 

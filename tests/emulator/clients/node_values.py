@@ -1,7 +1,7 @@
-"""The JSON form of values sent to and from Node.
+"""The JSON form of values that are sent to Node and received from it.
 
 A value is {"type": ..., "value": ...}. Integers and doubles are text, because JSON numbers cannot
-represent all integers or NaN.
+represent every integer, or NaN.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def encoded(value: Any) -> dict[str, Any]:
 
 
 def decoded(given: dict[str, Any]) -> Any:
-    """Return the plain value of a JSON form."""
+    """Return the plain value for a JSON form."""
     decode = _DECODERS.get(given["type"])
     return given["value"] if decode is None else decode(given["value"])
 
@@ -33,7 +33,7 @@ def _object(value: dict[str, Any]) -> dict[str, Any]:
     return {name: encoded(each) for name, each in value.items()}
 
 
-# The first matching type: a bool is also an int, and a point is also a tuple.
+# The first matching type applies, because a bool is also an int and a point is also a tuple.
 _ENCODERS: tuple[tuple[type, str, Any], ...] = (
     (bool, "bool", lambda value: value),
     (int, "int", str),

@@ -1,4 +1,4 @@
-"""The Datastore Admin API as Google's own clients use it, against the running program.
+"""Google's own clients of the Datastore Admin API, tested against the running program.
 
 The tests use the Python client over gRPC and REST, and the Node client in both of its modes.
 """
@@ -27,7 +27,7 @@ PATIENCE = 60  # seconds
 
 
 class Started:
-    """A running emulator: its addresses, a client for its data, and its folder of exports."""
+    """A running emulator: its addresses, a client for its data, and its exports folder."""
 
     def __init__(self, address: str, admin: str, channel: grpc.Channel, exports: Path) -> None:
         self.address = address
@@ -41,7 +41,7 @@ class Started:
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
-    """Run the program once, with a composite index; each test fills it again."""
+    """Run the program once, with a composite index; each test stores its own data."""
     data = tmp_path_factory.mktemp("admin") / "data"
     command = [sys.executable, "-m", "emulator", "--port", "0", "--data", str(data), "--fast"]
     with contextlib.ExitStack() as stack:

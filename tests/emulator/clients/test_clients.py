@@ -1,7 +1,7 @@
-"""The behavior that every client library must observe, through both transports.
+"""The behavior that every client library must observe over both transports.
 
-The libraries are used through `driver.Driver`, so each behavior is tested once. If a library merges
-or retries by itself, these tests check the result that its caller gets.
+The tests use the libraries through `driver.Driver`, so they test each behavior only once. If a
+library merges or retries on its own, the tests check the result that its caller receives.
 """
 
 import datetime as dt
@@ -111,14 +111,14 @@ def test_a_deleted_entity_is_not_found_by_lookups_or_queries(
 
 
 def fill(client: datastore_driver.Datastore | ndb_driver.Ndb) -> None:
-    """Store the entities a to e: a to d have v = 0..3, e has no v; tags overlap."""
+    """Store the entities a to e: a to d have v = 0 to 3, e has no v, and their tags overlap."""
     for number, name in enumerate("abcd"):
         client.put(("T", name), v=number, even=number % 2 == 0, tag=[number, number + 1])
     client.put(("T", "e"), other=1)
 
 
 def names(page: driver.Page) -> str:
-    """Return the names of the results in order."""
+    """Return the names of the results, in order."""
     return "".join(path[-1] for path in page.paths)
 
 
@@ -207,7 +207,7 @@ def test_keys_only_results_have_no_properties(
     assert page.rows == [Row(("T", name), {}) for name in "abcde"]
 
 
-@only("google-cloud-datastore", "node")  # NDB refuses it, but sends one itself
+@only("google-cloud-datastore", "node")  # NDB refuses such a projection, but sends one itself
 def test_the_key_may_be_projected_with_a_property(client: datastore_driver.Datastore) -> None:
     fill(client)
     asked = Asked("T", projection=("__key__", "tag"), order=("-tag",), limit=3)
@@ -231,10 +231,10 @@ def test_a_projection_returns_one_result_per_value(
     page = client.query(Asked("T", projection=("tag",), order=("tag",)))
     assert [(row.path[-1], row.properties["tag"]) for row in page.rows] in (
         [("a", 1), ("a", 2), ("b", 3)],
-        [("a", [1]), ("a", [2]), ("b", [3])],  # NDB returns them as the property is declared
+        [("a", [1]), ("a", [2]), ("b", [3])],  # NDB returns lists, because the property is repeated
     )
     dates = client.query(Asked("T", projection=("v",), order=("v",))).rows
-    # An index stores a time as microseconds; NDB's typed properties convert it back.
+    # An index stores a time as microseconds; NDB's typed properties convert the microseconds back.
     assert [row.properties["v"] for row in dates] == [1_577_934_245_678_000] * 2
 
 
@@ -258,7 +258,7 @@ def test_pages_return_every_entity_once_while_others_change(
         seen += [row.properties["v"] for row in page.rows]
         if page.is_end:
             break
-        client.put(("T", 1000), v=-1)  # before every cursor
+        client.put(("T", 1000), v=-1)  # sorts before every cursor
         client.delete(page.paths[-1])
         page = client.query(Asked("T", order=("v",), limit=10, cursor=page.cursor))
     assert seen == list(range(25))
@@ -292,7 +292,7 @@ def test_sums_and_averages_use_only_numbers(client: datastore_driver.Datastore) 
     assert client.aggregate(Asked("T"), "sum", "v") == 6
     assert client.aggregate(Asked("T"), "avg", "v") == 1.5
     assert client.aggregate(Asked("None"), "sum", "v") == 0
-    # The Python library reads the null as 0.0.
+    # The Python library converts the null to 0.0.
     assert client.aggregate(Asked("None"), "avg", "v") in (None, 0.0)
 
 
@@ -314,7 +314,7 @@ def test_namespaces_and_databases_are_separate(make_driver: Callable[..., Any]) 
         assert each.query(Asked("T", Where("v", "!=", number))).rows == []
 
 
-@only("node")  # the others do not support transforms
+@only("node")  # the other libraries do not support transforms
 @pytest.mark.parametrize(
     ("transform", "expected"),
     [
@@ -348,7 +348,7 @@ def test_transforms_are_applied_in_order_and_to_arrays(client: Any) -> None:
     assert isinstance(found["when"], dt.datetime)
 
 
-@only("node")  # google-cloud-datastore is tested elsewhere, NDB has no explain
+@only("node")  # other tests cover google-cloud-datastore, and NDB has no explain
 @pytest.mark.parametrize("is_run", [False, True])
 def test_a_query_is_explained(client: Any, is_run: Any) -> None:
     fill(client)

@@ -1,4 +1,4 @@
-"""The features that NDB's models require: meanings, dotted names, cursors, NDB's own merges."""
+"""The features that NDB's models require: meanings, dotted names, cursors, and NDB's own merges."""
 
 # ruff: noqa: DTZ001 - NDB takes naive UTC
 
@@ -41,7 +41,7 @@ def context(engine: inprocess.Engine) -> Iterator[Any]:
 
 @pytest.fixture
 def raw(engine: inprocess.Engine) -> datastore.Client:
-    """A client that returns entities exactly as they are stored."""
+    """A client that returns entities exactly as the engine stores them."""
     return testing.datastore_client(inprocess.Channel(engine))
 
 
@@ -135,9 +135,9 @@ def test_every_result_has_cursors_around_it() -> None:
 
 
 def test_results_that_ndb_merges_are_in_the_servers_order() -> None:
-    """NDB runs a query for each value and merges by order and key.
+    """NDB runs one query for each value and merges the results by order and key.
 
-    Both sides must sort in the same way.
+    NDB and the engine must sort in the same way.
     """
     ndb.put_multi([
         Kind(id=name, n=n, word=["x", "y"][: n % 3])
@@ -172,7 +172,7 @@ def test_projections_and_distinct_results_have_ndb_types() -> None:
 
 
 def test_ordered_merges_can_project_the_key_with_properties() -> None:
-    """To merge in order, NDB adds the order's properties to each query's projection."""
+    """For an ordered merge, NDB adds the order's properties to each query's projection."""
     ndb.put_multi([
         Kind(id=name, n=n, word=["x", "y"][: n % 3]) for n, name in enumerate([1, 10, 2, "10", "B"])
     ])  # fmt: skip

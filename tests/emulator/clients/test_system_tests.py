@@ -1,6 +1,7 @@
 """The system tests of google-cloud-datastore, rewritten for this suite.
 
-The numbers (8 characters, 9 projected results, 14 results of a merge join) come from that suite.
+The numbers (8 characters, 9 projected results, 14 results of a merge join) come from the original
+tests.
 """
 
 import contextlib
@@ -62,7 +63,7 @@ def index_yaml(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=[("in process", None), ("gRPC", "system-tests-named-db")], ids=str)
 def client(engine: inprocess.Engine, request: pytest.FixtureRequest) -> Iterator[datastore.Client]:
-    """A client for the default database, and a remote client for one that was not created."""
+    """A client for the default database; a remote client also for a database that is missing."""
     transport, database = request.param
     with reached(engine, transport) as channel:
         yield testing.datastore_client(channel, database=database)
@@ -70,7 +71,7 @@ def client(engine: inprocess.Engine, request: pytest.FixtureRequest) -> Iterator
 
 @contextlib.contextmanager
 def reached(engine: inprocess.Engine, transport: str) -> Iterator[grpc.Channel | inprocess.Channel]:
-    """Yield a channel to an engine through one of the two transports."""
+    """Yield a channel to an engine over one of the two transports."""
     if transport == "in process":
         yield inprocess.Channel(engine)
         return
@@ -175,7 +176,7 @@ def test_an_alias_cannot_be_used_twice(characters: datastore.Client) -> None:
 
 
 def test_reads_of_an_earlier_moment(characters: datastore.Client) -> None:
-    """Read by lookup, query and aggregation, and in a transaction at that moment."""
+    """Lookups, queries, aggregations and transactions can read an earlier moment."""
     key = characters.key(*RICKARD)
     rickard = characters.get(key)
     moment = now(characters, key)
@@ -191,7 +192,7 @@ def test_reads_of_an_earlier_moment(characters: datastore.Client) -> None:
 
 
 def now(client: datastore.Client, key: protobufs.Key) -> Any:
-    """Return the moment of a lookup."""
+    """Return the read time of a lookup."""
     database = client.database or ""
     asked = {"project_id": "test", "database_id": database, "keys": [key.to_protobuf()]}
     return client._datastore_api.lookup(request=asked).read_time
@@ -296,7 +297,7 @@ def many(engine: inprocess.Engine, kind: str, count: int, properties: Callable[.
 
 
 def test_large_results_fit_a_client_with_the_limits_of_grpc(engine: inprocess.Engine) -> None:
-    """2,500 entities of 39 kB, after two equality filters and an offset."""
+    """The query matches 2,500 entities of 39 kB each, with two equality filters and an offset."""
     text = {"string_value": "x" * 39_000, "exclude_from_indexes": True}
     held = {"family": {"string_value": "Stark"}, "alive": {"boolean_value": False}, "space": text}
     many(engine, "LargeCharacter", 2500, lambda _: held)
@@ -319,7 +320,7 @@ def test_many_results_come_in_several_pages(engine: inprocess.Engine) -> None:
 
 
 def test_offsets_count_the_results_of_a_merge_join(engine: inprocess.Engine) -> None:
-    """4,014 entities, of which 14, far apart, match both filters."""
+    """Of the 4,014 entities, 14 match both filters and are far apart."""
 
     def properties(number: int) -> dict[str, dict[str, int]]:
         own = number % 286 == 0 and number < 14 * 286

@@ -1,4 +1,4 @@
-"""Values and limits: valid entities are returned exactly, all others are refused."""
+"""Values and limits: valid entities are returned unchanged, and all others are refused."""
 
 import math
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def test_an_entity_is_measured_as_the_documentation_does(
     near: service_calls.Service,
     unindexed: type[service_calls.Unindexed],
 ) -> None:
-    """The size is 32 bytes, 16 plus the path for the key, and each property's name and value."""
+    """The size is 32 bytes, 16 plus the path for the key, plus each property's name and value."""
     own, names = 32 + 16 + (2 + 8), 2 + 2 + 2
     rest = 1_048_572 - own - names - 1_048_487 - 8
     fields = {"p": unindexed(b"x" * 1_048_487), "n": 1}
@@ -110,9 +110,9 @@ def test_property_names_have_up_to_1500_bytes_and_can_contain_dots(
 
 
 def nested_request(pairs: int, entities: int) -> Any:
-    """Make a commit of nested entities, each in an array except the innermost.
+    """Return a commit of nested entities; all but the innermost are in an array.
 
-    It is built in place, because a message this deep cannot be copied.
+    The message is built in place, because a message this deep cannot be copied.
     """
     request = protobufs.CommitRequest(project_id="test", mode=2)
     entity = request.mutations.add().upsert
@@ -235,7 +235,7 @@ def test_invalid_timestamps_are_refused(near: service_calls.Service, at: tuple[i
         near.put(near.key("T", 1), a=stamp(*at))
 
 
-# A lookup and a query return any valid value with any setting exactly as stored.
+# Lookups and queries return any valid value, with any setting, exactly as it was stored.
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 int64s = st.integers(-(2**63), 2**63 - 1)
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4).filter(

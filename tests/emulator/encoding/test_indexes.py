@@ -1,4 +1,4 @@
-"""Index rows: the rows of an entity, and the allowed content of index.yaml."""
+"""Index rows: the rows of an entity, and the valid content of an index.yaml."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +19,7 @@ def test_an_index_yaml_names_composite_indexes_once(tmp_path: Path) -> None:
     path = tmp_path / "index.yaml"
     path.write_text(
         "indexes:\n"
-        "- kind: K\n  properties:\n  - name: a\n"  # built in
+        "- kind: K\n  properties:\n  - name: a\n"  # a built-in index
         "- kind: K\n  ancestor: yes\n  properties:\n  - name: a\n    direction: desc\n"
         "- kind: K\n  ancestor: no\n  properties:\n  - name: a\n  - name: b\n    direction: asc\n"
         "- kind: K\n  properties:\n  - name: a\n  - name: b\n  - name: __key__\n"
@@ -138,7 +138,7 @@ REFUSED = [
 
 @pytest.fixture
 def ask(near: service_calls.Service) -> Callable[..., Any]:
-    """Query the U entities: one is below A:1, and one is a root."""
+    """Query the U entities, of which one is below A:1 and one is a root."""
     special = {
         "below": ("__key__", "under", near.key("A", 1)),
         "after": ("__key__", ">", near.key("A", 1)),

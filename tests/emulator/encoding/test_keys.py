@@ -1,4 +1,4 @@
-"""Keys and partitions: valid names, and the separation of partitions."""
+"""Keys and partitions: valid names, and the isolation of partitions."""
 
 import itertools
 from pathlib import Path
@@ -19,13 +19,13 @@ from tests.emulator.support.service_calls import assert_refused
 def spelling(
     service: service_calls.Service, request: pytest.FixtureRequest
 ) -> service_calls.Service:
-    """A service that uses one of two databases."""
+    """A service that calls one of two databases."""
     service.database = request.param
     return service
 
 
 def test_every_encoding_of_a_key_is_returned_byte_for_byte(spelling: service_calls.Service) -> None:
-    """NDB and other clients match a result to its key by the bytes they sent."""
+    """NDB and other clients match a result to its key by the bytes that they sent."""
     full = spelling.key("T", "n", "U", 7, namespace="space")
     spelling.put(full, a=1)
     spellings = []
@@ -213,7 +213,7 @@ def test_reserved_and_used_ids_are_not_handed_out_after_a_restart(
 def test_allocated_ids_are_in_order_with_the_whole_partition(
     spelling: service_calls.Service,
 ) -> None:
-    """This applies even if the request leaves out project and database."""
+    """This holds even if the request leaves out the project and database."""
     asked = [
         spelling.key("A"),
         spelling.key("P", "x", "B", namespace="n"),

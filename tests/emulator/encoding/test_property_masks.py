@@ -204,7 +204,7 @@ def test_any_text_is_a_valid_path_or_refused(text: str) -> None:
     assert property_masks.parse([text])
 
 
-# The laws of masks, with entities as dicts of dicts and the same mask for reads and writes.
+# The laws of masks: entities are dicts of dicts, and reads and writes use the same mask.
 trees = st.recursive(
     st.integers(0, 3),
     lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
@@ -217,7 +217,7 @@ path_lists = st.lists(
 
 
 def leaves(tree: dict[str, Any], above: str = "") -> dict[str, Any]:
-    """Return the value at each path that ends in a number or in an empty entity."""
+    """Return the value at each path that ends in a number or an empty entity."""
     found = {}
     for name, value in tree.items():
         if isinstance(value, dict) and value:

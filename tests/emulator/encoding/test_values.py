@@ -1,4 +1,4 @@
-"""The stored bytes of values: changing an encoding makes every data file wrong."""
+"""The stored bytes of values: changing an encoding would make every data file wrong."""
 
 # ruff: noqa: DTZ001 - protobuf and NDB take naive UTC
 

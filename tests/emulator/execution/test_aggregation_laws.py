@@ -1,4 +1,4 @@
-"""Laws of aggregations: sums are exact, and counts and sums equal brute force over lists."""
+"""Laws of aggregations: sums are exact, and counts and sums equal those of a brute-force search."""
 
 import math
 from fractions import Fraction

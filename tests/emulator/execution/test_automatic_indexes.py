@@ -1,4 +1,4 @@
-"""Automatic indexes: all queries are served, and index.yaml gains entries and keeps its content."""
+"""Automatic indexes: every query is served, and index.yaml gains entries and keeps its content."""
 
 import subprocess
 import sys

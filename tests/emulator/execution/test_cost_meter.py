@@ -1,4 +1,4 @@
-"""The cost meter: the billing rules of Google's service, the same through both transports."""
+"""The cost meter: the billing rules of Google's service, the same over both transports."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""Distinct results: the first of each group, paging, and refused queries."""
+"""Distinct results: the first result of each group, paging, and refused queries."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.emulator.support.service_calls import assert_refused
 
 @pytest.fixture
 def people(near: service_calls.Service) -> service_calls.Service:
-    """Five people in three groups of a."""
+    """Store five people in three groups of a."""
     rows: dict[str, dict[str, Any]] = {
         "Arya": {"tag": "x", "a": 1, "b": 3},
         "Bran": {"tag": "x", "a": 1, "b": 2},

@@ -78,7 +78,7 @@ def used(response: Any) -> list[tuple[str, str]]:
 
 
 def numbers(response: Any) -> dict[str, int]:
-    """Return the metrics of an analyzed query by name, with flattened billing details."""
+    """Return an analyzed query's metrics by name; the billing details are flattened."""
     stats = response.explain_metrics.execution_stats
     duration = stats.execution_duration
     assert duration.seconds > 0 or duration.nanos > 0
@@ -239,7 +239,7 @@ def test_a_query_of_several_batches_is_summed_up_with_its_last(
     found = numbers(response)
     assert (found["results"], found["reads"], found["documents_billable"]) == (700, 700, 700)
     assert found["index_entries_scanned"] >= 700
-    # Requesting the same page again is a separate query.
+    # A repeated request for the same page is a separate query.
     assert numbers(analyze(service, query))["results"] == 100
 
 
@@ -274,7 +274,7 @@ def test_an_explained_query_in_a_transaction_reads_and_conflicts(
     service.commit(write, transaction=begun.transaction)
 
 
-# As the client libraries return it
+# Explain through the client libraries
 
 
 def characters(gcd_client: datastore.Client, *, analyze: bool) -> protobufs.Query:

@@ -1,4 +1,4 @@
-"""The cost of a query: the rows and entities it reads, counted rather than timed."""
+"""The cost of a query: the rows and entities that it reads, counted rather than timed."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ GROUPS = 10
 
 @dataclasses.dataclass
 class Cost:
-    """The reads since the last `reset`."""
+    """The number of rows and entities read since the last `reset`."""
 
     rows: int = 0
     seeks: int = 0
@@ -26,7 +26,7 @@ class Cost:
 
 @pytest.fixture
 def cost(monkeypatch: pytest.MonkeyPatch) -> Cost:
-    """Count in the reader, below all scans."""
+    """Count the rows and entities in the reader, which every scan uses."""
     found = Cost()
     scan, entity_by_id = row_reader.RowReader.scan, row_reader.RowReader.entity_by_id
 
@@ -54,7 +54,7 @@ def cost(monkeypatch: pytest.MonkeyPatch) -> Cost:
 
 
 def fill(service: service_calls.Service, size: int) -> None:
-    """Put `size` entities in each of GROUPS groups of a; b counts up within a group."""
+    """Put `size` entities in each of GROUPS groups of a; b counts up within each group."""
     for a in range(GROUPS):
         for start in range(0, size, 400):
             service.commit(
@@ -118,7 +118,7 @@ def test_rows_excluded_by_a_later_inequality_are_skipped_without_reading_entitie
     found = near.names("T", ("a", ">", 3), ("b", ">=", 198))
     assert len(found) == 12
     assert cost.entities == len(found)
-    assert cost.rows <= 6 * len(found)  # not the 1,200 of a > 3
+    assert cost.rows <= 6 * len(found)  # far fewer than the 1,200 rows with a > 3
 
 
 def test_an_ancestor_query_does_not_read_all_descendants(
@@ -129,7 +129,7 @@ def test_an_ancestor_query_does_not_read_all_descendants(
     under = ("__key__", "under", near.key("A", 1))
     cost.reset()
     assert near.names("T", under, order=["-a"], keys_only=True) == [8, 7, 6, 5, 4, 3, 2, 1]
-    assert cost.entities == 1  # the array
+    assert cost.entities == 1  # only the entity with the array
     assert near.names("T", ("__key__", "under", near.key("A", 1, "B", 1)), order=["-a"])[0] == 8
 
 

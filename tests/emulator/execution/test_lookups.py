@@ -1,4 +1,4 @@
-"""Lookups: keys come back as they were sent, and large responses are split."""
+"""Lookups: keys are returned as they were sent, and large responses are split."""
 
 from tests.emulator.support import service_calls
 from tests.emulator.support.service_calls import assert_refused

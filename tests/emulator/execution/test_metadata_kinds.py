@@ -1,4 +1,4 @@
-"""Metadata kinds list the existing names in order, at a cost independent of the amount of data."""
+"""Metadata kinds list existing names in order, and the amount of data does not affect the cost."""
 
 import datetime as dt
 import sqlite3
@@ -19,7 +19,7 @@ EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - protobuf takes naive UTC
 
 
 def fill(service: service_calls.Service, unindexed: type[service_calls.Unindexed]) -> None:
-    """Store two kinds in the default namespace and one kind in each of two others."""
+    """Store two kinds in the default namespace, and one kind in each of two other namespaces."""
     service.put(service.key("B", 1), n=1, o={"x": "s", "list": [1.5]}, hidden=unindexed(1))
     service.put(service.key("B", 1, "A", 1), n=None, m=[1, "x", True])
     service.put(service.key("B", 2), n=EPOCH)
@@ -317,7 +317,7 @@ def test_metadata_lists_exactly_the_stored_names(
 
 
 class Steps:
-    """Counts the steps of SQLite's virtual machine on one connection."""
+    """Counts the virtual machine steps of SQLite on one connection."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.count = 0

@@ -1,4 +1,4 @@
-"""Repeated queries: planned once, with the current indexes."""
+"""Repeated queries are planned only once, with the current indexes."""
 
 from pathlib import Path
 

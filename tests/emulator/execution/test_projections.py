@@ -1,4 +1,4 @@
-"""The content of results: whole entities, keys, or projected values of an index."""
+"""The content of results: whole entities, keys, or values projected from an index."""
 
 # ruff: noqa: DTZ001 - protobuf takes naive UTC
 
@@ -64,7 +64,7 @@ def test_only_array_values_that_meet_the_inequalities_are_projected(
 def test_without_an_order_projections_follow_the_order_of_the_index(
     service: service_calls.Service,
 ) -> None:
-    """The index has a, then b; the query may name them in any order."""
+    """The index sorts by a, then b; the query may name both in any order."""
     for number, (a, b) in enumerate([(2, "x"), (1, "z"), (2, "a"), (1, "b")], 1):
         service.put(service.key("T", number), a=a, b=b)
     for names in (["a", "b"], ["b", "a"]):
@@ -95,7 +95,7 @@ def test_keys_only_is_a_projection_of_the_key_alone(service: service_calls.Servi
 def test_the_key_can_be_projected_with_properties(
     service: service_calls.Service, names: list[str], fields: dict[str, Any]
 ) -> None:
-    """Each result has its key anyway, so projecting the key changes only the cursors."""
+    """Each result contains its key anyway, so projecting the key changes only the cursors."""
     put_all(service, (1, {"a": [2, 3]}), (2, {"a": 2}), (3, {"b": 1}), ("x", {"a": 1}))
 
     def found(projection: list[str]) -> list[tuple[Any, Any]]:
@@ -211,7 +211,7 @@ def test_illegal_projections_are_refused(service: service_calls.Service) -> None
 def test_a_cached_projection_is_not_used_for_another_query(
     service: service_calls.Service,
 ) -> None:
-    """Their positions in the index have the same bytes but different meanings."""
+    """Results of both queries have index positions with the same bytes but different meanings."""
 
     def found(namespace: str = "", **fields: Any) -> tuple[str, str, dict[str, int]]:
         (result,) = service.results(service.query(**fields), namespace=namespace)
@@ -221,7 +221,7 @@ def test_a_cached_projection_is_not_used_for_another_query(
     service.put(service.key("T", 1), a=1, b=2)
     service.put(service.key("T", 1, namespace="x"), a=1, b=2)
     service.put(service.key("U", 1), b=1)
-    for _ in range(2):  # first serialized, then from the cache
+    for _ in range(2):  # the second time from the cache
         assert found(projection=["a"]) == ("T", "", {"a": 1})
         assert found(projection=["a"], namespace="x") == ("T", "x", {"a": 1})
         assert found(projection=["b"], kind="U") == ("U", "", {"b": 1})
@@ -240,5 +240,5 @@ def test_the_number_of_cached_projections_is_limited(
     put_all(service, *((number, {"v": number}) for number in range(1, 13)))
     for _ in range(2):
         assert service.names(projection=["v"]) == list(range(1, 13))
-    if query_batches._projected:  # in this process
+    if query_batches._projected:  # only if the engine runs in this process
         assert len(query_batches._projected) <= 5

@@ -1,4 +1,4 @@
-"""Batches: limits, offsets, sizes, and the reported reason for each batch's end."""
+"""Batches: limits, offsets, sizes, and the reported reason for the end of each batch."""
 
 from typing import Any
 

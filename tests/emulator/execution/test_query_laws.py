@@ -1,7 +1,8 @@
-"""Laws of queries: for any query, index scans and a search of all entities find the same results.
+"""Laws of queries: index scans find the same results as a search of all entities, for any query.
 
-The oracle searches. Each kind is used only once, with only the indexes that the engine recommends
-for one query. So the recommendation is tested, and the order of a projection is known.
+The oracle does the search. Each kind is used only once, with only the indexes that the engine
+recommends for one query. This tests the recommendation, and makes the order of a projection
+predictable.
 """
 
 import contextlib
@@ -75,7 +76,7 @@ ORDERS = st.one_of(
 
 
 class Asked(NamedTuple):
-    """A query for a kind that has no name yet: its paths use the kind K."""
+    """A query for a kind that is not named yet; its paths use the kind K."""
 
     where: tuple[Any, ...] | None
     orders: tuple[Any, ...]
@@ -107,7 +108,7 @@ def make_world(
 
 
 def filter_of(tree: tuple[Any, ...] | None, key: Callable[..., Any]) -> Any:
-    """Make the oracle's filter; `key` converts a path to a key."""
+    """Convert a filter tree to the oracle's form; `key` converts a path to a key."""
     match tree:
         case None:
             return None
@@ -124,7 +125,7 @@ def filter_of(tree: tuple[Any, ...] | None, key: Callable[..., Any]) -> Any:
 def store(
     service: service_calls.Service, entities: dict[values.Key, values.Properties]
 ) -> dict[values.Key, query_results.Stored]:
-    """Put entities, and return them as the oracle's objects."""
+    """Put entities and return them as the oracle's objects."""
     mutations = [{"upsert": messages.entity(*each)} for each in entities.items()]
     told = map(messages.told, service.commit(*mutations).mutation_results)
     return {
@@ -134,14 +135,14 @@ def store(
 
 
 class World:
-    """One kind with entities, and its queries."""
+    """One kind with its entities and queries."""
 
     def __init__(
         self, engine: inprocess.Engine, service: service_calls.Service, entities: dict[Any, Any]
     ) -> None:
         self.engine = engine
         self.service = service
-        # Kinds are never reused, so definitions and entries of old ones cost nothing.
+        # Each kind is used only once, so definitions and entries of earlier kinds cost nothing.
         self.kind = f"K{next(numbers)}"
         self.define(())
         self.defined = ()
@@ -188,7 +189,7 @@ def found(query: queries.Query, batch: Any) -> list[Any]:
 
 
 def expected(query: queries.Query, state: dict[values.Key, query_results.Stored]) -> list[Any]:
-    """Return each expected result: the entity, its version and its times."""
+    """Return the expected results, each with its entity, version and times."""
     return [messages.result(query, each) for each in query_results.run(query, state)]
 
 
@@ -217,7 +218,7 @@ def test_every_query_finds_what_a_full_search_finds(
 
 
 def pages(world: World, query: queries.Query, wanted: list[Any], data: Any) -> None:
-    """Page through the results with cursors, limits and offsets, up to an end cursor."""
+    """Page through the results up to an end cursor, using cursors, limits and offsets."""
     cursor, at = b"", 0
     while at < len(wanted):
         limit = data.draw(st.integers(1, 4), label="limit")
@@ -239,7 +240,7 @@ def reversed_pages(world: World, query: queries.Query, everything: Any, wanted: 
     if not query.orders or query.orders[-1].name != KEY or query.distinct:
         return
     if any(len(ranks) > 1 for each in world.state.values() for ranks in each.ranks.values()):
-        return  # an array has another position in the reversed order
+        return  # an array has a different position in the reversed order
     turned = query.reversed()
     for place, result in enumerate(everything.entity_results):
         batch = world.batch(turned, start_cursor=result.cursor)

@@ -1,4 +1,4 @@
-"""Client libraries' reactions to the faults that a plan injects into their calls."""
+"""The reactions of client libraries to the faults that a plan injects into their calls."""
 
 from collections.abc import Iterator
 from typing import Any

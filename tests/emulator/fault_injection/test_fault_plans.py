@@ -1,4 +1,4 @@
-"""Fault plans: the struck calls, the client's view of them, and the repeatability of a seed."""
+"""Fault plans: the struck calls, the client's view of the faults, and repeatable seeds."""
 
 import contextlib
 import json
@@ -30,9 +30,10 @@ RANDOM = {
         {"rpc": "Lookup", "probability": 0.2, "times": 3, "status": "INTERNAL"},
     ],
 }
-# The struck calls among 20, with seed 7. If this list changes, no seed repeats its old results.
+# The calls among 20 that a plan with seed 7 strikes. If this list changes, seeds no longer
+# reproduce their old results.
 STRUCK = [1, 5, 6, 10, 13, 15, 18, 19]
-# The number of results (at most nine) in each of twelve batches that this seed cuts.
+# The number of results, at most nine, in each of twelve batches that a plan with this seed cuts.
 CUT = [7, 4, 3, 0, 4, 3, 0, 0, 3, 4, 8, 9]
 
 KILLED = """
@@ -118,8 +119,8 @@ def test_a_dropped_connection_is_unavailable_and_the_client_connects_again(
     if not isinstance(caught.value, inprocess.CallError):
         assert "fault plan" not in str(
             caught.value.details()
-        )  # from the closed socket, not an answer
-    # gRPC may send one more call on the dead connection before it notices.
+        )  # the details come from the closed socket, not from an answer
+    # gRPC may send one more call over the dead connection before it notices.
     again = lambda: service.lookup(service.key("T", 1))  # noqa: E731 - asked until it answers
     programs.wait_until(lambda: outcome(again) == "OK")
     assert len(again().found) == 1
@@ -253,7 +254,7 @@ def test_a_hanging_commit_of_a_client_that_gives_up_is_not_applied(
 ) -> None:
     engine.install_faults(plan({"rpc": "Commit", "hang": True}))
     request = {"mode": 2, "mutations": [{"upsert": service.entity(service.key("T", 1))}]}
-    # On a busy machine a request may expire before the server has seen it.
+    # On a busy machine, a request may expire before the server has seen it.
     while not engine.fault_plan.log:
         late = outcome(lambda: service.call("Commit", patience=0.5, **request))
         assert late == "DEADLINE_EXCEEDED"

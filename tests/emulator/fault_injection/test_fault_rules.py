@@ -1,4 +1,4 @@
-"""Parsing fault plans: any JSON is either a plan or refused with the name of the wrong field."""
+"""Parsing fault plans: any JSON is a valid plan or is refused with the name of the wrong field."""
 
 import json
 from typing import Any

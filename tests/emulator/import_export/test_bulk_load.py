@@ -1,4 +1,4 @@
-"""Bulk load: the result is the same as after upserts."""
+"""Bulk load: the resulting file equals the one that upserts produce."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The folder of exports: a URL maps to a path, and no URL leads out of the folder."""
+"""The exports folder: every URL maps to a path, and no URL leads outside the folder."""
 
 from pathlib import Path
 

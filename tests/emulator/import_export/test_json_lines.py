@@ -1,4 +1,4 @@
-"""Export and import: every value survives a round trip, and a bad line stores nothing."""
+"""Export and import: every value survives a round trip, and an invalid line stores nothing."""
 
 import json
 import math
@@ -99,7 +99,7 @@ def engines() -> Iterator[tuple[inprocess.Engine, inprocess.Engine]]:
 
 
 def stored(engine: inprocess.Engine) -> list[bytes | None]:
-    """Return all entities as their stored bytes."""
+    """Return the stored bytes of all entities."""
     with engine.storage.read() as snapshot:
         return [row[3] for row in snapshot.scan((b"", None), b"", b"\xff", with_entities=True)]
 

@@ -8,7 +8,7 @@ from tests.emulator.support.service_calls import assert_refused, put_all
 
 @pytest.fixture
 def grid(near: service_calls.Service) -> service_calls.Service:
-    """The entities 11, 12, ... 55: a is the first digit, b the second."""
+    """Store the entities 11, 12, ... 55: a is the first digit, and b is the second digit."""
     put_all(near, *((10 * a + b, {"a": a, "b": b}) for a in range(1, 6) for b in range(1, 6)))
     return near
 
@@ -147,7 +147,7 @@ def test_all_inequality_properties_come_before_other_orders(near: service_calls.
         with assert_refused("INVALID_ARGUMENT", "The first sort property must be the same"):
             near.names("T", *both, order=order)
     with assert_refused("INVALID_ARGUMENT", "The first sort property must be the same"):
-        near.names("T", ("a", ">", 5), ("a", "<", 2), order=["b"])  # nothing can meet it
+        near.names("T", ("a", ">", 5), ("a", "<", 2), order=["b"])  # no value can match
     with assert_refused("INVALID_ARGUMENT", "at most 10 properties"):
         near.names("T", *((f"p{n}", ">", 1) for n in range(11)))
     with assert_refused("FAILED_PRECONDITION", "p9"):

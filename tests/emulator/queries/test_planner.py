@@ -1,4 +1,4 @@
-"""Query plans: the index that serves a query, and the recommended index if none does."""
+"""Query plans: the index that serves a query, and the recommended index if no index does."""
 
 from typing import Any
 

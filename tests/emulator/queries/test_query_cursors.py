@@ -1,4 +1,4 @@
-"""Cursors: positions that survive changes, and refusals of invalid ones."""
+"""Cursors: positions remain valid after changes, and invalid cursors are refused."""
 
 from typing import Any
 

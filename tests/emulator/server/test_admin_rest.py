@@ -1,4 +1,4 @@
-"""The Datastore Admin API over HTTP: paths, parameters, content types, refusals."""
+"""The Datastore Admin API over HTTP: paths, parameters, content types, and refusals."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""The data browser: stored data is shown, and hostile content is only text."""
+"""The data browser shows stored data and displays hostile content only as text."""
 
 import datetime as dt
 import html
@@ -32,7 +32,7 @@ def look(engine: inprocess.Engine) -> Callable[..., Any]:
 
 
 def plain(page: str) -> str:
-    """Return the page's text without tags."""
+    """Return the text of a page without its tags."""
     return html.unescape(re.sub(r"<[^>]*>", "", page.partition("<body>")[2]))
 
 

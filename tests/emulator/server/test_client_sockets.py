@@ -1,4 +1,4 @@
-"""Cut connections: only the peer's connection ends."""
+"""Cutting connections ends only the given peer's connection."""
 
 import os
 import socket
@@ -24,7 +24,7 @@ def test_only_the_connection_of_the_peer_is_cut() -> None:
 
 
 def test_no_descriptor_is_left_behind(tmp_path: Path) -> None:
-    """A copy of the pipe's write end would prevent its reader from ending."""
+    """The pipe's reader could not end if a copy of the write end remained open."""
     reader, writer = os.pipe()
     with (tmp_path / "file").open("w"):
         before = descriptors()

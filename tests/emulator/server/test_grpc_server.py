@@ -1,4 +1,4 @@
-"""The program: it prints its address, and stops on request."""
+"""The program prints its address, and stops on request."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""The API over HTTP: JSON and protobuf, statuses, and a client library that uses it."""
+"""The API over HTTP: JSON and protobuf, statuses, and a client library that uses HTTP."""
 
 import http.client
 import json
@@ -144,7 +144,7 @@ def test_conflicting_writes_have_the_documented_statuses(post: Callable[..., Any
     assert commit("insert") == 409
 
 
-# The client library chooses its transport when it is imported, so it runs in a separate process.
+# The client library chooses its transport during import, so it runs in a separate process.
 CLIENT = """
 import datetime
 from google.api_core import exceptions

@@ -1,4 +1,4 @@
-"""Fixtures: an engine with commits that wait for each other and watched connections."""
+"""Fixtures: an engine with commits that wait for each other, and connections that are watched."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> shared_commits.Watch:
 
 @pytest.fixture
 def patient_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep groups open long enough, so a busy machine does not end a group before the test does."""
+    """Keep groups open long enough that a busy machine does not end them before the test does."""
     monkeypatch.setattr(group_commit, "LONGEST", 300.0)
     monkeypatch.setattr(group_commit, "_NAP", 30.0)
 

@@ -1,8 +1,8 @@
-"""Files with flipped bytes or a missing end: a correct answer, an allowed status or a refusal.
+"""Files with flipped bytes or a missing end: the engine answers correctly or refuses.
 
 SQLite has no page checksums, so it does not notice a flipped bit in a value. If a response is
-wrong, `inspection` must report the damage: it compares every entity with its checksum, and every
-index row with its entity.
+wrong, `inspection` must report the damage, because it compares every entity with its checksum and
+every index row with its entity.
 """
 
 import os
@@ -28,7 +28,7 @@ CLEAR = {"FAILED_PRECONDITION", "UNAVAILABLE", "RESOURCE_EXHAUSTED"}
 
 
 class Sound:
-    """Two intact copies of a file with all kinds of data: closed, and with a full log."""
+    """Two intact copies of a file with all kinds of data: one is closed, and one has a full log."""
 
     def __init__(self, closed: bytes, data: bytes, log: bytes) -> None:
         self.closed = closed
@@ -91,7 +91,7 @@ def is_clear(found: dict[str, Any]) -> bool:
 
 
 def write(path: Path) -> dict[str, Any]:
-    """Commit and allocate; return the statuses."""
+    """Commit and allocate ids; return the statuses."""
     try:
         engine = inprocess.open_engine(path)
     except errors.DatastoreError as refusal:

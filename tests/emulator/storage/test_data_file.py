@@ -1,4 +1,4 @@
-"""The data file: its format, its upgrade, and the files that are refused."""
+"""The data file: its format, its upgrade, and the files that the engine refuses."""
 
 import contextlib
 import os
@@ -18,9 +18,9 @@ from tests.emulator.support import service_calls
 from tests.emulator.support.service_calls import assert_refused
 
 FORMAT_1 = Path(__file__).with_name("format1.sql")
-MOMENT = {"seconds": 1_800_000_010}  # of the last commit in it
+MOMENT = {"seconds": 1_800_000_010}  # time of the last commit in the format 1 file
 
-# A change here makes existing files unreadable: it needs a new format and an upgrade.
+# A change here makes existing files unreadable, so it requires a new format and an upgrade.
 FORMAT_2 = {
     "composites": ["code"],
     "entities": ["id", "key", "proto", "version", "created", "meta", "crc"],
@@ -42,7 +42,8 @@ schema.upgrade(connection, 1)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
-# A program: many processes repeatedly create one file at the same time and print every error.
+# A program in which many processes repeatedly create the same file at the same time; it prints
+# every error.
 MAKING = """
 import multiprocessing, sys, time
 from emulator.storage import data_file
@@ -73,7 +74,7 @@ for number in range(40):
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    """A file of format 1."""
+    """A file with format 1."""
     path = tmp_path / "data"
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.executescript(FORMAT_1.read_text(encoding="utf-8"))
@@ -179,7 +180,7 @@ def test_processes_that_open_an_old_file_at_once_upgrade_it_once(
 def before_a_statement(
     monkeypatch: pytest.MonkeyPatch, statement: str, number: int, act: Callable[..., Any]
 ) -> list[Any]:
-    """Call a function once, before the nth run of a statement on the file's connections."""
+    """Call a function once, before the nth execution of a statement on the file's connections."""
     connect, seen = data_file.connect, []
 
     def run(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Faults of the machine: their statuses, and the engine's recovery after them."""
+"""Machine faults: their statuses, and the engine's recovery."""
 
 import contextlib
 import random
@@ -18,8 +18,8 @@ from emulator.storage import inspection
 from tests.emulator.support import service_calls
 from tests.emulator.support.service_calls import assert_refused
 
-# The allowed statuses for a damaged file. Clients retry INTERNAL and UNKNOWN, which would hide the
-# damage.
+# The statuses that are allowed for a damaged file. Clients retry INTERNAL and UNKNOWN, which would
+# hide the damage.
 TYPES = {type(None): "null", int: "integer", float: "real", str: "text", bytes: "blob"}
 HONEST = {grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.UNAVAILABLE}
 
@@ -164,13 +164,13 @@ def test_an_index_entry_without_an_entity_is_damage(
 def answers(
     service: service_calls.Service, call: Callable[..., Any]
 ) -> grpc.StatusCode | str | None:
-    """Return the response to a call on a damaged file, or the status of its refusal."""
+    """Return the response to a call on a damaged file, or the status of the refusal."""
     try:
         call(service)
     except grpc.RpcError as refusal:
         return refusal.code()
     except (DecodeError, UnicodeDecodeError):
-        # Entities have a checksum; keys from index entries and an entity's times do not.
+        # Entities have a checksum, but keys from index entries and an entity's times do not.
         return "unreadable"
     return None
 
@@ -188,7 +188,7 @@ CALLS = [
 def found_by(
     path: Path, make_service: type[service_calls.Service], calls: list[Callable[..., Any]]
 ) -> set[Any]:
-    """Return the responses to calls on a damaged file; none if it cannot even be opened."""
+    """Return the responses to calls on a damaged file, or none if it cannot be opened."""
     with contextlib.ExitStack() as stack:
         try:
             engine = stack.enter_context(inprocess.open_engine(path))
@@ -226,7 +226,7 @@ def columns_of(path: Path) -> list[tuple[str, str, set[str]]]:
 
 @contextlib.contextmanager
 def null_is_allowed(path: Path) -> Iterator[None]:
-    """Remove the constraints from the file's schema temporarily: a flipped byte ignores them."""
+    """Temporarily remove the constraints from the file's schema, which a flipped byte ignores."""
 
     with contextlib.closing(sqlite3.connect(path)) as connection:
         texts = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql NOT NULL"))
@@ -246,7 +246,7 @@ def rewrite(path: Path, texts: dict[str, str]) -> None:
 
 
 def take(path: Path, table: str, column: str, value: Any) -> bool:
-    """Store a value in the last rows of a column; return False if the file's format forbids it."""
+    """Store a value in the last rows of a column; return False if the schema forbids it."""
     last = f"SELECT {column} FROM {table} ORDER BY {column} DESC LIMIT 1"  # noqa: S608
     change = f"UPDATE {table} SET {column} = ? WHERE {column} = ({last})"  # noqa: S608
     with contextlib.closing(sqlite3.connect(path)) as connection:
@@ -254,7 +254,7 @@ def take(path: Path, table: str, column: str, value: Any) -> bool:
         try:
             with connection:
                 connection.execute(change, (value,))
-        except sqlite3.IntegrityError:  # a primary key
+        except sqlite3.IntegrityError:  # the column is a primary key
             return False
         return connection.total_changes > 0
 

@@ -1,7 +1,7 @@
-"""Acknowledged commits survive kill -9, at any moment and at every named point.
+"""Acknowledged commits survive kill -9 at any moment and at every named point.
 
-Each round kills a real process and opens its file again. EMULATOR_CRASH_ROUNDS sets the rounds of
-each test; the default is low enough for every test run.
+Each round kills a real process and opens its file again. EMULATOR_CRASH_ROUNDS sets the number of
+rounds for each test; the default is low enough for every test run.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ PATIENCE = programs.PATIENCE
 
 @contextlib.contextmanager
 def process(*arguments: Any) -> Iterator[subprocess.Popen[str]]:
-    """Start one of this project's programs, and kill it when the block ends."""
+    """Start one of this project's programs; kill it when the block ends."""
     with subprocess.Popen(
         [sys.executable, *map(str, arguments)],
         cwd=programs.ROOT, stdout=subprocess.PIPE, text=True,
@@ -47,7 +47,10 @@ def process(*arguments: Any) -> Iterator[subprocess.Popen[str]]:
 def note(
     acknowledged: ledger_writer.Acknowledged, lines: Iterator[Any] | io.TextIOWrapper | list[str]
 ) -> None:
-    """Record the acknowledgements to a writer. A line cut in two by the kill is ignored."""
+    """Record the acknowledgments to a writer.
+
+    An incomplete line, which the kill may leave behind, is ignored.
+    """
     for line in lines:
         if line.endswith("\n") and line != "opened\n":
             acknowledged.add(line)
@@ -61,12 +64,12 @@ def write_until_killed(
     pause: float = 0.0,
     plan: Any = None,
 ) -> int:
-    """Run a writer, read `lines` lines, kill it if it is alive; return its exit code."""
+    """Run a writer, read `lines` lines, and kill it if it is still alive; return its exit code."""
     plans = [] if plan is None else [json.dumps(plan)]
     with process("-m", "tests.emulator.support.ledger_writer", path, "w", *plans) as child:
         note(acknowledged, (child.stdout.readline() for _ in range(lines)))
         if plan is None:
-            threading.Event().wait(pause)  # the moment of the kill, at random
+            threading.Event().wait(pause)  # kill at a random moment
             child.send_signal(signal.SIGKILL)
         note(acknowledged, child.stdout.readlines())
     return child.returncode
@@ -91,7 +94,7 @@ def test_a_writer_killed_at_a_point_leaves_all_of_a_commit_or_nothing(
     acknowledged = ledger_writer.Acknowledged()
     for number in range(max(1, ROUNDS // 6)):
         before = acknowledged.commits
-        # Odd, because every second write of a worker is a commit and the others allocate ids.
+        # The number is odd, because a worker's writes alternate between commits and id allocations.
         plan = {"rules": [{"point": point, "call": 33 + 8 * number, "kill": True}]}
         ended = write_until_killed(tmp_path / "data", acknowledged, lines=0, plan=plan)
         assert ended == -signal.SIGKILL
@@ -100,8 +103,8 @@ def test_a_writer_killed_at_a_point_leaves_all_of_a_commit_or_nothing(
         acknowledged.commits = counts["w"]
 
 
-# A writer that kills itself before the n-th operation of a kind on a file. Its log is checkpointed
-# often.
+# A writer that kills itself before the n-th operation of a kind on a file. The writer's log is
+# checkpointed often.
 KILLED_BELOW = """
 import os, signal, sys
 from tests.emulator.support import ledger_writer

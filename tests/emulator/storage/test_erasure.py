@@ -1,6 +1,7 @@
 """Without history, no deleted data remains on disk.
 
-The files, including the log, are read as bytes while the engine is open and after it is closed.
+The tests read the files, including the log, as bytes while the engine is open and after it is
+closed.
 """
 
 import contextlib
@@ -43,7 +44,7 @@ def _opened(path: Path, clock: Clock, history: int) -> Iterator[datastore.Client
 
 
 def _holders(path: Path) -> list[str]:
-    """Return the files of a store that contain the canary."""
+    """Return the files of a store that contain the canary text."""
     return sorted(
         each.name
         for each in path.parent.rglob("*")
@@ -53,7 +54,7 @@ def _holders(path: Path) -> list[str]:
 
 def _put(client: datastore.Client, name: str, text: bytes) -> None:
     entity = datastore.Entity(client.key("T", name), exclude_from_indexes=("long",))
-    # The text is indexed, and long enough to need its own pages.
+    # The text is indexed, and it is long enough to need its own pages.
     entity.update(short=text.decode(), long=text.decode() * 1000)
     client.put(entity)
 
@@ -103,7 +104,7 @@ def test_the_next_start_empties_the_log_of_a_killed_process(path: Path, clock: C
     with _opened(path, clock, history=0) as client:
         _put(client, "a", CANARY)
         client.delete(client.key("T", "a"))
-        # Leave the files as kill -9 does, without closing them.
+        # Leave the files without closing them, as kill -9 does.
         shutil.copytree(path.parent, copy)
     assert _holders(copy / path.name)
     with _opened(copy / path.name, clock, history=0) as client:

@@ -1,4 +1,4 @@
-"""The file store, with real processes where it matters."""
+"""The file store, tested with real processes where processes matter."""
 
 import functools
 import os
@@ -125,7 +125,7 @@ def test_an_open_engine_replans_when_another_one_drops_its_index(
     assert early.names("T", ("c", "=", 1), order=["a"]) == [1]
     index_yaml.write_text("indexes: []")
     second, _ = opened(tmp_path / "data", make_service, indexes=index_yaml)
-    with assert_refused("FAILED_PRECONDITION"):  # the same shape, with another value
+    with assert_refused("FAILED_PRECONDITION"):  # the same query shape with a different value
         early.names("T", ("c", "=", 2), order=["a"])
     first.close()
     second.close()
@@ -184,7 +184,7 @@ def test_a_reader_caches_the_id_of_an_index_until_the_id_is_reassigned(
         assert counts[0] > 0
         assert counts[1:] == [0, 0]
         first.reset()
-        for kind in ("U", "T"):  # U gets the ids that T had
+        for kind in ("U", "T"):  # U gets the ids that T had before
             writing.put(writing.key(kind, kind), a=1)
         assert reading.names("T", ("a", "=", 1)) == ["T"]
         assert reading.names("U", ("a", "=", 1)) == ["U"]
@@ -314,9 +314,9 @@ def test_a_forked_child_uses_its_own_connections(
 def test_data_stored_by_a_forked_child_survives_its_parent_and_later_processes(
     tmp_path: Path, make_service: type[service_calls.Service]
 ) -> None:
-    """The last process to close a file removes its log.
+    """The last process that closes a file removes its log.
 
-    So a running child must count as a process that has the file open.
+    Therefore a running child must count as a process that has the file open.
     """
     engine, service = opened(tmp_path / "data", make_service)
     service.put(service.key("T", "parent"), a=1)

@@ -1,4 +1,4 @@
-"""Commits that share one COMMIT: on disk together, but otherwise independent."""
+"""Commits that share one COMMIT reach the disk together, but are otherwise independent."""
 
 import sqlite3
 import threading
@@ -20,7 +20,7 @@ PATIENCE = programs.PATIENCE
 
 
 def status(future: futures.Future[Any]) -> str:
-    """Return the name of the status of a call in another thread."""
+    """Run a call in a different thread and return the name of its status."""
     error: Any = future.exception(PATIENCE)
     return "OK" if error is None else error.code().name
 
@@ -73,7 +73,8 @@ def test_before_the_commit_no_client_is_answered_and_nothing_is_visible(
     held.release(2)
     for each in (held.done, *puts):
         each.result(PATIENCE)
-    # No entity is visible, both commits still hold their locks, and nothing is metered or answered.
+    # Neither entity is visible, both commits still hold their locks, and nothing is metered or
+    # answered.
     assert seen == [[], *([2] if locks else []), writes, 0]
     assert engine.meter.total().writes == writes + 2
     if locks is not None:
@@ -112,7 +113,7 @@ def test_a_failed_commit_fails_every_part_and_leaves_nothing(
     assert (after[0].writes, after[1]) == (before[0].writes, before[1])
     if engine._transactions._locks is not None:
         assert not engine._transactions._locks._peers.table.holders
-    # Other indexes have the ids that the failed commits would have used.
+    # Other indexes now have the ids that the failed commits would have used.
     watch.at_commit = lambda: None
     for kind in ("U", "T"):
         service.put(service.key(kind, 1), b=kind, a=1)
@@ -207,7 +208,7 @@ def test_a_part_refused_because_of_lost_data_gets_the_error_of_the_loss(
     held = Held(engine, threads, there)
     insert = threads.submit(service.commit, {"insert": there})
     held.release(1)
-    # ALREADY_EXISTS would refer to an entity that never existed.
+    # ALREADY_EXISTS would refer to an entity that was never stored.
     assert status(insert) == "RESOURCE_EXHAUSTED"
     assert held.done.exception(PATIENCE)
 
@@ -256,7 +257,8 @@ def test_a_transaction_is_aborted_for_what_an_earlier_part_of_its_group_changed(
     service.put(key, a=1)
     transaction = service.begin()
     found = service.get(key, transaction=transaction)["a"]
-    # Bypass the locks, which would make the commit wait: correctness never depends on a lock.
+    # Bypass the locks, which would make the commit wait, because correctness never depends on a
+    # lock.
     held = Held(engine, threads, service.entity(key, a=10))
     late = {"upsert": service.entity(key, a=found + 1)}
     commit = threads.submit(service.commit, late, transaction=transaction)

@@ -1,6 +1,6 @@
-"""A process that dies, or a disk that fails or loses power, in the middle of a group of commits.
+"""A process dies, or a disk fails or loses power, in the middle of a group of commits.
 
-Acknowledged commits survive, and each commit of a group is complete or absent.
+Acknowledged commits survive, and each commit in a group is either complete or absent.
 EMULATOR_CRASH_ROUNDS sets the number of rounds, as in all crash tests.
 """
 
@@ -53,10 +53,10 @@ class Run:
         )
 
     def read(self, lines: int | None = None) -> None:
-        """Read a number of acknowledgement lines, or all lines to the end."""
+        """Read the given number of acknowledgment lines, or all remaining lines."""
         while lines is None or lines > 0:
             line = self.process.stdout.readline()
-            if not line.endswith("\n"):  # the end, or a line cut in two by the kill
+            if not line.endswith("\n"):  # the output ended, or the kill left an incomplete line
                 return
             name, _, rest = line.partition(" ")
             if name == "group":
@@ -66,7 +66,7 @@ class Run:
                 lines = None if lines is None else lines - 1
 
     def end(self) -> int:
-        """Read the remaining lines, and return the exit code of the process."""
+        """Read the remaining lines and return the process's exit code."""
         watchdog = threading.Timer(PATIENCE, self.process.kill)
         watchdog.start()
         self.read()
@@ -83,7 +83,7 @@ def acknowledged() -> dict[str, ledger_writer.Acknowledged]:
 
 
 def check(path: Path, acknowledged: dict[str, ledger_writer.Acknowledged]) -> None:
-    """Check the file; each worker may have stored one unacknowledged commit."""
+    """Check the file, in which each worker may have stored one unacknowledged commit."""
     counts = ledger_writer.assert_file_matches(path, acknowledged)
     for name, count in counts.items():
         assert count <= acknowledged[name].commits + 1
@@ -145,8 +145,8 @@ def test_commits_refused_one_by_one_leave_their_groups_intact(
     check(tmp_path / "data", acknowledged)
 
 
-# Disk operations occasionally fail while many writers write. At the end the disk works again, and
-# every commit in the file is compared with the answers to each writer.
+# Disk operations occasionally fail while many writers write. At the end, the disk works again, and
+# every commit in the file is compared with the answers to its writer.
 FAILING = """
 import random
 import sys

@@ -70,7 +70,7 @@ def test_a_group_accepts_no_part_after_its_time(
 
 
 class TestWithAThreadThatNeverComes:
-    """The thread that should take the turn is gone (interrupted), so a group stays open."""
+    """The thread that should take the turn was interrupted and is gone, so a group stays open."""
 
     @pytest.fixture
     def opened(
@@ -142,7 +142,7 @@ def test_the_log_is_not_emptied_in_the_middle_of_a_group(
         clock.ahead += 600
         with turn_of(engine)._taken():
             turn_of(engine)._begin()
-        assert service.names("T") == [1]  # when it ends, the log is due and the turn is free
+        assert service.names("T") == [1]  # at its end, the log is due and the turn is free
         turn_of(engine).close()
         assert service.names("T") == [1]
         assert not (tmp_path / "data-wal").stat().st_size

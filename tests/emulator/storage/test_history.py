@@ -1,4 +1,4 @@
-"""Reads of the past: the range of readable moments, and the old state at each."""
+"""Reads of the past: the range of readable moments, and the old state at each moment."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -38,12 +38,12 @@ def at(moment: int) -> dict[str, Any]:
 
 
 def put(service: service_calls.Service, key: Any, /, **properties: Any) -> int:
-    """Put an entity and return the moment of the commit."""
+    """Put an entity and return the time of the commit."""
     return micros(service.put(key, **properties).mutation_results[0].update_time)
 
 
 class Still:
-    """A clock that stays fixed until it is moved."""
+    """A clock that stands still until a test moves it."""
 
     def __init__(self) -> None:
         self.now = 1_800_000_000.0

@@ -1,4 +1,4 @@
-"""Backup, restore, compaction and the check, on files in use and with kills at any step."""
+"""Backup, restore, compaction and inspection, on files in use and with kills at every step."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ from tests.emulator.support.service_calls import assert_refused
 
 FORMAT_1 = Path(__file__).with_name("format1.sql")
 
-# Runs a call of `maintenance` and kills itself at its n-th system call that changes a folder.
+# Runs a function of `maintenance` and kills itself at the n-th system call that changes a folder.
 KILLED = """
 import os, signal, sys
 from emulator.storage import maintenance
@@ -47,7 +47,7 @@ def opened(
 
 @pytest.fixture
 def filled(tmp_path: Path, make_service: type[service_calls.Service], index_yaml: Path) -> Path:
-    """Return a file with 30 entities, some of them changed or deleted."""
+    """Return a file with 30 entities, of which some were changed or deleted."""
     path = tmp_path / "data"
     engine, service = opened(path, make_service, indexes=index_yaml, durability="fast")
     with engine:

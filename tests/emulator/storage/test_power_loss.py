@@ -1,8 +1,8 @@
-"""Acknowledged commits survive a power loss at any moment, on a disk that honors fsync.
+"""Acknowledged commits survive a power loss at any moment, if the disk honors fsync.
 
-The losses are simulated: the file operations of a real writer are recorded below SQLite and
-replayed on a model of a disk (`power_loss_disk`). EMULATOR_CRASH_ROUNDS sets the number of losses,
-fifteen per round.
+The losses are simulated: the tests record a real writer's file operations below SQLite and replay
+them on a model of a disk (`power_loss_disk`). EMULATOR_CRASH_ROUNDS sets the number of rounds, with
+fifteen losses each.
 """
 
 import os
@@ -26,9 +26,9 @@ LOSSES = 15 * int(os.environ.get("EMULATOR_CRASH_ROUNDS", "6"))
 
 @pytest.fixture(scope="module")
 def record(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
-    """Return a function that records a writer with a `synchronous` setting.
+    """Return a function that records a writer with a given `synchronous` setting.
 
-    None means the engine's own setting.
+    None selects the engine's own setting.
     """
     fault_vfs.require()
 

@@ -1,4 +1,4 @@
-"""Several processes on one file: nothing is lost or stale, and a dying process stops no other."""
+"""Several processes on one file: no lost or stale data, and a process that dies stops no other."""
 
 import json
 import signal
@@ -16,7 +16,7 @@ from tests.support import programs
 
 PATIENCE = programs.PATIENCE
 
-# Counts in one entity that all processes share, in transactions, and allocates ids.
+# A program that increments one entity shared by all processes, in transactions, and allocates ids.
 COUNTING = """
 import sys
 import grpc
@@ -41,8 +41,8 @@ with inprocess.open_engine(path) as engine:
         ledger_writer.say(number, worker.step())
 """
 
-# Answers questions about the file: for each line with a kind, it prints the numbers of its
-# entities.
+# A program that answers questions about the file: for each input line with a kind, it prints the
+# numbers of that kind's entities.
 READING = """
 import sys
 from emulator import inprocess
@@ -108,7 +108,7 @@ def test_a_process_keeps_the_indexes_that_another_one_defines(tmp_path: Path) ->
         ) as child:
             assert child.stdout.readline() == "opened\n"
             child.stdout.readline()
-            with ledger_writer.open_engine(tmp_path / "data"):  # defines them
+            with ledger_writer.open_engine(tmp_path / "data"):  # defines the indexes
                 pass
             for _ in range(3):
                 worker.commit()

@@ -1,4 +1,4 @@
-"""An update changes index rows only where a property changed, and no other rows.
+"""An update changes only the index rows of changed properties.
 
 The rows are compared with newly computed rows, both through the pure function that computes the
 difference and in a file with many overwritten entities.
@@ -39,13 +39,13 @@ inner = st.dictionaries(st.sampled_from("xy"), maybe_unindexed, max_size=2)
 
 @st.composite
 def contents(draw: Callable[..., Any]) -> dict[str, Any]:
-    """Properties of an entity, possibly with an embedded one."""
+    """The properties of an entity, possibly including an embedded entity."""
     return draw(fields) | ({"n": draw(inner)} if draw(st.booleans()) else {})
 
 
 @st.composite
 def definitions(draw: Callable[..., Any]) -> tuple[Any, ...]:
-    """Composite indexes of the kind T."""
+    """Composite indexes for the kind T."""
     made = st.builds(
         lambda named, has_ancestor, is_last: indexes.Index(
             "T", tuple(named), has_ancestor=has_ancestor, is_key_descending=is_last
@@ -78,7 +78,7 @@ def test_the_differing_entries_turn_the_old_rows_into_the_new_ones(
     assert gone.items() <= before.items()
     updated = {code: listed for code, listed in before.items() if code not in gone} | come
     assert updated == after
-    # Indexes without a changed property are not included.
+    # Indexes without a changed property are left out.
     changed = {name for name in {*had, *has} if had.get(name) != has.get(name)}
     for code in {*gone, *come}:
         assert changed & {name for name, _ in indexes.decode(code).properties}
@@ -110,7 +110,7 @@ def test_an_entity_with_long_entries_is_counted(width: int) -> None:
 
 
 def rows(engine: inprocess.Engine) -> list[tuple[bytes | int, ...]]:
-    """Return the index rows of a file by entity, without versions and ids of indexes."""
+    """Return a file's index rows by entity, without versions and index ids."""
     with contextlib.closing(sqlite3.connect(engine.storage.path)) as connection:
         return sorted(
             connection.execute(
@@ -162,7 +162,7 @@ def test_a_change_of_an_unindexed_property_touches_no_index_row(
 def test_an_update_is_checked_against_the_limits_even_without_indexed_changes(
     near: service_calls.Service, engine: inprocess.Engine
 ) -> None:
-    # New indexes can make a stored entity too big; its size was not checked then.
+    # A new index can make a stored entity exceed the limits, which are not checked at that time.
     key, some = near.key("T", 1), list(range(100))
     near.put(key, p=some, q=some, text=service_calls.Unindexed("within"))
     with engine.storage.write() as writer:
@@ -175,7 +175,7 @@ def test_an_update_is_checked_against_the_limits_even_without_indexed_changes(
 
 
 def composites_of(engine: inprocess.Engine, name: str) -> list[indexes.Index]:
-    """Return those composite indexes with a property that contain an entity with a and b."""
+    """Return the composite indexes of the named property that contain only a, b or both."""
     with engine.storage.read() as snapshot:
         return [
             index

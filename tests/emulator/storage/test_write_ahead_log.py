@@ -16,9 +16,9 @@ from emulator.storage import maintenance, write_ahead_log
 from tests.emulator.support import service_calls
 from tests.support import programs
 
-LARGE = 1 << 20  # bytes, in these tests
+LARGE = 1 << 20  # bytes; smaller than the engine's limit
 THREADS = 4
-ROUNDS = 60  # with these, all processes write several times the log's limit
+ROUNDS = 60  # enough for all processes together to write several times the log's limit
 
 PROCESS = """
 import sys
@@ -28,12 +28,12 @@ test_write_ahead_log.change_in_threads(*sys.argv[1:])
 
 
 def change(service: service_calls.Service, name: str) -> None:
-    """Change the thread's own entities, each in a transaction that has read it."""
+    """Change the thread's own entities, each in a transaction that has read the entity."""
     for n in range(ROUNDS):
         key = service.key("T", f"{name}-{n % 4}")
         began = service.begin()
         service.lookup(key, transaction=began)
-        time.sleep(0.002)  # so that a transaction is always in progress
+        time.sleep(0.002)  # ensures that a transaction is always in progress
         service.commit(
             service_calls.upsert(service, key, text=service_calls.Unindexed("x" * 16_000)),
             transaction=began,
@@ -41,7 +41,7 @@ def change(service: service_calls.Service, name: str) -> None:
 
 
 def change_in_threads(path: Path, name: str) -> None:
-    """Run transactions on several threads; all must commit, and none may wait for long."""
+    """Run transactions in several threads; all of them must commit, and none may wait for long."""
     write_ahead_log.LARGE = LARGE
     with inprocess.open_engine(path, concurrency="pessimistic") as engine:
         service = service_calls.Service(inprocess.Channel(engine))
@@ -98,8 +98,8 @@ def test_the_log_stays_small_while_transactions_of_two_processes_overlap(
         largest = max(largest, log_size(path))
         time.sleep(0.01)
     assert [each.returncode for each in programs_running] == [0, 0]
-    # More than ten times that amount is written, and all of it would stay in a log that is never
-    # emptied.
+    # The threads write more than ten times that amount, and a log that is never emptied would
+    # contain all of it.
     assert LARGE <= largest < 4 * LARGE
 
 
@@ -184,7 +184,7 @@ def test_a_log_that_cannot_be_emptied_is_left_until_it_has_grown_again(
 
     log = write_ahead_log.WriteAheadLog(str(path), fail)
     monkeypatch.setattr(write_ahead_log, "LARGE", 1)
-    with engine.storage.read():  # otherwise the engine would empty it
+    with engine.storage.read():  # the open snapshot prevents the engine from emptying the log
         service.put(service.key("T", 1), a=1)
         log.checkpoint_if_large()
         log.checkpoint_if_large()

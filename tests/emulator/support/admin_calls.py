@@ -13,7 +13,7 @@ PATIENCE = 60  # seconds
 
 
 class Admin:
-    """Calls the methods with plain fields, and waits for operations."""
+    """Calls the API's methods with plain fields, and waits for operations."""
 
     def __init__(self, engine: inprocess.Engine, folder: Path | None = None) -> None:
         self.api = admin_service.AdminService(engine, folder)
@@ -28,20 +28,20 @@ class Admin:
         return self.call("ImportEntities", project_id=project, input_url=url, **fields)
 
     def ended(self, operation: Any) -> Any:
-        """Wait for the end of an operation."""
+        """Wait until an operation has ended."""
         found = self.call("WaitOperation", name=operation.name, timeout={"seconds": PATIENCE})
         assert found.done
         return found
 
     def exported(self, *arguments: str, **fields: Any) -> str:
-        """Export and return the URL."""
+        """Export entities and return the URL."""
         response = admin_protobufs.ExportEntitiesResponse()
         operation = self.ended(self.export(*arguments, **fields))
         assert operation.response.Unpack(response), operation.error
         return response.output_url
 
     def loaded(self, *arguments: str, **fields: Any) -> int:
-        """Import; return the number of entities read."""
+        """Import an export; return the number of entities read."""
         operation = self.ended(self.load(*arguments, **fields))
         assert operation.HasField("response"), operation.error
         return metadata(operation).progress_entities.work_completed
@@ -74,6 +74,6 @@ def fill(service: service_calls.Service, numbers: range = range(1, 4)) -> None:
 def whole(
     engine: inprocess.Engine,
 ) -> list[dict[str, dict[str, dict[Any, Any] | list[Any]] | dict[str, dict[Any, Any]]]]:
-    """Return all entities as lines, without the times of their commits."""
+    """Return all entities as lines, without their commit times."""
     lines = b"".join(json_lines.export(engine.storage, json_lines.Selection())).splitlines()
     return [json.loads(line)["entity"] for line in lines]

@@ -1,4 +1,4 @@
-"""Helpers for aggregation queries in one line: COUNT, SUM and AVG over a test's entities."""
+"""One-line aggregation queries: COUNT, SUM and AVG over a test's entities."""
 
 from typing import Any
 
@@ -35,13 +35,13 @@ def run(
 def one(
     service: service_calls.Service, query: Any, *asked: dict[str, Any], **options: Any
 ) -> list[Any]:
-    """Run aggregations without aliases and return their results in order."""
+    """Run aggregations without aliases and return the results in order."""
     found = run(service, query, *asked, **options)
     return [found[f"property_{number + 1}"] for number in range(len(asked))]
 
 
 def put_all(service: service_calls.Service, *properties: dict[str, Any]) -> None:
-    """Store entities T:1, T:2 ... with these properties."""
+    """Store the entities T:1, T:2, ... with the given properties."""
     service.commit(
         *(
             {"upsert": service.entity(service.key("T", place + 1), **each)}

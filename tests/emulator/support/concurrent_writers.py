@@ -1,14 +1,14 @@
-"""Several writers in one process, with commits that share COMMITs, on a disk that can fail.
+"""Several writers in one process, whose commits share COMMITs on a disk that can fail.
 
-Owns the program that tests run to kill such a process or make its disk fail. Every writer is a
-worker of the ledger, so its data is checked in the same way as a single writer's. A sync of the log
-is slowed down here, so the writers wait for each other. Run as a program, it prints the answers to
-each writer, and the number of commits in each COMMIT:
+Owns the program that tests run in order to kill such a process or to make its disk fail. Every
+writer is a worker of the ledger, so its data is checked in the same way as the data of a single
+writer. Each sync of the log is slowed down, so that writers wait for each other. As a program, it
+prints the answers to each writer, and the number of commits in each COMMIT:
 
     python -m tests.emulator.support.concurrent_writers FILE PLAN KIND NAME NTH
 
-PLAN is a fault plan in JSON or "". The program kills itself before the NTH operation of the given
-KIND on the file NAME (`fault_vfs`); 0 means never.
+PLAN is a fault plan in JSON, or "". The program kills itself before the operation number NTH of the
+given KIND on the file NAME (`fault_vfs`); 0 means never.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ def tell_of_groups(tell: Callable[[int], object]) -> None:
 
 
 def slowly(watch: fault_vfs.Watch) -> fault_vfs.Watch:
-    """Return a watch function for a disk with slow syncs of the log."""
+    """Return a watch function that makes syncs of the log slow."""
 
     def watched(operation: fault_vfs.Operation) -> int:
         if operation.kind == "sync" and operation.name.endswith("-wal"):
@@ -54,7 +54,7 @@ def slowly(watch: fault_vfs.Watch) -> fault_vfs.Watch:
 
 
 def run(engine: inprocess.Engine, step: Callable[[ledger_writer.Worker], bool]) -> None:
-    """Run the steps of each worker in a thread, until a step returns False."""
+    """Run each worker's steps in its own thread, until a step returns False."""
 
     def work(worker: ledger_writer.Worker) -> None:
         while step(worker):
@@ -70,9 +70,9 @@ def run(engine: inprocess.Engine, step: Callable[[ledger_writer.Worker], bool]) 
 
 
 def step(worker: ledger_writer.Worker) -> bool:
-    """Commit, allocate ids, and print both in one write.
+    """Commit and allocate ids; print both results in one write.
 
-    Otherwise, lines of several threads could mix.
+    Separate writes could mix the lines of several threads.
     """
     told: list[int] = []
     with _may_be_refused():

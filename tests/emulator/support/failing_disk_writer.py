@@ -1,13 +1,14 @@
-"""A writer that tests each failing operation on its file in turn.
+"""A writer that makes each disk operation on its file fail in turn.
 
-Owns a method that SQLite's own tests use: make the n-th operation on the disk fail, for n = 1, 2,
-..., until a run needs fewer than n operations. Every refusal must have the expected status and
-leave nothing behind, and the engine must recover when the disk does, without a restart. It runs in
-a separate process:
+Owns a method that SQLite's own tests use: make the n-th disk operation fail, for n = 1, 2, ...,
+until a run needs fewer than n operations. Every refusal must have the expected status and leave
+nothing behind, and the engine must recover without a restart as soon as the disk does. The writer
+runs in a separate process:
 
     python -m tests.emulator.support.failing_disk_writer FOLDER RESULT STATUS
 
-RESULT is a numeric SQLite result code. The program prints the number of failed operations.
+RESULT is a numeric SQLite result code. The program prints the number of operations that it made
+fail.
 """
 
 import os
@@ -21,13 +22,13 @@ from emulator import errors, inprocess
 from tests.emulator.support import fault_vfs, ledger_writer
 
 MOST = 1_000
-# A short run tries every third operation. The result code selects the first one, so the runs of all
-# codes together try all operations.
+# A short run tries only every third operation. The result code determines the first operation, so
+# the runs for all codes together try all operations.
 STRIDE = max(1, 18 // int(os.environ.get("EMULATOR_CRASH_ROUNDS", "6")))
 
 
 class Disk:
-    """Counts operations, and makes one of them fail, or that one and all later ones."""
+    """Counts operations, and makes one operation fail, or that one and all later ones."""
 
     def __init__(self, result: int) -> None:
         self.result = result
@@ -47,7 +48,7 @@ class Disk:
 
 
 def fail_each(disk: Disk, run: Callable[[], bool], check: Callable[..., None]) -> int:
-    """Repeat a run, failing each of its operations in turn; return the number of operations."""
+    """Repeat a run, making each of its operations fail in turn; return their number."""
     number = 0
     for is_lasting in (False, True):
         for number in range(1 + disk.result % STRIDE, MOST, STRIDE):

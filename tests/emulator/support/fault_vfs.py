@@ -1,12 +1,12 @@
-"""A shim below SQLite that can watch its file operations and make them fail.
+"""A shim below SQLite that can watch SQLite's file operations and make them fail.
 
-Owns an SQLite VFS that wraps the default VFS through ctypes, in the library that Python's own
-sqlite3 module uses, so the engine runs on it unchanged. Use it only in a separate process, because
-it stays the default VFS until the process ends.
+Owns an SQLite VFS that wraps the default VFS through ctypes, in the library that Python's sqlite3
+module uses, so the engine runs on it unchanged. Use the shim only in a separate process, because it
+remains the default VFS until the process ends.
 
-`watch` is called before each operation that changes the disk. It returns 0, or the SQLite result
-code with which the operation must fail. The index of the log (-shm) is mapped memory and is not
-watched: SQLite rebuilds it after a crash.
+The shim calls `watch` before each operation that changes the disk. The function returns 0, or the
+SQLite result code with which the operation must fail. The log's index (-shm) is mapped memory and
+is not watched, because SQLite rebuilds it after a crash.
 """
 
 import _sqlite3
@@ -22,14 +22,14 @@ from typing import Any
 
 from tests.support import optional_tools
 
-CHECKPOINT = 20  # pages of the log instead of 1,000, so the log is checkpointed often
+CHECKPOINT = 20  # pages of the log, instead of 1,000; the log is therefore checkpointed often
 _OPEN_CREATE = 0x4
 _OK = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One step: create, write, truncate, sync (a file) or sync folder, delete."""
+    """One disk operation: create, write, truncate, sync (a file), sync folder, or delete."""
 
     kind: str
     name: str = ""
@@ -42,7 +42,7 @@ Watch = Callable[[Operation], int]
 _pointer = ctypes.c_void_p
 _int = ctypes.c_int
 _int64 = ctypes.c_int64
-# Names are pointers, because SQLite keeps the address that it opened the file with.
+# Names are pointers, because SQLite keeps the address of the name with which it opened a file.
 _Open = ctypes.CFUNCTYPE(_int, _pointer, _pointer, _pointer, _int, ctypes.POINTER(_int))
 _Delete = ctypes.CFUNCTYPE(_int, _pointer, _pointer, _int)
 _Write = ctypes.CFUNCTYPE(_int, _pointer, _pointer, _int, _int64)
@@ -110,7 +110,7 @@ def require() -> None:
 
 
 class Shim:
-    """The wrapped VFS. This object must outlive every connection."""
+    """The wrapped VFS. This object must outlive all connections."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -127,7 +127,7 @@ class Shim:
         assert library.sqlite3_vfs_register(ctypes.byref(self._vfs), 1) == _OK
 
     def _watch_folders(self) -> None:
-        """Watch Python's fsync, and SQLite opening a folder, which it does only to sync it."""
+        """Watch Python's fsync, and SQLite's opening of a folder, which always precedes a sync."""
         usual = self._usual.contents
         original = _OpenFolder(usual.get_call(self._usual, b"openDirectory"))
 
@@ -161,13 +161,13 @@ class Shim:
         return code
 
     def _is_new(self, path: Path) -> bool:
-        """Return whether this call creates the file, or the engine just created it for SQLite."""
+        """Return whether this call creates the file, or the engine has just created it."""
         is_new = not path.exists() or (path.stat().st_size == 0 and path.name not in self._made)
         self._made.add(path.name)
         return is_new
 
     def _patch(self, usual: "ctypes._Pointer[_Methods]") -> _Methods:
-        """Return watched methods in place of the default ones."""
+        """Return methods that replace the default ones and call `watch`."""
         address = ctypes.addressof(usual.contents)
         if address in self._patched:
             return self._patched[address]
@@ -209,7 +209,7 @@ def _path(name: int) -> Path:
 
 
 class _Connection(sqlite3.Connection):
-    """A connection with a small log, and possibly a forced value of `synchronous`."""
+    """A connection with a small log, and with a forced value of `synchronous` if one is given."""
 
     synchronous = ""
 

@@ -1,12 +1,12 @@
-"""A writer with commits that can all be verified afterwards, and the verification.
+"""A writer whose commits can all be verified afterward, and the verification.
 
 Owns the workload of the crash tests. A worker counts its commits in the store itself, and its data
 after n commits is a function of n: two rings of entities from which old entities are deleted, slots
-that are overwritten, and a growing log with automatic ids. So the check finds every partial, lost
-or duplicate commit, whenever the process died.
+that are overwritten, and a growing log with automatic ids. Therefore the check finds every partial,
+lost or duplicate commit, regardless of when the process died.
 
-Run as a program, it writes to a data file forever and prints each acknowledgement. Each line
-contains the worker, the number of the commit and the allocated ids:
+As a program, it writes to a data file forever and prints each acknowledgment. Each line contains
+the worker, the number of the commit, and the allocated ids:
 
     python -m tests.emulator.support.ledger_writer FILE WORKER
 """
@@ -28,7 +28,7 @@ from emulator.storage import row_reader
 
 say = functools.partial(print, flush=True)
 
-RING = 7  # entities kept in a ring
+RING = 7  # number of entities kept in a ring
 SLOTS = 5
 PROJECT = "test"
 INDEXES = """
@@ -43,7 +43,7 @@ indexes:
 
 @dataclass
 class Acknowledged:
-    """The acknowledgements to a worker."""
+    """The acknowledgments to a worker."""
 
     commits: int = 0
     ids: list[int] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Acknowledged:
 
 
 class Worker:
-    """Writes through a channel, under its own name."""
+    """Writes data under its own name, through a channel."""
 
     def __init__(self, channel: grpc.Channel, name: str) -> None:
         self.name = name
@@ -71,13 +71,13 @@ class Worker:
         return rpc(request, timeout=60)
 
     def step(self) -> str:
-        """Commit once more and allocate ids; return the line to print."""
+        """Commit once and allocate ids; return the line to print."""
         number, given = self.commit()
         given += self.allocate(2)
         return " ".join(map(str, [self.name, number, *given]))
 
     def commit(self) -> tuple[int, list[int]]:
-        """Commit once more; return the number of the commit and the allocated ids."""
+        """Commit once; return the number of the commit and the allocated ids."""
         begun = self.call("BeginTransaction").transaction
         number = self.count(transaction=begun) + 1
         answer = self.call(
@@ -86,12 +86,12 @@ class Worker:
         return number, [each.key.path[-1].id for each in answer.mutation_results if each.key.path]
 
     def allocate(self, wanted: int) -> list[int]:
-        """Return new ids."""
+        """Allocate and return new ids."""
         answer = self.call("AllocateIds", keys=[key("Log")] * wanted)
         return [each.path[-1].id for each in answer.keys]
 
     def count(self, **options: Any) -> int:
-        """Return the number of this worker's commits in the store."""
+        """Return the number of this worker's commits, as the store counts them."""
         answer = self.call("Lookup", keys=[key("Counter", self.name)], read_options=options)
         return answer.found[0].entity.properties["n"].integer_value if answer.found else 0
 
@@ -120,14 +120,14 @@ class Worker:
         return entity
 
     def expected(self, number: int) -> dict[str, list[int]]:
-        """Return the expected numbers in the entities of each kind after a number of commits."""
+        """Return the numbers that each kind's entities must have after a number of commits."""
         ring = list(range(max(1, number - RING + 1), number + 1))
         slots = list(range(max(1, number - SLOTS + 1), number + 1))
         log = list(range(1, number + 1))
         return {"Left": ring, "Right": ring, "Slot": slots, "Log": log}
 
     def found(self, kind: str, *, order: str = "") -> list[Any]:
-        """Return the entities of a kind, read through the index for an order."""
+        """Return a kind's entities, read through the index for an order."""
         query = protobufs.Query()
         query.kind.add(name=kind)
         mine = query.filter.property_filter
@@ -143,7 +143,7 @@ class Worker:
             query.start_cursor = batch.end_cursor
 
     def check(self, acknowledged: Acknowledged) -> int:
-        """Check that exactly a prefix of the commits is stored; return its length."""
+        """Check that exactly a prefix of the commits is stored; return the prefix's length."""
         count = self.count()
         assert count >= acknowledged.commits, f"{self.name}: {acknowledged.commits} lost: {count}"
         for kind, numbers in self.expected(count).items():
@@ -182,7 +182,7 @@ def worker(engine: inprocess.Engine, name: str) -> Worker:
 
 
 def assert_file_matches(path: Path, acknowledged: dict[str, Acknowledged]) -> dict[str, int]:
-    """Open a data file after a crash and check all its data; return the commits of each worker."""
+    """Open a data file after a crash and check all its data; return each worker's commits."""
     with open_engine(path) as engine:
         workers = [Worker(inprocess.Channel(engine), name) for name in acknowledged]
         counts = {each.name: each.check(acknowledged[each.name]) for each in workers}

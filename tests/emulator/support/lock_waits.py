@@ -1,4 +1,4 @@
-"""Waiting requests in tests: count them, and wait until enough requests wait."""
+"""Waiting requests in tests: counting them, and waiting until enough requests wait."""
 
 from concurrent import futures
 
@@ -19,10 +19,10 @@ def until_waiting(engine: inprocess.Engine, number: int) -> None:
 def cross(
     first: Service, second: Service, engine: inprocess.Engine, threads: futures.Executor
 ) -> None:
-    """Let each of two transactions read data that the other then changes.
+    """Make two transactions each read data that the other transaction then changes.
 
-    The younger transaction waits, in `engine`, and the older one commits. Return or raise the
-    result of the younger transaction's commit.
+    The younger transaction waits in `engine`, and the older transaction commits. Return the result
+    of the younger transaction's commit, or raise its error.
     """
     one, two = first.key("T", 1), first.key("T", 2)
     older, younger = first.begin(), second.begin()

@@ -1,11 +1,11 @@
-"""A model of a disk that loses power: the possible contents of a file after its last sync.
+"""A model of a disk that loses power: the possible contents of files after a power loss.
 
 Until a file is synced, each sector written to it may or may not have reached the disk, in any
-order, and the last sector possibly only in part. Until a folder is synced, the creation or deletion
-of a file in it may not have reached the disk. Synced data stays. Sectors that were not written keep
-their content, as SQLite assumes of disks (powersafe overwrite).
+order, and the last sector may have reached it only in part. Until a folder is synced, the creation
+or deletion of a file in it may not have reached the disk. Synced data is never lost. Sectors that
+were not written keep their content, as SQLite assumes (powersafe overwrite).
 
-Run as a program, it records a writer of the ledger on such a disk:
+As a program, it records a ledger writer on such a disk:
 
     python -m tests.emulator.support.power_loss_disk FILE RECORDING SYNCHRONOUS
 """
@@ -22,13 +22,13 @@ from emulator import inprocess
 from tests.emulator.support import fault_vfs, ledger_writer
 
 SECTOR = 512
-SESSIONS = 3  # of the recorded writer; closing a file checkpoints and deletes the log
-COMMITS = 12  # per session
+SESSIONS = 3  # sessions of the recorded writer; closing a file checkpoints and deletes the log
+COMMITS = 12  # commits per session
 
 
 @dataclass
 class _File:
-    """One file: its synced content, and the writes that are not synced yet."""
+    """One file: its synced content, and its writes that are not synced yet."""
 
     certain: bytearray = field(default_factory=bytearray)
     pending: list[fault_vfs.Operation] = field(default_factory=list)
@@ -39,14 +39,14 @@ class _File:
         self.pending = []
 
     def survivor(self, chance: random.Random) -> bytes:
-        """Return a possible content after a power loss."""
+        """Return a possible content of the file after a power loss."""
         found = bytearray(self.certain)
         kept = chance.choice((0.0, 0.1, 0.5, 0.9, 1.0))
         pieces = [each for operation in self.pending for each in _sectors(operation)]
         for piece in pieces:
             if chance.random() < kept:
                 _apply(found, piece)
-        if pieces and chance.random() < 0.5:  # the sector being written
+        if pieces and chance.random() < 0.5:  # the last sector, written only in part
             torn = pieces[-1]
             cut = torn.data[: chance.randrange(len(torn.data) + 1)]
             _apply(found, fault_vfs.Operation(torn.kind, torn.name, torn.offset, cut))
@@ -82,7 +82,7 @@ class Disk:
         """Return a possible set of files after a power loss."""
         found = dict(self._certain)
         for name, file in self._pending:
-            if chance.random() < 0.5:  # the write did not reach the disk
+            if chance.random() < 0.5:  # this creation or deletion did not reach the disk
                 continue
             found.pop(name, None)
             if file is not None:
@@ -115,7 +115,7 @@ def _sectors(operation: fault_vfs.Operation) -> list[fault_vfs.Operation]:
 def lose_power(
     recording: list[fault_vfs.Operation], folder: Path, seed: int, writers: Sequence[str] = ("w",)
 ) -> str:
-    """Cut a recording somewhere, rebuild the disk and check it; return the problem, or ""."""
+    """Cut a recording at some point, rebuild the disk and check it; return the problem, or ""."""
     chance = random.Random(seed)
     cut = chance.randrange(len(recording) + 1)
     disk, acknowledged = Disk(), {name: ledger_writer.Acknowledged() for name in writers}
@@ -149,7 +149,7 @@ def main() -> None:
         with inprocess.open_engine(path) as engine:
             worker = ledger_writer.Worker(inprocess.Channel(engine), "w")
             for _ in range(COMMITS):
-                line = worker.step()  # the operations are recorded first
+                line = worker.step()  # records the operations before the acknowledgment
                 recording.append(fault_vfs.Operation("acknowledged", line))
     del shim
     Path(target).write_bytes(pickle.dumps(recording))

@@ -1,4 +1,4 @@
-"""One-line RPC calls: raw messages built from plain Python values, and converted back."""
+"""One-line RPC calls: raw messages are built from plain Python values and converted back."""
 
 import contextlib
 import datetime as dt
@@ -27,7 +27,7 @@ class Unindexed:
 
 
 class Service:
-    """Calls the RPCs with raw messages and plain Python values."""
+    """Calls the RPCs with raw messages, which it builds from plain Python values."""
 
     def __init__(self, channel: grpc.Channel, project: str = "test") -> None:
         self.channel = channel
@@ -137,7 +137,7 @@ class Service:
         self.call("Rollback", transaction=transaction)
 
     def fill_filter(self, made: Any, given: tuple[Any, ...]) -> None:
-        """Write a filter: (name, operator, value), or ("and" or "or", *filters)."""
+        """Fill a filter message from (name, operator, value) or from ("and" or "or", *filters)."""
         if given[0] in ("and", "or") and (len(given) == 1 or isinstance(given[1], tuple)):
             made.composite_filter.op = 1 + (given[0] == "or")
             for part in given[1:]:
@@ -151,7 +151,7 @@ class Service:
     def query(  # noqa: C901 - one line for each field
         self, kind: str | None = "T", *filters: tuple[Any, ...], **fields: Any
     ) -> Any:
-        """Make a query: all filters must match, and orders are "name" or "-name"."""
+        """Return a query; all filters must match, and each order is "name" or "-name"."""
         query = message("Query")()
         if kind is not None:
             query.kind.add(name=kind)
@@ -201,7 +201,7 @@ class Service:
         transaction: bytes | None = None,
         **fields: Any,
     ) -> list[Any]:
-        """Run a query and return the last id or name of each result's key."""
+        """Run a query and return the last id or name in each result's key."""
         options = {} if transaction is None else {"transaction": transaction}
         found = self.results(self.query(kind, *filters, **fields), namespace, **options)
         return [last(each.entity.key) for each in found]
@@ -220,13 +220,13 @@ class Service:
 
 
 def last(key: Any) -> Any:
-    """Return the id or name of a key."""
+    """Return the last id or name in a key."""
     element = key.path[-1]
     return element.name or element.id
 
 
 def increment_from_64_threads(service: Service, key: Any) -> None:
-    """Increment the number `n` of an entity once in each thread, with retries after ABORTED."""
+    """Increment an entity's property `n` once in each thread; retry after ABORTED."""
 
     def increment() -> None:
         while True:
@@ -250,7 +250,7 @@ def increment_from_64_threads(service: Service, key: Any) -> None:
 
 @contextlib.contextmanager
 def assert_refused(status: str, text: str = "") -> Iterator[None]:
-    """Expect that a call is refused with a status and a text."""
+    """Expect that the block is refused with a status and a text."""
     with pytest.raises(grpc.RpcError) as caught:
         yield
     assert caught.value.code() is grpc.StatusCode[status], caught.value.details()

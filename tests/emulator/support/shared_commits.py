@@ -1,7 +1,8 @@
 """Commits that deliberately share one COMMIT.
 
 Owns a connection that reports the beginning and end of each write transaction and lets a test
-intervene right before the COMMIT, and a commit that keeps the writer's turn so that others wait.
+intervene immediately before the COMMIT, and a commit that keeps the writer's turn so that other
+commits wait.
 """
 
 import functools
@@ -20,7 +21,7 @@ _TOLD = ("BEGIN IMMEDIATE", "COMMIT", "SAVEPOINT", "RELEASE", "ROLLBACK")
 
 
 class Watch:
-    """The transaction statements of this process's connections, except those of snapshots."""
+    """Records transaction statements of this process's connections, except those of snapshots."""
 
     def __init__(self) -> None:
         self.statements: list[str] = []
@@ -39,19 +40,19 @@ class Watch:
 
     @property
     def commits(self) -> int:
-        """Return the number of transactions that were committed or about to be."""
+        """Return the number of transactions that have been committed or are about to be."""
         return self.statements.count("COMMIT")
 
 
 def fault(code: int = sqlite3.SQLITE_FULL) -> sqlite3.Error:
-    """Return an error in the form that the sqlite3 module raises."""
+    """Return an error like the ones that the sqlite3 module raises."""
     made = sqlite3.OperationalError("injected by the test")
     made.sqlite_errorcode = code
     return made
 
 
 class Held:
-    """A commit that puts entities and keeps the writer's turn until it is released."""
+    """A commit that puts entities and keeps the writer's turn until the test releases it."""
 
     def __init__(
         self,
@@ -80,7 +81,7 @@ class Held:
                 raise KeyError("injected by the test")
 
     def release(self, waiting: int) -> None:
-        """Release the turn as soon as a number of others wait for it."""
+        """Release the turn as soon as a number of other commits wait for it."""
         turn = turn_of(self._engine)
         programs.wait_until(lambda: turn._awaited == waiting, f"{waiting} wait for the turn")
         self._go.set()
@@ -97,7 +98,7 @@ def put_in_group(
     threads: futures.ThreadPoolExecutor,
     *names: str,
 ) -> tuple[Held, list[futures.Future[Any]]]:
-    """Put entities, all in one group; return the holder of the turn and the other commits."""
+    """Put entities in one group; return the commit that holds the turn, and the other commits."""
     held = Held(engine, threads, service.entity(service.key("T", "held"), a=0))
     puts = [threads.submit(service.put, service.key("T", name), a=1) for name in names]
     held.release(len(names))

@@ -1,4 +1,4 @@
-"""A clock that keeps running and that a test can move."""
+"""A running clock that a test can move forward."""
 
 import time
 

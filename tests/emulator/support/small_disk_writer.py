@@ -1,6 +1,6 @@
-"""A writer on a small disk that is filled, made read-only and repaired again.
+"""A writer on a small disk that a test fills, makes read-only and repairs.
 
-Owns the scenario; `test_failing_disk` runs it in its own mount namespace, where FOLDER can be a
+Owns the scenario; `test_failing_disk` runs it in its own mount namespace, in which FOLDER can be a
 disk of two megabytes:
 
     python -m tests.emulator.support.small_disk_writer FOLDER
@@ -36,7 +36,7 @@ def fill(folder: Path) -> Path:
 
 
 class Writer:
-    """A worker, and its acknowledgements."""
+    """A worker and the acknowledgments that it received."""
 
     def __init__(
         self, worker: ledger_writer.Worker, acknowledged: ledger_writer.Acknowledged
@@ -60,7 +60,7 @@ class Writer:
 
 
 def outgrow(folder: Path, path: Path, acknowledged: ledger_writer.Acknowledged) -> None:
-    """Fill the disk under an open engine, and free space again."""
+    """Fill the disk while an engine is open, and free the space again."""
     with ledger_writer.open_engine(path) as engine:
         writer = Writer(ledger_writer.worker(engine, "w"), acknowledged)
         assert [writer.commit() for _ in range(5)] == ["OK"] * 5
@@ -74,12 +74,12 @@ def outgrow(folder: Path, path: Path, acknowledged: ledger_writer.Acknowledged) 
             writer.check()
         assert (
             writer.commit_until_refused() == "RESOURCE_EXHAUSTED"
-        )  # the data itself fills the disk
+        )  # the writer's own data fills the disk
         writer.check()
 
 
 def open_on(path: Path, acknowledged: ledger_writer.Acknowledged, *refusals: str) -> None:
-    """Open an engine where it cannot write: it is refused with the path, or only reads work."""
+    """Open an engine where it cannot write: it refuses with the path, or only reads work."""
     try:
         engine = inprocess.open_engine(path)
     except errors.DatastoreError as error:

@@ -1,4 +1,4 @@
-"""Ids: assigned by the engine, allocated, and reserved."""
+"""Ids: assigned by commits, allocated, and reserved."""
 
 import pytest
 

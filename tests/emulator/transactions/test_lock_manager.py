@@ -1,4 +1,4 @@
-"""Pessimistic mode: the requests that wait, the end of locks, and the transaction that gives up."""
+"""Pessimistic mode: waiting requests, the end of locks, and the transaction that gives up."""
 
 import threading
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def key(service: service_calls.Service) -> Any:
 def lawless(
     engine: inprocess.Engine, make_service: type[service_calls.Service]
 ) -> Iterator[service_calls.Service]:
-    """A service that changes the file without locks, which no real process may do."""
+    """A service that changes the file without taking locks, which no real process may do."""
     with inprocess.open_engine(engine._storage.path, concurrency="optimistic") as other:
         yield make_service(inprocess.Channel(other))
 
@@ -109,7 +109,7 @@ def test_a_read_of_newer_data_moves_the_snapshot(
     service.put(key, a=2)
     service.put(third, a=3)
     assert service.get(key, transaction=transaction) == {"a": 2}
-    # Earlier reads are still locked, and later reads use the same snapshot.
+    # The earlier read is still locked, and later reads use the same snapshot.
     with assert_refused("ABORTED"):
         service.put(other, a=1)
     assert service.names("T", transaction=transaction) == [1, 3]
@@ -150,11 +150,11 @@ def test_a_cycle_of_reads_and_changes_is_resolved(
     change = upsert(service, y), upsert(service, z)
     awaits_second = threads.submit(service.commit, *change, transaction=fourth)
     until_waiting(engine, 3)
-    # The read that closes the cycle proceeds; no transaction is aborted because of it.
+    # The read that closes the cycle proceeds; it aborts no transaction.
     assert service.get(z, transaction=first) is None
     service.commit(upsert(service, z, a=1), transaction=first)
     awaits_first.result(30)
-    # The data it waited for is newer than its snapshot, and its earlier reads are still valid.
+    # The data that it waited for is newer than its snapshot, and its earlier reads are still valid.
     assert awaits_third.result(30) == {}
     service.rollback(second)
     awaits_second.result(30)
@@ -235,7 +235,7 @@ def test_a_repeated_first_read_keeps_its_transaction(
     engine: inprocess.Engine,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its age and its locks keep its place: a new transaction would be at the end of the queue."""
+    """Its age and locks preserve its place; a new transaction would join the end of the queue."""
     answers = iter([False])
     still = open_transactions._is_unchanged
     monkeypatch.setattr(
@@ -256,7 +256,7 @@ def test_locks_of_an_unclaimed_transaction_expire_soon(
     engine: inprocess.Engine,
     clock: shifted_clock.ShiftedClock,
 ) -> None:
-    """If the answer with the id is lost, no client can end the transaction."""
+    """If the response with the id is lost, no client can end the transaction."""
     transaction = service.lookup(key, new_transaction={"read_write": {}}).transaction
     put = threading.Thread(target=service.put, args=(key,), kwargs={"a": 2})
     put.start()
@@ -264,7 +264,7 @@ def test_locks_of_an_unclaimed_transaction_expire_soon(
     clock.ahead += open_transactions.UNCLAIMED + 1
     put.join(30)
     assert service.get(key) == {"a": 2}
-    with assert_refused("ABORTED"):  # the transaction is still open, and validated as usual
+    with assert_refused("ABORTED"):  # the transaction is still open and is validated as usual
         service.commit(upsert(service, key, a=3), transaction=transaction)
 
 

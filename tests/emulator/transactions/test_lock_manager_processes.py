@@ -20,7 +20,7 @@ from tests.emulator.support.service_calls import assert_refused, upsert
 def shared(
     tmp_path: Path,
 ) -> Iterator[tuple[inprocess.Engine, service_calls.Service, subprocess.Popen[str]]]:
-    """A data file used by an engine here and by a server: the file, a client, the program."""
+    """A data file that this process's engine and a server use: the file, a client, the program."""
     data = tmp_path / "data"
     arguments = ("--data", data, "--concurrency", "pessimistic")
     with (
@@ -45,7 +45,7 @@ def test_the_locks_of_a_killed_process_end_at_once(
     process.kill()
     put.result(30)
     assert near.get(key) == {"a": 2}
-    # Its file is removed, so the next writer does not even check it.
+    # The killed process's file has been removed, so the next writer does not check it.
     assert len(list(engine._transactions._locks._peers.folder.iterdir())) == 2
 
 

@@ -91,7 +91,7 @@ def test_a_waiting_change_keeps_new_readers_away(
     until_waiting(engine, 2)
     service.rollback(holder)
     put.result(30)
-    # The reader's snapshot was older than the change it waited for, so it read again.
+    # The reader's snapshot was older than the change that it waited for, so the reader read again.
     assert found.result(30) == {"a": 2}
     service.commit(upsert(service, key, a=3), transaction=reader)
 
@@ -117,7 +117,7 @@ def test_a_reader_proceeds_if_a_change_waits_too_long(
 
 
 class Scripted(lock_manager.LockManager):
-    """Locks with waiters that advance the time and end other parties instead of sleeping."""
+    """A lock manager whose waiters follow a script: they advance the time and end other parties."""
 
     def __init__(self, folder: Path) -> None:
         self.now = 0.0
@@ -134,7 +134,7 @@ class Scripted(lock_manager.LockManager):
 def _queue(
     tmp_path: Path, count: int, *, names: str = "abcdefghijklmnopqrst"
 ) -> tuple[Scripted, lock_manager.Party, read_sets.ReadSet]:
-    """Let several parties announce changes of one entity; return one more party's reads of it."""
+    """Make several parties announce changes to one entity; return another party's reads of it."""
     queue = Scripted(tmp_path / "locks")
     for name in names[:count]:
         queue.announce(lock_manager.Party(name, 0.0, 1000.0), [(read_sets.ENTITIES, b"key")])

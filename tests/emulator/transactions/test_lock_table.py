@@ -76,7 +76,7 @@ def test_a_table_can_be_rebuilt_from_its_events() -> None:
 
 
 def waiting(graph: dict[str, Any]) -> dict[str, lock_table.Holder]:
-    """Create holders whose names give their age, each waiting for the given holders."""
+    """Create holders whose names give their age; each waits for the given holders."""
     return {
         name: lock_table.Holder(float(ord(name)), 0.0, awaited=frozenset(awaited))
         for name, awaited in graph.items()

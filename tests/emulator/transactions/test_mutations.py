@@ -1,4 +1,4 @@
-"""Commits in process and over gRPC: mutations, limits, ids, refusals."""
+"""Commits in process and over gRPC: mutations, limits, ids, and refusals."""
 
 # ruff: noqa: DTZ001 - protobuf and NDB take naive UTC
 

@@ -360,7 +360,7 @@ def test_sixty_four_threads_increment_one_counter_and_lose_nothing(
 def test_without_validation_an_update_is_lost(
     near: service_calls.Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Show that the tests above can fail: they would detect this anomaly."""
+    """Show that the tests above can fail, because they would detect this anomaly."""
     monkeypatch.setattr(open_transactions, "validate", lambda *_: None)
     key = near.key("T", 1)
     first, second = near.begin(), near.begin()

@@ -1,4 +1,4 @@
-"""Queries in transactions: a change of their results aborts the transaction."""
+"""Queries in transactions: a change to their results aborts the transaction."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ RANGES = (("a", ">", 1), ("b", "<", 3))
 
 @pytest.fixture
 def rows(near: service_calls.Service) -> service_calls.Service:
-    """The entities 11, 12, ... 33: a is the first digit, b the second."""
+    """Store the entities 11, 12, ... 33: a is the first digit, and b is the second digit."""
     near.commit(
         *(
             {"upsert": near.entity(near.key("T", 10 * a + b), a=a, b=b)}
@@ -26,7 +26,7 @@ def rows(near: service_calls.Service) -> service_calls.Service:
 
 
 def touch(service: service_calls.Service, transaction: bytes) -> None:
-    """Commit a change of data that no transaction has read."""
+    """Commit a change to data that no transaction has read."""
     service.commit({"upsert": service.entity(service.key("U", 1))}, transaction=transaction)
 
 
@@ -75,7 +75,7 @@ def test_a_key_filter_with_an_order_counts_as_read_even_if_the_key_is_missing(
 
 
 def test_a_skipped_array_counts_as_read(rows: service_calls.Service) -> None:
-    # Its entry at a = 5 does not change, but its earlier entry at a = 1 is gone.
+    # The entity keeps its entry at a = 5 but loses its entry at a = 1.
     key = rows.key("T", 1)
     rows.put(key, a=[1, 5, 6])
     cursor = rows.batch(rows.query("T", ("a", ">", 0), limit=4)).end_cursor

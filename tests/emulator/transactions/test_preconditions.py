@@ -1,4 +1,4 @@
-"""Expected versions, conflicts, and single-use transactions."""
+"""Preconditions: expected versions, conflicts, and single-use transactions."""
 
 from typing import Any
 

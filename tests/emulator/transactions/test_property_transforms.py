@@ -27,14 +27,14 @@ def commit(
     mask: list[str] | tuple[()] = (),
     **mutation: Any,
 ) -> Any:
-    """Transform a stored entity and return the single result."""
+    """Transform a stored entity and return the only result."""
     made = [transform(service, *each) for each in transforms]
     fields = {"upsert": service.entity(key), "property_mask": {"paths": mask}} | mutation
     return service.commit({**fields, "property_transforms": made}).mutation_results[0]
 
 
 def typed(value: Any) -> list[Any] | tuple[Any, ...]:
-    """Return a value with its type, so that 3 and 3.0 differ; all NaNs are equal."""
+    """Return a value with its type, so that 3 and 3.0 differ but all NaNs are equal."""
     kind = value.WhichOneof("value_type")
     if kind == "array_value":
         return [typed(each) for each in value.array_value.values]

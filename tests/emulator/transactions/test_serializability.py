@@ -1,9 +1,8 @@
-"""Every anomaly is impossible: in both modes, between threads and between processes on one file.
+"""No anomaly is possible in either mode, between threads or between processes on one file.
 
-Two clients use one data file. In the test of threads both use one engine; in the test of processes
-the second client uses a server on the same file. An outside change may come first; then the
-transaction that has read the data is ABORTED. Otherwise, the change waits until that transaction
-has committed.
+Two clients use one data file. For threads, both clients use the same engine; for processes, the
+second client uses a server on the same file. If an outside change commits first, the transaction
+that has read the data is ABORTED. Otherwise, the change waits until that transaction has committed.
 """
 
 import fcntl
@@ -42,7 +41,7 @@ def indexes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def file(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, indexes: Path
 ) -> Iterator["File"]:
-    """One data file: the mode, the channels of two clients, and the location of the locks."""
+    """One data file: its mode, the channels of two clients, and the folder of locks."""
     where, mode = request.param
     data = tmp_path_factory.mktemp("serializability") / "data"
     with inprocess.open_engine(data, indexes=indexes, concurrency=mode) as engine:
@@ -72,7 +71,7 @@ class File:
     def tables(self) -> list[lock_table.LockTable]:
         found = []
         with (self.locks / "gate").open("rb") as gate:
-            # Take a turn, as processes do, because a file that is being rewritten is incomplete.
+            # Take a turn, as processes do, because a file is incomplete while it is rewritten.
             fcntl.flock(gate, fcntl.LOCK_EX)
             for path in self.locks.iterdir():
                 if path.name != "gate":
@@ -88,7 +87,7 @@ _projects = itertools.count()
 
 @pytest.fixture
 def clients(file: File) -> list[service_calls.Service]:
-    """Two clients, in a project that no other test uses."""
+    """Two clients for a project that no other test uses."""
     project = f"project{next(_projects)}"
     return [service_calls.Service(channel, project) for channel in file.channels]
 
@@ -108,7 +107,7 @@ def accounts(service: service_calls.Service) -> list[Any]:
 
 @pytest.fixture
 def outside(file: File) -> Iterator[Callable[..., Any]]:
-    """Run a function on a thread; return when it is done or waits for a lock."""
+    """Run a function in a thread; return when it has finished or waits for a lock."""
     with futures.ThreadPoolExecutor(4) as executor:
 
         def submit(
@@ -140,7 +139,10 @@ def set_to(service: service_calls.Service, key: Any, **properties: int) -> dict[
 def end_of(
     transaction: bytes, service: service_calls.Service, change: futures.Future[Any]
 ) -> tuple[bool, str]:
-    """Commit a transaction's write. It may succeed only if the outside change comes after it."""
+    """Commit a transaction's write.
+
+    The commit may succeed only if the outside change comes after it.
+    """
     was_first = change.done()
     write = set_to(service, service.key("T", "result"), a=100)
     outcome = status(service.commit, write, transaction=transaction)
@@ -182,7 +184,7 @@ def test_read_skew(
     transaction = service.begin()
     assert service.get(accounts[0], transaction=transaction)["a"] == 1
     change = outside(other.commit, *(set_to(other, key, a=9) for key in accounts))
-    # A change since the snapshot is either invisible or ends the transaction.
+    # A change after the snapshot is either invisible or ends the transaction.
     assert service.names("T", ("a", "=", 9), transaction=transaction) == []
     assert service.get(accounts[1], transaction=transaction)["a"] == 1
     assert_serializable(file, end_of(transaction, service, change))
@@ -236,8 +238,8 @@ def test_phantom(
 VANISHING = [
     (name, how)
     for name, how in itertools.product(READS, ("delete", "move"))
-    # Neither change affects the result of the ancestor query, and a property does not affect a
-    # count.
+    # Neither change affects the result of the ancestor query, and a changed property does not
+    # affect a count.
     if "ancestor" not in name and (name, how) != ("count of whole kind", "move")
 ]
 
@@ -289,7 +291,7 @@ ACCOUNTS, TOTAL = 6, 600
 
 
 class Worker:
-    """Moves money, reads accounts, and records its reads and writes."""
+    """Moves money between accounts, and records its reads and writes."""
 
     def __init__(self, service: service_calls.Service, seed: int) -> None:
         self.service = service
@@ -313,7 +315,7 @@ class Worker:
         return entity.properties["amount"].integer_value
 
     def transfer(self) -> None:
-        """Move money between two accounts, which are read separately."""
+        """Move money between two accounts, which the worker reads separately."""
         service, transaction = self.service, self.service.begin()
         seen = {}
         for number in self.random.sample(range(1, ACCOUNTS + 1), 2):
@@ -324,7 +326,7 @@ class Worker:
         self.commit(transaction, seen, {one: had - amount, other: got + amount})
 
     def collect(self) -> None:
-        """Find accounts by a query, and move the richest account's surplus to the poorest."""
+        """Find accounts with a query, and move the richest account's surplus to the poorest one."""
         service, transaction = self.service, self.service.begin()
         query = service.query("A", ("amount", ">", 120))
         rich = self.amounts(service.results(query, transaction=transaction))

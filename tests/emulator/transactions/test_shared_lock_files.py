@@ -1,4 +1,4 @@
-"""Shared lock files, which show processes each other's locks."""
+"""Shared lock files, through which processes see each other's locks."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def two(folder: Path) -> Iterator[list[shared_lock_files.Peers]]:
-    """Two peers, which use the files like two processes."""
+    """Two peers that use the files as two processes would."""
     both = [shared_lock_files.Peers(folder), shared_lock_files.Peers(folder)]
     yield both
     for each in both:
