@@ -11,7 +11,7 @@ import types
 _CLIENTS = ("google.cloud.datastore_v1", "google.cloud.datastore_admin_v1")
 
 if __name__ == "__main__":
-    os.umask(0o077)  # only the owner may read data files, backups and exports
+    os.umask(0o077)  # Only the owner may read data files, backups and exports.
     # The message definitions are part of the client library, which takes longer to import than
     # everything else together. This process uses no client, so it replaces the library with an
     # empty package that has the same submodules. This halves the time to the first answer.

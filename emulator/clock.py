@@ -8,7 +8,7 @@ import time
 
 
 class Clock:
-    """Seconds since 1970, for `open_engine(..., clock=Clock())`.
+    """A callable that returns seconds since 1970, for `open_engine(..., clock=Clock())`.
 
     Args:
         start: The fixed time until the clock is moved. With None, the clock shows real time plus

@@ -114,7 +114,8 @@ class Engine:
     ) -> None:
         """Remove all entities, or the entities of the named partitions, and end all transactions.
 
-        Composite indexes remain defined, and the engine never allocates an id again.
+        Composite indexes remain defined, and ids that were allocated before are never allocated
+        again.
         """
         self._transactions.end_all()
         with self._storage.write() as writer:

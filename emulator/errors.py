@@ -1,8 +1,8 @@
-"""All errors that the engine raises, in one tree.
+"""The class hierarchy of all errors that the engine raises.
 
     DatastoreError
-    ├── InvalidArgument          the request can never work
-    ├── NotFound                 an update of a missing entity
+    ├── InvalidArgument          the request can never succeed
+    ├── NotFound                 an update to a missing entity
     ├── AlreadyExists            an insert of an existing entity
     ├── FailedPrecondition
     │   ├── MissingIndex         a query that no index in index.yaml serves
@@ -13,9 +13,9 @@
     ├── DeadlineExceeded
     ├── ResourceExhausted
     ├── Unavailable              the data file is busy: call again
-    │   └── Dropped              by a fault plan: cut the connection without an answer
-    ├── Unimplemented            part of the API, but not of this engine
-    └── Injected                 by a fault plan, with any status
+    │   └── Dropped              a fault plan cuts the connection without an answer
+    ├── Unimplemented            a part of the API that this engine does not support
+    └── Injected                 a fault plan answers with any status
 
 Every class declares its gRPC status in `status`; the servers translate only that name. An engine
 fault is deliberately FAILED_PRECONDITION: clients retry INTERNAL and UNKNOWN for several seconds,

@@ -2,7 +2,7 @@
 
 Owns the channel interface that client libraries expect. A call ends before its future is returned,
 so callbacks run immediately and no code waits. Credentials and metadata are accepted and ignored; a
-timeout can end a call only while a fault plan delays it.
+timeout can end a call only while a fault plan delays the call.
 
     engine = open_engine("data/datastore")
     client.stub = DatastoreGrpcTransport(channel=Channel(engine))

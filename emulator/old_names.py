@@ -1,7 +1,7 @@
 """Renamed modules: their old names remain importable in all 0.x versions.
 
-Importing an old name imports the module that replaced it, with one DeprecationWarning. The list
-contains the module names that the guide told users to import.
+Importing an old name imports the module that replaced it, and issues one DeprecationWarning. The
+list contains the module names that the guide told users to import.
 """
 
 import importlib

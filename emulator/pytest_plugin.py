@@ -37,7 +37,7 @@ def _datastore_engine(datastore_options: dict[str, Any]) -> Iterator[testing.Emu
 def datastore_emulator(_datastore_engine: testing.Emulator) -> testing.Emulator:
     """Return an emulator without data.
 
-    `datastore_emulator.address` serves the emulator on a port.
+    The first access to `datastore_emulator.address` starts to serve it on a port.
     """
     _datastore_engine.reset()
     return _datastore_engine

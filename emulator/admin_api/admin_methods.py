@@ -1,6 +1,6 @@
-"""The methods of the Datastore Admin API: dispatch, and the operation methods.
+"""The methods of the Datastore Admin API: dispatch and operation methods.
 
-Owns the request size limit. Callers go through `admin_service`.
+Owns the request size limit. Other modules call these methods through `admin_service`.
 """
 
 from __future__ import annotations

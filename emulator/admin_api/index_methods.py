@@ -135,7 +135,7 @@ def _message_of(project: str, index: indexes.Index) -> Message:
 
 
 def _fields_of(made: Message) -> Callable[[str], str]:
-    """Return a function that returns the value of a name in _FIELDS."""
+    """Return a function that reads the fields in _FIELDS by name."""
 
     def field(name: str) -> str:
         kind = made.DESCRIPTOR.fields_by_name[name].enum_type

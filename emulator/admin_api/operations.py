@@ -1,9 +1,9 @@
 """Long-running operations: background work and its state.
 
 Owns the threads and states of exports, imports and index builds. Only the process that runs an
-operation knows it; clients refer to it by its name. The process remembers the last `MAX_KEPT`
-operations that ended. A restart forgets all operations, but an export is complete if its metadata
-file exists, and an import is stored either completely or not at all.
+operation knows about it; clients identify operations by name. The process remembers the last
+`MAX_KEPT` operations that ended. A restart forgets all operations, but an export is complete if its
+metadata file exists, and an import is stored either completely or not at all.
 
     INITIALIZING -> PROCESSING [-> CANCELLING] -> SUCCESSFUL | FAILED | CANCELLED
 
@@ -22,10 +22,10 @@ from emulator import errors, thread_pool
 from emulator.admin_api import admin_protobufs
 from emulator.storage import data_file
 
-MAX_RUNNING = 8  # running operations
-MAX_KEPT = 1000  # ended operations
-WAIT_SECONDS = 60.0  # longest time that WaitOperation waits
-_END_SECONDS = 10.0  # time for each running operation to end when the server stops
+MAX_RUNNING = 8  # Maximum number of running operations.
+MAX_KEPT = 1000  # Maximum number of ended operations that are remembered.
+WAIT_SECONDS = 60.0  # Longest time that WaitOperation waits.
+_END_SECONDS = 10.0  # Time for each running operation to end when the server stops.
 _NAME = re.compile(r"(projects/[^/]+)/operations/[\w-]+")
 _LABELS = "metadata.common.labels."
 FIELDS = ("done", "metadata.common.state", "metadata.common.operation_type", _LABELS)
@@ -66,7 +66,7 @@ class Job:
                 self._metadata.progress_bytes.work_completed += size
 
     def cancel(self) -> None:
-        """Make the next call of `advance` raise Cancelled. The caller must hold the lock."""
+        """Make the next call to `advance` raise Cancelled. The caller must hold the lock."""
         self._is_cancelled = True
         self._metadata.common.state = _CANCELLING
 

@@ -30,8 +30,8 @@ from emulator.storage import row_reader
 Message = admin_protobufs.Message
 
 _MAX_LABELS = 64
-_MAX_LABEL = 63  # characters in a name or value
-_STEP = 500  # number of imported entities between two checks for cancellation
+_MAX_LABEL = 63  # Maximum number of characters in a name or value.
+_STEP = 500  # Number of imported entities between two checks for cancellation.
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ class TransferMethods:
         stamp = dt.datetime.fromtimestamp(self._engine.clock(), dt.UTC).strftime("%Y-%m-%dT%H%M%S")
         name = f"{stamp}_{secrets.token_hex(4)}"
         url = f"{request.output_url_prefix.removesuffix('/')}/{name}/{name}{export_files.SUFFIX}"
-        self._folder.place(url, field)  # refuse a URL that the added names make too long
-        lent = self._engine.storage.read()  # read the state of now, not of when the thread starts
+        self._folder.place(url, field)  # Refuse a URL that the added names make too long.
+        lent = self._engine.storage.read()  # Take the snapshot now, not in the thread.
 
         def work(job: operations.Job) -> Message:
             with lent as snapshot:

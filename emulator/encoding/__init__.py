@@ -7,6 +7,6 @@ index definitions and index entries, `index_yaml` for the text of an index.yaml,
 Invariants:
 
 1. Encoded keys and values, compared byte by byte, sort in Datastore's order.
-2. Data files contain every encoding. Changing an encoding makes existing data files wrong; tests
-   with golden values detect that.
+2. All encodings are stored in data files. Changing an encoding makes existing data files wrong;
+   tests with golden values detect that.
 """

@@ -22,8 +22,8 @@ MAX_ENTITY_BYTES = 1_048_572
 MAX_UNINDEXED_BYTES = 1_048_487
 MAX_INDEXED_BYTES = 1500
 MAX_NESTING = 20
-_ID_BYTES = 8  # size of a path element without a name
-_SURELY_PARSED = 15  # nested entities; if each is in an array, they make 75 nested messages
+_ID_BYTES = 8  # Size of a path element without a name.
+_SURELY_PARSED = 15  # Nested entities; if each is in an array, they make 75 nested messages.
 
 _DIMENSION = re.compile(r"[A-Za-z0-9.\-_]{1,100}")
 _PROJECT = re.compile(r"[A-Za-z0-9.\-_:]{1,100}")  # domain-scoped ids look like "example.com:name"
@@ -252,7 +252,7 @@ class _Check:
         size = 0
         for element in value.array_value.values:
             if element.WhichOneof("value_type") == "array_value":
-                raise errors.InvalidArgument(f"The array {name} must not hold an array.")
+                raise errors.InvalidArgument(f"The array {name} must not contain an array.")
             size += self.value(name, element, depth=depth, is_indexed=is_indexed)
         return size
 

@@ -5,12 +5,13 @@ a definition in index.yaml.
 
     code   text(kind) (N | A) { text(property) (+ | -) }       A: with ancestors
     entry  [path of one ancestor] value... path
-           a descending value is complemented; so is the path if the code ends with __key__ -
+           descending values are complemented, and also the path if the code ends with __key__ -
 
 `keys` defines `text` and `path`; `values` defines the encoded values. An index contains one entry
-of an entity for each combination of distinct values; an index with ancestors contains it once for
-each ancestor and once for the entity itself. An entity that lacks one of the properties, or has it
-unindexed, has no entry. Changing this module's encoding makes every data file wrong.
+of an entity for each combination of the properties' distinct values. An index with ancestors
+repeats each of these entries for every ancestor and for the entity itself. An entity has no entry
+if it lacks one of the properties or if that property is unindexed. Changing this module's encoding
+makes every data file wrong.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from emulator import errors, protobufs
 from emulator.encoding import keys, values
 
 KEY = "__key__"
-MAX_ENTRIES = 20_000  # limit for an entity's indexed values plus its composite entries
-MAX_COMPOSITE_BYTES = 2 * 1024 * 1024  # total size of an entity's composite entries
+MAX_ENTRIES = 20_000  # Limit for an entity's indexed values plus its composite entries.
+MAX_COMPOSITE_BYTES = 2 * 1024 * 1024  # Maximum size of an entity's composite entries.
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +174,8 @@ def _weight(code: bytes) -> tuple[bool, bool]:
     return is_ascending or not index.is_builtin, not index.is_builtin
 
 
-Values = dict[str, list[bytes]]  # an entity's values, as `indexed_values` returns them
-Entries = dict[bytes, list[bytes]]  # an entity's entries by index code
+Values = dict[str, list[bytes]]  # An entity's values, as `indexed_values` returns them.
+Entries = dict[bytes, list[bytes]]  # An entity's entries by index code.
 
 
 def membership(
@@ -210,7 +211,7 @@ def differing(
 def _in_some(
     kind: str, indexed: Values, path: bytes, names: Iterable[str], composites: Iterable[Index]
 ) -> Entries:
-    """Return an entity's entries in the indexes of the named properties and in composite ones."""
+    """Return an entity's entries in composite indexes and in those of the named properties."""
     found: Entries = {}
     for name in names:
         column = indexed.get(name)

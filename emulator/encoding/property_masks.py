@@ -2,9 +2,9 @@
 
 Owns the meaning of a mask. Pure.
 
-A mask is a tree of property names. None as a subtree covers a whole property; any other subtree
-covers only the named parts of an embedded entity. A path that an earlier or later path already
-covers adds nothing. Values inside arrays have no path.
+A mask is a tree of property names. In this tree, None covers a whole property, and a subtree covers
+only the named parts of an embedded entity. A path that an earlier or later path already covers adds
+nothing. Values inside arrays have no path.
 """
 
 from __future__ import annotations

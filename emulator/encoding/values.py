@@ -120,7 +120,7 @@ def _encode_reference(key: protobufs.Key, default: keys.Partition) -> bytes:
 
 
 def split(encoded: bytes, descending: tuple[bool, ...]) -> list[bytes]:
-    """Split an index entry into one encoded value for each direction and the remaining bytes."""
+    """Split an index entry into one encoded value for each direction, plus the remaining bytes."""
     parts = []
     position = 0
     flipped = complement(encoded) if any(descending) else encoded

@@ -220,7 +220,7 @@ def _check_names(parsed: parser.Query, names: tuple[str, ...]) -> None:
 
 
 def _wanted(paging: index_scan.Paging, asked: tuple[Aggregation, ...]) -> int | None:
-    """Return how many results can affect the answer, skipped ones included; None means all."""
+    """Return how many results, including skipped ones, can affect the answer; None means all."""
     counts = [each.most for each in asked]
     known = [each for each in counts if each is not None]
     limits = [max(known)] if len(known) == len(counts) else []

@@ -1,8 +1,8 @@
 """The cost meter: the operations that Google's service would bill for one process's requests.
 
-Owns the billing rules, the two interpretations of them, and the counters. Only requests that
-succeed count; a refused or aborted request costs nothing here. Each process counts its own
-requests, even if several processes share a data file, and a forked child starts at zero.
+Owns the billing rules, their two interpretations, and the counters. Only requests that succeed
+count; a refused or aborted request costs nothing here. Each process counts its own requests, even
+if several processes share a data file, and a forked child starts at zero.
 
 The rules, with their sources (cloud.google.com, read in November 2026):
 
@@ -18,13 +18,13 @@ The rules, with their sources (cloud.google.com, read in November 2026):
   an earlier query.
 * The same queries, and those with distinct_on, when they find nothing: the sources say both that a
   query with at most one range property has a minimum charge of zero and that a projection query
-  counts as one entity read. `Pricing.LENIENT` bills nothing, `Pricing.STRICT` one read. Every other
-  rule is the same in both.
+  counts as one entity read. `Pricing.LENIENT` bills nothing; `Pricing.STRICT` bills one read. Every
+  other rule is the same in both.
 * Index entries read: one read for every 1,000 entries or part of 1,000, but only if the query has
-  more than one range property. The range properties are the properties with an inequality; if there
-  is an inequality, also the properties of the orders; and `__key__` with any filter except an
-  ancestor. A query with at most one range property may cost nothing; any other query costs at least
-  one read. (datastore/pricing and firestore/pricing, "Index entries".)
+  more than one range property. The range properties are the properties with an inequality and, if
+  there is an inequality, the properties of the orders; `__key__` also is one if it has any filter
+  except an ancestor. A query with at most one range property may cost nothing; any other query
+  costs at least one read. (datastore/pricing and firestore/pricing, "Index entries".)
 * Aggregation: one read for every 1,000 index entries or part of 1,000, and at least one read.
   (datastore/docs/aggregation-queries, "Pricing".)
 * Explain without analyze: one read. (firestore/pricing, "Query Explain".)
@@ -230,7 +230,7 @@ def _flat(key: protobufs.Key) -> FlatPath:
 
 
 class Meter:
-    """Counts the cost of all requests of one engine in this process.
+    """Counts the cost of all requests to one engine in this process.
 
     Args:
         pricing: The interpretation of the rules for the totals. A reading may use the other

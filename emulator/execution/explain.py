@@ -5,9 +5,9 @@ for each scan of a merge join. The statistics describe the actual run, priced by
 
 The responses match Google's service as far as the tests of its clients show: without `analyze`, the
 response has a plan and no batch; with `analyze`, the metrics come with the last batch of a query.
-Therefore this module sums up the work of a query that takes several requests: the end cursor of one
-request links it to the start cursor of the next. The sums are kept in one process, and their number
-is bounded: requests dropped from memory are missing from a sum, and if a different process
+Therefore this module sums up the work of a query that takes several requests: it matches the end
+cursor of one request with the start cursor of the next. The sums are kept in one process, and their
+number is bounded: requests dropped from memory are missing from a sum, and if a different process
 continues a query, the metrics cover only the requests to that process.
 """
 
@@ -26,7 +26,7 @@ _KEY = "__name__"
 
 
 class Work(NamedTuple):
-    """The work of one or several requests of a query."""
+    """The work done by one or several requests of a query."""
 
     results: int
     documents: int
@@ -57,7 +57,7 @@ class Unfinished:
         self._found: dict[tuple[str, bytes], Work] = {}
 
     def total(self, project: str, start: bytes, work: Work) -> Work:
-        """Return a query's work: that of this request, which began at `start`, and earlier ones."""
+        """Return a query's total work: this request, which began at `start`, and earlier ones."""
         with self._lock:
             before = self._found.pop((project, start), None)
         return work if before is None else before.with_more(work)

@@ -9,10 +9,10 @@ group's result resumes after the group.
 
 Invariants:
 
-1. A scan is lazy. It reads only the rows that the caller takes, which `entries` and `documents`
-   count.
-2. Nothing is sorted. An entity is read only if it has several rows or is the only one that a branch
-   can match.
+1. A scan is lazy. It reads only the rows that the caller takes; `entries` and `documents` count the
+   rows and entities read.
+2. Nothing is sorted. An entity is read only if it has several rows or is the only entity that a
+   branch can match.
 3. Positions strictly increase.
 4. A scan records its reads in a ReadSet when the caller reports how far it followed the scan. It
    records whole ranges, so a change between two skipped rows is a conflict too.
@@ -215,7 +215,7 @@ class IndexScan:
 
     @property
     def _is_every_row_wanted(self) -> bool:
-        """Whether it pays to read each entity together with its row."""
+        """Whether reading each entity together with its row is worthwhile."""
         is_plain = len(self._plan.branches) == 1 and self._plan.query.distinct is None
         return is_plain and not self.paging.offset
 
@@ -259,7 +259,7 @@ class IndexScan:
         for suffix in found:
             if any(low <= suffix < high for low, high in segments):
                 position = plan.position(branch, suffix)
-                # The entity counts as multiple, because a different branch may also match it.
+                # The entity is marked as multiple, because another branch may also match it.
                 yield Hit(
                     position, stored.entity_id, 1, stored.proto, stored.meta, stored.version,
                     number, suffix,

@@ -1,8 +1,8 @@
 """Merge joins: suffixes that all scans of a branch share and whose values lie within its spans.
 
-Owns the leapfrog algorithm: in turn, each scan seeks the furthest suffix that any scan has reached,
-and skips everything that the spans exclude. A scan that is close to that suffix steps forward row
-by row, because a seek costs as much as a few steps.
+Owns the leapfrog algorithm: the scans take turns, and each seeks the furthest suffix that any scan
+has reached, skipping everything that the spans exclude. A scan that is close to that suffix steps
+forward row by row, because a seek costs as much as a few steps.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from emulator.queries import query_plan
 from emulator.storage import row_reader
 
-MAX_STEPS = 4  # steps to try before a seek is cheaper
+MAX_STEPS = 4  # maximum number of steps before a seek
 
 # A function that yields the rows of a scan with low <= suffix < high.
 Rows = Callable[[query_plan.Scan, bytes, bytes], Iterator[row_reader.Row]]

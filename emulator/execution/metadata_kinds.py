@@ -1,8 +1,8 @@
 """Metadata kinds: the namespaces, kinds and properties, listed from the rows of the data.
 
 Owns the results of queries for `__namespace__`, `__kind__`, `__property__` and `__Stat_*__`. This
-module answers them as if their keys were index rows, so paging, cursors and counts work as they do
-for any other query by key.
+module answers these queries as if the keys of metadata kinds were index rows, so paging, cursors
+and counts work as they do for any other query by key.
 
 It stores nothing. A query finds names by seeking from one name to the next, in the keys of entities
 and in the list of indexes; a name counts while an entity or index entry uses it. Therefore the cost
@@ -23,7 +23,7 @@ from emulator.storage import read_sets, row_reader
 NAMESPACE, KIND, PROPERTY = "__namespace__", "__kind__", "__property__"
 _KINDS = (NAMESPACE, KIND, PROPERTY)
 _STATISTICS = "__Stat_"
-_DEFAULT_NAMESPACE = 1  # the id in its key
+_DEFAULT_NAMESPACE = 1  # the id in the key of the default namespace
 
 # The value types that an index distinguishes, keyed by the first byte of a value.
 _REPRESENTATIONS = (
@@ -47,7 +47,7 @@ def is_kind(kind: str | None) -> bool:
 def source_of(
     snapshot: row_reader.RowReader, query: parser.Query, reads: read_sets.ReadSet | None
 ) -> tuple[row_reader.RowReader, parser.Query, read_sets.ReadSet | None]:
-    """Return the snapshot, query and read set for a run; a metadata query gets its own.
+    """Return the snapshot, query and read set to use; metadata queries get their own.
 
     Raises:
         errors.InvalidArgument: The query requests more than keys, or has an impossible ancestor.
@@ -75,7 +75,7 @@ def _check(kind: str, query: parser.Query) -> None:
 
 
 class MetadataView(row_reader.RowReader):
-    """A snapshot in which one metadata kind has rows."""
+    """A snapshot that shows the rows of one metadata kind."""
 
     def __init__(self, source: row_reader.RowReader, kind: str) -> None:
         self._source = source
@@ -91,7 +91,7 @@ class MetadataView(row_reader.RowReader):
     def scan(
         self, name: read_sets.IndexName, low: bytes, high: bytes, *, with_entities: bool
     ) -> Iterator[row_reader.Row]:
-        """Yield the rows of the kind's keys with low <= path < high, with entities, in order."""
+        """Yield the rows of keys with low <= path < high, in order and with entities."""
         encoded, code = name
         if code != indexes.builtin(self._kind).code:
             raise errors.InvalidArgument(f"{self._kind} has no indexed properties.")

@@ -14,8 +14,8 @@ from emulator.execution import index_scan, metadata_kinds
 from emulator.queries import parser, planner, query_cursors, query_plan
 from emulator.storage import read_sets, row_reader
 
-_MOST_KEPT = 256  # maximum number of queries for one generation of indexes
-_LONGEST_KEPT = 4096  # maximum bytes of a cached query message
+_MOST_KEPT = 256  # Maximum number of queries for one generation of indexes.
+_LONGEST_KEPT = 4096  # Maximum size of a cached query message, in bytes.
 
 
 # The partition, and the serialized query message.

@@ -16,9 +16,9 @@ from emulator.fault_injection import fault_plans
 from emulator.queries import query_plan
 from emulator.storage import read_sets, row_reader
 
-MAX_RESULTS = 300  # results in one batch, as in Google's service
-MAX_BATCH_BYTES = 3_500_000  # clients refuse responses of 4 MiB
-MAX_SKIPPED = 1000  # maximum number of results that one request skips for an offset
+MAX_RESULTS = 300  # Maximum number of results in a batch, as in Google's service.
+MAX_BATCH_BYTES = 3_500_000  # Clients refuse responses of 4 MiB.
+MAX_SKIPPED = 1000  # Maximum number of results that one request skips for an offset.
 
 _MOST_PROJECTED = 4096  # cached projections, shared by all engines; about 2 MB
 _projected: dict[tuple[object, bytes], bytes] = {}

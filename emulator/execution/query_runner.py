@@ -25,7 +25,7 @@ Reading = Callable[
 
 
 class QueryRunner:
-    """Runs the queries of one engine.
+    """Runs queries for one engine.
 
     Args:
         reading: Opens the source that a request's read options name.

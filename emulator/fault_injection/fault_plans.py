@@ -9,7 +9,7 @@ Invariants:
 
 1. One step assigns a call its number, chooses its fault and logs the fault, so the n-th call gets
    the same fault regardless of thread scheduling.
-2. Every rule counts all calls that it matches, including calls that a different rule strikes. If
+2. Every rule counts all calls that it matches, including calls that another rule strikes. If
    several rules strike a call, the first rule's fault is injected.
 3. The counts of a plan start at its installation.
 4. A delayed call stops waiting when the plan is removed, the client gives up or the process ends.
@@ -32,8 +32,8 @@ from typing import NamedTuple, Self
 from emulator import errors
 from emulator.fault_injection import fault_rules
 
-MAX_LOGGED = 100_000  # the latest injections that the log keeps
-_TICK = 1.0  # seconds; a waiting thread checks this often whether the process is ending
+MAX_LOGGED = 100_000  # Maximum number of injections that the log keeps.
+_TICK = 1.0  # Seconds between two checks whether the process is ending.
 
 _logger = logging.getLogger(__name__)
 _in_hand = threading.local()
@@ -53,7 +53,7 @@ class Caller(NamedTuple):
     """The client that waits for an answer.
 
     `timeout` is the client's deadline in seconds from now. `on_gone` registers a callback that runs
-    when the client gives up; it returns False if the client already has.
+    when the client gives up; it returns False if the client has already given up.
     """
 
     timeout: float | None = None
@@ -142,7 +142,7 @@ class Plan:
             _in_hand.plan = _in_hand.batch = None
 
     def pass_point(self, name: str) -> None:
-        """Inject the plan's fault for this pass of a point, if any."""
+        """Inject the plan's fault, if any, when a call passes a point."""
         struck = self._next(name, is_point=True)
         if struck is not None:
             self._inject(self.rules[struck.rule])

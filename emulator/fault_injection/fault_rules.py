@@ -10,20 +10,21 @@ Owns the document format. A plan is an object with a seed and a list of rules:
       {"rpc": "RunQuery", "batch": 20},
       {"point": "commit.before", "call": 2, "kill": true}]}
 
-    rpc | point         which calls the rule matches: those of one RPC, or passes of a named point
-                        in the engine; without either, all calls
-    call | every |      which of these it strikes: the n-th (from 1; one or a list), each n-th, or
-    probability         each with a probability; without any, all
+    rpc | point         the calls that the rule matches: calls of one RPC, or passes of a named
+                        point in the engine; without either field, all calls
+    call | every |      the matching calls that the rule strikes: the n-th call (from 1; a number or
+    probability         a list), every n-th call, or each call with a probability; without these
+                        fields, all matching calls
     times               the maximum number of strikes
-    when                "before" the call is applied (the default) or "after", when the answer is
-                        lost; not allowed with a point
-    delay               seconds to wait before the fault; on its own it only slows the call down
+    when                "before" the call is applied (the default), or "after" it is applied, when
+                        the client loses the answer; not allowed with a point
+    delay               seconds to wait before the fault; without a fault, only the delay happens
     status, message     the name of a gRPC status, and its message
     drop                cut the connection without an answer
     hang                do not answer until the plan is removed or the client gives up
     kill                kill the process with SIGKILL
-    batch               end the batch after a random number of results, from 0 to this many, with
-                        NOT_FINISHED if there are more; only with the rpc RunQuery
+    batch               end the batch after a random number of results between 0 and this number,
+                        with NOT_FINISHED if more results exist; only with the rpc RunQuery
 
 Invariants:
 
@@ -45,11 +46,11 @@ POINTS = frozenset(
     {
         # When several commits share one COMMIT (`group_commit`), each commit passes each point in
         # turn.
-        "commit.begin",  # before the write transaction, or the commit's part of a shared one
-        "commit.mutation",  # before each mutation
-        "commit.indexes",  # between an entity's row and its index rows
-        "commit.before",  # everything is written, and nothing is committed
-        "commit.after",  # committed, with all commits that share the COMMIT, but not answered yet
+        "commit.begin",  # Before the write transaction, or the commit's part of a shared one.
+        "commit.mutation",  # Before each mutation.
+        "commit.indexes",  # Between an entity's row and its index rows.
+        "commit.before",  # After all writes, but before the COMMIT.
+        "commit.after",  # After the COMMIT, which other commits may share, but before the answer.
     }
 )
 RPCS = frozenset(

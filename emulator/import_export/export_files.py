@@ -2,8 +2,8 @@
 
 Owns the file format, which README.md describes for users:
 
-    <name>.overall_export_metadata    JSON: what the export contains
-    entities.jsonl                    its entities, one per line (`json_lines`)
+    <name>.overall_export_metadata    a description of the content, as JSON
+    entities.jsonl                    the entities, one per line (`json_lines`)
 
 Invariants:
 
@@ -156,7 +156,7 @@ def make(folder: Path, root: Path) -> None:
 
 
 def sync(folder: Path) -> None:
-    """Sync a folder's list of names to disk."""
+    """Sync the file names in a folder to disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

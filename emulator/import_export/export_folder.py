@@ -22,8 +22,8 @@ from pathlib import Path
 from emulator import errors
 from emulator.import_export import export_files
 
-_MAX_URL = 1024  # characters
-_MAX_PART = 200  # maximum bytes of a name in a path; file systems allow 255
+_MAX_URL = 1024  # Maximum number of characters.
+_MAX_PART = 200  # Maximum bytes of a name in a path; file systems allow 255.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _IN_THE_WAY = frozenset({errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ELOOP})
 
@@ -52,7 +52,7 @@ class Folder:
         Args:
             url: `gs://BUCKET/PREFIX` means `<folder>/BUCKET/PREFIX`; a path or `file:///PATH` is
                 used unchanged and must lie in the folder.
-            field: The request field that errors name.
+            field: The name of the request field, for errors.
 
         Raises:
             errors.FailedPrecondition: No folder for exports is configured.

@@ -38,11 +38,11 @@ from emulator.encoding import entities, keys
 from emulator.import_export import bulk_load
 from emulator.storage import file_store, row_reader, row_writer
 
-MAX_LINE = 32 * 1024 * 1024  # bytes; JSON needs six times as many for 1 MiB of zero bytes
-_PAGE = 2000  # maximum number of entities in memory; their total size is at most:
-_PAGE_BYTES = 8 * 1024 * 1024
-_SPOOLED = 16 * 1024 * 1024  # bytes held in memory
-_PART = 64 * 1024  # minimum size of an export's piece, in bytes
+MAX_LINE = 32 * 1024 * 1024  # Bytes; JSON needs six times as many for 1 MiB of zero bytes.
+_PAGE = 2000  # Maximum number of entities in memory.
+_PAGE_BYTES = 8 * 1024 * 1024  # A page is full when its lines reach this size.
+_SPOOLED = 16 * 1024 * 1024  # Maximum size of source data in memory.
+_PART = 64 * 1024  # Minimum size of an export's piece, in bytes.
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from emulator.encoding import keys, values
 
 KEY = "__key__"
 MAX_DISJUNCTIONS = 30
-MAX_EXCLUDED = 10  # maximum values of one NOT_IN
+MAX_EXCLUDED = 10  # maximum number of values in one NOT_IN
 _NO_VALUES = (None, "entity_value", "array_value")
 
 _LT, _LE, _GT, _GE, EQUAL, IN, NOT_EQUAL, HAS_ANCESTOR, NOT_IN = 1, 2, 3, 4, 5, 6, 9, 11, 13
@@ -213,7 +213,7 @@ def _read_property(
     if operator not in _OPERATORS:
         raise errors.InvalidArgument(f"The operator of the filter on {name} is unset or unknown.")
     if operator == HAS_ANCESTOR and name != KEY:
-        raise errors.InvalidArgument("HAS_ANCESTOR is only for the property __key__.")
+        raise errors.InvalidArgument("HAS_ANCESTOR applies only to the property __key__.")
     tally[operator] += 1
     if operator == IN:
         members = _members(name, "IN", given.value, partition)

@@ -6,8 +6,8 @@ is pure: it uses no data and no index.
 The resulting orders are the actual orders of the results. They leave out any property with the same
 value in all results. Properties with inequalities come first, followed by the properties of
 distinct_on. If the client leaves these properties out, they are added in ascending order after the
-given orders. An order requires that the property exists, in every branch: b orders the results of
-`a = 1 OR b > 2`, so this query finds no entity that lacks b.
+given orders. In every branch, an order requires its property to exist: b orders the results of `a =
+1 OR b > 2`, so this query finds no entity that lacks b.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Query(NamedTuple):
     """A checked query.
 
     `projection` contains the names of the projected properties; it is empty for whole entities or
-    keys. It never contains `__key__`: every result includes its key, so projecting the key along
-    with properties changes nothing. If several results agree in the first `distinct` orders, only
-    the first result is returned; None returns all results.
+    keys. The projection never contains `__key__`: every result includes its key, so projecting the
+    key along with properties changes nothing. If several results agree in the first `distinct`
+    orders, only the first result is returned; None returns all results.
     """
 
     partition: keys.Partition
@@ -117,7 +117,7 @@ def _inequalities(branches: tuple[filters.Disjunct, ...]) -> set[str]:
 
 
 def _grouped(query: protobufs.Query, fixed: set[str]) -> list[str]:
-    """Return the properties whose values distinguish distinct results."""
+    """Return the properties that make results distinct."""
     names = list(dict.fromkeys(each.name for each in query.distinct_on))
     for name in names:
         if not name or name == KEY:

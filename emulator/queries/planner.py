@@ -64,7 +64,7 @@ def _plan_kindless(query: parser.Query) -> query_plan.QueryPlan:
 def _column_choices(
     query: parser.Query, ordered: Columns, candidates: list[indexes.Index]
 ) -> Iterator[Columns]:
-    """Yield the possible lists of a position's columns.
+    """Yield each possible list of columns for a position.
 
     Projected properties without an order come after the ordered ones, in the order of some index.
     """
@@ -81,7 +81,7 @@ def _column_choices(
 
 
 def _varying(shape: query_plan.QueryPlan, branch: filters.Disjunct) -> dict[int, tuple[str, bool]]:
-    """Return the columns that a branch does not fix, by their place in a position."""
+    """Return the columns that a branch does not fix, keyed by their place in a position."""
     if not shape.columns:
         return {}
     fixed = {name for name, _ in branch.equalities} - dict(branch.ranges).keys()
@@ -89,7 +89,7 @@ def _varying(shape: query_plan.QueryPlan, branch: filters.Disjunct) -> dict[int,
 
 
 class _Need(NamedTuple):
-    """A branch of the query, and the columns that it does not fix, by their place."""
+    """A branch of the query, and the columns that it does not fix, keyed by their place."""
 
     branch: filters.Disjunct
     varying: dict[int, tuple[str, bool]]
@@ -177,7 +177,7 @@ def _scan(index: indexes.Index, fixed: list[bytes], ancestor: bytes | None) -> q
 def _branches(
     shape: query_plan.QueryPlan, need: _Need, scans: tuple[query_plan.Scan, ...]
 ) -> Iterator[query_plan.MergeJoin]:
-    """Yield the plan's branches for a branch of the query."""
+    """Yield the plan branches for one query branch."""
     branch, varying = need
     directions = tuple(is_descending for _, is_descending in varying.values())
     spans = _spans(shape, branch, list(varying.values()))
@@ -246,7 +246,7 @@ def _key_spans(
 
 
 def _wanted(shape: query_plan.QueryPlan, need: _Need) -> indexes.Index:
-    """Return the index that alone would serve a branch."""
+    """Return the single index that would serve a branch."""
     prefix = sorted({(name, False) for name, _ in need.branch.equalities})
     return indexes.Index(
         kind=shape.query.kind or "",

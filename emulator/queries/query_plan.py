@@ -5,8 +5,8 @@ suffix`: the prefix contains the values that equality filters fix, and the suffi
 values that order the results, followed by the key. All scans of a branch have the same kind of
 suffix, so the join is one pass over equal suffixes. All branches yield the same kind of *position*,
 so the union is a merge by position. A position is the suffix plus the values that the branch fixes,
-inserted at their places (for example, IN on a property that also orders). Positions are totally
-ordered, and a cursor stores only a position.
+inserted at their places (for example, the value of an IN filter on a property that also orders the
+results). Positions are totally ordered, and a cursor stores only a position.
 
 Inequalities restrict the possible values of a property to a few *spans* of bytes. The spans of a
 suffix's first value divide the scan into segments. The spans of later values are applied by
@@ -151,7 +151,7 @@ class QueryPlan(NamedTuple):
         return values.complement(path) if self.is_key_descending else path
 
     def group(self, position: bytes) -> bytes:
-        """Return the values of a position that distinguish distinct results."""
+        """Return the values in a position that make results distinct."""
         return b"".join(values.split(position, self.directions[: self.query.distinct or 0])[:-1])
 
     def projected(self, position: bytes) -> tuple[bytes, ...]:

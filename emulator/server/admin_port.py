@@ -3,16 +3,16 @@
 Owns the paths of the admin port and their actions. `http_server` admits only programs on this
 machine and the emulator's own pages, so no request needs a password.
 
-    GET    /                    "Ok", as Google's emulators answer
-    POST   /reset               delete all data; ?project= &database= &namespace= delete a part
+    GET    /                    "Ok", like the answer of Google's emulators
+    POST   /reset               delete all data; ?project= &database= &namespace= select a part
     POST   /shutdown            end the process, as SIGTERM does
     GET    /export              entities as `json_lines`; ?project= ... &kind= select a part
-    POST   /import              write such lines: all or nothing, or ?batch= per commit
+    POST   /import              import such lines, all or none; ?batch= sets the entities per commit
     GET    /faults              the fault plan; PUT installs one, DELETE removes it
-    GET    /clock               the engine's time; POST {"advance": seconds} moves it forward
+    GET    /clock               the engine's time; POST {"advance": seconds} moves the clock
     GET    /ui                  the data browser: kinds, entities, indexes (`browser_pages`)
     GET    /indexes             the composite indexes as an index.yaml
-    GET    /meter               what Google's service would bill; POST or DELETE resets it
+    GET    /meter               the operations that Google would bill; POST or DELETE resets them
     POST   /v1/projects/P:M     the API (`rest_api`)
            /v1/projects/P/...   the Datastore Admin API (`admin_rest`)
 """

@@ -25,9 +25,9 @@ from emulator.encoding import indexes, keys
 from emulator.server import browser_styles, data_browser, http_server
 
 HTML = "text/html; charset=utf-8"
-_PREVIEW = 80  # maximum characters of a value in a list
-_BLOB_PREVIEW = 64  # bytes
-_COLUMNS = 4  # properties of each entity that a list shows
+_PREVIEW = 80  # Maximum number of characters of a value in a list.
+_BLOB_PREVIEW = 64  # Bytes.
+_COLUMNS = 4  # Number of properties that a list shows for each entity.
 
 
 def answer(engine: engines.Engine, request: http_server.Request) -> http_server.Response:

@@ -13,8 +13,8 @@ from emulator import protobufs
 from emulator.encoding import indexes, keys, values
 from emulator.storage import row_reader
 
-PAGE = 50  # entities
-_MAX_SHOWN = 20  # entries of one index
+PAGE = 50  # Entities.
+_MAX_SHOWN = 20  # Entries of one index.
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,9 @@ from emulator.fault_injection import fault_plans
 from emulator.server import client_sockets
 
 SERVICE = "google.datastore.v1.Datastore"
-THREADS = 128  # maximum number of requests that run at the same time
-_RECEIVE_BYTES = 64 * 1024 * 1024  # above the engine's limit, which the engine itself reports
-_GRACE = 2.0  # seconds that running requests get to finish when the server stops
+THREADS = 128  # Maximum number of requests that run at the same time.
+_RECEIVE_BYTES = 64 * 1024 * 1024  # Above the engine's limit, which the engine itself reports.
+_GRACE = 2.0  # Seconds that running requests get to finish when the server stops.
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def _admin_handler(api: admin_service.AdminService, method: str) -> Callable[[An
 def _parsed(method: str, raw: bytes) -> protobufs.Request:
     """Parse a request.
 
-    A failure in gRPC itself would give INTERNAL, which clients retry for several seconds.
+    If gRPC parsed it, a failure would give INTERNAL, which clients retry for several seconds.
     """
     try:
         parsed: protobufs.Request = protobufs.REQUESTS[method].FromString(raw)

@@ -1,4 +1,4 @@
-"""An HTTP/1.1 server for this machine only: sockets, bodies and the check of request senders.
+"""An HTTP/1.1 server for this machine only: sockets, bodies, and checks of the sender.
 
 It builds on the standard library's server, which starts in milliseconds and uses one thread per
 connection. That server is not safe for untrusted clients, so this module keeps them out. It listens
@@ -281,7 +281,7 @@ class _Server(http.server.ThreadingHTTPServer):
         self.server_name, self.server_port = "localhost", int(self.server_address[1])
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - the base class's
-        """Log the disconnection of a client only at debug level."""
+        """Log client disconnections only at debug level."""
         _logger.debug("The connection from %s failed: %r", client_address, sys.exception())
 
 

@@ -33,8 +33,8 @@ from types import TracebackType
 from emulator import errors
 from emulator.storage import file_permissions, schema
 
-APPLICATION = 0x46744453  # "FtDS"
-BUSY_SECONDS = 20.0  # shorter than client deadlines, so that clients get an answer
+APPLICATION = 0x46744453  # The characters "FtDS".
+BUSY_SECONDS = 20.0  # Shorter than client deadlines, so that clients get an answer.
 _CACHE_KIB = 8192
 _WAL_BYTES = 64 * 1024 * 1024  # a larger log is truncated to this size
 
@@ -42,8 +42,8 @@ _WAL_BYTES = 64 * 1024 * 1024  # a larger log is truncated to this size
 class Durability(enum.StrEnum):
     """The failures that an acknowledged commit survives."""
 
-    DURABLE = "durable"  # a crash of the process or the machine, and a power loss
-    FAST = "fast"  # only the end of the process; a power loss can lose or damage the file
+    DURABLE = "durable"  # A crash of the process or the machine, and a power loss.
+    FAST = "fast"  # Only the end of the process; a power loss can lose or damage the file.
 
 
 _SYNCHRONOUS = {Durability.DURABLE: "FULL", Durability.FAST: "OFF"}
@@ -62,11 +62,11 @@ def connect(
     )
     try:
         connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
-        connection.execute("PRAGMA fullfsync = 1")  # on macOS, fsync does not reach the disk
+        connection.execute("PRAGMA fullfsync = 1")  # on macOS, fsync alone does not reach the disk
         connection.execute(f"PRAGMA cache_size = -{cache_kib}")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
-        connection.execute("PRAGMA secure_delete = ON")  # overwrite deleted data with zeros
-    except BaseException:  # the first PRAGMA already reads the file and can fail
+        connection.execute("PRAGMA secure_delete = ON")  # Overwrite deleted data with zeros.
+    except BaseException:  # The first PRAGMA already reads the file and can fail.
         connection.close()
         raise
     return connection
@@ -137,7 +137,7 @@ def _prepare(connection: sqlite3.Connection, path: str, now: Callable[[], int], 
 
 
 def _with_log(connection: sqlite3.Connection) -> str:
-    """Switch the file to WAL mode, which the file stores, and return its journal mode.
+    """Switch the file to WAL mode, which persists in the file, and return its journal mode.
 
     A new or copied file is not in WAL mode yet. The switch requires exclusive access to the file.
     If another process is switching or writing at that moment, SQLite refuses immediately, because a
@@ -169,7 +169,7 @@ def checkpoint(connection: sqlite3.Connection) -> bool:
 
 
 def found_format(connection: sqlite3.Connection, path: str) -> int:
-    """Return a file's format, or 0 for an empty file; refuse a format that is not readable."""
+    """Return a file's format, or 0 for an empty file; refuse unreadable formats."""
     with _one_view(connection):  # another process may be creating the file
         found: int = connection.execute("PRAGMA user_version").fetchone()[0]
         application = connection.execute("PRAGMA application_id").fetchone()[0]

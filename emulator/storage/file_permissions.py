@@ -46,7 +46,10 @@ def create(path: str) -> None:
 
 
 def restrict(path: str) -> list[str]:
-    """Restrict a data file and its log files to their owner; return the files where that failed."""
+    """Restrict a data file and its log files to their owner.
+
+    Return the paths whose permissions could not be changed.
+    """
     refused = []
     for each in _files(path):
         try:

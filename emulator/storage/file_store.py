@@ -51,12 +51,12 @@ from emulator.storage import (
     write_ahead_log,
 )
 
-MAX_SNAPSHOTS = 512  # open snapshots; each uses a connection and two file descriptors
-_MAX_IDLE = 64  # connections that are kept open for later snapshots
-LOG_SECONDS = 60  # how long older states stay in the log if no history is kept
-_LOG_AGAIN = 1_000_000  # microseconds until the next attempt if the log was in use
-_MOMENTS = 4  # past moments whose computed index entries are cached
-_WRITER_CACHE_KIB = 65_536  # filled only by bulk loads: each batch touches all indexes
+MAX_SNAPSHOTS = 512  # Open snapshots; each uses a connection and two file descriptors.
+_MAX_IDLE = 64  # Connections that are kept open for later snapshots.
+LOG_SECONDS = 60  # How long older states stay in the log if no history is kept.
+_LOG_AGAIN = 1_000_000  # Microseconds until the next attempt if the log was in use.
+_MOMENTS = 4  # Past moments whose computed index entries are cached.
+_WRITER_CACHE_KIB = 65_536  # Only bulk loads fill this cache: each batch touches all indexes.
 
 
 class Snapshot(row_reader.RowReader):
@@ -87,7 +87,7 @@ _Kind = TypeVar("_Kind", bound=Snapshot)
 class _Borrowed(Generic[_Kind]):
     """A snapshot for the duration of one request.
 
-    This is a class because a generator would be slower, and every read uses it.
+    It is a class because every read uses it and a generator would be slower.
     """
 
     def __init__(self, storage: FileStore, snapshot: _Kind) -> None:
@@ -137,8 +137,8 @@ class FileStore:
     ) -> None:
         self._now = now
         self._history = history_seconds * 1_000_000
-        self._log_due: int | None = None  # time at which to empty the log, in microseconds
-        self._read_up_to = 0  # the latest moment that was read and is newer than the last commit
+        self._log_due: int | None = None  # Time at which to empty the log, in microseconds.
+        self._read_up_to = 0  # The latest moment that was read and is newer than the last commit.
         self._gone = functools.lru_cache(maxsize=_MOMENTS)(history.PastEntries)
         self._remove: Callable[[], object] | None = None
         self._durability = durability
@@ -190,7 +190,7 @@ class FileStore:
         self._log.wait_for_checkpoint()
 
     def checkpoint_if_due(self) -> None:
-        """Empty the log after a commit if the log is due or has grown large.
+        """Empty the log after a commit if that is due or if the log has grown large.
 
         The caller must not hold a snapshot.
         """
@@ -268,7 +268,7 @@ class FileStore:
         self._give_back(connection, is_sound=snapshot.is_sound and _is_rolled_back(connection))
 
     def glance(self, key: bytes) -> row_reader.PointRead:
-        """Read the latest committed state of the entity with an encoded key."""
+        """Read the latest committed state of the entity with the given encoded key."""
         connection = self._take()
         is_sound = False
         try:

@@ -42,9 +42,9 @@ from collections.abc import Callable, Iterator
 from emulator import errors
 from emulator.storage import data_file
 
-MOST = 32  # maximum number of parts in a group
-LONGEST = 0.05  # seconds after a group's start during which parts may begin
-_NAP = 0.1  # seconds between a part's checks whether it must end the group itself
+MOST = 32  # Maximum number of parts in a group.
+LONGEST = 0.05  # Seconds after a group's start during which parts may begin.
+_NAP = 0.1  # Seconds after which a part checks again whether it must end the group.
 
 
 class Part:
@@ -76,7 +76,7 @@ class _Group:
 
 
 class WriteTurn:
-    """The writer's turn in one process, which decides which thread may write.
+    """The writer's turn, which decides which thread of this process may write.
 
     Args:
         connect: Opens the writer's connection when it is needed.
@@ -121,7 +121,7 @@ class WriteTurn:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[sqlite3.Connection]:
-        """Take the turn when no transaction is in progress."""
+        """Take the turn, and end the transaction in progress, if any."""
         with self._taken():
             self._end()
             yield self._writer()
@@ -164,7 +164,7 @@ class WriteTurn:
             self._lock.release()
 
     def _wait(self) -> None:
-        """Wait for the turn, and count as a waiting thread, for which a group stays open."""
+        """Wait for the turn, and count this thread among those for which a group stays open."""
         with self._guard:
             self._awaited += 1
         try:
@@ -266,6 +266,4 @@ def _nothing() -> None:
 def _told(fault: BaseException) -> errors.DatastoreError:
     """Return the error that a part raises because its group failed."""
     known = data_file.refusal(fault)
-    return known or errors.Unavailable(
-        f"The commit failed together with others in its group: {fault!r}"
-    )
+    return known or errors.Unavailable(f"The commit and the others in its group failed: {fault!r}")

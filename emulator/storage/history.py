@@ -91,7 +91,7 @@ class PastReader(row_reader.RowReader):
         return self.moment
 
     def entity(self, key: bytes) -> row_reader.Stored | None:
-        """Return the state, at the moment, of the entity with an encoded key."""
+        """Return the entity with the given encoded key as it was at the moment."""
         current = super().entity(key)
         if current is not None and current.version <= self.moment:
             return current

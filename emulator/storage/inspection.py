@@ -2,9 +2,9 @@
 
 Owns the full check, which is SQLite's own check of its pages followed by the engine's check of the
 rows. The second check finds values of the wrong type for their column and entries without an
-entity. It compares each entity with its checksum and its key, and each index entry with the newly
-computed one. It also checks versions and history. The inspection reads one snapshot, so engines can
-keep writing, and keeps one page of entities in memory. It repairs nothing; to repair a file,
+entity. It compares each entity with its checksum and its key, and its index entries with newly
+computed entries. It also checks versions and history. The inspection reads one snapshot, so engines
+can keep writing, and keeps one page of entities in memory. It repairs nothing; to repair a file,
 restore a backup.
 
 Invariants:
@@ -27,8 +27,8 @@ from emulator import errors
 from emulator.encoding import indexes, keys
 from emulator.storage import data_file, read_sets, row_reader, schema
 
-MAX_LISTED = 100  # maximum number of problems that the report describes; it counts all of them
-_PAGE = 1000  # maximum number of entities in memory
+MAX_LISTED = 100  # The report counts all problems, but describes at most this many.
+_PAGE = 1000  # Maximum number of entities in memory.
 _UNREADABLE = (errors.DatastoreError, *data_file.MALFORMED)
 
 

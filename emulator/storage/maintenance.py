@@ -11,7 +11,8 @@ Invariants:
 2. Nothing is overwritten unless the caller requests it, and a file that is in use is never
    overwritten.
 3. A restored file never allocates an id that was allocated after the backup: its counter advances
-   by one for each microsecond since the backup, and fewer ids than that can have been allocated.
+   by one for each microsecond since the backup, which is more than the number of ids that can have
+   been allocated.
 """
 
 from __future__ import annotations
@@ -220,7 +221,7 @@ def _name(partial: str, final: str) -> None:
 
 @contextlib.contextmanager
 def _retired(path: str) -> Iterator[None]:
-    """Exclusively lock an unused data file whose log has been merged into it.
+    """Merge the log of an unused data file into it, and lock the file exclusively.
 
     The log must not outlive the file, because SQLite would apply it to the replacement file.
     """

@@ -81,7 +81,7 @@ class PointRead(NamedTuple):
 
 
 def point_read(connection: sqlite3.Connection, key: bytes) -> PointRead:
-    """Read the entity with an encoded key.
+    """Read the entity with the given encoded key.
 
     The single statement sees one state, so it needs no transaction.
     """
@@ -120,7 +120,7 @@ class RowReader:
         return self.state.version
 
     def entity(self, key: bytes) -> Stored | None:
-        """Return the entity with an encoded key."""
+        """Return the entity with the given encoded key."""
         row = self._connection.execute(
             "SELECT id, proto, version, created, meta, crc FROM entities WHERE key = ?", (key,)
         ).fetchone()

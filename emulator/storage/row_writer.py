@@ -24,8 +24,8 @@ from emulator.encoding import indexes, keys
 from emulator.fault_injection import fault_plans
 from emulator.storage import read_sets, row_reader
 
-_PAGE = 1000  # entities per page when a new index is filled
-_FORGET = 4  # a commit deletes at most this many history rows plus twice the number it added
+_PAGE = 1000  # Entities per page when a new index is filled.
+_FORGET = 4  # A commit deletes at most this many history rows plus twice the number it added.
 
 
 def forget_history(connection: sqlite3.Connection, horizon: int) -> None:
@@ -34,8 +34,8 @@ def forget_history(connection: sqlite3.Connection, horizon: int) -> None:
     connection.execute("UPDATE store SET kept_since = max(kept_since, ?)", (horizon,))
 
 
-_Row = tuple[int, int, int]  # entity id, version, whether the entity has several entries there
-New = tuple[keys.Partition, bytes, protobufs.Entity]  # for `RowWriter.add`; the bytes are the path
+_Row = tuple[int, int, int]  # Entity id, version, whether the entity has several entries there.
+New = tuple[keys.Partition, bytes, protobufs.Entity]  # The bytes are the path.
 
 
 class RowWriter(row_reader.RowReader):

@@ -2,18 +2,19 @@
 
 Owns the stored form of all data:
 
-    store          one row: version of the last commit, next number to scatter into an id, seed of
-                   the scatter, generation of the composite definitions, the earliest version whose
-                   state can still be read
-    composites     codes of the composite indexes that are maintained
+    store          one row: version of the last commit, next number to scatter into an id, seed for
+                   the scattering, generation of the composite definitions, and the earliest version
+                   that can still be read
+    composites     codes of the composite indexes that the engine maintains
     entities       id, key (`keys`), proto (serialized Entity, key first), version, created, meta,
                    CRC-32 of proto (null if an older engine wrote it)
     indexes        id of each index of each partition: name = partition + code (`indexes`)
-    index_entries  (index id, entry) -> entity id, version that wrote it, whether the entity has
-                   more entries in this index, below the same ancestor if it has ancestors
-    history        former states of entities: the version that ended each, then what `entities`
-                   said of it, and the id of its kind's index. In order of `until`
-    reserved       keys whose ids must not be handed out
+    index_entries  (index id, entry) -> entity id, version that wrote the entry, and whether the
+                   entity has more entries in this index (below the same ancestor, in an index with
+                   ancestors)
+    history        former states of entities, in order of `until`, which is the version that ended
+                   the state: its columns from `entities`, and the id of the kind's index
+    reserved       keys whose ids must not be allocated
 
 A version is a commit time in microseconds. Versions strictly increase, so an entity's version is
 also its update time. `meta` contains the bytes that follow an entity in an EntityResult, ready to

@@ -5,7 +5,7 @@ steady load of overlapping transactions, that moment never comes, and the log wo
 disk is full. Therefore a process that finds the log too large asks all processes that use the file
 to pause new requests briefly, and empties the log once the requests in progress have finished.
 
-    <data>-pause   exists while a pause is requested; 8 bytes: its end (nanoseconds, monotonic)
+    <data>-pause   exists during a pause; contains its end in 8 bytes (nanoseconds, monotonic)
 
 Invariants:
 
@@ -30,9 +30,9 @@ from pathlib import Path
 
 from emulator import thread_pool
 
-LARGE = 64 * 1024 * 1024  # bytes of growth after which the log is emptied
-PAUSE = 0.5  # maximum seconds; most pauses take a few milliseconds
-_STEP = 0.002  # seconds
+LARGE = 64 * 1024 * 1024  # Bytes of growth after which the log is emptied.
+PAUSE = 0.5  # Maximum seconds; most pauses take a few milliseconds.
+_STEP = 0.002  # Seconds.
 _BYTES = 8
 
 
@@ -43,8 +43,8 @@ class WriteAheadLog:
 
     Args:
         path: The data file.
-        connect: Opens a separate connection to the data file, which waits up to the given seconds
-            for locks.
+        connect: Opens a separate connection to the data file; the argument is the number of seconds
+            to wait for locks.
     """
 
     def __init__(self, path: str, connect: Callable[[float], sqlite3.Connection]) -> None:
@@ -116,8 +116,7 @@ class WriteAheadLog:
         except OSError:  # the pause has just ended
             return 0.0
         left = (until - time.monotonic_ns()) / 1e9
-        # An end in the more distant future dates from before a reboot, which reset the monotonic
-        # clock.
+        # A later end was written before a reboot, which reset the monotonic clock.
         return left if 0.0 < left <= PAUSE else 0.0
 
     @contextlib.contextmanager

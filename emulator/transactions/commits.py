@@ -6,7 +6,8 @@ whether a transaction may commit.
 
 Invariants:
 
-1. OK and ABORTED end the transaction. After any other error, it remains open.
+1. A commit that returns OK or ABORTED ends its transaction. After any other error, the transaction
+   remains open.
 2. The response is serialized before the COMMIT, because a commit must fail if its response cannot
    be serialized.
 """
@@ -29,7 +30,7 @@ Begin = Callable[["protobufs.TransactionOptions", tuple[str, str]], open_transac
 
 
 class Commits:
-    """Answers the commits of one engine.
+    """Answers commit requests for one engine.
 
     Args:
         opened: The open transactions that a commit can belong to.

@@ -33,15 +33,15 @@ from emulator import errors, thread_pool
 from emulator.storage import read_sets
 from emulator.transactions import lock_table, shared_lock_files
 
-READ_WAIT = 1.0  # seconds that a read waits in a queue that does not move, before it proceeds
-READ_QUEUE = 10.0  # seconds that a read waits while the queue moves
-COMMIT_WAIT = 10.0  # seconds that a transaction's commit waits for readers before it is ABORTED
-WRITE_WAIT = 5.0  # the same for a commit outside a transaction, which delays no other requests
-_BUSY = 1.0  # seconds for which readers queue at a place after a conflict there
-_MAX_BUSY = 1000  # number of remembered busy places above which expired ones are dropped
-MAX_WAITING = 2000  # maximum number of this process's requests that wait at the same time
-_NAP = 0.25  # seconds after which a waiting request checks for expired holders
-_NAPS_ABROAD = (0.002, 0.02)  # the shortest and longest such time for changes in other processes
+READ_WAIT = 1.0  # Seconds that a read waits in a queue that does not move before it proceeds.
+READ_QUEUE = 10.0  # Seconds that a read waits while the queue moves.
+COMMIT_WAIT = 10.0  # Seconds that a transaction's commit waits for readers before it is ABORTED.
+WRITE_WAIT = 5.0  # The same for a commit outside a transaction, which delays no other request.
+_BUSY = 1.0  # Seconds for which readers queue at a place after a conflict there.
+_MAX_BUSY = 1000  # Above this number of busy places, expired ones are dropped.
+MAX_WAITING = 2000  # Maximum number of this process's requests that wait at the same time.
+_NAP = 0.25  # Seconds after which a waiting request checks for expired holders.
+_NAPS_ABROAD = (0.002, 0.02)  # Shortest and longest time between checks of other processes.
 
 CONTENTION = (
     "Aborted due to cross-transaction contention. This occurs when multiple transactions attempt "
@@ -54,8 +54,8 @@ class Party(NamedTuple):
     """A transaction, or a commit outside a transaction, as other transactions see it."""
 
     name: str
-    age: float  # start of its first attempt, in seconds since 1970
-    until: float  # when its locks expire
+    age: float  # Start of its first attempt, in seconds since 1970.
+    until: float  # Time at which its locks expire.
 
 
 class Blocked(Exception):
@@ -109,7 +109,7 @@ class LockManager:
         First, wait for changes that are about to touch these places. At busy places, where
         transactions recently blocked each other, also wait for earlier readers. Correctness
         requires neither wait, so the read stops waiting when the queue has not moved for a while,
-        when the wait becomes long, or when it would close a cycle.
+        when the wait becomes long, or when waiting would close a cycle.
         """
         footprint = lock_table.footprint(reads)
 

@@ -1,4 +1,4 @@
-"""The lock table: the places that transactions read or want to change, and their waits.
+"""The lock table: places that transactions read or want to change, and the waits between them.
 
 Owns the decisions about locks. This module is pure: `lock_manager` waits, and `shared_lock_files`
 shares the locks between processes.
@@ -44,12 +44,12 @@ class Footprint(NamedTuple):
 class Holder:
     """One holder of locks."""
 
-    age: float  # start of its first attempt; a lower value is older
-    until: float  # when its locks expire
+    age: float  # Start of its first attempt; a lower value is older.
+    until: float  # Time at which its locks expire.
     places: set[str] = field(default_factory=set)
     ranges: set[tuple[str, str]] = field(default_factory=set)
-    wanted: list[str] = field(default_factory=list)  # the places that it is about to change, sorted
-    awaited: frozenset[str] = frozenset()  # the names of the holders that it waits for
+    wanted: list[str] = field(default_factory=list)  # Sorted places that it is about to change.
+    awaited: frozenset[str] = frozenset()  # Names of the holders that it waits for.
 
     def conflicts_with(self, wanted: list[str]) -> bool:
         """Return whether a change to these sorted places touches a place that this holder read."""
@@ -73,11 +73,13 @@ class LockTable:
     def apply(self, event: Event) -> None:
         """Apply one event.
 
-        ["open", name, age, until]                 a holder appears
-        ["read", name, until, places, ranges]      it has also read these
-        ["want", name, until, places]              it is about to change exactly these
-        ["wait", name, names]                      it waits for exactly these
-        ["end", name]                              it ends, and its locks with it
+        These are the possible events:
+
+            ["open", name, age, until]               a holder begins
+            ["read", name, until, places, ranges]    it has also read these places and ranges
+            ["want", name, until, places]            it is about to change exactly these places
+            ["wait", name, names]                    it waits for exactly these holders
+            ["end", name]                            it ends, and its locks end with it
         """
         verb, name, *rest = event
         if verb == "open":

@@ -1,4 +1,4 @@
-"""Open transactions: their reads, and the check whether they may commit.
+"""Open transactions: their reads, and the check that decides whether they may commit.
 
 Owns transaction ids, expiry and concurrency control. A transaction reads one snapshot, which its
 first read opens. Its commit is refused with ABORTED if anything that it read has changed since.
@@ -28,17 +28,17 @@ from emulator import errors, thread_pool
 from emulator.storage import file_store, read_sets, row_reader, row_writer
 from emulator.transactions import lock_manager
 
-MAX_AGE = 270.0  # seconds after a transaction begins
-MAX_IDLE = 60.0  # seconds without a request
-UNCLAIMED = 2.0  # seconds that locks last until the client uses the transaction's id
-_MAX_REMEMBERED = 10_000  # ended transactions, so that an aborted one can be rolled back
+MAX_AGE = 270.0  # Seconds after a transaction begins.
+MAX_IDLE = 60.0  # Seconds without a request.
+UNCLAIMED = 2.0  # Seconds that locks last until the client uses the transaction's id.
+_MAX_REMEMBERED = 10_000  # Ended transactions, so that an aborted one can be rolled back.
 
 
 class Concurrency(enum.Enum):
     """The ways in which transactions handle conflicts."""
 
-    OPTIMISTIC = "optimistic"  # abort at commit if anything that was read has changed
-    PESSIMISTIC = "pessimistic"  # also lock everything that a transaction has read
+    OPTIMISTIC = "optimistic"  # Abort at commit if anything that was read has changed.
+    PESSIMISTIC = "pessimistic"  # Also lock everything that a transaction has read.
 
 
 class Outcome(enum.Enum):

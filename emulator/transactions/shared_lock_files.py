@@ -2,10 +2,11 @@
 
 Owns the folder of lock files next to the data file:
 
-    gate            held (flock) by the process whose turn it is; counts how often one has joined
-    <pid>-<random>  one process's own file, held (flock) for as long as the process lives:
-                    8 bytes that change when the file is rewritten, then one event (`lock_table`)
-                    per line, as JSON
+    gate            locked (flock) by the process that has the turn; counts the processes that have
+                    joined
+    <pid>-<random>  a process's own file, locked (flock) while the process lives: 8 bytes that
+                    change when the file is rewritten, then one event (`lock_table`) per line, as
+                    JSON
 
 Invariants:
 
@@ -34,7 +35,7 @@ from emulator.transactions import lock_table
 
 _COUNTER = 8  # bytes
 _CHUNK = 1 << 20
-_MAX_BYTES = 1 << 18  # a longer file is rewritten so that it contains only the current holders
+_MAX_BYTES = 1 << 18  # A longer file is rewritten with only the current holders.
 # A file older than this is rewritten too, because it may contain keys of erased personal data.
 _SECONDS = 60
 

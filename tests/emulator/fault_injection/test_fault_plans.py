@@ -119,7 +119,7 @@ def test_a_dropped_connection_is_unavailable_and_the_client_connects_again(
     if not isinstance(caught.value, inprocess.CallError):
         assert "fault plan" not in str(
             caught.value.details()
-        )  # the details come from the closed socket, not from an answer
+        )  # The details come from the closed socket, not from an answer.
     # gRPC may send one more call over the dead connection before it notices.
     again = lambda: service.lookup(service.key("T", 1))  # noqa: E731 - asked until it answers
     programs.wait_until(lambda: outcome(again) == "OK")

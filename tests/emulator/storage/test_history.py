@@ -43,7 +43,7 @@ def put(service: service_calls.Service, key: Any, /, **properties: Any) -> int:
 
 
 class Still:
-    """A clock that stands still until a test moves it."""
+    """A stopped clock that a test can move."""
 
     def __init__(self) -> None:
         self.now = 1_800_000_000.0

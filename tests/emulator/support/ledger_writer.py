@@ -1,4 +1,4 @@
-"""A writer whose commits can all be verified afterward, and the verification.
+"""A writer whose commits can all be verified later, and the code that verifies them.
 
 Owns the workload of the crash tests. A worker counts its commits in the store itself, and its data
 after n commits is a function of n: two rings of entities from which old entities are deleted, slots

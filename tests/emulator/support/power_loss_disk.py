@@ -22,8 +22,8 @@ from emulator import inprocess
 from tests.emulator.support import fault_vfs, ledger_writer
 
 SECTOR = 512
-SESSIONS = 3  # sessions of the recorded writer; closing a file checkpoints and deletes the log
-COMMITS = 12  # commits per session
+SESSIONS = 3  # Sessions of the recorded writer; closing a file checkpoints and deletes the log.
+COMMITS = 12  # Commits per session.
 
 
 @dataclass

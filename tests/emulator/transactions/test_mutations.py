@@ -213,7 +213,7 @@ def test_a_key_of_another_project_or_database_is_refused(
         ({"a": b"x" * 1501}, "longer than 1500 bytes"),
         ({"a": ["x", "y" * 1501]}, "longer than 1500 bytes"),
         ({"a": {"b": "y" * 1501}}, "longer than 1500 bytes"),
-        ({"a": [[1]]}, "must not hold an array"),
+        ({"a": [[1]]}, "must not contain an array"),
         ({"a": (90.5, 0.0)}, "globe"),
         ({"": 1}, "property name"),
         ({"n" * 1501: 1}, "property name"),
