@@ -87,7 +87,7 @@ def engine(begun: prepared_stores.Beginning | None) -> Iterator[inprocess.Engine
 
 @pytest.fixture
 def interceptor() -> InterceptorSlot:
-    """The interceptor of store calls, None unless a fixture or test overrides it."""
+    """The slot for an interceptor of store calls. A fixture or a test fills the slot."""
     return InterceptorSlot()
 
 
@@ -108,7 +108,7 @@ def store(open_store: connection.Store) -> Iterator[connection.Store]:
 def settings(request: pytest.FixtureRequest) -> config.Settings:
     """The settings from the marker `settings`: complete settings, changes to the defaults, or both.
 
-    With `mail=True` the service sends mail to the fixture `box`.
+    With `mail=True`, the service sends mail to the fixture `box`.
     """
     marker = request.node.get_closest_marker("settings") or pytest.mark.settings().mark
     (given,) = marker.args or (sample_threads.SETTINGS,)

@@ -28,7 +28,7 @@ PHONE = {"width": 360, "height": 740}
 
 @pytest.fixture
 def held(open_store: connection.Store, say: Say) -> list[str]:
-    """Four held comments, the newest first."""
+    """Four held comments, newest first."""
     ids = [say(f"text **{number}**", name=f"Guest {number}") for number in range(4)]
     with open_store.context():
         for each in ids:
@@ -294,7 +294,7 @@ def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
         assert accessibility.complaints(page, rules=["color-contrast"]) == [], path
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
         heads = page.locator("thead th").evaluate_all("all => all.map((each) => each.offsetHeight)")
-        assert max(heads, default=0) < 80, path  # pixels; no heading wraps onto many lines
+        assert max(heads, default=0) < 80, path  # pixels, which is only a few lines
 
 
 def test_a_guest_is_held_approved_held_again_for_a_link_banned_and_restored(

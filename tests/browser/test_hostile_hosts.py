@@ -1,7 +1,7 @@
 """The widget stays safe on broken, tampered or strict pages, and behind an attacker's link.
 
-A test fails if one of its tabs opens a dialog (as each payload tries to), violates a policy, or
-logs an error or a warning to the console.
+A test fails if one of its tabs opens a dialog, violates a policy, or logs an error or a warning.
+Each payload tries to open a dialog.
 """
 
 import html
@@ -258,7 +258,7 @@ def test_the_strictest_policy_is_not_violated_by_any_action(
 def test_a_token_is_in_no_url_no_referrer_and_no_post_body(
     server: str, website: Website, open_tab: OpenTab, say: Say
 ) -> None:
-    """The token is sent only in the Authorization header of requests to us."""
+    """The widget sends the token only in the Authorization header of requests to the service."""
     say("of somebody else", name="Bob")
     body = f'{script(server)}<div id="flatthread" data-thread="demo"></div>'
     tab = open_tab("about:blank")

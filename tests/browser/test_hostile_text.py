@@ -1,6 +1,6 @@
 """Hostile text stays text: it cannot run scripts, add foreign links or imitate controls.
 
-A test fails if one of its tabs opens a dialog, as each payload tries to do.
+Each payload tries to open a dialog, and a test fails if one of its tabs opens one.
 """
 
 import json
@@ -108,7 +108,7 @@ def test_a_website_that_is_not_a_web_address_is_never_a_link(
     form = fill(tab.page, Comment="hello", Name="Mallory")
     box = form.get_by_role("textbox", name="Website")
     for address in WEBSITES:
-        # Browsers drop some of these characters on typing, so a script sets the value.
+        # Browsers drop some of these characters when they are typed, so a script sets the value.
         box.evaluate("(input, value) => { input.type = 'text'; input.value = value; }", address)
         with tab.page.expect_response(lambda answer: answer.request.method == "POST") as answer:
             form.get_by_role("button", name="Post comment").click()

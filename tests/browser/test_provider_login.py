@@ -28,7 +28,7 @@ from tests.support.people.account_holders import OWNER, PASSWORD, SECRET
 
 pytestmark = pytest.mark.browser
 
-# Makes Chromium block third-party cookies and storage, as Incognito mode and Safari do.
+# This option makes Chromium block third-party cookies and storage, as Incognito mode and Safari do.
 NO_THIRD_PARTIES = "--test-third-party-cookie-phaseout"
 
 
@@ -60,7 +60,7 @@ class Stage:
         return tab
 
     def page(self, name: str = "page", *, before: str = "", **headers: str) -> str:
-        """Publish a page of the website with the widget."""
+        """Publish a page with the widget on the website."""
         return self.website.put(
             name,
             f"{before}<script type=module src='{self.server}/widget/flatthread.js' "
@@ -120,7 +120,7 @@ def stage(
 
 
 def at_provider(page: playwright.Page, who: str, issuer: str) -> None:
-    """Sign in at the provider, and consent."""
+    """Sign in at the provider and give consent."""
     page.wait_for_url(f"{issuer}/interaction/**")
     page.locator("input[name=login]").fill(who)
     page.locator("input[name=password]").fill("any")
@@ -348,7 +348,7 @@ def test_a_moderator_links_a_provider_signs_in_with_it_and_unlinks_it(
     panel.get_by_label("Current password").fill(PASSWORD)
     panel.get_by_role("button").click()
     at_provider(page, "ann", stage.issuer)
-    # The browser sends the session cookie even though another site redirected it here.
+    # The browser sends the session cookie even after a redirect from a different site.
     expect(page.get_by_role("button", name="Unlink Acme")).to_be_visible()
     assert accessibility.complaints(page) == []
     page.get_by_role("button", name="Sign out", exact=True).click()

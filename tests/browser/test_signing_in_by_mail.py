@@ -44,7 +44,7 @@ def test_a_reader_signs_in_posts_returns_and_signs_out(
     box: mail_server.Box,
     deliver: Callable[[], None],
 ) -> None:
-    # The page is on another site, so all our cookies would be third-party cookies.
+    # The page is on a different site, so all our cookies would be third-party cookies.
     address = website.put(
         "page",
         f"<script type=module src='{server}/widget/flatthread.js' data-site=demo></script>"

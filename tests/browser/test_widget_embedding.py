@@ -13,8 +13,7 @@ from tests.browser.conftest import OpenTab, Say, Website
 
 pytestmark = pytest.mark.browser
 
-# The manual tells sites with a strict policy to allow these sources: our origin, and nothing
-# inline.
+# The manual tells sites with a strict policy to allow these sources: our origin but nothing inline.
 STRICT = (
     "default-src 'none'; script-src {server}; connect-src {server}; style-src 'self'; "
     "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"

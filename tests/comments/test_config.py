@@ -22,7 +22,7 @@ GIVEN = {
     "PUBLIC_URL": "https://service.example",
 }
 
-# name, field, default, lowest, highest
+# Each setting's name, field, default, minimum and maximum.
 NUMBERS = [
     ("DEADLINE", "deadline", 20, 1, 300),
     ("RPC_TIMEOUT", "rpc_timeout", 10, 1, 60),
@@ -237,7 +237,7 @@ def test_there_are_no_other_settings_and_no_other_fields() -> None:
     # Secrets compare only by their text, so SECRET_OLD has a separate test.
     assert {*CHANGES, "SECRET_OLD"} == config.NAMES
     fields = {field.name for field in dataclasses.fields(config.Settings)}
-    # Only App Engine sets these.
+    # Only App Engine sets the fields below.
     assert {field for _, field in CHANGES.values()} == fields - {
         "on_app_engine",
         "service",

@@ -1,7 +1,7 @@
 """The oracle's queries: a tree of filters, and the rules for valid queries.
 
-This module owns the disjunctive normal form, a query's effective orders, and the decision which
-queries are refused or need a composite index. It uses no data.
+This module owns the disjunctive normal form, a query's effective orders, and the decision about
+which queries are refused or need a composite index. It uses no data.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading steps: lookups, queries, pages and aggregations, now, in a snapshot or in the past.
+"""Reading steps: lookups, queries, pages and aggregations on present, snapshot or past data.
 
 The steps compare every response completely, and later steps begin at earlier steps' cursors.
 """
@@ -35,8 +35,8 @@ MAX_RETRIES = 8
 FULL, PROJECTION, KEY_ONLY = 1, 2, 3
 AFTER_LIMIT, NO_MORE, AFTER_CURSOR = 2, 3, 4
 
-PAST = 10  # view numbers from 10 on count commits backwards
-HISTORY = 3_600_000_000  # microseconds
+PAST = 10  # View numbers from 10 on count commits backwards.
+HISTORY = 3_600_000_000  # Microseconds.
 
 views = st.sampled_from((*10 * (None,), *3 * SLOTS, *range(PAST, PAST + 5)))
 Cursor = tuple[Query, bytes, Gap]
@@ -280,13 +280,13 @@ class Readers(Writers):
 
     @staticmethod
     def note(transaction: Transaction, query: Query, read: transactions.Read) -> None:
-        """Record a read, except of metadata, which causes no conflicts."""
+        """Record a read, unless it reads metadata: such reads cause no conflicts."""
         if query.kind not in metadata.KINDS:
             transaction.reads.append(read)
 
     @rule(start=cursors, limit=strategies.limits)
     def turn_round(self, start: Cursor, limit: int | None) -> None:
-        """Page backwards from a cursor, which the reversed query accepts if the key orders last."""
+        """Page backwards from a cursor. The reversed query accepts it if the key orders last."""
         query, cursor, gap = start
         is_total = query.orders and query.orders[-1].name == KEY
         if is_total and not query.distinct:

@@ -1,4 +1,4 @@
-"""The oracle's transactions: their snapshots, their reads, and the decision which may commit.
+"""The oracle's transactions: their snapshots, their reads, and the decision about which may commit.
 
 This module owns the two laws of an optimistic commit. The commit must be ABORTED if any of the
 transaction's reads would now have a different result. It must not be ABORTED if none of the

@@ -22,7 +22,7 @@ Element = tuple[str, int | str | None]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key. If it is incomplete, its last element has no id or name."""
+    """A key. An incomplete key's last element has no id or name."""
 
     path: tuple[Element, ...]
     namespace: str = ""
@@ -96,7 +96,7 @@ def value_of(content: Any) -> Value:
 
 
 def rank(content: Any) -> Rank:  # noqa: C901, PLR0911 - one line for each type
-    """Return a value's sort key; types sort null, int, bool, bytes, string, double, point, key."""
+    """Return a value's sort key, from null over int, bool, bytes, string, double, point to key."""
     match content:
         case None:
             return (0,)

@@ -1,4 +1,4 @@
-"""Writing steps: commits, id allocation, and transactions from begin to end."""
+"""Writing steps: commits, id allocation, and transactions from beginning to end."""
 
 from __future__ import annotations
 

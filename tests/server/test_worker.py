@@ -1,4 +1,4 @@
-"""Test server.worker: one application call per valid request, without waiting for clients."""
+"""Test server.worker: it calls the application once per valid request and waits for no client."""
 
 import contextlib
 import errno
@@ -167,8 +167,8 @@ class TestRequests:
             found = served.ask(sent)
         assert b"Connection: close" in found
         ((_, _, body),) = echo.asked
-        # The application gets no bytes of a body with a declared length, and one byte too many of a
-        # chunked body.
+        # The application gets no bytes of a body with a declared length and, of a chunked body, one
+        # byte more than the limit.
         assert body == (b"" if b"Content-Length" in sent else b"x" * 11)
 
     def test_an_application_gets_the_path_bytes_and_no_script_name(self) -> None:

@@ -50,12 +50,12 @@ class Stocked:
     """The application and the ids, cursors and tokens of its stored data."""
 
     app: flask.Flask
-    own: list[str]  # comments to edit
-    last: list[str]  # comments to retract
+    own: list[str]  # Comments to edit.
+    last: list[str]  # Comments to retract.
     others: list[str]
     cursors: list[str]
-    codes: list[tuple[str, str]]  # (key, code) pairs; each pair signs in once
-    signed: str  # a token that the site signed for one of its readers
+    codes: list[tuple[str, str]]  # Pairs of key and code; each pair signs in once.
+    signed: str  # A token that the site signed for one of its readers.
 
     def fill(self, case: Case) -> None:
         """Replace generated valid values by existing ones."""

@@ -1,4 +1,4 @@
-"""Pause coverage in tests that run the same lines over and over.
+"""Pause coverage in tests that run the same lines repeatedly.
 
 Tests marked `slow` or `browser` run the same code repeatedly: in races, in random order, with many
 rows, for every route. A parametrized test repeats its code for every value after the first.
@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 
 import coverage
 
-UNMEASURED = ("slow", "browser")  # markers
-_TELLS_PROGRAMS = "COVERAGE_PROCESS_CONFIG"  # makes a test's programs measure their own coverage
+UNMEASURED = ("slow", "browser")  # Markers.
+_TELLS_PROGRAMS = "COVERAGE_PROCESS_CONFIG"  # Makes a test's programs measure coverage.
 
 
 def repeated(tests: Iterable[str]) -> set[str]:

@@ -16,8 +16,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
-# Timeout in seconds. It is long because the machine may be busy; its message names the awaited
-# condition.
+# Timeout in seconds. The timeout is long because the machine may be busy; the error message names
+# the awaited condition.
 PATIENCE = 60
 
 
@@ -98,8 +98,8 @@ def run(
 def environment(**settings: str) -> dict[str, str]:
     """Return a plain user's environment: PATH, a home, and `settings`.
 
-    It excludes coverage's variables, because these programs run from copies that no longer exist
-    when coverage reports.
+    The environment excludes coverage's variables, because these programs run from copies that no
+    longer exist when coverage reports.
     """
     kept = ("PATH", "HOME", "LANG", "TMPDIR", "PIP_FIND_LINKS", "PIP_CERT")
     return {name: os.environ[name] for name in kept if name in os.environ} | settings

@@ -67,7 +67,7 @@ class LargeThread:
         return cost
 
     def cold(self, url: str) -> int:
-        """Return a request's billed reads in a cold process. The only probe may be empty.
+        """Return a request's billed reads in a cold process; its single probe may find no rows.
 
         Rows from the ordered query need a second probe, which proves that the rows match the
         counters.
@@ -159,7 +159,7 @@ def test_uncompacted_rows_cost_one_probe_and_one_read_each(large: LargeThread, f
 
 
 def test_a_page_after_any_cursor_costs_at_most_three_reads(large: LargeThread) -> None:
-    """It reads the directory and the two buckets that can contain the page's rows."""
+    """A request reads the directory and the two buckets that can contain the page's rows."""
     url = large.url("json")
     with large.store.context():
         middle = ordered_query.listed(large.ids[len(large.ids) // 2])

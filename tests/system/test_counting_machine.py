@@ -6,9 +6,9 @@ gather and recount counters. Events are delivered repeatedly and in any order, h
 events become dead letters. Clocks advance past every retention period, and the processes' clocks
 differ. Calls fail before or after they are applied, with every status, and one step overtakes
 another step between any two of its calls. After each step, all stored data equals the ledger. At
-the end, every event has been delivered, and no other event has.
+the end, exactly the expected events have been delivered.
 
-For the long run, which prints its seeds:
+To start the long run, which prints its seeds:
 
     COUNTING_SECONDS=900 .venv/bin/python -m pytest -s tests/system/test_counting_machine.py
 """

@@ -1,11 +1,11 @@
 """Counters and events stay exact despite concurrent processes and threads, faults and kills.
 
 Two processes with 16 threads each post, reply, retry, edit, retract, vote, follow and leave at
-random in two discussion threads on a site, and they recategorize these. Meanwhile, their workers
-deliver, count and compact. Calls fail with every status, before and after they are applied. In some
-rounds, the processes die at a named point. Afterwards, a third process finishes the remaining work.
-At the end, every counter must equal its recount, votes and followers must match the responses, and
-the delivered events must match the committed changes.
+random in two discussion threads on a site, and they recategorize these discussion threads.
+Meanwhile, their workers deliver, count and compact. Calls fail with every status, before and after
+they are applied. In some rounds, the processes die at a named point. Afterwards, a third process
+finishes the remaining work. At the end, every counter must equal its recount, votes and followers
+must match the responses, and the delivered events must match the committed changes.
 
 In the long run, each fault plan runs repeatedly for this number of seconds:
 
@@ -42,8 +42,8 @@ from tests.support.threads import sample_threads
 pytestmark = pytest.mark.slow
 
 INDEXES = programs.ROOT / "index.yaml"
-THREADS = 16  # per process; there are two
-STEPS = 10  # per thread
+THREADS = 16  # Per process; there are two.
+STEPS = 10  # Per thread.
 STATUSES = [
     "ABORTED", "UNAVAILABLE", "INTERNAL", "UNKNOWN", "DEADLINE_EXCEEDED", "CANCELLED",
     "RESOURCE_EXHAUSTED", "INVALID_ARGUMENT", "PERMISSION_DENIED",

@@ -102,7 +102,7 @@ def asked(all_roles: AllRoles, row: Row, caller: str, comment: str = "") -> Answ
 
 
 def ordinary(all_roles: AllRoles) -> Iterator[Answer]:
-    """Request every route correctly, by a caller with permission and by a caller without."""
+    """Request every route correctly, by callers with and without permission."""
     for row, caller in itertools.product(ROWS, ("nobody", "")):
         answer = asked(all_roles, row, caller or _known(row))
         yield answer
@@ -329,7 +329,7 @@ def test_every_status_occurs_among_the_responses(answers: dict[str, list[Answer]
 def test_every_private_api_call_refuses_foreign_pages(
     all_roles: AllRoles,
 ) -> None:
-    """The origins at best resemble a registered origin; the requests may have other faults too."""
+    """No origin here is registered, though some look similar. Requests may have other faults."""
     client = all_roles.app.test_client()
     shut = [row for row in ROWS if row.rule.startswith(API) and _is_shut(row)]
     assert len(shut) > 12

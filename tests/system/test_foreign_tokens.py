@@ -190,8 +190,8 @@ def test_an_erasure_by_a_sites_token_covers_only_that_site(two_sites: TwoSites) 
     assert [each.body for each in left.comments] == ["ann on blog"]
     assert left.votes == {two_sites.others["blog"].id: 1}
     assert len(subscriptions.of_subscriber(two_sites.subscriber)) == 1
-    # The account still exists for the other site. It disappears when the other site's data is
-    # erased too.
+    # The account still exists for the other site. The account disappears when the other site's data
+    # is erased too.
     there = "/api/v1/sites/blog/author"
     assert (
         two_sites.client.delete(there, headers=two_sites.token("blog", two_sites.ann)).status_code

@@ -165,16 +165,16 @@ def test_a_text_cannot_reorder_by_a_character_reference(client: FlaskClient, num
 
 
 SPEAKING = [
-    "\u1d00\u1d05\u1d0d\u026a\u0274",  # small capitals
-    "\U0001f170\U0001f173\U0001f17c\U0001f178\U0001f17d",  # letters in black squares
-    "\U0001f150\U0001f153\U0001f15c\U0001f158\U0001f15d",  # letters in black circles
+    "\u1d00\u1d05\u1d0d\u026a\u0274",  # Small capitals.
+    "\U0001f170\U0001f173\U0001f17c\U0001f178\U0001f17d",  # Letters in black squares.
+    "\U0001f150\U0001f153\U0001f15c\U0001f158\U0001f15d",  # Letters in black circles.
     # Regional indicators, which form flags.
     "\U0001f1e6\U0001f1e9\U0001f1f2\U0001f1ee\U0001f1f3",
-    "\u24d0\u24d3\u24dc\u24d8\u24dd",  # letters in circles
-    "\u13aadm\u026an",  # Cherokee
-    "\ua4ee\ua4d3\ua4df\ua4f2\ua4e0",  # Lisu
-    "\u0430dmin", "\u0410DM\u0406N", "\u0430\u0501m\u0456n",  # Cyrillic
-    "\u0391dm\u0399n", "adm\u0456\u0578", "adm\u04cfn",  # Greek, Armenian, a palochka
+    "\u24d0\u24d3\u24dc\u24d8\u24dd",  # Letters in circles.
+    "\u13aadm\u026an",  # Cherokee.
+    "\ua4ee\ua4d3\ua4df\ua4f2\ua4e0",  # Lisu.
+    "\u0430dmin", "\u0410DM\u0406N", "\u0430\u0501m\u0456n",  # Cyrillic.
+    "\u0391dm\u0399n", "adm\u0456\u0578", "adm\u04cfn",  # Greek, Armenian, a palochka.
     "adrnin", "aclmin", "vvebmaster", "@dm1n", "4dm|n", "$upp0r7", "5t@ff",
     "a\u0336d\u0336m\u0336i\u0336n\u0336", "a.d.m.i.n", "ad\u200bmin", "\u2067admin\u2069",
     "admin \u2713", "\u2605 Moderator \u2605", "sy\u0455tem",

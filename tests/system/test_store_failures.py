@@ -36,7 +36,7 @@ Act = Callable[[FlaskClient, dict, str], TestResponse]
 
 @pytest.fixture
 def engine() -> Iterator[inprocess.Engine]:
-    """Use optimistic mode; in other modes a lost BeginTransaction answer leaves locks for 2 s."""
+    """Use optimistic mode; in other modes, a lost BeginTransaction answer leaves locks for 2 s."""
     with prepared_stores.opened(None, "optimistic") as engine:
         yield engine
 

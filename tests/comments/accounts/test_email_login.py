@@ -105,7 +105,7 @@ def test_the_page_that_requested_the_link_is_signed_in_with_the_code(
         api_requests.THREAD, json={"name": "x", "body": "b"}, headers=api_requests.bearer(entered)
     )
     assert api_requests.answer(posted)["comment"]["author"]["name"] == "Ann"
-    # The login works once: now the code and the link are used up.
+    # The login works only once, because it uses up the code and the link.
     assert api_requests.refused(client.post(f"{ASK}/code", json=sent), 401) == "code-expired"
     assert client.post("/sign-in", data={"token": link}, headers=OWN).status_code == 400
 

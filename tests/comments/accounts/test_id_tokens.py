@@ -21,7 +21,7 @@ NOW = int(MOMENT.timestamp())
 
 
 def said(**changed: Any) -> dict[str, Any]:
-    """Return valid claims. `changed` replaces some of them; the value None removes a claim."""
+    """Return valid claims. `changed` replaces some claims; the value None removes a claim."""
     claims = {
         "iss": ISSUER, "aud": provider_login.CLIENT, "sub": "ann", "nonce": NONCE,
         "iat": NOW, "exp": NOW + 5 * MINUTE, **changed,

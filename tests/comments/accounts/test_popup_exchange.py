@@ -71,7 +71,7 @@ def test_a_reader_signs_in_posts_and_returns_as_the_same_author(
 def test_no_token_is_in_a_url_a_page_or_a_log(
     traveller: Traveller, provider: Impostor, app: flask.Flask, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """B11: pages contain only a code, which is useless without the verifier; that is sent once."""
+    """B11: pages contain only a code; without the verifier, which is sent once, it is useless."""
     way = traveller.way("/sign-in/sites/demo", provider="acme", origin=ORIGIN, challenge=CHALLENGE)
     back = traveller.back(way)
     code = provider_login.code_of(back)
@@ -127,7 +127,7 @@ def test_an_invalid_challenge_is_refused_by_its_field(traveller: Traveller, chal
 def test_the_code_is_sent_only_to_the_page_that_opened_the_window(traveller: Traveller) -> None:
     back = traveller.window(CHALLENGE)
     assert f'data-origin="{ORIGIN}"' in back.text
-    # This page needs its opener and keeps it; all other pages do not.
+    # Only this page needs its opener and keeps it.
     assert back.headers["Cross-Origin-Opener-Policy"] == "unsafe-none"
     assert traveller.client.get("/sign-in").headers["Cross-Origin-Opener-Policy"] == "same-origin"
     desk = traveller.client.get("/admin/sign-in")

@@ -1,4 +1,4 @@
-"""A token for a site's own account needs the site's key, our audience and a valid time."""
+"""A token for a site's own account needs the site's key, the right audience and a valid time."""
 
 import base64
 import hashlib

@@ -116,7 +116,7 @@ def test_a_role_with_the_sites_name_is_refused_to_all_but_staff(
 
 
 def test_a_fragment_of_an_earlier_release_has_no_mark(site: records.Site, store: object) -> None:
-    """Stored buckets contain such fragments until their comments are compacted again."""
+    """Stored buckets contain fragments without a mark until their comments are compacted again."""
     made = presentation.fragment(sample_threads.post(site, "text"))
     old = made.replace(b',"kind":"guest"', b"")
     assert old != made

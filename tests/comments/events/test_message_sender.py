@@ -156,7 +156,7 @@ def test_the_message_of_a_retracted_comment_has_no_content(
 def test_slow_receivers_are_served_concurrently(
     open_store: connection.Store, site: records.Site, at: webhook_site.Time
 ) -> None:
-    """Each receiver waits with its answer until all receivers have a request."""
+    """Each receiver delays its answer until all receivers have a request."""
     gate = threading.Barrier(4)
     with ExitStack() as stack:
         slow = [stack.enter_context(loopback_servers.receiver()) for _ in range(4)]

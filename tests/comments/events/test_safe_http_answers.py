@@ -71,7 +71,7 @@ def test_an_answer_is_read_up_to_its_limit(size: int) -> None:
 
 
 def drip(text: bytes) -> Any:
-    """Return a peer that sends `text` and then, for a long time, single bytes."""
+    """Return a peer that sends `text` and then sends single bytes for a long time."""
 
     def talk(connection: Any, over: Any) -> None:
         connection.recv(10_000)

@@ -189,7 +189,7 @@ def test_a_hook_that_fails_for_long_is_disabled_with_a_reason(
         webhook_endpoints.get("demo", "one").off
         == "no successful delivery for 3 days: answered 404"
     )
-    _note(End.DELIVERED, later=webhook_endpoints.FAILING_FOR)  # success of a late attempt
+    _note(End.DELIVERED, later=webhook_endpoints.FAILING_FOR)  # a late attempt succeeds
     assert webhook_endpoints.get("demo", "one").off
     webhook_endpoints.switch_on("demo", "one")
     found = webhook_endpoints.get("demo", "one")

@@ -49,7 +49,7 @@ class Categories(RuleBasedStateMachine):
         backlog.BACKLOG.of(store)
         self._context = store.context()
         self._context.__enter__()
-        # Threads are short here, so with the product's step size each change would need only one
+        # Threads are short here, so with the product's step size, each change would need only one
         # commit.
         self._small = mock.patch.object(recategorize, "AT_ONCE", 2)
         self._small.start()

@@ -1,4 +1,4 @@
-"""Upkeep works with one process per cron call that starts without state and ends after the call.
+"""Upkeep works if each cron call runs in a new process without state that ends with the call.
 
 Calls share only the store. A call clears the rows that it compacted, after a grace period on its
 own clock. If a call dies while it waits, the next call does all the remaining work.
@@ -143,7 +143,7 @@ def test_a_call_that_dies_while_waiting_leaves_everything_to_the_next(
 def test_the_next_call_waits_the_whole_grace_by_its_own_clock(
     said: records.Comment, engine: inprocess.Engine, others: list[reader_processes.Reader]
 ) -> None:
-    """It waits even if, by a different process's clock, the switch happened long ago."""
+    """The call waits even if, by a different process's clock, the switch happened long ago."""
     assert compactor.compact(SCHEME, NAME) is not None
     late = Instance(engine, others)
     late.call()

@@ -1,4 +1,4 @@
-"""Classifiers are registered for a site by command or in the admin console."""
+"""Owners register a site's classifiers with a command or in the admin console."""
 
 import re
 from collections.abc import Callable, Iterator

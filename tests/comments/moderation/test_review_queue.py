@@ -204,7 +204,7 @@ def test_a_cursor_is_valid_only_for_its_listing(filled: dict[str, records.Case])
         review_queue.QueueFilter("demo", text="x" * 101)
 
 
-# This test must be the last one, because it changes data that the other tests share.
+# This test must run last, because it changes data that the other tests share.
 def test_a_moderator_who_decides_while_paging_misses_nothing(
     filled: dict[str, records.Case],
 ) -> None:

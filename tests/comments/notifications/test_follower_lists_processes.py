@@ -50,8 +50,8 @@ with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES) as engine:
     print(commits.count("Commit"))
 """
 
-# In this program many threads join and leave while one thread compacts; it prints the last change
-# to each id.
+# In this program, many threads join and leave while one thread compacts. The program prints the
+# last change to each id.
 CHANGING = """
 import json
 import random
@@ -165,7 +165,8 @@ def test_a_compactor_killed_at_any_commit_loses_nobody_and_the_next_one_finishes
     status, commits = _run(path, {"rules": []})
     assert status == 0
     _assert_settled(expected)
-    # The marks of two queries, three segments, lines, the switch, the closing.
+    # The commits write the marks of two queries, three segments, the lines, the switch and the
+    # closing.
     assert int(commits) > 6
     killed = 0
     # A kill after one commit has the same effect as a kill before the next.

@@ -95,7 +95,7 @@ def test_followers_are_mailed_in_pages_and_each_once(
     mailer.now += outbox.SWEPT_AFTER
     sent = [0]
     while mailer.sweep().delivered:
-        # Only the next page's job is stored, and no event for each follower.
+        # Only the next page's job is stored; followers do not get separate events.
         assert len(counter_oracle.events()) <= 1
         sent.append(len(mailer.box.taken))
     assert max(after - before for before, after in itertools.pairwise(sent)) == 3

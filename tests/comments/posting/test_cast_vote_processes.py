@@ -27,8 +27,8 @@ from tests.system import test_counting_processes
 
 pytestmark = pytest.mark.slow
 
-THREADS = 16  # per process; there are two
-STEPS = 3  # per thread
+THREADS = 16  # Per process; there are two.
+STEPS = 3  # Per thread.
 
 VOTING = """
 import json, random, sys, threading

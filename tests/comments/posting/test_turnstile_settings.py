@@ -1,4 +1,4 @@
-"""Turnstile is set up for a site by command or in the admin console."""
+"""Owners set up Turnstile for a site with a command or in the admin console."""
 
 from typing import Any
 

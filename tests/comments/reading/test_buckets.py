@@ -10,7 +10,7 @@ from comments.domain import sorthash
 from comments.reading.materialized import buckets, merged_view
 
 SCHEME = sorthash.Scheme()
-# These stored bytes must stay readable. To change the format, raise its number instead.
+# These stored bytes must stay readable. To change the format, increase the format number instead.
 GOLDEN_BUCKET = (
     "789c9b3c6591a3e3ae449c80f10857b552668a929552a252ed94258e8e8e4ebb92700266b8ea24a0ea4540b5"
     "c93801135c6db2522d007f543177"

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 SCHEME = sample_threads.SETTINGS.scheme
 NAME = records.ThreadName("demo", "page")
 CANARY = "quetzalcoatlus"
-WHOLE, IN_PARTS = 4096, 120  # bytes of a directory that one entity may contain
+WHOLE, IN_PARTS = 4096, 120  # Bytes of a directory that one entity may contain.
 # Buckets, ranking, directory, deletions and flags; with fewer commits, the scene would be too
 # small.
 LEAST_COMMITS = 8
@@ -144,7 +144,7 @@ def _scene() -> Iterator[Scene]:
     """Yield a scene on a separate engine, inside its store's context.
 
     The engine is optimistic, because a compactor that dies or stops here is not a real process, so
-    its locks would stay.
+    the engine would not release its locks.
     """
     with contextlib.ExitStack() as stack:
         engine = stack.enter_context(

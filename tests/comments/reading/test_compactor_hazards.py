@@ -359,7 +359,7 @@ def test_compacted_rows_are_not_read_again_while_they_are_still_flagged(
     compaction.forget()
     with testing.meter(engine) as met:
         list(thread_view.view(name).rows())
-    assert met.reads == 2 + len(folded.directory.lines)  # the directory, the probe, the buckets
+    assert met.reads == 2 + len(folded.directory.lines)  # directory, probe, and buckets
 
 
 @pytest.mark.parametrize("verb", ["edit", "retract"])

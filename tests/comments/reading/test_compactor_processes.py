@@ -240,7 +240,7 @@ def test_the_next_compactor_finishes_for_one_killed_at_any_commit(
     status, commits = _run(path, {"rules": []})
     assert status == 0
     _assert_settled()
-    assert int(commits) > 3  # buckets, the switch, the flags, the deletion
+    assert int(commits) > 3  # Buckets, switch, flags, deletion.
     # A kill after one commit has the same effect as a kill before the next.
     for call in range(1, int(commits) + 1):
         sample_threads.grow(changed_thread, {f"{call}.{n}": {} for n in range(7)})

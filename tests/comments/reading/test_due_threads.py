@@ -75,7 +75,7 @@ def test_a_full_batch_is_due_at_once(site: records.Site) -> None:
 def test_the_removal_of_a_text_is_due_at_once(
     site: records.Site, verb: str, *, is_compacted: bool
 ) -> None:
-    """It is due even if the posting process's clock was a year ahead."""
+    """The removal is due even if the posting process's clock was a year ahead."""
     comment = sample_threads.post(site, "text", now=NOW + timedelta(days=365))
     sample_threads.post(site, "other")
     if is_compacted:
@@ -132,7 +132,7 @@ def test_a_look_is_one_query_and_one_read_per_undue_thread(
     sample_threads.post(site, "text", thread="new")
     with testing.meter(engine) as cost:
         assert {name.id for name in due_threads.due(NOW)} == {"old", "older"}
-    # The query, the thread that is not due, and the threads' names.
+    # Three reads for the query, one for the thread that is not due, two for the threads' names.
     assert cost.reads == 3 + 1 + 2
     assert cost.writes == 0
 

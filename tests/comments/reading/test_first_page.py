@@ -21,7 +21,7 @@ from emulator import inprocess, testing
 from tests.support.threads import compaction, reader_processes, sample_threads
 
 SCHEME, SECRET = sample_threads.SETTINGS.scheme, sample_threads.SETTINGS.secret
-# These stored bytes must stay readable. To change the format, raise its number instead.
+# These stored bytes must stay readable. To change the format, increase the format number instead.
 GOLDEN = (
     "0297a374616703d6ff69570a8092a57469746c65b268747470733a2f2f612e6578616d706c652fcd02bc92a2"
     "4141a441414142c42d7b226964223a2261222c227265706c696573223a317d2c7b226964223a2262222c2272"

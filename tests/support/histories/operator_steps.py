@@ -30,8 +30,8 @@ from tests.support.threads import sample_threads
 LEVELS = 3
 SETTINGS = config.Settings(secret="a secret of the tests", scheme=sorthash.Scheme(levels=LEVELS))
 NAMES = [records.ThreadName(*each) for each in (("a", "page"), ("a", "other"), ("b", "page"))]
-FOLLOWS = ".mail"  # id suffix of an event that follows a first event
-WRITTEN = "/test/all"  # id suffix of the message about an event
+FOLLOWS = ".mail"  # Id suffix of an event that follows a first event.
+WRITTEN = "/test/all"  # Id suffix of the message about an event.
 
 
 class Wish(NamedTuple):

@@ -27,7 +27,7 @@ INDEXES = programs.ROOT / "index.yaml"
 
 @dataclasses.dataclass
 class MailService:
-    """A service that sends mail. Subscriptions need no confirmation, which has separate tests."""
+    """A service that sends mail. Subscriptions skip confirmation, which has separate tests."""
 
     store: connection.Store
     settings: config.Settings

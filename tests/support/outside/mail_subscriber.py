@@ -53,7 +53,7 @@ class Asker:
         assert self.press("Confirm").status_code == 200
 
     def press(self, label: str, link: str = "") -> TestResponse:
-        """Press a button on a link's page, by default that of the link in the last mail."""
+        """Press a button on the page of a link, by default the link in the last mail."""
         return page_buttons.press(self.client, link or self.box.link(), label)
 
     def stored(self) -> dict[str, int]:

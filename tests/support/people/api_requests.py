@@ -1,4 +1,4 @@
-"""Make API calls in one line, and check what every response must fulfill."""
+"""Make API calls in one line, with the checks that apply to every response."""
 
 import json
 

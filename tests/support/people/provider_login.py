@@ -53,7 +53,7 @@ def jwk(key: Any, kid: str) -> dict[str, str]:
 
 
 class Impostor:
-    """A provider. `claims` and `header` change its tokens; the value None removes a claim."""
+    """A provider. `claims` and `header` change the provider's tokens; None removes a claim."""
 
     def __init__(self, told: loopback_servers.Receiver) -> None:
         self.issuer = f"http://{loopback_servers.NAME}:{told.port}"

@@ -36,7 +36,7 @@ def pair(site: str = "demo") -> Private:
 
 
 def claims(now: datetime | None = None, **more: Any) -> dict[str, Any]:
-    """Return valid claims. `more` replaces some of them; the value None removes a claim."""
+    """Return valid claims. `more` replaces some claims; the value None removes a claim."""
     exp = int(((now or here()) + timedelta(hours=1)).timestamp())
     found = {"aud": "flatthread:demo", "sub": "42", "name": "Ann", "exp": exp} | more
     return {name: value for name, value in found.items() if value is not None}

@@ -1,4 +1,4 @@
-"""The catalogue contains every text that people read once, and every catalogue text is used.
+"""Each text that people read is in the catalogue exactly once, and every catalogue text is used.
 
 The lists below name the places that the tests check. Templates, scripts and modules in these places
 contain no text; they name keys in the catalogue (`comments/domain/languages`).

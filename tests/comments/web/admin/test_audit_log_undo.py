@@ -68,7 +68,7 @@ def test_a_closed_thread_is_reopened_from_the_log(desk: Desk, site: records.Site
     assert found.properties["policy"].string_value == ""
     _undo(desk, "set-thread")  # the undo is itself an entry
     assert next(iter(stored_state.rows("Thread"))).properties["policy"].string_value == "all"
-    # The page refuses an entry about a different site's thread as not found.
+    # The page cannot find an entry about a different site's thread.
     blog = site_settings.add(
         "blog", [], scheme=sample_threads.SETTINGS.scheme, now=sample_threads.START
     )

@@ -61,7 +61,7 @@ def test_only_the_account_that_linked_a_provider_signs_in_by_it(
 def test_signing_in_by_a_provider_gives_nobody_a_role(
     app: flask.Flask, traveller: Traveller, provider: Impostor, store: connection.Store
 ) -> None:
-    """It grants no role on a service without an owner, nor to a reader with an account."""
+    """A sign-in grants no role on a service without an owner, nor to a reader with an account."""
     assert traveller.travel(DESK, provider="acme").status_code == 403
     assert accounts.staff() == []
     assert not accounts.is_owned()

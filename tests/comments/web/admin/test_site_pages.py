@@ -378,7 +378,7 @@ def test_the_pages_are_valid_html_without_active_content(desk: Desk, site: recor
 def test_guests_content_is_text_or_sanitized_on_every_moderation_page(
     desk: Desk, site: records.Site
 ) -> None:
-    """Names, titles and ids are text; the HTML is what `rendering` stored."""
+    """Names, titles and ids are text; the only HTML is what `rendering` produced."""
     nasty = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>"
     row = _held(
         site, f"{nasty}\n\n[x](javascript:alert(1))", 1, thread=nasty, title=nasty,

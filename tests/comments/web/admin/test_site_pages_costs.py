@@ -1,7 +1,7 @@
 """The cost of moderation pages does not depend on the site's size.
 
 The engine's meter counts reads on two sites with 1,000 and 5,000 comments and the same newest
-comments. A program makes both sites, and its work is not measured. To test a larger site and print
+comments. A program that coverage does not measure makes both sites. To test a larger site and print
 each page's figures on standard output, run:
 
     DESK_COMMENTS=100000 pytest -s tests/comments/web/admin/test_site_pages_costs.py
@@ -32,7 +32,7 @@ from tests.support.threads import large_site
 pytestmark = pytest.mark.slow
 
 SIZES = (1_000, int(os.environ.get("DESK_COMMENTS", "5000")))
-ROWS = 25  # per page
+ROWS = 25  # Per page.
 # Each row needs its thread, the author's counters, reports and verdicts. The request needs the
 # session, account and site.
 PAGE = 5 * ROWS + 10
@@ -174,4 +174,4 @@ def _assert_bounded(what: str, costs: list[cost_meter.Reading], most: int, slack
     print(f"{what}: {figures}")  # noqa: T201 - shown with -s
     assert abs(large.reads - small.reads) <= slack
     assert large.reads <= most
-    assert large.small <= 6 * most  # the searched comments of each status
+    assert large.small <= 6 * most  # counts the searched comments of each status

@@ -1,4 +1,4 @@
-"""Test on a real engine which posts the API accepts and refuses."""
+"""Test, on a real engine, which posts the API accepts and refuses."""
 
 import io
 
@@ -218,7 +218,7 @@ def test_a_body_above_the_limit_is_refused(client: FlaskClient, settings: config
 
 
 def chunked(client: FlaskClient, source: object) -> TestResponse:
-    """Post a body without a Content-Length, as servers pass on chunked bodies."""
+    """Post a body without a Content-Length, the way servers pass on chunked bodies."""
     return client.post(
         THREAD,
         content_type="application/json",

@@ -1,4 +1,4 @@
-"""Test on a real engine the API calls that read and what every call refuses."""
+"""Test, on a real engine, the API's reading calls and the refusals of all calls."""
 
 import json
 from urllib.parse import quote

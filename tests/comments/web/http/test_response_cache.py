@@ -1,7 +1,7 @@
 """The response cache returns exactly what Flask would return now, including every header.
 
-Two processes serve one store: one has the cache, the other calls Flask for every request. Both give
-the same response to any request, whichever process wrote before it.
+Two processes serve one store: one has the cache, the other calls Flask for every request. Both
+processes give the same response to any request, whichever process has written before.
 """
 
 import random

@@ -55,8 +55,8 @@ def test_after_the_warm_up_the_first_reader_gets_a_cached_response(
     for thread in ("page", *OTHERS):
         sent = {"query_string": {"thread": thread}, "headers": headers}
         assert answer(quick.client.get(SITE, **sent)) == answer(plain.client.get(SITE, **sent))
-    # The warm-up calls Flask once for each coding, for a complete page and for a page with a
-    # successor.
+    # The warm-up calls Flask once in each coding for a complete page and for a page that has a next
+    # page.
     assert quick.asked == before == 4
 
 

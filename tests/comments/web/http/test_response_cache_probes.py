@@ -213,8 +213,8 @@ class TwoProcesses:
     def __init__(self, engine: inprocess.Engine) -> None:
         self.both = [cache_twins.Process(engine, sample_threads.SETTINGS) for _ in range(2)]
         self.now = 0.0
-        self.written = [(-N, 1)]  # time of a write, number of comments after it
-        self.least = [1, 1]  # number of comments that each process wrote or showed
+        self.written = [(-N, 1)]  # Time of a write, new number of comments.
+        self.least = [1, 1]  # Number of comments that each process wrote or showed.
         self.folded: list[compactor.CompactionResult] = []
         with self.both[0].store.context():
             site = site_settings.add(

@@ -89,7 +89,7 @@ def test_cacheable_responses_are_the_same_for_everybody(
         assert "private" not in public.headers["Cache-Control"]
         assert HELD not in public.text
         if path.startswith("/api/v1/sites/demo/challenge"):
-            # This response differs with each request and for any caller.
+            # This response is different for each request and each caller.
             assert "no-store" in own.headers["Cache-Control"]
         elif _plain(own) != _plain(public):
             assert "no-store" in own.headers["Cache-Control"], path

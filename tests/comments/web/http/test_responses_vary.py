@@ -1,7 +1,7 @@
 """Each cacheable response depends only on its URL and the headers that `Vary` names.
 
-No other header may change the response. Otherwise, the first caller who sends the header would make
-caches, whether in front of the service or in its process, serve the changed response to everyone.
+No other header may change the response. Otherwise, a caller could use the header to poison caches
+in front of the service or in its process, and everyone would get the changed response.
 """
 
 import itertools
@@ -174,7 +174,7 @@ def test_vary_names_what_a_response_depends_on(app: flask.Flask, paths: list[str
 def test_no_response_contains_another_host_if_the_public_url_is_set(
     app: flask.Flask, paths: list[str]
 ) -> None:
-    """Caches key by host; one that confuses two spellings of a host must not be poisoned."""
+    """Caches key by host, but confusing two spellings of a host must not poison a cache."""
     for path in paths:
         elsewhere = asked(app, path, {"Host": "evil.example:8080"})
         assert shown(elsewhere) == shown(asked(app, path)), path

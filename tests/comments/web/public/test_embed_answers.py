@@ -1,4 +1,4 @@
-"""Test what requests for threads as HTML refuse, who may frame them, their validation and cost."""
+"""Test threads as HTML: refused requests, framing, validation and cost."""
 
 import gzip
 from typing import Any
