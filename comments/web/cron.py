@@ -1,15 +1,15 @@
 """Endpoints for cron: background work on machines that run no threads between requests.
 
-If a cron call compacts threads, it waits more than a minute, clears the compacted rows, and only
-then answers, because the instance may be gone afterwards.
+A cron call that compacts threads waits for more than a minute, clears the compacted rows, and only
+then answers, because the instance may be stopped after the answer.
 
 Only cron and tasks of the service's queue (`cloud_tasks`) may call these endpoints. On App Engine
 their requests have the header `X-Appengine-Cron` or `X-Appengine-QueueName`, which App Engine
 strips from all other requests. Elsewhere anyone can send these headers, so they are ignored, and
 the request must present `TASKS_SECRET`.
 
-A task compacts without waiting for the grace period, and the next cron call clears the rows. If
-each task waited a minute, it would delay the delivery tasks in the same queue.
+A task compacts without waiting for the grace period; the next cron call clears the rows. If each
+task waited a minute, it would delay the delivery tasks in the same queue.
 """
 
 import functools
@@ -25,10 +25,10 @@ from comments.jobs import scheduler, wiring
 from comments.sites import usage
 from comments.web.http import context
 
-# Each sweep delivers up to 200 events. Together they take at most two minutes; App Engine allows
-# ten minutes per call.
+# Each sweep delivers up to 200 events. All sweeps of a call together take at most two minutes; App
+# Engine allows ten minutes per call.
 _MOST_SWEEPS = 20
-_MOST_SECONDS = 240.0  # no further work begins after this time
+_MOST_SECONDS = 240.0  # the call starts no further work after this time
 
 _log = logging.getLogger("flatthread")
 blueprint = flask.Blueprint("tasks", __name__, url_prefix="/tasks")

@@ -1,9 +1,9 @@
 """Pages of the admin console for sign-in, sign-out, invitations, and the user's own account.
 
 A GET shows a form and changes nothing. The form's POST redirects to the next page or shows the form
-again with the error. The key of a one-time link is in the fragment of its address. Browsers do not
-send fragments, so opening the link does not reveal the key, and the page is the same for all keys.
-The answers to a wrong name and to a wrong password are the same (`password_login`).
+again with the error. A one-time link contains its key in the fragment of its address. Browsers do
+not send fragments, so opening the link does not reveal the key, and the server returns the same
+page for every key. A wrong name and a wrong password get the same answer (`password_login`).
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ signed_in.guard(blueprint)
 
 
 class _Held(NamedTuple):
-    """A site, and an account's role on it."""
+    """A site and the account's role on it."""
 
     site: records.Site
     role: roles.Role
@@ -67,7 +67,7 @@ def ask_who() -> flask.Response:
 @blueprint.post("/sign-in")
 @signed_in.open_to_all
 def sign_in() -> flask.Response:
-    """Begin a session, and end the browser's previous session."""
+    """Start a new session and end the browser's previous one."""
     sent = forms.read(request_shapes.SignIn)
     attempt = password_login.LoginAttempt(
         sent.login, sent.password, sent.code, _network(), signed_in.cookie()
@@ -225,7 +225,10 @@ offer_providers(blueprint)
 
 
 def _held(account: accounts.Account) -> list[_Held]:
-    """Return the sites on which an account has a role. A service role counts on every site."""
+    """Return the sites on which an account has a role.
+
+    A role on the whole service applies to every site.
+    """
     found = {}
     for site in site_settings.every():
         for role in (roles.Role.OWNER, roles.Role.MODERATOR):

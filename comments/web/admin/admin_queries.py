@@ -58,26 +58,32 @@ class ListingQuery(_Query, frozen=True):
 
 
 class AuditLogQuery(_Query, frozen=True):
-    """A page of the audit log. A `subject` selects only entries about that subject."""
+    """A page of the audit log.
+
+    If `subject` is set, the page lists only entries about that subject.
+    """
 
     subject: Typed = ""
 
 
 class StatisticsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The most recent days of a category or of the whole site."""
+    """The query for statistics: the number of recent days, and a category or the whole site."""
 
     days: Literal["30", "90", "365"] = "30"
     category: Typed = ""
 
 
 class RuleQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The rule to show in the form."""
+    """The query that selects the rule to show in the form."""
 
     rule: Typed = ""
 
 
 class BanForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A ban of an author. It is permanent if `days` is empty. Checked boxes send "on"."""
+    """A form that bans an author or lifts a ban.
+
+    The ban is permanent if `days` is empty. Checked boxes send "on".
+    """
 
     act: Literal["ban", "unban", "restore"]
     days: Typed = ""
@@ -97,7 +103,10 @@ class ThreadForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ThreadDetailsForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The details of a thread. The `act` "inherit" restores the details from a comment."""
+    """The details of a thread.
+
+    If `act` is "inherit", the thread gets its details from a comment again.
+    """
 
     act: Literal["set", "inherit"] = "set"
     title: TextLine = ""
@@ -116,7 +125,7 @@ class PolicyForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SiteForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The settings of a site. A list is one line with values separated by spaces or commas."""
+    """The settings of a site. Each list is one line with values separated by spaces or commas."""
 
     origins: TextLine = ""
     query_keys: TextLine = ""
@@ -191,7 +200,7 @@ class TurnstileForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RuleForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A rule from a form. `last` is the number of recent comments for a dry run."""
+    """A rule from a form. `last` is the number of recent comments to test in a dry run."""
 
     act: Literal["try", "put"]
     action: rules.Action
@@ -219,7 +228,7 @@ class RuleRemovalForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class UndoForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The entry of the audit log to undo."""
+    """The audit log entry to undo."""
 
     entry: Typed
 

@@ -79,7 +79,7 @@ class Beside(NamedTuple):
 def of(site: records.Site, cases: Sequence[records.Case]) -> list[CommentListItem]:
     """Return the list items for comments.
 
-    Read the threads, author counts, reports and classifier answers, with one lookup for each kind.
+    Read the threads, author counts, reports and classifier answers, with one lookup per kind.
     """
     names = [records.ThreadName(site.id, case.comment.thread) for case in cases]
     about = dict(zip(names, thread_info.get_many(names), strict=True)) if names else {}
@@ -141,7 +141,7 @@ def _reported(told: reports.Told) -> str:
 
 
 def _opinions(said: classifier_answers.StoredAnswers) -> Iterator[str]:
-    """Return each classifier's answer as text, or the reason why it has not answered."""
+    """Return each classifier's answer as text, or the reason why the answer is missing."""
     for name, entry in sorted(said.of.items()):
         who = labels.classifier(name)
         if entry.state is classifier_answers.AnswerState.FAILED:

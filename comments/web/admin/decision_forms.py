@@ -5,7 +5,7 @@
     reason    the moderator's reason
 
 Each comment is decided in its own transaction, and only if it still has the revision that the
-moderator saw. Otherwise the comment keeps its current status, and the outcome reports this. Each
+moderator saw. If the comment has changed, it keeps its status, and the outcome says so. Each
 outcome names the verb that undoes the change.
 """
 
@@ -96,7 +96,7 @@ class FormResult(msgspec.Struct, frozen=True):
 
 
 def verbs_of(case: records.Case) -> list[Verb]:
-    """Return the possible verbs for a comment, most likely first."""
+    """Return the verbs that apply to a comment, most likely first."""
     said = case.comment
     if said.status is Status.RETRACTED:
         return []
@@ -109,7 +109,9 @@ def verbs_of(case: records.Case) -> list[Verb]:
 
 
 def taken(visit: site_visit.Visit, here: str = "") -> FormResult | flask.Response | None:
-    """Apply the decision in the current request's form. Return None for a GET, JSON for a script.
+    """Apply the decision in the current request's form.
+
+    Return None for a GET, and JSON if a script sent the request.
 
     `here` is the comment's id on the page of a single comment.
 
@@ -152,14 +154,14 @@ def read(fields: Mapping[str, str]) -> RequestedDecision:
 
 
 def _named(one: Sequence[str]) -> ChosenComment:
-    """Return the comment that a single comment's button names."""
+    """Return the comment that the button for a single comment names."""
     if len(one) != 2 or not comment_rows.is_comment_id(one[0]):  # noqa: PLR2004 - id and revision
         raise errors.BadInput("act", "bad-form")
     return ChosenComment(one[0], _revision("act", one[1]))
 
 
 def decide(visit: site_visit.Visit, order: RequestedDecision, *, now: datetime) -> FormResult:
-    """Decide about the comments of a form, one at a time.
+    """Apply the decision to the form's comments, one at a time.
 
     Raises:
         errors.NotFound: none of the comments exist on the site.

@@ -26,7 +26,7 @@ _ENDS = (".", "?", "!")
 
 
 def text(key: str, /, **values: object) -> str:
-    """Return a text of the catalogue.
+    """Return a text from the catalogue.
 
     Raises:
         KeyError: the key does not exist, or a placeholder has no value.
@@ -35,7 +35,7 @@ def text(key: str, /, **values: object) -> str:
 
 
 def label(kind: str, value: str, /, *, otherwise: str = "", **values: object) -> str:
-    """Return the text for a stored value; without a text, return `otherwise` or the value."""
+    """Return the text for a stored value; if there is no text, return `otherwise` or the value."""
     key = f"{kind}-{value}"
     return text(key, **values) if key.removeprefix(_SURFACE) in _TEXTS else otherwise or value
 
@@ -51,7 +51,7 @@ def moment(at: datetime) -> str:
 
 
 def day(at: date) -> str:
-    """Format a date. The date of a `datetime` is in UTC."""
+    """Format a date. Format the date of a `datetime` in UTC."""
     if not isinstance(at, datetime):
         at = datetime.combine(at, time(), UTC)
     return formats.day(at, catalogue.ENGLISH.language)
@@ -68,7 +68,10 @@ def problem(error: errors.FlatthreadError) -> str:
 
 
 def sentence(words: str, field: str = "") -> str:
-    """Return an error message as a sentence. Replace a field name at its start by the label."""
+    """Return an error message as a sentence.
+
+    Replace a field name at the start of the message with the field's label.
+    """
     if field and words.startswith(field):
         words = label("admin.field", field) + words.removeprefix(field)
     said = f"{words[:1].upper()}{words[1:]}"
@@ -137,18 +140,18 @@ def subject(entry: records.Audit) -> str:
         return classifier(name)
     if kind not in _SUBJECTS:
         return label("admin.about", kind)
-    # Omit the site, which a thread's key begins with: the log belongs to that site.
+    # A thread's key begins with its site; omit the site, because the log belongs to it.
     return label("admin.about", kind, name=name.partition("/")[2] if kind == "thread" else name)
 
 
 def change(entry: records.Audit) -> str:
-    """Return the states before and after the change in an audit log entry, as text."""
+    """Return the states before and after the change that an audit log entry records, as text."""
     before, after = _state(entry.verb, entry.before), _state(entry.verb, entry.after)
     return text("admin.log-before-after", before=before, after=after)
 
 
 def _state(verb: str, stored: str) -> str:
-    """Return the displayed text for a state that an entry stores (`policy_changes`)."""
+    """Return the text to show for a state that an entry stores (`policy_changes`)."""
     if not stored:
         return text("admin.log-nothing")
     if verb == "set-site":

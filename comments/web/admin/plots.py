@@ -1,8 +1,8 @@
-"""Bar plots as SVG: the positions of the bars (pure).
+"""The positions of the bars in SVG bar plots (pure).
 
-A plot shows the same numbers as the table next to it, and nothing more. It has a title and a
-description. It is drawn with attributes and classes, because the Content Security Policy forbids
-inline styles.
+A plot shows the same numbers as the table next to it. Each plot has a title and a description.
+Plots are drawn with attributes and classes, because the Content Security Policy forbids inline
+styles.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import msgspec
 
 WIDTH = 600
 HEIGHT = 120
-_GAP = 0.15  # share of a bar's width that stays empty
+_GAP = 0.15  # the share of a bar's width that stays empty
 
 
 class Bar(msgspec.Struct, frozen=True):

@@ -30,20 +30,20 @@ class _Chosen(request_shapes.NoForm, frozen=True):
 
 
 class _Invited(_Chosen, frozen=True):
-    """The key of an invitation, and the display name of the new account."""
+    """A form with an invitation's key and the new account's display name."""
 
     token: request_shapes.Typed = ""
     name: request_shapes.Typed = ""
 
 
 class _Linking(request_shapes.Confirmed, frozen=True):
-    """A provider's name, and the password of the signed-in account."""
+    """A form with a provider's name and the password of the signed-in account."""
 
     provider: request_shapes.Typed
 
 
 class _Step(request_shapes.OneTimeLinkForm, frozen=True):
-    """The code from an authenticator app, and the token of the login that it completes."""
+    """A form with an authenticator's code and the token of the login that the code completes."""
 
     code: request_shapes.Typed
 

@@ -1,6 +1,6 @@
 """Session authentication and CSRF checks for the admin pages.
 
-Every page under `/admin` uses it like this:
+Every page under `/admin` uses this module as follows:
 
     blueprint = flask.Blueprint("queue", __name__, url_prefix="/admin")
     signed_in.guard(blueprint)
@@ -16,12 +16,12 @@ headers, shows errors as pages, and refuses a change in these cases:
 
 - The change does not come from a page of this service. It must have `Sec-Fetch-Site: same-origin`
   or, if the browser does not send this header, an `Origin` of this service.
-- The change has no form token, which is derived from the session. Views that are marked with
-  `open_to_all`, such as the sign-in, work without a session, so they need no form token.
+- The change has no form token, which is derived from the session. Views marked with `open_to_all`,
+  such as the sign-in, work without a session, so they need no form token.
 
-The cookie is `__Host-flatthread`. Other hosts and unencrypted connections cannot set it, scripts
-cannot read it, and browsers do not send it from pages of other sites. It requires HTTPS or a
-browser that trusts loopback addresses, such as Chromium and Firefox.
+The cookie is `__Host-flatthread`. Other hosts and unencrypted connections cannot set this cookie,
+scripts cannot read it, and browsers do not send it from pages of other sites. The cookie requires
+HTTPS or a browser that trusts loopback addresses, such as Chromium and Firefox.
 
 Request state is stored only in `flask.g`, because threads share everything else.
 """
@@ -52,7 +52,7 @@ _POLICY = (
 )
 _HEADERS = {
     "Content-Security-Policy": _POLICY,
-    # Not "no-referrer", because browsers would then send no Origin with this service's own forms.
+    # "no-referrer" would make browsers omit the Origin from forms of this service.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "X-Robots-Tag": "noindex",
@@ -65,7 +65,7 @@ View = TypeVar("View", bound=Callable[..., object])
 
 
 class NotSignedIn(errors.Forbidden):
-    """The request requires a session but has no valid one."""
+    """The request requires a valid session and has none."""
 
     code = "not-signed-in"
 

@@ -1,4 +1,4 @@
-"""The request context of a site's admin pages: the account, the site, and the page layout."""
+"""The context of a request to a site's admin pages: the account, the site, and the page layout."""
 
 from typing import NamedTuple
 from urllib.parse import urlencode

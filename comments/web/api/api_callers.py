@@ -1,9 +1,9 @@
 """The caller of the API: a guest or an account, identified by a token.
 
-For a guest, the token is all that exists. An account's token is valid while the account exists and
-has the same `epoch` as the token. This check costs one read before anything is changed. Comments by
-an account have the author id "a:..." and the account's name, even if the call gives a different
-name.
+A guest is known only by the token; the service stores nothing else about a guest. An account's
+token is valid while the account exists and has the same `epoch` as the token. This check costs one
+read before anything is changed. Comments by an account have the author id "a:..." and the account's
+name, even if the call gives a different name.
 """
 
 from datetime import datetime
@@ -55,7 +55,7 @@ def current() -> Speaker:
     header = flask.request.headers.get("Authorization")
     if header is None:
         raise problems.Unauthenticated("no-token")
-    # Several steps of a request need the caller, but the token is read only once.
+    # Several steps of a request need the caller, so verify the token only once.
     if "speaker" not in flask.g:
         flask.g.speaker = _named(header)
     found: Speaker = flask.g.speaker
@@ -84,11 +84,11 @@ def of(site: records.Site) -> Speaker:
 
 
 def site_of(comment_id: str, *, is_own: bool) -> records.Site:
-    """Return the site whose pages may change a comment: the site of the token or of the comment.
+    """Return the site whose pages may change a comment: the token's site or the comment's site.
 
-    A token can change only comments on its own site (`posting`). The token is tried first, so that
-    a repeated retraction works when the comment is no longer listed. If `is_own`, only the author
-    may make this call.
+    A token can change only comments on its own site (`posting`). The token's site is used first, so
+    that a repeated retraction also succeeds when the comment is no longer listed. If `is_own`, only
+    the author may make this call.
 
     Raises:
         problems.Unauthenticated: the comment does not exist, and the call requires a token but has

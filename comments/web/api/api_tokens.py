@@ -7,12 +7,12 @@
 
 A token is valid for one site and for `guest_token_seconds` seconds. Clients send it only in the
 header `Authorization: Bearer`. Browsers would also send a cookie from pages without the widget, and
-query strings end up in logs.
+query strings are written to logs.
 
 Tokens are signed with HMAC-SHA-256. Clients store them, so a change of salt or format signs
-everyone out. Each salt has one purpose, so a token with a different purpose under the same secret
-is not accepted as a session. `api_callers` checks in the store that the account still exists and
-has the same epoch.
+everyone out. Each salt serves one purpose, so a token that was signed for a different purpose with
+the same secret is not accepted as a session. `api_callers` checks in the store that the account
+still exists and has the same epoch.
 """
 
 import hashlib
@@ -31,7 +31,8 @@ T = TypeVar("T")
 _SALT = "flatthread guest 1"
 _ACCOUNT_SALT = "flatthread account 1"
 _ACCOUNT = "a."
-# Characters; tokens are far shorter. Longer headers are refused before a signature is checked.
+# In characters; real tokens are far shorter. Longer headers are refused before a signature is
+# checked.
 _LONGEST = 1_000
 _BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9._~+/=-]+)")
 

@@ -1,8 +1,8 @@
 """The calls of `/api/v1` that list, post, edit and vote.
 
 Each view decodes the request, calls other packages, and builds the answer. Every call checks in
-this order: the site exists, pages of this origin may write to it, the token is valid, and the body
-is JSON of the expected type. Read calls never create entities.
+this order: the site exists, pages of this origin may write to the site, the token is valid, and the
+body is JSON of the expected type. Read calls never create entities.
 """
 
 import functools
@@ -36,7 +36,7 @@ blueprint.register_blueprint(moderation_calls.blueprint)
 
 _READS = {"GET", "HEAD"}
 # Calls that are refused while a site is read-only because its budget is used up. `post_comment` is
-# not listed: posting has its own check, because a repeated request for a stored comment must work.
+# not listed: it has its own check, because a retry must succeed if its comment is already stored.
 _CLOSED = {"api.edit_comment", "api.vote", "api.subscribe"}
 _OWN = {"api.edit_comment", "api.retract_comment", "api.withdraw_vote"}
 
@@ -88,7 +88,7 @@ def list_comments(site_id: str) -> flask.Response:
 
 @blueprint.post("/sites/<site:site_id>/comments")
 def post_comment(site_id: str) -> flask.Response:  # noqa: ARG001 - `admit` reads the site
-    """Post a comment. Repeated requests with the same Idempotency-Key post it only once."""
+    """Post a comment. Repeated requests with the same Idempotency-Key store only one comment."""
     request: SiteRequest = flask.g.asked
     submission, speaker = _submission(request)
     posted = new_comment.post(submission, request)
@@ -196,7 +196,7 @@ def offer_mail(site_id: str) -> flask.Response:
 
 @blueprint.route("/sites/<site:site_id>/subscription", methods=["PUT"])
 def subscribe(site_id: str) -> flask.Response:
-    """Ask an address to confirm mail about new comments of a thread, or about replies."""
+    """Send a mail that asks to confirm a subscription to a thread's new comments or to replies."""
     request: SiteRequest = flask.g.asked
     thread, _ = query_strings.read_thread(request_shapes.NoQuery, request.site)
     speaker = api_callers.on(request.site)

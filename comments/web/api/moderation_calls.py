@@ -1,8 +1,8 @@
 """The calls of `/api/v1` about moderation: own held comments, reports, and classifier verdicts.
 
-Among readers, only the author of a held comment sees it, with the author's token. No cache stores
-such an answer, and public pages never contain the comment. A verdict must be signed with the secret
-of the site's own classifier.
+The author of a held comment is the only reader who sees the comment, and must send a token. No
+cache stores such an answer, and public pages never contain the comment. A verdict must be signed
+with the secret of the site's own classifier.
 """
 
 from datetime import UTC, datetime

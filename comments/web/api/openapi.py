@@ -76,7 +76,8 @@ _KNOWN: Json = {
     "description": "Answer 304 without a body if the ETag is one of these.",
     "schema": {"type": "string"},
 }
-# Answer headers by name. If an operation lists a header of `_ALWAYS`, its answers always have it.
+# Answer headers by name. All answers of an operation contain the headers that the operation lists
+# and `_ALWAYS` contains.
 _HEADERS: Json = {
     "ETag": {
         "description": "The tag of this content, or the comment's revision for If-Match.",

@@ -1,7 +1,7 @@
 """The calls of `/api/v1` about the caller: sign-in, own votes, export and erasure.
 
-The answers are for one person, so no cache may store them. Personal data can be read only with the
-caller's token.
+Each answer is meant for one person, so no cache may store it. Personal data can be read only with
+the caller's token.
 """
 
 from datetime import UTC, datetime

@@ -2,7 +2,7 @@
 
 Each coding of an answer is a separate representation with its own ETag. Compression is
 deterministic, so all processes send the same bytes. Brotli is not supported: it would need a
-dependency, and its additional saving is only a sixth of what gzip saves.
+dependency and would save only a sixth as much again as gzip.
 """
 
 import enum
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 from werkzeug.datastructures import Accept
 
-# A higher level makes a page of 200 comments 1% smaller and takes 50% longer.
+# A higher level makes a page of 200 comments 1% smaller but takes 50% longer.
 _LEVEL = 5
 _GZIP_FRAME = 16 + zlib.MAX_WBITS
 _GZIP_HEAD = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"  # RFC 1952: deflate, no name, no time, no system
@@ -67,7 +67,7 @@ def part(data: bytes, coding: Coding) -> EncodedPart:
 
 
 def joined(parts: Sequence[EncodedPart], coding: Coding) -> tuple[bytes, ...]:
-    """Join parts into one answer without compressing or copying them again."""
+    """Join parts into one answer without compressing or copying the parts again."""
     data = tuple(part.data for part in parts)
     if coding is Coding.IDENTITY:
         return data

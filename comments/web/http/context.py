@@ -56,12 +56,12 @@ def request_to(site: records.Site) -> SiteRequest:
 
 
 def network() -> str:
-    """Return the network that the current request came from."""
+    """Return the network from which the current request came."""
     return network_of(settings(), flask.request)
 
 
 def network_of(settings: config.Settings, request: flask.Request) -> str:
-    """Return the network that a request came from. Unknown addresses all share one network."""
+    """Return the network from which a request came. Unknown addresses all share one network."""
     if settings.on_app_engine:
         return client_networks.of(request.headers.get("X-Appengine-User-IP", ""))
     # Each proxy appends the address that it saw, so only the entries of our proxies, at the end,

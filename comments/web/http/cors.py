@@ -1,10 +1,10 @@
 """CORS: decides which pages may call the API from a browser.
 
-Any page may read public data: the API allows the origin `*`, without credentials. Only the
-service's own pages and pages of the site's registered origins may write or read personal data.
-Origins are compared exactly. The API uses no cookies, so these checks do not protect a session;
-they keep other pages from posting on behalf of their visitors. Answers name only registered
-origins, and `null` is never registered.
+Any page may read public data: the API allows the origin `*`, without credentials. Only pages of
+this service and of the site's registered origins may write or read personal data. Origins are
+compared exactly. The API uses no cookies, so these checks do not protect a session; they prevent
+other pages from posting on behalf of their visitors. Answers name only registered origins, and
+`null` is never registered.
 """
 
 import functools
@@ -49,7 +49,7 @@ def is_personal() -> bool:
 def check(site: records.Site) -> None:
     """Refuse a call from a page that belongs neither to the site nor to this service.
 
-    Store the origin for `add`, so that the page can read the answer even if it is an error.
+    Store the origin for `add`, so that the page can read the answer, including an error.
 
     Raises:
         errors.Forbidden: the Origin is not registered, or the request has no Origin although the
@@ -101,6 +101,7 @@ def _is_own(origin: str) -> bool:
     Behind a proxy that terminates TLS, the service may not know its own scheme. In that case
     Sec-Fetch-Site decides, because no page can forge it.
     """
-    # Use the Host header as sent: Flask's URL properties fail on names that they cannot decode.
+    # Use the Host header as the client sent it: Flask's URL properties fail on names that they
+    # cannot decode.
     own = f"{flask.request.scheme}://{flask.request.host}"
     return origin == own or flask.request.headers.get("Sec-Fetch-Site") == "same-origin"

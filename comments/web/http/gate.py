@@ -5,11 +5,11 @@ It works the same way under every HTTP server:
 - The application is served at the root of its host. Some HTTP servers read a script name from a
   request header, so the gate puts it back into the path.
 - If PUBLIC_URL is set, the gate answers requests for other hosts with 421. It also accepts the
-  names in HOSTS and the names that App Engine gives the service. It accepts any host for
-  `/healthz` and `/tasks/`, because their callers may know only an IP address.
-- The gate trusts X-Forwarded-Proto behind TRUSTED_PROXIES and on App Engine, which sets it. It
-  ignores X-Forwarded-Host, -Port and -Prefix, and Forwarded, because PUBLIC_URL replaces them.
-  `context` reads X-Forwarded-For.
+  names in HOSTS and the names that App Engine gives the service. It accepts any host for `/healthz`
+  and `/tasks/`, because their callers may know only an IP address.
+- The gate trusts X-Forwarded-Proto only behind TRUSTED_PROXIES and on App Engine, which sets the
+  header. It ignores X-Forwarded-Host, -Port and -Prefix, and Forwarded, because PUBLIC_URL replaces
+  them. `context` reads X-Forwarded-For.
 """
 
 import re
@@ -34,7 +34,7 @@ _OTHER_HOST = problems.document(421, "other-host", "Host")
 
 
 class Gate:
-    """WSGI middleware that passes on only requests for this service."""
+    """WSGI middleware that passes on requests for this service and answers all others itself."""
 
     def __init__(self, wsgi: "WSGIApplication", settings: config.Settings) -> None:
         self._wsgi = wsgi
@@ -46,7 +46,7 @@ class Gate:
     def __call__(
         self, environ: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
-        """Refuse a request or pass it on."""
+        """Pass a request on, or refuse it."""
         if script := environ.get("SCRIPT_NAME", ""):
             environ.update(SCRIPT_NAME="", PATH_INFO=script + environ.get("PATH_INFO", ""))
         problem = self._wrong_host(environ) or self._wrong_scheme(environ)
@@ -85,7 +85,7 @@ class Gate:
 def _hosts(settings: config.Settings) -> Callable[[str], bool]:
     """Return a function that tells whether a host name belongs to this service.
 
-    Ports are not compared, because proxies change them.
+    Ports are not compared, because proxies can change the port.
     """
     if not settings.public_url:
         return lambda _: True

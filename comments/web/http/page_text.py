@@ -6,7 +6,7 @@ from comments.domain.languages import catalogue
 
 
 def text(key: str, /, **values: object) -> markupsafe.Markup:
-    """Return a text of the catalogue as HTML. Escape the text, and values that are not markup.
+    """Return a text from the catalogue as HTML. Escape the text and all values that are not markup.
 
     Raises:
         KeyError: the key does not exist, or a placeholder has no value.
@@ -14,5 +14,5 @@ def text(key: str, /, **values: object) -> markupsafe.Markup:
     return markupsafe.Markup(catalogue.ENGLISH.fill(key, values, markupsafe.escape))  # noqa: S704 - escaped
 
 
-# Templates call `t` for a text, and use `language` for the `lang` attribute.
+# Templates call `t` to get a text, and use `language` for the `lang` attribute.
 GLOBALS = {"t": text, "language": catalogue.ENGLISH.language}

@@ -25,13 +25,13 @@ _log = logging.getLogger(__name__)
 
 
 class Unauthenticated(errors.CodedError):
-    """A call that requires a token has none, or its token is not valid."""
+    """The call requires a valid token and has none."""
 
     code = "bad-token"
 
 
 class UnsupportedMedia(errors.CodedError):
-    """The body does not have the required type, or has a content encoding."""
+    """The body has the wrong content type or has a content encoding."""
 
     code = "unsupported-media-type"
 
@@ -106,7 +106,7 @@ def _document(error: Exception, status: int) -> response_shapes.Problem:
 
 
 def _of_flask(error: exceptions.HTTPException) -> flask.Response:
-    """Return Flask's own error (such as 404 or 405) as a problem document, with its headers."""
+    """Return Flask's own error, such as 404 or 405, as a problem document with its headers."""
     status = error.code or _INTERNAL
     if status == _INTERNAL:
         return _response(_document(error, status))

@@ -1,7 +1,7 @@
 """The types of request queries, forms and bodies.
 
-These types both decode requests and describe them in the OpenAPI document, so the document is
-always correct. The types of answers are in `response_shapes`.
+The same types decode requests and describe them in the OpenAPI document, so the document is always
+correct. The types of answers are in `response_shapes`.
 """
 
 from typing import Annotated, Literal
@@ -20,7 +20,7 @@ DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
 MAX_COUNTS = 100
 
-# The length is checked too, because "$" also matches before a final line break.
+# The length is checked separately, because "$" also matches before a final line break.
 CommentId = Annotated[
     str,
     msgspec.Meta(
@@ -40,7 +40,7 @@ Parent = Annotated[
 ]
 Cursor = Annotated[str, msgspec.Meta(min_length=1)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT)]
-Typed = Annotated[str, msgspec.Meta(max_length=1_000)]  # a text field of the service's own forms
+Typed = Annotated[str, msgspec.Meta(max_length=1_000)]  # a text field in the service's own forms
 Categories = Annotated[list[str], msgspec.Meta(max_length=categories.MOST)]
 TurnstileToken = Annotated[str, msgspec.Meta(max_length=turnstile.LONGEST_TOKEN)]
 ALL = "all"
@@ -79,7 +79,7 @@ class RepliesQuery(_Request, frozen=True):
 
 
 class NoQuery(_Request, frozen=True):
-    """An empty query, except `thread` and `page` if the call requires them."""
+    """A query without parameters, except `thread` and `page` if the call requires them."""
 
 
 class LinkQuery(_Request, frozen=True):
@@ -265,6 +265,6 @@ class AuthorsQuery(_Request, frozen=True):
 
 
 class ThreadList(_Request, frozen=True):
-    """The ids of the threads whose comments are to be counted."""
+    """The ids of the threads whose comments the call counts."""
 
     threads: Annotated[list[str], msgspec.Meta(max_length=MAX_COUNTS)]

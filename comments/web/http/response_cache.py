@@ -1,20 +1,20 @@
 """A response cache in front of Flask, for GETs of public pages.
 
-Most requests ask for a page that was just sent. Flask takes three times as long as the probe that
-shows that the page is unchanged. This middleware therefore answers such requests before Flask does,
-with the headers that Flask set earlier and the bytes that `responses` cached.
+Most requests ask for a page that was just sent. Flask takes three times as long as the probe, which
+shows whether the page is unchanged. This middleware therefore answers such requests before Flask
+does, with the headers that Flask set earlier and the bytes that `responses` cached.
 
 It can also answer the first page of a thread with cached headers of a different thread of the same
-site, or of the same thread before a change. Only the body, its length and the ETag are new. If such
-a page can be read from the compacted thread, Flask would take half of the total time.
+site, or of the same thread before a change. Only the body, its length and the ETag are new. In such
+a case, if the page can be read from the compacted thread, Flask would take half of the total time.
 
 Invariants:
 
 1. A cached answer is sent only for the same cache key (path, query, coding), and only while its
    basis is unchanged. The basis is the site's settings and the thread's tag. The tag comes from a
    probe during this request, or from a probe that is no older than the site's `freshness`.
-2. Headers are shared only between requests that differ in nothing but the value of `thread`. This
-   module and Flask's views read that value with the same function of `thread_ids`.
+2. Headers are shared only between requests that differ only in the value of `thread`. This module
+   and Flask's views read that value with the same function in `thread_ids`.
 3. All other requests go through Flask: other methods, first requests, requests after a change,
    requests whose bytes are no longer cached, and requests while the store is slow. Errors always
    come from Flask.
@@ -51,9 +51,10 @@ _READS = ("GET", "HEAD")
 _FOUND = "200 OK"
 _UNCHANGED = "304 NOT MODIFIED"
 
-# The cache key: the path and query as sent, and the coding that the client prefers.
+# The cache key: the path and query as the client sent them, and the coding that the client prefers.
 _Question = tuple[str, str, content_coding.Coding]
-# The cache key for all threads of a site: the same without the thread's id, and a marker.
+# The cache key shared by all threads of a site: the same values without the thread's id, and a
+# marker.
 _Family = tuple[str, str, content_coding.Coding, str]
 _Headers = list[tuple[str, str]]
 
@@ -67,7 +68,7 @@ class _Replay(msgspec.Struct, frozen=True):
     tag: str
 
     def is_current(self, age: float) -> bool:
-        """Tell whether the basis is unchanged; the thread's tag may be `age` seconds old."""
+        """Compare the basis with a tag of the thread that is at most `age` seconds old."""
         basis = self.basis
         return (
             site_settings.get(basis.site.id) == basis.site
@@ -85,7 +86,7 @@ class Replays:
     def __call__(
         self, environ: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
-        """Answer a request. Call it inside the store's context."""
+        """Answer a request. This must be called inside the store's context."""
         # Flask refuses upgrades.
         if environ["REQUEST_METHOD"] not in _READS or "HTTP_UPGRADE" in environ:
             return self._wsgi(environ, start_response)
@@ -114,7 +115,7 @@ class Replays:
         environ: "WSGIEnvironment",
         start_response: "StartResponse",
     ) -> Iterable[bytes] | None:
-        """Answer with the headers of another thread's page; None if only Flask can answer."""
+        """Answer with the cached headers of a different thread; None if only Flask can answer."""
         found = _of_thread(like, question[1], environ)
         if found is None:
             return None
@@ -142,7 +143,7 @@ class Replays:
         environ: "WSGIEnvironment",
         start_response: "StartResponse",
     ) -> "StartResponse":
-        """Return a `start_response` that caches the headers of answers that may be repeated."""
+        """Return a `start_response` that caches the headers of cacheable answers."""
 
         def start(status: str, headers: _Headers, *rest: Any) -> Any:
             basis = environ.get(responses.BASIS)
@@ -159,7 +160,7 @@ class Replays:
 def _again(
     replay: _Replay, environ: "WSGIEnvironment", start_response: "StartResponse"
 ) -> Iterable[bytes] | None:
-    """Repeat an answer; None if its basis has changed or its bytes are no longer cached."""
+    """Return a cached answer; None if its basis has changed or its bytes are no longer cached."""
     body = responses.kept(replay.basis)
     if body is None or not _is_current(replay, _age(replay, environ)):
         return None
@@ -195,9 +196,9 @@ def _is_current(replay: _Replay, age: float) -> bool:
 def _of_thread(
     like: _Replay, query: str, environ: "WSGIEnvironment"
 ) -> tuple[responses.Basis, responses.Body | None] | None:
-    """Return the page of the thread that `query` names; None if only Flask can answer.
+    """Return the page of the thread in `query`; None if only Flask can answer.
 
-    The query may differ from the cached one only in the thread.
+    The query may differ from the cached one only in the thread's id.
     """
     site = like.basis.site
     try:
@@ -225,7 +226,7 @@ def _replay(basis: responses.Basis, headers: _Headers) -> _Replay:
 
 def _is_known(environ: "WSGIEnvironment", tag: str) -> bool:
     """Tell whether the client has this ETag."""
-    # Most clients send one ETag, exactly as they received it, so compare that before parsing.
+    # Most clients send exactly the one ETag that they received, so compare that before parsing.
     known = environ.get("HTTP_IF_NONE_MATCH")
     return known is not None and (known == f'"{tag}"' or parse_etags(known).contains_weak(tag))
 
@@ -252,7 +253,7 @@ def _coding(header: str | None) -> content_coding.Coding:
 
 
 def _unchanged(headers: _Headers) -> Iterator[tuple[str, str]]:
-    """Return the headers for a 304: all headers that do not describe the body."""
+    """Return the headers for a 304: all headers except those that describe the body."""
     left = list(headers)
     remove_entity_headers(left)
     return iter(left)

@@ -1,6 +1,6 @@
 """The types of the API's answers.
 
-These types both encode answers and describe them in the OpenAPI document, so the document is always
+The same types encode answers and describe them in the OpenAPI document, so the document is always
 correct. `presentation.PublicComment` contains everything that is public about a comment. It has no
 field for an author's id or e-mail address.
 """
@@ -15,11 +15,11 @@ from comments.domain import presentation
 
 
 class CommentPage(msgspec.Struct, frozen=True):
-    """A page of comments. `cursor` gets the next page; it is null on the last page.
+    """A page of comments. Send `cursor` to get the next page; it is null on the last page.
 
     `total` is the number of listed comments in the whole thread; it excludes pending and rejected
-    comments. `changed` is the time when one of them was last posted, edited or retracted; it is
-    null in an empty thread.
+    comments. `changed` is the time when a comment of the thread was last posted, edited or
+    retracted; it is null in an empty thread.
 
     A comment with the `status` `removed` keeps its place but has no text. If a comment has more
     `replies` than the page contains, get the others with `cursor` or with the comment's `replies`
@@ -33,10 +33,10 @@ class CommentPage(msgspec.Struct, frozen=True):
 
 
 class PostedComment(msgspec.Struct, frozen=True):
-    """A new comment, and the token with which its author can change it until `expires`.
+    """A new comment, and the token that lets its author change it until `expires`.
 
     If the request is repeated from a different network after more than an hour, the answer has no
-    token and contains only what everyone can see.
+    token and contains only public data.
     """
 
     comment: presentation.PublicComment
@@ -47,8 +47,8 @@ class PostedComment(msgspec.Struct, frozen=True):
 class ReaderSession(msgspec.Struct, frozen=True):
     """A reader's token, valid until `expires`, and the name that others see.
 
-    `account` distinguishes the reader from other readers in the same browser. Use it for nothing
-    else.
+    `account` distinguishes the reader from other readers in the same browser. Clients must not use
+    it for anything else.
     """
 
     token: str
@@ -60,7 +60,7 @@ class ReaderSession(msgspec.Struct, frozen=True):
 class Pending(msgspec.Struct, frozen=True):
     """Confirms that a mail with a link to a code was requested.
 
-    The answer has the same form even if the address has got too many mails and none is sent. The
+    The answer looks the same if no mail is sent because the address has received too many. The
     reader can sign in with `key` and the code until `expires`.
     """
 
@@ -98,8 +98,8 @@ class MailOffer(msgspec.Struct, frozen=True):
 class ConfirmationRequested(msgspec.Struct, frozen=True):
     """Confirms that a confirmation mail was requested.
 
-    The answer is the same even if no mail is sent because the address has got too many. It does not
-    reveal which addresses are known.
+    The answer is the same if no mail is sent because the address has received too many. It
+    therefore does not reveal which addresses are known.
     """
 
     status: Literal["asked"] = "asked"
@@ -115,7 +115,7 @@ class CastVote(msgspec.Struct, frozen=True):
 
 
 class OwnVotes(msgspec.Struct, frozen=True):
-    """The caller's votes in a thread, by comment id. `cursor` gets the next page."""
+    """The caller's votes in a thread, by comment id. Send `cursor` to get the next page."""
 
     votes: dict[str, int]
     cursor: str | None
@@ -156,7 +156,7 @@ class RankedAuthor(msgspec.Struct, frozen=True):
 
 
 class AuthorPage(msgspec.Struct, frozen=True):
-    """Authors on a site, highest score first. `cursor` gets the next page."""
+    """Authors on a site, highest score first. Send `cursor` to get the next page."""
 
     authors: list[RankedAuthor]
     cursor: str | None

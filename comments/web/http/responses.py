@@ -6,10 +6,10 @@ unchanged page only once.
 
 Invariants:
 
-1. A whole thread is cached and sent in pieces, one per bucket. After a change, only the affected
-   pieces are rendered and compressed again. The cache does not store a joined copy, which would
-   double its size. All pieces are made before the first byte is sent, so that the length and any
-   error are known.
+1. A whole thread is cached and sent in pieces, one piece per bucket. After a change, only the
+   affected pieces are rendered and compressed again. The cache does not store the joined pieces,
+   which would double its size. All pieces are made before the first byte is sent, so that the
+   length and any error are known in time.
 2. No cached page depends on the caller. A cached page is stored under its cache key, with the tag
    of its content. A page with a different tag replaces it, so the next request for the page removes
    a deleted text from the cache.
@@ -48,11 +48,11 @@ _Parts = Mapping[bytes, content_coding.EncodedPart]
 
 
 class Basis(msgspec.Struct, frozen=True):
-    """The state that a sent page depends on. The page is valid while this state is unchanged.
+    """The state on which a sent page depends. The page is valid while that state is unchanged.
 
     `lasts` is the thread's tag. `place` and `tag` find the page's bytes in the cache. `asked`
     contains the parameters of a first page in reading order, which also apply to other threads of
-    the site; it is None for other pages.
+    the site; for other pages it is None.
     """
 
     site: records.Site
@@ -64,7 +64,7 @@ class Basis(msgspec.Struct, frozen=True):
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """An encoded page. For a whole thread, `parts` contains its parts by mark."""
+    """An encoded page. For a whole thread, `parts` contains the thread's parts by mark."""
 
     tag: str
     body: Body
@@ -73,7 +73,7 @@ class _Kept(msgspec.Struct, frozen=True):
 
 PAGES = per_process.PerProcess(lambda: caches.Cache[_Place, _Kept](KEPT_BYTES))
 
-# Makes a page in a coding. The second argument contains parts that are already encoded.
+# Builds a page in a coding. The second argument contains parts that are already encoded.
 _Make = Callable[[content_coding.Coding, _Parts], _Kept]
 
 
@@ -85,20 +85,20 @@ class Fixed(msgspec.Struct, frozen=True):
 
 
 class PageProvider(Protocol[Made_co]):
-    """A source of a page: a `page_source.PageSource`, or the feed of a site."""
+    """A source of a page: a `page_source.PageSource`, or a site's feed."""
 
     key: str
     tag: str
 
     def look(self, age: float = 0.0) -> str:
-        """Look up and return the page's tag; "" if the page must be rendered to get a tag."""
+        """Return the page's current tag, or "" if the page must be rendered to get a tag."""
 
     def make(self) -> Made_co:
         """Return the page."""
 
 
 class PageFormat(msgspec.Struct, Generic[Made], frozen=True):
-    """The way to render a page. `made_of` names everything else that affects the bytes.
+    """The rendering of a page. `made_of` names everything else that affects the bytes.
 
     `describe` returns additional headers for an answer whose body is the page.
     """
@@ -136,7 +136,7 @@ def unchanging(answer: Fixed, *, content_type: str = _JSON) -> flask.Response:
 
 
 def cacheable(data: bytes, *, content_type: str = _JSON) -> flask.Response:
-    """Answer with bytes that any cache may store but must revalidate; 304 if unchanged."""
+    """Answer with bytes that any cache may store but must revalidate; send 304 if unchanged."""
     tag = _digest(data)
     return _negotiated(
         lambda: tag,
@@ -152,7 +152,7 @@ def listing(source: thread_pages.ListingPage, site: records.Site) -> flask.Respo
 
 def page(source: PageProvider[Made], site: records.Site, form: PageFormat[Made]) -> flask.Response:
     """Answer with a page, from the cache or newly rendered by `form`."""
-    # Contains the last page that was rendered, because `data` may be called twice for it.
+    # This contains the last rendered page, because `data` may be called twice for it.
     rendered: list[tuple[Made, bytes]] = []
 
     def data() -> bytes:
@@ -197,8 +197,8 @@ def of_thread(
 ) -> tuple[Basis, Body | None] | None:
     """Return the page of `thread` with the parameters of `basis`, at most `age` seconds old.
 
-    Return the new basis and the body. The body is None if the client already has the ETag. Return
-    None instead of both if only `page` can answer.
+    Return a new basis and the body. The body is None if the client already has the page with this
+    ETag. Return None instead of both if only the function `page` can answer.
     """
     if basis.asked is None:
         return None
@@ -221,14 +221,14 @@ def of_thread(
 
 
 def fresh(value: msgspec.Struct, status: int = 200) -> flask.Response:
-    """Answer one caller with an answer that no cache may store."""
+    """Send one caller an answer that no cache may store."""
     response = flask.Response(msgspec.json.encode(value), status=status, content_type=_JSON)
     response.headers["Cache-Control"] = "no-store"
     return response
 
 
 def of_comment(value: msgspec.Struct, revision: int, status: int = 200) -> flask.Response:
-    """Answer one caller with a comment; the ETag is its revision, for If-Match."""
+    """Send one caller a comment; the ETag is the comment's revision, for If-Match."""
     response = fresh(value, status)
     response.headers["ETag"] = f'"{revision}"'
     return response
@@ -255,7 +255,7 @@ def _sent(
     make: _Make,
     content_type: str,
 ) -> flask.Response:
-    """Answer with a page of a site. Render nothing if the client has the page's ETag."""
+    """Answer with a page of a site. Do not render the page if the client has its ETag."""
     request, seconds = flask.request, _age(site)
 
     def look() -> str:
@@ -273,7 +273,7 @@ def _sent(
 
     response = _negotiated(look, body, content_type=content_type)
     request.environ[context.SITE] = site.id
-    # Tell the response cache what the answer depends on, if that is known.
+    # Tell the response cache on what the answer depends, if that is known.
     if content_type == _JSON and isinstance(source, page_source.PageSource) and source.lasts:
         place = key, content_coding.preferred(request.accept_encodings)
         asked = source.asked if isinstance(source, thread_pages.InOrder) and source.first else None
@@ -312,8 +312,8 @@ def _negotiated(
 ) -> flask.Response:
     """Answer in the client's coding, or with 304 if the client has the ETag.
 
-    `look` returns the content's tag. `encode` is not called for a 304; it returns the content and
-    its tag, which differs from the first tag if the content has changed in between.
+    `look` returns the content's tag. Do not call `encode` for a 304. `encode` returns the content
+    and its tag, which differs from the first tag if the content has changed in between.
     """
     request, found = flask.request, look()
     coding = content_coding.preferred(request.accept_encodings)

@@ -18,7 +18,8 @@ from comments.web.http import context
 
 _API = "/api/"
 _WIDGET = "/widget/"
-# A path, because some answers have no view: unknown paths, and methods that are not allowed.
+# Classify by path, because some answers have no view: unknown paths, and methods that are not
+# allowed.
 _STAFF = re.compile("/admin(?:/|$)")
 
 _EVERYWHERE = {
@@ -28,7 +29,7 @@ _EVERYWHERE = {
         "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"
     ),
 }
-# For answers that are not pages, in case a browser shows them as documents.
+# These headers are for answers that are not pages, in case a browser shows them as documents.
 _INERT = "default-src 'none'; frame-ancestors 'none'; sandbox"
 # Inline scripts and styles are forbidden: the demo page and the widget load theirs from files.
 _PAGE = (
@@ -41,9 +42,11 @@ _FRAMED = (
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors {}"
 )
-# One year, for this host only, because the service does not know whether other hosts have HTTPS.
+# One year, and for this host only, because the service does not know whether other hosts support
+# HTTPS.
 _HTTPS_ONLY = "max-age=31536000"
-# Origins that are safe inside a policy. A semicolon would end the directive, and a space the value.
+# Origins that cannot break the policy's syntax. A semicolon would end the directive, and a space
+# would end the value.
 _ANCESTOR = re.compile(r"https?://[A-Za-z0-9._-]+(?::[0-9]+)?|https?://\[[0-9a-f:.]+\](?::[0-9]+)?")
 
 
@@ -61,7 +64,7 @@ def add(response: flask.Response) -> flask.Response:
         **_EVERYWHERE,
         "Content-Security-Policy": _PAGE if is_page else _INERT,
         "Cross-Origin-Resource-Policy": _resource_policy(response),
-        # The default; it also keeps caches from storing errors.
+        # The default policy, which also keeps caches from storing errors.
         "Cache-Control": "no-store",
     }
     if _is_reached_by_https(context.settings()):

@@ -1,11 +1,11 @@
-"""Atom documents (RFC 4287), with `in-reply-to` of the threading extension (RFC 4685). Pure.
+"""Atom documents (RFC 4287) with the threading extension's `in-reply-to` (RFC 4685). Pure.
 
 Invariants:
 
 1. The ids of feeds and entries never change, even if the service moves to a different host. An
    entry's id is the comment's own 128 bits as a UUID.
-2. A link leads to the site's own page if the thread has one (`thread_info.address`). Otherwise it
-   leads to the service's page for the thread and is relative to the feed.
+2. A link leads to the page on the site if the thread's address is known (`thread_info.address`).
+   Otherwise it leads to the service's own page for the thread and is relative to the feed.
 3. No link contains data from the request's headers.
 """
 
@@ -65,7 +65,7 @@ def document(head: FeedMetadata, feed: feeds.Feed) -> bytes:
 
 
 def feed_id(secret: str, site: str, thread: str = "") -> str:
-    """Return the id of a feed, which is different in each installation.
+    """Return the id of a feed; every installation has different ids.
 
     A thread's id is never empty, so the feed of a thread never has the same id as its site's feed.
     """

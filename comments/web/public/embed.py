@@ -44,13 +44,14 @@ _SOURCES = (
     f"web/templates/{_PAGE}",
     f"web/templates/{_FRAGMENT}",
 )
-# Part of every ETag: a new release must not answer 304 for a page from an older release.
+# This is part of every ETag, because a new release must not answer 304 for a page from an older
+# release.
 _RELEASE = hashlib.sha256(
     b"".join((_COMMENTS / name).read_bytes() for name in _SOURCES)
 ).hexdigest()
 
 
-# The route accepts any text as an id, so that a malformed id gets the same page as an unknown one.
+# The route accepts any text as an id, so that malformed and unknown ids get the same error page.
 @blueprint.get("/<site_id>")
 def page(site_id: str) -> flask.Response:
     """Answer with a thread as a whole document."""
@@ -61,8 +62,9 @@ def page(site_id: str) -> flask.Response:
 def fragment(site_id: str) -> flask.Response:
     """Answer with a thread as a part of a page, which a static site includes at build time.
 
-    Links lead to the whole document at PUBLIC_URL. If that is not set, links contain the request's
-    host but no scheme, so that they use the scheme of the page that includes them.
+    Links lead to the whole document at PUBLIC_URL. If PUBLIC_URL is not set, links contain the
+    request's host but no scheme, so that browsers use the scheme of the page that includes the
+    fragment.
     """
     site, public = _site(site_id), context.settings().public_url
     there = flask.url_for("embed.page", site_id=site.id)
@@ -168,7 +170,8 @@ def _asked(site: records.Site, *, base: str) -> _Asked:
 def _refuse_together(query: request_shapes.EmbedQuery) -> None:
     """Refuse parameters that cannot be combined.
 
-    `around` allows no cursor, no `below` and no order. `below` allows a cursor but no order.
+    `around` cannot be combined with a cursor, `below` or an order. `below` can be combined with a
+    cursor but not with an order.
     """
     is_ordered = query.order is not thread_pages.ListingOrder.THREAD
     for with_, beside in (

@@ -1,7 +1,7 @@
 """Atom feeds: the newest comments of a thread or of a site.
 
-Feeds are served like pages of comments, with ETags, 304 and gzip, from the same cache. They are
-public, so they contain only data that pages show.
+Feeds are served in the same way as pages of comments, with ETags, 304 and gzip, and share their
+cache. Feeds are public, so they contain only data that pages show.
 """
 
 import functools
@@ -30,7 +30,8 @@ _SOURCES = (
     "web/public/nesting.py",
     "web/public/feed_views.py",
 )
-# Part of every ETag: a new release must not answer 304 for a feed from an older release.
+# This is part of every ETag, because a new release must not answer 304 for a feed from an older
+# release.
 _RELEASE = hashlib.sha256(
     b"".join((_COMMENTS / name).read_bytes() for name in _SOURCES)
 ).hexdigest()

@@ -1,6 +1,6 @@
 """A page of a thread as JSON-LD: schema.org's DiscussionForumPosting and Comment. Pure.
 
-It contains only data that the page shows. The template writes it with the filter `tojson`, which
+The data contains only what the page shows. The template writes it with the filter `tojson`, which
 escapes `<` as `\u003c`, and also U+2028, so that no text can end the script element. Comments get
 an `@id` only if the thread's address is on one of the site's origins, because commenters can send
 any address.
@@ -18,13 +18,13 @@ from comments.web.public import nesting
 
 Json: TypeAlias = dict[str, Any]
 
-# Tags in the sanitizer's format: in lower case, with all values in double quotes.
+# Matches tags in the sanitizer's format: in lower case, with all values in double quotes.
 _BLOCK_END = re.compile(r"</(?:p|li|h[3-6]|pre|blockquote|tr|ol|ul|table)>|<(?:br|hr)>")
 _TAG = re.compile(r'</?[a-z][a-z0-9]*(?: [a-z-]+="[^"]*")*>')
 
 
 def posting(*, title: str, address: str, total: int, items: Sequence[nesting.Item]) -> Json:
-    """Return the page as one object, with replies nested in the comments that they answer."""
+    """Return the page as one object, with replies nested inside the comments that they answer."""
     found: Json = {
         "@context": "https://schema.org",
         "@type": "DiscussionForumPosting",
@@ -81,6 +81,7 @@ def _identity(address: str, comment_id: str) -> str:
 def plain(sanitised: str) -> str:
     """Return a comment's HTML as plain text, with one line per block."""
     lined = _TAG.sub("", _BLOCK_END.sub("\n", sanitised))
-    # Strip each line separately: a regular expression for spaces around line ends is quadratic.
+    # Strip each line separately, because a regular expression for spaces around line ends takes
+    # quadratic time.
     lines = (line.strip() for line in html.unescape(lined).split("\n"))
     return "\n".join(filter(None, lines))

@@ -2,16 +2,17 @@
 
 The widget opens the window on this service's origin, where the service's cookies are first-party.
 It passes the origin of its page and a challenge (`popup_exchange`). The window names the site and
-continues only when the reader presses a button, so no page can identify its reader without the
-reader's consent. After the provider has identified the reader, the window sends a code to the page
-that opened it. The window receives no messages.
+continues only when the reader presses a button, so no page can identify a reader without consent.
+After the provider has identified the reader, the window sends a code to the page that opened it.
+The window receives no messages.
 
 Invariants:
 
 1. The code is sent only to the exact origin that opened the window, which must be one of the site's
    origins.
-2. Only these pages keep their opener, by the Cross-Origin-Opener-Policy `unsafe-none`. If a
-   provider's page severs the connection to the opener, the reader types the code.
+2. Only these pages keep the connection to their opener; they set the Cross-Origin-Opener-Policy
+   `unsafe-none`. If a provider's page severs the connection to the opener, the reader types the
+   code.
 """
 
 from datetime import UTC, datetime
@@ -31,7 +32,7 @@ blueprint = flask.Blueprint("windows", __name__, url_prefix="/sign-in")
 
 
 class _Asked(request_shapes.NoQuery, frozen=True):
-    """The origin of the page that opened the window, and the challenge of its verifier."""
+    """The origin of the page that opened the window, and the challenge that the page made."""
 
     origin: request_shapes.Typed
     challenge: request_shapes.Typed
@@ -49,7 +50,8 @@ def _keep_opener(response: flask.Response) -> flask.Response:
     return response
 
 
-# Functions run in reverse order of registration, so `_keep_opener` overrides the guard's header.
+# Functions run in reverse order of registration, so `_keep_opener` overrides the header that the
+# guard sets.
 signed_in.guard(blueprint)
 
 
@@ -81,7 +83,7 @@ def choose(site_id: str) -> flask.Response:
 
 @blueprint.get("/return")
 def come_back() -> flask.Response:
-    """Accept a provider's answer, which the browser sends as a query."""
+    """Accept a provider's answer, which arrives as a query."""
     answer = query_strings.pairs(flask.request.query_string)
     secret, now = context.settings().secret, datetime.now(UTC)
     state = answer.get("state", "")

@@ -95,7 +95,7 @@ def _refused(error: Exception) -> flask.Response:
 
 
 def _posted() -> moderation_links.ModerationLink:
-    """Return the link of the page whose button was pressed."""
+    """Return the link of the page that contained the pressed button."""
     query_strings.read(request_shapes.NoQuery)
     token = forms.read(request_shapes.LinkForm).token
     secret = context.settings().secret
@@ -120,7 +120,7 @@ def _page(
         comment=comment,
         verbs=moderation_links.VERBS if form_token else (),
         form_token=form_token,
-        # A relative path, because a proxy may add a path prefix.
+        # The path is relative because a proxy may add a path prefix.
         root="../" * (flask.request.path.count("/") - 1),
     )
     return flask.Response(made, content_type="text/html; charset=utf-8")

@@ -16,7 +16,7 @@ from comments.domain.text import cleaning
 from comments.reading import thread_pages
 from comments.web.http import request_shapes
 
-# Comments on every fifth level link to a separate page with their replies.
+# Each comment on every fifth level links to a separate page with the comment's replies.
 STEP = 5
 # The orders that a page offers, in this sequence.
 _ORDERS = (
@@ -30,10 +30,12 @@ _FLAT = {thread_pages.ListingOrder.OLDEST, thread_pages.ListingOrder.NEWEST}
 
 
 class Item(msgspec.Struct, frozen=True):
-    """A comment and its nesting depth. The template closes `closes` lists before the comment.
+    """A comment and its nesting depth.
 
-    `answers` is the id of the answered comment, or None if the nesting already shows which one it
-    is. `answered` is that comment if it is on the page.
+    The template closes `closes` lists before it writes the comment.
+
+    `answers` is the id of the answered comment, or None if the nesting already shows which comment
+    it answers. `answered` is the answered comment if it is on the page.
     """
 
     comment: presentation.PublicComment
@@ -45,12 +47,12 @@ class Item(msgspec.Struct, frozen=True):
 
     @property
     def is_deep(self) -> bool:
-        """Whether the comment links to a separate page with its replies."""
+        """True if the comment links to a separate page with its replies."""
         return self.depth > 0 and self.depth % STEP == 0 and bool(self.comment.replies)
 
 
 class Links(msgspec.Struct, frozen=True):
-    """The URLs of one thread's pages. If `base` is empty, they are relative to such a page."""
+    """The URLs of one thread's pages. If `base` is empty, the URLs are relative to such a page."""
 
     base: str
     name: records.ThreadName
@@ -130,7 +132,10 @@ def shown(page: presentation.ThreadPage) -> list[presentation.PublicComment]:
 
 
 def anchor(comment_id: str) -> str:
-    """Return the id of a comment's element. The widget uses the same ids, so links work in both."""
+    """Return the id of the HTML element for a comment.
+
+    The widget uses the same ids, so links work in both.
+    """
     return f"comment-{comment_id}"
 
 

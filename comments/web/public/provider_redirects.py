@@ -1,8 +1,8 @@
-"""The redirect to a provider, and the cookie that recognizes the browser when it comes back.
+"""The redirect to a provider, and the cookie that recognizes the browser when it returns.
 
-The cookie `__Host-flatthread-journey` must be `SameSite=Lax`, because the browser returns with a
-navigation from the provider's site. The cookie identifies nobody and grants nothing by itself. All
-windows of a browser share it.
+The cookie `__Host-flatthread-journey` must be `SameSite=Lax`, because the browser returns by a
+navigation from the provider's site. The cookie identifies no person and grants no access by itself.
+All windows of a browser share the cookie.
 
 The redirect is a page that refreshes itself to the provider's address. An HTTP redirect would be
 blocked, because the policy `form-action 'self'` also applies to redirects after a form is sent.

@@ -23,9 +23,9 @@ _HASHED = re.compile(r".+-\w{12}\.\w+")
 _IMMUTABLE = "public, max-age=31536000, immutable"
 _EMBEDDED = {"flatthread.js"}
 _MINUTES = "public, max-age=300"
-# Load balancers check the health every few seconds and wait less long than readers.
+# Load balancers check the health every few seconds and do not wait as long as readers do.
 _HEALTH_SECONDS = 2.0
-# Defined here because the table of the operating system differs between machines.
+# Content types are defined here because the operating system's table differs between machines.
 _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".json": "application/json",
@@ -49,7 +49,7 @@ def _prepare(_state: object) -> None:
 @blueprint.get("/healthz")
 def health() -> flask.Response:
     """Answer 200 if this process can read its store, else 503."""
-    # No site can have this id, so no cache of this process can answer instead of the store.
+    # No site can have this id, so no cache in this process can answer instead of the store.
     with connection.within(_HEALTH_SECONDS):
         reads.get(comment_rows.site_key("."))
     response = flask.jsonify(status="ok")
@@ -73,7 +73,7 @@ def demo() -> flask.Response:
 
 @blueprint.get("/widget/<name>")
 def widget(name: str) -> flask.Response:
-    """Serve a file to browsers. Any site may load it, also as a module."""
+    """Serve a file to browsers. Any site may load it, including as a module."""
     # The name is looked up among known names and never used as a path.
     file = _files().get(name)
     if file is None:

@@ -4,8 +4,8 @@ Invariants:
 
 1. Opening a link changes nothing, because mail scanners follow every link. Only pressing a button
    has an effect: it posts a form token that is valid for half an hour (`form_tokens`).
-2. The exception is one-click unsubscribe (RFC 8058). Mail programs send a POST to the link itself,
-   so this request needs no form token.
+2. The exception is the one-click unsubscribe request (RFC 8058). Mail programs send a POST to the
+   link itself, so that request needs no form token.
 3. The pages use no cookies: anyone who has the link may use it.
 4. The title of the thread is the only user input on these pages, and it is shown as plain text.
 """
@@ -43,7 +43,7 @@ class _Button(NamedTuple):
 
 @blueprint.get("/confirm")
 def ask_to_confirm() -> flask.Response:
-    """Show a button, and the mail that the reader would subscribe to."""
+    """Show a button and a description of the mail to which the reader would subscribe."""
     now = datetime.now(UTC)
     request = double_opt_in.unused_request_of(_link(), secret=context.settings().secret, now=now)
     return _page(
@@ -69,7 +69,7 @@ def confirm() -> flask.Response:
 
 @blueprint.get("/unsubscribe")
 def ask_to_unsubscribe() -> flask.Response:
-    """Show two buttons: one ends the subscription that the mail belongs to, one ends all mail."""
+    """Show two buttons: one ends the subscription of this mail, and the other ends all mail."""
     double_opt_in.unsubscription_of(_link(), context.settings().secret)
     form_token = _form_token("unsubscribe")
     return _page(
@@ -82,9 +82,10 @@ def ask_to_unsubscribe() -> flask.Response:
 
 @blueprint.post("/unsubscribe")
 def unsubscribe() -> flask.Response:
-    """End the subscription that a mail belongs to. Repeating the request changes nothing.
+    """End the subscription that sent a mail. Repeating the request changes nothing.
 
-    Mail programs send a POST to the link itself (RFC 8058). The page's button posts a form token.
+    Mail programs send this POST to the link itself (RFC 8058). The button on the page posts a form
+    token.
     """
     link = _link() if flask.request.query_string else _posted("unsubscribe")
     return _ended(double_opt_in.unsubscribe, link, t("embed.unsubscribed-one"))
@@ -138,7 +139,7 @@ def _form_token(purpose: str) -> str:
 
 
 def _posted(purpose: str) -> str:
-    """Return the link of the page whose button was pressed."""
+    """Return the link of the page that contained the pressed button."""
     query_strings.read(request_shapes.NoQuery)
     token = forms.read(request_shapes.LinkForm).token
     return form_tokens.read(token, purpose, context.settings().secret, now=datetime.now(UTC))
@@ -151,7 +152,7 @@ def _page(
     request: double_opt_in.SubscriptionRequest | None = None,
     note: str = "",
 ) -> flask.Response:
-    # A relative path, because a proxy may add a path prefix.
+    # The path is relative because a proxy may add a path prefix.
     up = "../" * (flask.request.path.count("/") - 1)
     made = flask.render_template(
         "public/subscription.html",

@@ -61,7 +61,10 @@ def undo(site_id: str) -> flask.Response:
 
 
 def _is_undoable(entry: records.Audit, visit: site_visit.Visit) -> bool:
-    """Tell whether the page has an undo button for an entry. `undo` checks if it is possible."""
+    """Tell whether the page has an undo button for an entry.
+
+    `undo` itself checks whether the change can be undone.
+    """
     if comment_rows.is_comment_id(entry.subject):
         return entry.verb in _UNDOABLE
     return policy_changes.is_undoable(entry) and (entry.subject != "site" or visit.is_owner)

@@ -1,4 +1,4 @@
-"""The authors on a site, and the page of one author with all comments by the author."""
+"""The authors of a site, and a page for each author with all of the author's comments."""
 
 from datetime import UTC, datetime
 

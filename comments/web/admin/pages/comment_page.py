@@ -1,4 +1,4 @@
-"""The page of one comment: its ancestors, the reason for its status, and the decisions about it."""
+"""The page of a comment: its ancestors, the reason for its status, and the decisions about it."""
 
 import flask
 

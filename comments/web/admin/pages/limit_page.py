@@ -18,7 +18,7 @@ from comments.web.http.decode import forms, query_strings
 
 blueprint = site_visit.blueprint("limits")
 
-_DIGITS = 10  # longer numbers exceed every maximum
+_DIGITS = 10  # a number with more digits exceeds every maximum
 _ASKED = (
     "proof_of_work",
     "form_seconds",
@@ -100,7 +100,7 @@ def change_guard(site_id: str) -> flask.Response:
 
 @blueprint.post("/limits/budget")
 def change_budget(site_id: str) -> flask.Response:
-    """Change the daily budget, and the action when it is used up."""
+    """Change the daily budget and the action to take when the budget is used up."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.BudgetForm)
     numbers = {name: getattr(sent, name) for name in usage.UsageAmounts.__struct_fields__}

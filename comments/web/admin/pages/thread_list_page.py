@@ -105,7 +105,7 @@ def entitle(site_id: str) -> flask.Response:
 
 
 def _stored(name: records.ThreadName) -> records.Thread:
-    # Do not read from the cache, which may be a minute old: the thread may have been locked since.
+    # Bypass the cache, which can be a minute old: the thread may have been locked since then.
     row = review_queue.stored_thread(name)
     if row is None:
         raise errors.NotFound("thread", name.id)

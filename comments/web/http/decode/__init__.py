@@ -1,1 +1,1 @@
-"""Decoding: turn the bytes of a request into a typed value or an error that names the field."""
+"""Decoding of requests: bytes become a typed value, or an error that names the field."""

@@ -43,7 +43,7 @@ def refusal(error: msgspec.ValidationError, shape: type[msgspec.Struct]) -> erro
 
 
 def field(error: msgspec.ValidationError) -> str:
-    """Return the name of the wrong field; "" if the value itself is not an object."""
+    """Return the name of the wrong field, or "" if the value itself is not an object."""
     match = _FIELD.search(str(error))
     return (match[1] or match[2]) if match else ""
 
@@ -78,8 +78,8 @@ def _beyond(kind: str, relation: str, bound: int, shown: str) -> errors.BadInput
 def _declared(
     shape: type[msgspec.Struct], name: str, said: str, shown: str
 ) -> errors.BadInput | None:
-    """Return the error for a field whose type defines a code, its values, or two bounds."""
-    # Imported late: a process needs this module only when it refuses a value.
+    """Return the error for a field whose type defines a code, a list of values, or two bounds."""
+    # Import this late: a process needs the module only when it refuses a value.
     from msgspec import inspect  # noqa: PLC0415
 
     types = [each.type for each in msgspec.structs.fields(shape) if each.encode_name == name]

@@ -1,7 +1,8 @@
 """Forms of the service's own pages: decode raw bytes to a typed value, as strictly as queries.
 
 A browser sends each field of these forms once, in UTF-8, without control characters. A form that
-differs does not come from one of these pages, so it is refused with the name of the field.
+breaks these rules does not come from one of these pages, so it is refused with the name of the
+field.
 """
 
 from typing import TypeVar
@@ -16,7 +17,7 @@ from comments.web.http.decode import json_bodies, query_strings
 T = TypeVar("T", bound=msgspec.Struct)
 
 _TYPE = "application/x-www-form-urlencoded"
-# The field of the CSRF token, which every form for signed-in users has and `signed_in` checks.
+# The field with the CSRF token; every form for signed-in users has it, and `signed_in` checks it.
 TOKEN = "form"  # noqa: S105 - the name of a field
 
 
@@ -49,7 +50,7 @@ def _fields() -> dict[str, str]:
     if flask.request.mimetype != _TYPE:
         raise problems.UnsupportedMedia(expected=_TYPE)
     limit = context.settings().max_body
-    # Cache the data: the token is read before the view reads the other fields.
+    # Cache the data, because the token is read before the view reads the other fields.
     data = flask.request.get_data(cache=True)
     if len(data) > limit:
         raise errors.TooLarge("form", limit)

@@ -23,10 +23,11 @@ from comments.web.http.decode import field_errors
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-# Enough for all request types: the deepest is an object that contains a list.
+# This is enough for all request types: the deepest is an object that contains a list.
 _MAX_DEPTH = 8
 _CHARSET = re.compile(r'charset=("?)utf-8\1', re.IGNORECASE)
-# Possessive, with an optional closing quote, so that an unclosed string is scanned only once.
+# The quantifier is possessive and the closing quote optional, so that an unclosed string is scanned
+# only once.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _LONGEST_NAME = 64

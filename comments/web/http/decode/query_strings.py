@@ -20,7 +20,7 @@ from comments.web.http.decode import field_errors
 T = TypeVar("T", bound=msgspec.Struct)
 
 _NUMBERS = {"limit"}
-_WORDS = {request_shapes.ALL}  # allowed instead of a number
+_WORDS = {request_shapes.ALL}  # a value that is allowed instead of a number
 _THREAD_NAMES = {"thread", "page"}
 _STRAY_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
@@ -51,7 +51,9 @@ def read_thread(shape: type[T], site: records.Site) -> tuple[str, T]:
 
 
 def pairs(raw: bytes, as_sent: AbstractSet[str] = frozenset()) -> dict[str, str]:
-    """Return the values of a query or form by name. Do not decode values for names in `as_sent`.
+    """Return the values of a query or form by name.
+
+    Do not decode the values of the names in `as_sent`.
 
     Raises:
         errors.BadInput: a parameter is repeated or malformed.
