@@ -1,4 +1,4 @@
-"""The program: open the store as the settings say, and make the application that serves it.
+"""The program: open the store that the settings name, and make the application that serves it.
 
 gunicorn and `flask --app main` load `app`. Only this module connects `comments` to `emulator`. It
 also runs the checks before serving: the settings must parse, and the sites' sort hashes must have
@@ -36,7 +36,7 @@ _log = logging.getLogger("flatthread")
 
 
 def _start() -> "flask.Flask":
-    """Make the serving application, or the one with the commands."""
+    """Make the application that serves requests, or the application that only has commands."""
     if console.is_loading():
         logs.to_stderr(sys.stderr, sys.stdout)
         return apps.create_commands(_open)
@@ -109,7 +109,7 @@ def _embedded(settings: "config.Settings") -> "grpc.Channel":
             # Pessimistic locks keep writers of a busy thread from starving (docs/architecture.md,
             # Decisions).
             concurrency="pessimistic",
-            # Nothing here reads past versions, and the store must not keep retracted text for such
+            # No code reads past versions, and the store must not keep retracted text for such
             # reads.
             history=0,
         )

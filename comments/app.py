@@ -1,7 +1,7 @@
 """Wiring: make a Flask application from settings and a store.
 
-Every request, including its error handlers, runs inside `store.context()`. The context is entered
-around the whole application, so it is always left again, even if the request fails.
+Every request, including its error handlers, runs inside `store.context()`. The context surrounds
+the whole application, so it is always exited, even if a request fails.
 """
 
 import itertools
@@ -126,7 +126,7 @@ def note_address(app: flask.Flask, url: str) -> None:
 
 
 def start_worker(app: flask.Flask) -> background_worker.BackgroundWorker:
-    """Start the background work of this process. Call it after the last fork."""
+    """Start the background work of this process. Call this after the last fork."""
     kept = context.of(app)
     settings = kept.settings
     worker = background_worker.BackgroundWorker(
@@ -151,8 +151,8 @@ def offer_ownership(app: flask.Flask, url: str) -> Offer | None:
     """Make a link for the first owner of the service, and save it in a file.
 
     The link begins with PUBLIC_URL if that is set, because the service answers other host names
-    with 421, and with `url` otherwise. If the service has ever had an owner, return None and remove
-    the file.
+    with 421; otherwise it begins with `url`. If the service has ever had an owner, return None and
+    remove the file.
 
     Raises:
         errors.Overloaded: the store did not answer, so it is unknown whether there was an owner.
@@ -173,9 +173,9 @@ def offer_ownership(app: flask.Flask, url: str) -> Offer | None:
 def warm_up(app: flask.Flask) -> None:
     """Request typical pages, so that the first reader does not wait for lazy loading.
 
-    Call it after the last fork and before the process accepts requests. It reads a few compacted
-    threads, if there are any, and writes nothing. Errors are logged and ignored: a process must
-    start even if the store is unreachable.
+    Call this after the last fork and before the process accepts requests. This reads a few
+    compacted threads, if there are any, and writes nothing. Errors are logged and ignored: a
+    process must start even if the store is unreachable.
     """
     end = time.monotonic() + WARMING
     host = urllib.parse.urlsplit(context.of(app).settings.public_url).hostname or "localhost"
@@ -183,7 +183,8 @@ def warm_up(app: flask.Flask) -> None:
     try:
         with context.of(app).store.context(), connection.within(WARMING):
             asked = [_first_page(name) for name in directories.some(WARMED)]
-        # Also exercises paging: most threads are too short for a second page at the usual limit.
+        # These pages also exercise paging: most threads are too short for a second page at the
+        # usual limit.
         asked += [f"{target}&limit=1" for target in asked[:_CUT]]
         # Flask answers the first request for each coding; the response cache answers the others.
         codings = itertools.cycle(("identity", "gzip"))
@@ -208,7 +209,7 @@ def _inside(store: connection.Store, wsgi: "WSGIApplication") -> "WSGIApplicatio
 
     def run(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         with store.context():
-            connection.spent()  # reset the usage that earlier work of this thread left
+            connection.spent()  # reset the usage that earlier work on this thread left behind
             try:
                 return wsgi(environ, start_response)
             finally:

@@ -96,7 +96,7 @@ class Settings:
     mails_per_day: int = 50
     public_url: str = ""
     hosts: tuple[str, ...] = ()
-    # Off by default; `load` sets the defaults of the service.
+    # These limits are off unless `load` sets them to the defaults of the service.
     proof_of_work: int = 0
     form_seconds: int = 0
     posts_per_network: int = 0
@@ -117,7 +117,7 @@ class Settings:
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """Sentences of advice for the operator, logged at each start."""
+        """Advice for the operator, in sentences that are logged at each start."""
         said = [
             f"The setting {name} was renamed to {OLD_NAMES[name]}. The old name works until 1.0."
             for name in self.old_names
@@ -150,7 +150,8 @@ def load(environ: Mapping[str, str] | None = None, *, creates: bool = True) -> S
     """
     source = os.environ if environ is None else environ
     file = _file(source.get("FLATTHREAD_CONFIG", ""))
-    # Renamed before merging: either name in the environment overrides either name in the file.
+    # Rename before merging, so that either name in the environment overrides either name in the
+    # file.
     values = {**_renamed(file), **_renamed(source)}
     kind = _kind(values)
     data_dir = Path(values.get("DATA_DIR") or "data")
@@ -177,7 +178,7 @@ def load(environ: Mapping[str, str] | None = None, *, creates: bool = True) -> S
         ),
         trusted_proxies=setting_values.number(values, "TRUSTED_PROXIES", 0, 0, 10),
         voters_per_network=setting_values.number(values, "VOTERS_PER_NETWORK", 5, 1, 1000),
-        # Read from the environment only: a settings file must not claim to run on App Engine.
+        # Read these from the environment only: a settings file must not claim to run on App Engine.
         on_app_engine=bool(source.get("GAE_ENV")),
         tasks_secret=setting_values.long_enough("TASKS_SECRET", values.get("TASKS_SECRET", "")),
         tasks_queue=setting_values.queue(values.get("TASKS_QUEUE", "")),
@@ -284,7 +285,7 @@ def _kept_secret(path: Path) -> str:
 
 
 def _make_secret(path: Path) -> None:
-    """Write a new secret unless another process has written one since."""
+    """Write a new secret unless a different process has already written one."""
     own = path.with_name(f"{path.name}.{os.getpid()}")
     with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(secrets.token_urlsafe(32))

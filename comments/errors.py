@@ -41,7 +41,10 @@ class FlatthreadError(Exception):
 
 
 class BadImport(FlatthreadError):
-    """An import file is not valid. `line` counts from 1; it is None if no line is to blame."""
+    """An import file is not valid.
+
+    `line` counts from 1; it is None if the error is not on one particular line.
+    """
 
     def __init__(self, file: str, line: int | None, message: str) -> None:
         place = file if line is None else f"{file}:{line}"
@@ -51,7 +54,7 @@ class BadImport(FlatthreadError):
 
 
 class UnownedWrite(FlatthreadError):
-    """A commit contains an entity that another module than the owner of its kind wrote."""
+    """A commit contains an entity that was not written by the owner of its kind."""
 
 
 class Misconfigured(FlatthreadError):

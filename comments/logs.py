@@ -111,7 +111,7 @@ def _of_server(template: str, record: logging.LogRecord) -> str:
     """Return gunicorn's message, without values if it may be about a request."""
     if record.args and not _TELLING.search(template):
         return record.getMessage()
-    # Gunicorn has one text that already contains an address and part of a request.
+    # One of gunicorn's messages already contains an address and part of a request.
     return template.partition(" from ip=")[0]
 
 

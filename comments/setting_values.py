@@ -33,7 +33,10 @@ _MAIL_PORTS = {Security.TLS: 465, Security.STARTTLS: 587, Security.NONE: 25}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Smtp:
-    """A mail server. `ca_file` contains the trusted certificates; "" means those of the system."""
+    """A mail server.
+
+    `ca_file` contains the trusted certificates; "" means the system's certificates.
+    """
 
     security: Security
     host: str

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Draw docs/rooms.md: the packages of the project, their imports, and every module.
 
-Everything comes from the code: imports from its syntax trees, sentences from its docstrings.
+Everything comes from the code: the imports from its syntax trees, the sentences from its
+docstrings.
 
 Usage: scripts/rooms.py          writes docs/rooms.md
        scripts/rooms.py --check  exits with 1 if docs/rooms.md is out of date

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-# Full module names, because gunicorn would read a name such as "config" as its own setting.
+# These must be full module names, because gunicorn would read a name such as "config" as its own
+# setting.
 import comments.app
 import comments.config
 import comments.errors
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def _settings() -> comments.config.Settings | None:
-    """Return the settings, None if they are wrong: loading the application reports the errors."""
+    """Return the settings, or None if they are wrong: loading the application reports the errors."""
     try:
         return comments.config.load()
     except comments.errors.Misconfigured:
@@ -55,14 +56,14 @@ threads = 8
 worker_class = "server.worker.Worker"
 _chosen = _settings()
 preload_app = _chosen is None or _chosen.datastore == "embedded"
-# Seconds that a running request has to finish after SIGTERM or SIGINT.
+# The time that a running request has to finish after SIGTERM or SIGINT, in seconds.
 graceful_timeout = 10
 loglevel = "warning"
 control_socket_disable = True
 
-# Connections from one address to one process. A browser opens at most six, but an office or a
-# mobile network can share an address. Behind a proxy all readers share one address, so then this
-# limit is off.
+# The maximum number of connections from one address to one process. A browser opens at most six,
+# but an office or a mobile network can share an address. Behind a proxy, all readers share one
+# address, so this limit is off.
 _PER_PEER = 64
 
 _PAUSE = 0.05
@@ -96,11 +97,11 @@ def _refusal(status: int) -> tuple[dict[str, str], bytes]:
 
 
 def post_fork(server: "Arbiter", worker: "server.worker.Worker") -> None:
-    """Make sure that a stop signal ends this process immediately after its start.
+    """Make sure that a stop signal ends this process even immediately after its start.
 
-    Until gunicorn installs its handlers, the process has its parent's, which only put the signal in
-    a queue that no thread reads here. The worker would miss the signal and be killed at the
-    timeout.
+    Until gunicorn installs its handlers, the process uses its parent's handlers, which only add the
+    signal to a queue that no thread reads here. The worker would miss the signal and be killed at
+    the timeout.
     """
     worker.limits, worker.refusal = _limits(_chosen), _refusal
     for number in _STOPS:
@@ -133,7 +134,7 @@ def worker_exit(_server: object, _worker: "server.worker.Worker") -> None:
 
 
 def _leave(_number: int = 0, _frame: "FrameType | None" = None) -> None:
-    # Not sys.exit: there is nothing to clean up yet, and the process may hold copies of its
+    # Do not use sys.exit: there is nothing to clean up yet, and the process may hold copies of its
     # parent's locks.
     os._exit(0)
 
@@ -151,7 +152,8 @@ def _announce(app: "flask.Flask", host: str, port: int) -> None:
     known = f", for readers at {public}" if public else ""
     sys.stdout.write(f"Flatthread answers at {url}{known}\n")
     sys.stdout.flush()
-    # On one machine, access to the data folder is ownership. Elsewhere a command creates the owner.
+    # On one machine, access to the data folder proves ownership. Elsewhere a command creates the
+    # owner.
     if preload_app:
         _offer(app, url)
 

@@ -1,4 +1,4 @@
 """Define the commands of `flask --app main`, one module for each noun.
 
-Entry points: `commands` lists them; `console` opens the store and reports errors in one line.
+`commands` lists the entry points; `console` opens the store and reports errors in one line.
 """

@@ -1,9 +1,9 @@
 """Manage accounts of owners and moderators: `account invite|add|list|role|reset|remove`.
 
 An operator who can run commands can change anything in the store, so the commands check no
-permissions. They create the first owner, and they restore access for people who have lost theirs. A
-link is shown once, by the command that creates it. A password is typed at a prompt and never passed
-as an argument, because arguments are visible in process lists and shell histories.
+permissions. The commands create the first owner and restore access for people who have lost it. The
+command that creates a link shows the link only once. A password is typed at a prompt and never
+passed as an argument, because arguments are visible in process lists and shell histories.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -29,12 +29,12 @@ account = AppGroup("account", help="Manage accounts of owners and moderators.")
 
 
 def link(base: str, page: str, token: str) -> str:
-    """Make the link to a page with a one-time token, in the fragment, which browsers never send."""
+    """Return a link whose fragment contains a one-time token; browsers never send the fragment."""
     return f"{base.rstrip('/')}/{page}#{token}"
 
 
 def first_owner_link(url: str, secret: str) -> str:
-    """Make a one-time link that creates the first owner; return "" if there has been one."""
+    """Make a one-time link for the first owner; return "" if the service has ever had an owner."""
     from comments.accounts import accounts, invitations
 
     if accounts.is_owned():
@@ -45,9 +45,9 @@ def first_owner_link(url: str, secret: str) -> str:
 
 
 def _base(url: str) -> str:
-    """Return the address that links begin with.
+    """Return the address with which links begin.
 
-    Call this before the token is created, because its link is shown only once.
+    Call this before creating a token, because the token's link is shown only once.
 
     Raises:
         click.ClickException: the public address is unknown.
@@ -61,14 +61,14 @@ def _base(url: str) -> str:
     if not noted:
         click.echo(
             f"No server is running on this store. The link uses the default address {_HERE}. "
-            "Set PUBLIC_URL or use --url if your service has another address.",
+            "Set PUBLIC_URL or use --url if your service has a different address.",
             err=True,
         )
     return noted or _HERE
 
 
 def _where(role: str, site: str, *, service: bool) -> roles.Grant:
-    """Make the grant of a role on one site or on the whole service.
+    """Return a role on one site or on the whole service.
 
     Raises:
         click.ClickException: neither a site nor the service is given, or both are.
@@ -91,7 +91,7 @@ def _where(role: str, site: str, *, service: bool) -> roles.Grant:
 )
 @console.reported
 def _invite(role: str | None, site: str, mail: str, url: str, *, service: bool) -> None:
-    """Create an invitation link. It works once, within a week."""
+    """Create an invitation link. The link works once and expires after a week."""
     from comments.accounts import invitations
 
     if role is None:
@@ -179,14 +179,14 @@ def _role(login: str, role: str, site: str, *, service: bool) -> None:
     "--remove-second-factor",
     "removes",
     is_flag=True,
-    help="The link also removes the authenticator, for people who have lost both.",
+    help="The link also removes the authenticator, for people who have lost that too.",
 )
 @console.reported
 def _reset(login: str, url: str, *, removes: bool) -> None:
-    """Create a password reset link. It works once, within a day.
+    """Create a password reset link. The link works once and expires after a day.
 
-    Using the link ends all sessions of the account. If the account has an authenticator, the link
-    asks for its code. Only the latest link works.
+    Using the link ends all sessions of the account. If the account has an authenticator, the linked
+    page asks for its code. Only the latest link is valid.
     """
     from comments.accounts import invitations
 

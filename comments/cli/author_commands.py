@@ -81,9 +81,9 @@ def _named(who: str) -> str:
 @with_appcontext
 @console.reported
 def forget(address: str) -> None:
-    """Erase a mail address: its subscriptions, and its id from all follower lists.
+    """Erase a mail address: its subscriptions, and its id in all follower lists.
 
-    What comments store about their authors is not changed; retracting a comment erases it.
+    This does not change the author data that comments store; retracting a comment erases it.
     """
     from comments.accounts import accounts, identities
     from comments.notifications import double_opt_in

@@ -18,7 +18,7 @@ _NAMES = (*usage.UsageAmounts.__struct_fields__, "then")
 @click.argument("site_id", metavar="[SITE]", required=False)
 @console.reported
 def _show(site_id: str | None) -> None:
-    """Show what a website has used of its budget today; without SITE, the service's own use."""
+    """Show a website's budget and today's usage; without SITE, show the service's own usage."""
     now = datetime.now(UTC)
     if site_id is None:
         for name, used in msgspec.structs.asdict(usage.total(usage.SERVICE, now=now)).items():

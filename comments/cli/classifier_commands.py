@@ -1,7 +1,7 @@
 """Commands for the external services that classify a site's comments: `classifier`.
 
-A secret that is generated is shown once, by the command that creates it. A secret that the operator
-types is never shown.
+A generated secret is shown once, by the command that creates it. A secret that the operator types
+is never shown.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ _TERMS = (
     ),
     click.option(
         "--then", type=click.Choice(("hold", "show")), default="hold", show_default=True,
-        help="What to do with a waiting comment if the service cannot be reached.",
+        help="What to do with a pending comment if the service cannot be reached.",
     ),
     click.option(
         "--everybody/--guests", default=None,
@@ -97,7 +97,7 @@ def _webhook(site_id: str, url: str, *, holds: bool, then: str, everybody: bool 
     prompt="API key (leave empty to keep the stored key)",
     help="The API key. It is safer to type it at the prompt.",
 )
-@click.option("--url", default="", help="Address of another service with Akismet's protocol.")
+@click.option("--url", default="", help="Address of a different service with Akismet's protocol.")
 @_with_terms
 @console.reported
 def _akismet(
@@ -131,7 +131,7 @@ def _rotate(site_id: str, *, leaked: bool) -> None:
 @click.argument("name", type=click.Choice(classifier_verdicts.NAMES))
 @console.reported
 def _remove(site_id: str, name: str) -> None:
-    """Remove a classifier. Comments that wait for it are left to moderators."""
+    """Remove a classifier. Its pending comments are left for moderators to decide."""
     from comments.moderation.classifiers import registration
 
     registration.remove(site_id, name, _by())

@@ -1,4 +1,4 @@
-"""Compact threads at once: `compact [SITE [THREAD]]`."""
+"""Compact threads immediately: `compact [SITE [THREAD]]`."""
 
 import math
 import time
@@ -22,7 +22,7 @@ def compact(site_id: str | None, thread: str | None, *, wait: bool) -> None:
     """Compact changed comments into the buckets that readers get.
 
     Old buckets can be deleted about a minute later, when no process uses them any more. A running
-    server does that, or this command with --wait.
+    server deletes them; if no server is running, use --wait.
     """
     from comments.events import backlog
     from comments.jobs import scheduler
@@ -53,7 +53,7 @@ def minutes(due: float = 0.0) -> int:
 
 
 def _sleep(seconds: float) -> None:
-    """Print the expected waiting time, and wait."""
+    """Print the expected waiting time, then wait."""
     end = (datetime.now().astimezone() + timedelta(seconds=seconds)).strftime("%H:%M:%S")
     click.echo(
         f"Compacted. The clean-up starts at {end}, in {seconds:.0f} s. "

@@ -13,7 +13,7 @@ import flask
 from comments.cli import compaction_commands, console
 from comments.sites import site_settings
 
-# The systems that `import` supports, and the module that reads each one's exports.
+# The systems that `import` supports, and the module that reads each system's exports.
 _READERS = {
     "disqus": "comments.jobs.importers.disqus",
     "wordpress": "comments.jobs.importers.wordpress",
@@ -63,7 +63,7 @@ def import_(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
             )
             journal.end(summary.added)
     # Deliver the events here: without a running server, no other process would update the counters,
-    # and the operator will probably check them next.
+    # which the operator will probably check next.
     dispatcher.deliver(events, now=datetime.now(UTC), handlers=wiring.handlers(console.settings()))
     added, threads = (
         console.counted(summary.added, "comment"),

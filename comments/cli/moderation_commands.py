@@ -59,7 +59,9 @@ def _rule(rule_id: str, action: str, conditions: dict[str, Any]) -> "rules.Rule"
 
 @rule.command("add")
 @click.argument("site_id", metavar="SITE")
-@click.option("--id", "rule_id", default="", help="Rule id. Replaces an existing rule with it.")
+@click.option(
+    "--id", "rule_id", default="", help="Id of the rule. An existing rule with this id is replaced."
+)
 @click.option("--action", type=click.Choice(_ACTIONS), default="hold", show_default=True)
 @_conditions
 @click.option("--off", "is_off", is_flag=True, help="Store the rule, but disabled.")
@@ -68,7 +70,7 @@ def _rule(rule_id: str, action: str, conditions: dict[str, Any]) -> "rules.Rule"
 def _add(
     site_id: str, rule_id: str, action: str, *, is_off: bool, reason: str, **conditions: Any
 ) -> None:
-    """Add a rule. It matches when at least one condition of each type matches."""
+    """Add a rule. The rule matches when at least one condition of each type matches."""
     from comments.moderation import policy_changes
 
     name = rule_id or policy_changes.new_rule_id()
@@ -100,7 +102,7 @@ def _list(site_id: str) -> None:
 @click.option("--reason", default="", help="Reason, for the audit log.")
 @console.reported
 def _remove(site_id: str, rule_id: str, reason: str) -> None:
-    """Remove a rule. Comments keep the status that it gave them."""
+    """Remove a rule. Comments keep the status that the rule gave them."""
     from comments.moderation import policy_changes
 
     site = site_settings.get(site_id).id
@@ -118,8 +120,8 @@ def _remove(site_id: str, rule_id: str, reason: str) -> None:
 def _test(site_id: str, rule_id: str | None, *, action: str, last: int, **conditions: Any) -> None:
     """Show what a rule would do to the last comments, without changing anything.
 
-    RULE is one of the site's rules. Without it, the options describe the rule; without both, all
-    rules of the site are tested.
+    RULE is the id of one of the site's rules. If RULE is omitted, the options describe the rule; if
+    both are omitted, all rules of the site are tested.
     """
     from comments.moderation import dry_run, rulebook
 
@@ -328,7 +330,10 @@ def _log(site_id: str, subject: str, limit: int) -> None:
 @click.option("--reason", default="", help="Reason, for the audit log.")
 @console.reported
 def _undo(site_id: str, entry: str, reason: str) -> None:
-    """Undo an entry of the audit log if nothing has replaced it. Not for entries about rules."""
+    """Undo an entry of the audit log if nothing has replaced it.
+
+    Entries about rules cannot be undone.
+    """
     from comments.events import audit_log
     from comments.moderation import decisions, policy_changes
     from comments.store.models import comment_rows

@@ -34,7 +34,7 @@ def _show(site_id: str) -> None:
 @click.argument("value")
 @console.reported
 def _set(site_id: str, name: str, value: str) -> None:
-    """Set a limit to a whole number; 0 means no limit, `service` the service's default."""
+    """Set a limit to a whole number; 0 means no limit, and `service` the service's default."""
     number = None if value == "service" else _number(value)
     site_settings.change(site_id, guard={name: number})
     click.echo(f"Changed {site_id}. This takes effect everywhere within a minute.")
@@ -58,10 +58,13 @@ def _set(site_id: str, name: str, value: str) -> None:
     show_default=True,
     help="What to do with a post if Turnstile does not answer.",
 )
-@click.option("--url", default="", help="Address of another service with Turnstile's protocol.")
+@click.option("--url", default="", help="Address of a different service with Turnstile's protocol.")
 @console.reported
 def _turnstile(site_id: str, key: str | None, *, secret: str, then: str, url: str) -> None:
-    """Require a Turnstile token for posts. KEY is the site key; without it, keep the stored one."""
+    """Require a Turnstile token for posts.
+
+    KEY is the site key; if it is omitted, the stored key is kept.
+    """
     from comments.posting import turnstile_settings
 
     given = turnstile_settings.Given(key or "", secret, refuses=then == "refuse", url=url)

@@ -39,12 +39,15 @@ def _add(
     *,
     at_desk: bool,
 ) -> None:
-    """Add a provider. Prompts for the client secret and checks that the provider answers."""
+    """Add a provider.
+
+    The command prompts for the client secret and checks that the provider answers.
+    """
     from comments.accounts.oidc import login_flow, providers
 
     settings = console.settings()
     for each in sites:
-        site_settings.get(each)  # raises before the prompt and before storing anything
+        site_settings.get(each)  # raises before anything is prompted for or stored
     given = click.prompt("Client secret", hide_input=True)
     registration = providers.Registration(name, title or name, issuer, client, given)
     made = providers.checked(registration, settings.secret, now=datetime.now(UTC))

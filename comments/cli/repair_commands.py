@@ -60,9 +60,9 @@ def _repair_thread(name: records.ThreadName, scheme: sorthash.Scheme, *, fix: bo
 @flask.cli.with_appcontext
 @console.reported
 def recount(site_id: str | None, thread: str | None, *, fix: bool) -> None:
-    """Compare every counter with what it counts, and correct the differences.
+    """Recount what each counter counts, and correct the differences.
 
-    The service can stay in use. If the command is interrupted, run it again to continue.
+    The service can keep running. If the command is interrupted, run it again to continue.
     """
     from comments.jobs import recount as recounts
     from comments.store.models import comment_rows

@@ -35,7 +35,7 @@ def _checked_origins(
 )  # fmt: skip
 @console.creating
 def _add_site(site_id: str, origins: tuple[str, ...]) -> None:
-    """Add a website and the origins of its pages. Creates the store if there is none."""
+    """Add a website and the origins of its pages. If the store does not exist, it is created."""
     added = site_settings.add(
         site_id, origins, scheme=console.settings().scheme, now=datetime.now(UTC)
     )
@@ -134,7 +134,8 @@ def _set_site(  # noqa: PLR0917 - click passes each option by name
         moderators=_given(moderators),
         options=given or None,
     )
-    # The given origins replace all earlier ones. Show the result, in case that was not intended.
+    # The given origins replace all earlier ones. Show the new value, in case the operator did not
+    # intend to replace them all.
     named = f"{changed.id} ({', '.join(changed.origins)})" if origins else changed.id
     click.echo(f"Changed {named}. This takes effect everywhere within a minute.")
 

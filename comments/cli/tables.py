@@ -25,7 +25,7 @@ class TableFormat(enum.StrEnum):
 
 
 def written(kind: type[msgspec.Struct], lines: Sequence[msgspec.Struct], form: TableFormat) -> str:
-    """Format lines of one kind as a table whose columns are the fields of that kind.
+    """Format lines of the same type as a table whose columns are the fields of that type.
 
     The text has no final line break.
     """

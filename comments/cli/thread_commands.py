@@ -20,7 +20,7 @@ thread = AppGroup("thread", help="Change threads.")
 @click.option("--no-category", is_flag=True, help="Remove all categories.")
 @click.option(
     "--inherit", "inherits", multiple=True, type=click.Choice(["title", "url", "categories"]),
-    help="Reset to what the oldest approved comment brought.",
+    help="Inherit the values from the oldest approved comment again.",
 )  # fmt: skip
 @click.option("--reason", default="", help="Reason, for the audit log.")
 @console.reported
@@ -38,7 +38,7 @@ def _set_thread(
     """Set a thread's title, page address and categories.
 
     Values set here override those from comments, until you reset them with --inherit. All comments
-    of the thread are counted under its categories. The service can stay in use. An interrupted
+    of the thread are counted under its categories. The service can keep running. An interrupted
     change continues by itself, or when you run the command again.
     """
     from comments.jobs import thread_overrides

@@ -88,7 +88,7 @@ def _state(each: "webhook_endpoints.Registered") -> str:
 
 @_about_one("remove")
 def _remove(site_id: str, name: str) -> None:
-    """Remove a webhook. Its pending messages are not sent."""
+    """Remove a webhook. Messages that are still pending for it are not sent."""
     from comments.events import webhook_endpoints
 
     webhook_endpoints.remove(site_id, name)
