@@ -1,4 +1,4 @@
-"""The result of a benchmark: measured values, each with its bar."""
+"""The result of a benchmark: measured values with their bars."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ class Bar:
 
     @property
     def is_held(self) -> bool:
-        """Whether the value is within the bar."""
+        """True if the value is within the bar."""
         return self.measured <= self.most
 
     def __str__(self) -> str:

@@ -1,10 +1,11 @@
-"""One thread with very many followers: subscribe, compact the list, mail every follower.
+"""Mail to a thread with very many followers: subscribe, compact the list, mail every follower.
 
-Most followers are loaded directly; `--called` of them subscribe through the product's own calls,
+Most followers are loaded directly; `--called` of them subscribe through the product's own calls
 when the list is already long. The data file is on disk, and the mail server is a separate process
-that accepts everything at once. The sender is a process too: it is killed once, without notice,
-after a third of the mail, and a new process continues. At the end every follower must have the
-mail; duplicates are counted, and may be at most one page for the kill. Usage:
+that accepts every mail immediately. The sender is a separate process too: it is killed once,
+without notice, after a third of the mail, and a new process continues. At the end, every follower
+must have received the mail. Duplicates are counted; the kill may cause at most one page of them.
+Usage:
 
     python -m benchmarks.fanout [--followers 200000] [--called 5000] [--folder /tmp]
 
@@ -85,7 +86,7 @@ def _memory() -> int:
 
 
 def fill(path: Path, followers: int, called: int) -> dict[str, float]:
-    """Store many followers; the last `called` subscribe through the calls of the sign-up page."""
+    """Store many followers; the last `called` ones subscribe through the sign-up page."""
     settings = _settings(1)
     compactions = compacting = 0.0
     with _opened(path) as engine:
@@ -125,7 +126,7 @@ def fill(path: Path, followers: int, called: int) -> dict[str, float]:
 
 
 def _load(engine: inprocess.Engine, numbers: range, settings: config.Settings) -> None:
-    """Store followers as if they had subscribed, in the fastest way."""
+    """Store followers in the fastest way, with the same rows as subscribing."""
     (one,) = reads.fetch(reads.Query("Subscriber"))
     (to,) = reads.fetch(reads.Query("Subscription"))
 
@@ -179,7 +180,7 @@ def _deliver(settings: config.Settings) -> None:
 
 
 def send(path: Path, port: int, began: float) -> None:
-    """Send until nothing is left; print the cost as JSON. `began` is the clock's day."""
+    """Send until no mail is left, and print the cost as JSON. `began` is the day on the clock."""
     settings = _settings(port)
 
     def now() -> datetime:
@@ -194,7 +195,7 @@ def send(path: Path, port: int, began: float) -> None:
             events += done
             if events // _TOLD_EVERY > (events - done) // _TOLD_EVERY:
                 _say(f"{events} events", since)
-        cost = engine.meter.total()  # a reading would keep every key and add to the memory
+        cost = engine.meter.total()  # a `Reading` would keep every key in memory
         figures = {
             "seconds": time.perf_counter() - since, "processor": time.process_time() - used,
             "events": events, "reads": cost.reads, "writes": cost.writes, "deletes": cost.deletes,
@@ -205,7 +206,7 @@ def send(path: Path, port: int, began: float) -> None:
 
 
 def take(port: int, log: Path) -> None:
-    """Run a mail server that accepts everything at once, until the process is ended."""
+    """Run a mail server that accepts every mail immediately, until the process is ended."""
     with log.open("a", buffering=1) as lines:
 
         async def talk(said: asyncio.StreamReader, answer: asyncio.StreamWriter) -> None:
@@ -267,7 +268,7 @@ def _sink(log: Path) -> Iterator[int]:
 
 
 def run(folder: Path, followers: int, called: int) -> tuple[int, int]:
-    """Fill, send, kill, send the rest; print the cost; return missing and duplicate mails."""
+    """Run everything, print the cost, and return the numbers of missing and duplicate mails."""
     path, log = folder / "fanout.db", folder / "sent"
     filled = _figures(_started("--fill", followers, called, path))
     print(f"filled: {json.dumps(filled)}", file=sys.stderr, flush=True)
@@ -283,7 +284,7 @@ def run(folder: Path, followers: int, called: int) -> tuple[int, int]:
         killed = len(_lines(log))
         until = time.perf_counter() - since
         print(f"killed after {killed} mails, {until:.0f} s", file=sys.stderr, flush=True)
-        # With the clock a day later, when the killed process's claim has expired.
+        # Set the clock a day ahead, when the killed process's claim has expired.
         rest = _figures(_started("--send", path, port, 2))
         time.sleep(_PAUSE)
     sent = Counter(_lines(log))
@@ -320,7 +321,7 @@ def run(folder: Path, followers: int, called: int) -> tuple[int, int]:
 
 
 def bars(*, quick: bool) -> Iterator[Bar]:
-    """Send mail to very many followers, or to a few."""
+    """Mail very many followers, or a few if `quick`."""
     followers, called = (600, 50) if quick else (200_000, 5_000)
     with tempfile.TemporaryDirectory(prefix="fanout-") as folder:
         missing, twice = run(Path(folder), followers, called)
@@ -330,7 +331,7 @@ def bars(*, quick: bool) -> Iterator[Bar]:
 
 
 def main() -> None:
-    """Run the benchmark, or one of its processes, as the command line says."""
+    """Run the benchmark, or the one of its processes that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--followers", type=int, default=200_000)
     parser.add_argument("--called", type=int, default=5_000)

@@ -1,7 +1,8 @@
 """Plots as hand-written SVG: lines over logarithmic axes, one panel per call.
 
-Values of 0 are on the floor of a panel, where its axis says 0. A line ends where a layout cannot
-store the thread. Colors and marks both differ, so the lines can be distinguished without color.
+Values of 0 are drawn on the floor of a panel, where the axis says 0. A line ends where a layout
+cannot store the thread. Lines differ in both color and mark, so they can be distinguished without
+color.
 """
 
 import dataclasses
@@ -52,7 +53,7 @@ class _Axis:
         return start + share * (self.pixels - start)
 
     def ticks(self) -> Iterator[tuple[float, str]]:
-        """Return the powers of ten, and 0."""
+        """Return the powers of ten, and 0 if needed. 0."""
         if self.has_zero:
             yield 0.0, "0"
         for power in range(self.low, self.high + 1):

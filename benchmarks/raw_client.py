@@ -1,4 +1,4 @@
-"""The calls that the classic layouts make to a Datastore: raw messages over a channel.
+"""The calls that the classic layouts make to a Datastore, as raw messages over a channel.
 
 There is no object mapper between a layout and the store, and nothing is cached.
 """
@@ -20,11 +20,11 @@ class TooLarge(Exception):
 
 
 class Aborted(Exception):
-    """A transaction conflicted with another one and must be retried."""
+    """A transaction conflicted with a different one and must be retried."""
 
 
 class Client:
-    """The calls that the layouts make: raw messages over a channel."""
+    """The calls of the layouts: raw messages over a channel."""
 
     def __init__(self, channel: grpc.Channel) -> None:
         self._partition = protobufs.PartitionId(project_id=PROJECT)
@@ -83,7 +83,7 @@ class Client:
         yield from queries.results(request, self._calls["RunQuery"])
 
     def count(self, query: queries.Query) -> int:
-        """Return how many entities a query matches."""
+        """Return the number of entities that match a query."""
         request = protobufs.RunAggregationQueryRequest(
             project_id=PROJECT, partition_id=self._partition
         )
@@ -94,7 +94,7 @@ class Client:
         return int(result.aggregate_properties["n"].integer_value)
 
     def transact(self, body: Callable[[bytes], Iterable[protobufs.Entity]]) -> None:
-        """Run `body`, which reads, and put the entities it returns, in one transaction.
+        """Run `body`, which reads, and write the entities that it returns, in one transaction.
 
         Raises:
             Aborted: It conflicted with another transaction.

@@ -1,6 +1,6 @@
 """The cost of the engine, compared with the lowest possible cost of its work.
 
-Each bar is a ratio of two ways that take turns in one run:
+Each bar is a ratio of two variants that take turns in one run:
 
     scale   read a 100-comment thread among many entities / the same thread alone
     order   read 10,000 entities in order / SELECT and parse the same rows
@@ -13,7 +13,7 @@ Each bar is a ratio of two ways that take turns in one run:
             protobuf classes
     import  import `emulator.inprocess` / import grpc and the protobuf classes that it needs
 
-A million entities take a few minutes, and 4 GB in the temporary folder.
+A million entities take a few minutes and 4 GB in the temporary folder.
 """
 
 import contextlib
@@ -109,7 +109,7 @@ class Caller:
         return rpc(request)
 
     def fetch(self, request: Any) -> int:
-        """Read all batches of a query and count the entities."""
+        """Read all batches of a query and return the number of entities."""
         count = 0
         asked = type(request)()
         asked.CopyFrom(request)
@@ -122,19 +122,19 @@ class Caller:
 
 
 def alternate(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Return the median seconds of each way; they take turns, so drift affects all alike."""
+    """Return the median seconds of each variant; they take turns, so drift affects all alike."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     for round_ in range(rounds + 1):
         for name, way in ways.items():
             start = time.perf_counter()
             way()
-            if round_:  # the first round warms up
+            if round_:  # the first round only warms up
                 times[name].append(time.perf_counter() - start)
     return {name: statistics.median(found) for name, found in times.items()}
 
 
 def repeat(way: Callable[[], object], times: int) -> Callable[[], None]:
-    """Return a way that runs long enough to time."""
+    """Return a variant that runs long enough to time."""
 
     def again() -> None:
         for _ in range(times):
@@ -166,7 +166,7 @@ def served(folder: Path, name: str, *flags: str) -> Iterator[str]:
 
 
 def load(engine: inprocess.Engine, numbers: range) -> float:
-    """Load comments; return the seconds."""
+    """Load comments and return the duration in seconds."""
     start = time.perf_counter()
     engine.load((comment(number) for number in numbers), project=PROJECT)
     return time.perf_counter() - start
@@ -178,7 +178,7 @@ def peak_mib() -> float:
 
 
 def measure_scale(folder: Path, entities: int, rounds: int) -> list[Bar]:
-    """Load the file, then read one thread in it and alone."""
+    """Load the file, then read one thread in this file and in a file of its own."""
     half = entities // THREAD // 2
     with opened(folder, "many") as many, opened(folder, "alone") as alone:
         made = time.perf_counter()
@@ -243,7 +243,7 @@ def measure_order(folder: Path, rounds: int) -> Bar:
 
 
 def measure_lookup(folder: Path, rounds: int) -> Bar:
-    """Look one entity up in process and through gRPC."""
+    """Look up one entity in process and through gRPC."""
     request = protobufs.LookupRequest(project_id=PROJECT)
     request.keys.add().CopyFrom(comment(1).key)
     with opened(folder, "lookup") as engine, served(folder, "lookup") as address:
@@ -265,7 +265,7 @@ def measure_lookup(folder: Path, rounds: int) -> Bar:
 
 
 def change_three(client: Any) -> Callable[[], None]:
-    """Return a transaction that reads three entities and writes them."""
+    """Return a transaction that reads and writes three entities."""
     from google.cloud import ndb  # noqa: PLC0415 - only this benchmark needs NDB
 
     class Counter(ndb.Model):
@@ -329,7 +329,7 @@ def measure_start(folder: Path, rounds: int) -> Bar:
 
 
 def measure_import(rounds: int) -> Bar:
-    """Import the in-process channel, and the two libraries that it needs."""
+    """Import the in-process channel, and import the two libraries that it needs."""
     program = (
         f"import time; start = time.perf_counter(); {_LIBRARIES}; half = time.perf_counter();"
         "import emulator.inprocess; print(half - start, time.perf_counter() - half)"

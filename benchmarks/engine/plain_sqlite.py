@@ -1,7 +1,7 @@
 """The lowest possible cost of the engine's work: plain SQLite over the same rows.
 
-Owns the copies of the data that serve as the comparison. They have the engine's tables and settings
-but none of its code, so the difference is what the engine adds.
+This module makes the copies of the data that serve as the comparison. The copies have the engine's
+tables and settings but use none of its code, so the difference in time is what the engine adds.
 """
 
 import contextlib
@@ -30,9 +30,9 @@ def _columns(source: sqlite3.Connection, table: str) -> list[str]:
 
 
 def insert_seconds(stored: Path, target: Path, batch: int) -> float:
-    """Insert the rows of a data file into an empty one; return the seconds.
+    """Insert the rows of a data file into an empty file and return the duration in seconds.
 
-    Entities and their index rows are inserted in their original order, `batch` entities per
+    Entities and their index rows are inserted in their original order, with `batch` entities per
     transaction.
     """
     source = sqlite3.connect(f"file:{stored}?mode=ro", uri=True)
@@ -72,7 +72,7 @@ def _batches(source: sqlite3.Connection, batch: int) -> Iterator[tuple[list[Any]
 
 
 def ordered_table(stored: Path, target: Path) -> sqlite3.Connection:
-    """Copy entities into a table whose key is their time; return its connection."""
+    """Copy entities into a table whose key is their time, and return its connection."""
     table = _connect(target)
     table.execute("CREATE TABLE rows (place INTEGER PRIMARY KEY, row BLOB NOT NULL)")
     with contextlib.closing(sqlite3.connect(f"file:{stored}?mode=ro", uri=True)) as source:

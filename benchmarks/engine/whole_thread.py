@@ -1,6 +1,6 @@
-"""Read a whole 10,000-comment thread: the ordered query, compared with its lowest possible cost.
+"""Compare the ordered query over a whole thread of 10,000 comments with its lowest possible cost.
 
-In one run, on the same stored rows:
+The benchmark compares these in one run, on the same stored rows:
 
     bare     SELECT the serialized rows in order from a plain SQLite table and parse them into the
              same protobuf messages: the least that any reader of these rows pays
@@ -36,7 +36,7 @@ WORDS = "a comment is read far more often than it is changed and the reader want
 
 
 def fill(shape: shapes.Shape, scheme: config.sorthash.Scheme) -> None:
-    """Store a thread of this shape, with texts of a sentence or two."""
+    """Store a thread of this shape, with texts of one or two sentences."""
     start = datetime(2026, 1, 1, tzinfo=UTC)
     ids = [comment_rows.comment_id(f"{place:016d}".encode()) for place in range(len(shape))]
     nodes = [
@@ -79,7 +79,7 @@ def query() -> reads.Query:
 
 
 def bare_table(path: Path) -> sqlite3.Connection:
-    """Create a plain table of the same rows: the order as key, the serialized row as value."""
+    """Create a plain table of the same rows: the key is the order, the value the serialized row."""
     table = sqlite3.connect(path)
     table.execute("CREATE TABLE rows (place BLOB PRIMARY KEY, row BLOB) WITHOUT ROWID")
     table.executemany(
@@ -109,7 +109,7 @@ def read_ndb() -> int:
 
 
 def measure(ways: dict[str, Callable[[], int]], rounds: int, size: int) -> dict[str, float]:
-    """Return the median seconds of each way; they take turns, so drift affects all alike."""
+    """Return the median seconds of each variant; they take turns, so drift affects all alike."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     for round_ in range(rounds + 1):
         for name, way in ways.items():
@@ -117,7 +117,7 @@ def measure(ways: dict[str, Callable[[], int]], rounds: int, size: int) -> dict[
             count = way()
             if count != size:
                 raise SystemExit(f"{name} read {count} of {size} comments")
-            if round_:  # the first round warms up
+            if round_:  # the first round only warms up
                 times[name].append(time.perf_counter() - start)
     return {name: statistics.median(values) for name, values in times.items()}
 

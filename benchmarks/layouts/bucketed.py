@@ -1,11 +1,12 @@
-"""A classic layout between one entity per comment and one entity for all: buckets with counts.
+"""A classic layout between one entity per comment and one entity per thread: counted buckets.
 
-Owns the head, which lists the buckets in reading order with the number of comments in each. Adding
-up the counts finds a page, and an index over the ids in a bucket finds a comment.
+The head lists the buckets in reading order, with the number of comments in each bucket. Adding up
+the counts finds a page, and an index over the ids in each bucket finds a comment.
 
 Invariants:
 
-1. The head's counts match the buckets, so both always change in one transaction.
+1. The head's counts match the buckets, so the head and the buckets always change in one
+   transaction.
 """
 
 import itertools
@@ -34,20 +35,20 @@ FULL = 128  # a larger bucket is split in two
 
 
 class _Count(msgspec.Struct, array_like=True):
-    """A bucket in the head: its name, its number of comments, the level of the first one."""
+    """A bucket in the head: its name, its number of comments, and its first comment's level."""
 
     name: str
     count: int
 
 
 class _Head(msgspec.Struct, array_like=True):
-    """The buckets in reading order; `made` numbers the next one."""
+    """The buckets in reading order; `made` is the number for the next new bucket."""
 
     counts: list[_Count]
     made: int
 
     def add(self, place: int, count: int) -> str:
-        """Add a new bucket; return its name."""
+        """Add a new bucket and return its name."""
         name = f"{THREAD}#{self.made}"
         self.made += 1
         self.counts.insert(place, _Count(name, count))
@@ -66,8 +67,8 @@ class Buckets(Layout):
     """Buckets of about 100 consecutive comments, and a head with their counts.
 
     A change rewrites its bucket. An index over the ids in a bucket leads from a comment to its
-    bucket. If two writers create a bucket at the same time, they conflict at the head, so it is
-    created once.
+    bucket. If two writers create a bucket at the same time, they conflict at the head, so only one
+    bucket is created.
     """
 
     name = "buckets"
@@ -98,7 +99,7 @@ class Buckets(Layout):
         return [fragment(placed.said, placed.level) for placed in run]
 
     def subtree(self, comment_id: str) -> list[bytes]:
-        """Return a comment's descendants, from its bucket and the following ones."""
+        """Return a comment's descendants, read from its bucket and the following ones."""
         name, run = self._find(comment_id)
         place = place_of(run, comment_id)
         level, below = run[place].level, run[place + 1 :]

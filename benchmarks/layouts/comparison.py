@@ -1,17 +1,17 @@
-"""The layouts of a comment thread, measured side by side.
+"""Compare the layouts of a comment thread by measuring them in one run.
 
 The classic layouts (`rivals`, `bucketed`) and Flatthread's (`flatthread`) store the same threads,
-each in its own data file, and answer five calls: the first page of 50, the whole thread, the
-subtree of one comment, a reply, an edit. For each call it prints what Google's service would bill
-(by the engine's meter), the calls to the store, bytes, and processor and wall time; the layouts
-take turns. Usage:
+each layout in its own data file, and answer five calls: the first page of 50, the whole thread, the
+subtree of one comment, a reply, an edit. For each call, the program prints the operations that
+Google's service would bill (counted by the engine's meter), the calls to the store, the bytes, and
+the processor and wall time; the layouts take turns. Usage:
 
     python -m benchmarks.layouts.comparison [--shape FILE] [--sizes 100,1000,10000]
                                             [--rounds 9] [--write]
 
-FILE has `id;parent;time` rows, repeated to each size; without it a generated shape is used. Prints
-Markdown; `--write` puts it between the markers in docs/layouts.md, with plots and figures.json in
-docs/layouts/.
+FILE contains `id;parent;time` rows, which are repeated to reach each size; without FILE, a
+generated shape is used. The program prints Markdown; `--write` writes it between the markers in
+docs/layouts.md, and writes plots and figures.json to docs/layouts/.
 """
 
 import argparse
@@ -39,7 +39,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "layouts.md"
 FOLDER = ROOT / "docs" / "layouts"
 PAGE = 50
-CELL_SECONDS = 4.0  # time budget of a layout for one call; each gets at least one round
+CELL_SECONDS = 4.0  # time budget of a layout for one call; each layout runs at least one round
 KINDS: tuple[type[Any], ...] = (
     rivals.Paths,
     rivals.Embedded,
@@ -63,7 +63,7 @@ TITLES = {
 
 
 class Opened:
-    """A layout with its engine and the context that its calls need."""
+    """A layout with its engine and the context that its calls require."""
 
     def __init__(self, engine: inprocess.Engine, kind: type[Any]) -> None:
         self.kind = kind
@@ -83,7 +83,7 @@ class Opened:
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[Any]:
-        """Enter the context that the layout needs; yield the layout."""
+        """Enter the context that the layout requires; yield the layout."""
         with contextlib.nullcontext() if self._store is None else self._store.context():
             yield self._layout
 
@@ -96,7 +96,7 @@ class Opened:
 
 
 class Stores:
-    """Data files in a folder, closed at the end."""
+    """The data files in a folder; `close` closes them."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -110,7 +110,9 @@ class Stores:
         self._stack.close()
 
     def open(self, kind: type[Any], thread: Sequence[conversations.Said]) -> Opened:
-        """Open a layout with a thread in it. The warm and the cold process share one file.
+        """Open a layout that contains a thread.
+
+        The layouts for a warm and a cold process share one file.
 
         Raises:
             raw_client.TooLarge: The layout cannot store the thread.
@@ -139,7 +141,7 @@ class Stores:
 
 
 class Bench:
-    """One thread in every layout that can store it."""
+    """One thread stored in every layout that can store it."""
 
     def __init__(self, stores: Stores, thread: Sequence[conversations.Said], rounds: int) -> None:
         self._rounds = rounds
@@ -156,7 +158,7 @@ class Bench:
             note(f"{self._size}: {kind.name} {known}")
 
     def run(self) -> Iterator[layout_tables.Figures]:
-        """Measure all calls, beginning with those that only read."""
+        """Measure all calls, beginning with the calls that only read."""
         for call in CALLS:
             measured = {
                 name: self._metered(opened, call)
@@ -225,7 +227,7 @@ class Bench:
             return time.perf_counter() - wall, time.process_time() - cpu
 
     def _ready(self, layout: Any, call: str) -> Callable[[], object]:
-        """Return one call, ready to be made."""
+        """Return a prepared call."""
         if isinstance(layout, flatthread.Materialized):
             layout.before()
         self._next += 1
@@ -242,14 +244,14 @@ class Bench:
 
 
 def fold_changes(opened: Opened) -> cost_meter.Cost:
-    """Compact the bench's changes; return the cost."""
+    """Compact the benchmark's changes and return the cost."""
     with opened.entered(), testing.meter(opened.engine) as cost:
         flatthread.fold()
         return cost.total()
 
 
 def most_embedded(folder: Path, thread: Sequence[conversations.Said], *, is_packed: bool) -> int:
-    """Return how many comments fit in one entity, found by trying; at most all of them."""
+    """Return how many comments fit into one entity, by trying; the maximum is the whole thread."""
     with Stores(folder) as stores:
         opened = stores.open(rivals.Embedded if is_packed else rivals.Plain, thread[:1])
 
@@ -276,7 +278,7 @@ def note(text: str) -> None:
 
 
 def stored(folder: Path) -> dict[str, int]:
-    """Return the size in bytes of each closed data file with its indexes, without gaps."""
+    """Return the size in bytes of each closed data file and its indexes, without unused space."""
     bytes_: dict[str, int] = {}
     for kind in KINDS:
         path = folder / f"{kind.__name__}.db"
@@ -290,7 +292,7 @@ def stored(folder: Path) -> dict[str, int]:
 def measure(
     shape: shapes.Shape, called: str, sizes: Sequence[int], rounds: int
 ) -> Iterator[layout_tables.Run]:
-    """Measure everything; yield the results after each size."""
+    """Measure everything, and yield the results after each size."""
     longest = conversations.thread(shapes.repeated(shape, max(sizes)))
     run = layout_tables.Run(called, rounds, {}, len(longest), [], [])
     with tempfile.TemporaryDirectory(prefix="layouts-") as folder:
@@ -314,7 +316,7 @@ def measure(
 
 
 def write(run: layout_tables.Run, document: Path, folder: Path) -> None:
-    """Write tables, plots and figures into the documents."""
+    """Write tables, plots and figures to the documents."""
     layout_tables.insert(layout_tables.markdown(run, TITLES), document)
     folder.mkdir(exist_ok=True)
     (folder / "figures.json").write_bytes(layout_tables.encoded(run))
@@ -323,7 +325,7 @@ def write(run: layout_tables.Run, document: Path, folder: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print, and write if requested."""
+    """Measure, print the results, and write them if requested."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shape", type=Path)
     parser.add_argument("--sizes", default="100,1000,10000,100000")

@@ -2,8 +2,8 @@
 
     .venv/bin/python -m benchmarks.layouts.first_page_plot
 
-It reads docs/layouts/figures.json, which `benchmarks.layouts.comparison --write` measured, and
-writes docs/layouts/first-page.svg. The plot has separate colors for light and dark screens.
+The program reads docs/layouts/figures.json, which `benchmarks.layouts.comparison --write` writes,
+and writes docs/layouts/first-page.svg. The plot has separate colors for light and dark screens.
 """
 
 import math
@@ -17,7 +17,7 @@ from benchmarks.layouts import layout_tables
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "layouts"
 CALL = "page"
-# Layouts in the order of their colors, with the label at the end of each line.
+# The layouts in the order of their colors, each with the label at the end of its line.
 LABELS = {
     "adjacency": "one query for each parent",
     "embedded": "whole thread in one entity",

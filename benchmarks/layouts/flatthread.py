@@ -1,10 +1,10 @@
-"""Flatthread's two ways of reading a thread, behind the same calls as the classic layouts.
+"""Flatthread's ways to read a thread, with the same calls as the classic layouts.
 
     Floor         the ordered query over the comments
     Materialized  directory, buckets and delta; compacted and at rest unless stated otherwise
     Warm          the same, in a process that has read the thread before
 
-All of them run the product's own code.
+All of them use the product's own code.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ _MOST = ordered_query.MAX_LIMIT
 
 
 def fold() -> None:
-    """Compact the changes, and clear them at once, because this process has no older directory."""
+    """Compact the changes and clear them immediately: this process has no older directory."""
     folded = compactor.compact(loading.SCHEME, loading.NAME)
     if folded is not None:
         compactor.clear(folded)
@@ -33,7 +33,7 @@ def fold() -> None:
 
 
 def _all(page: Callable[[str | None], presentation.ThreadPage]) -> list[bytes]:
-    """Return the comments of a listing, page by page."""
+    """Return all comments of a listing, read page by page."""
     found = page(None)
     comments = list(found.comments)
     while found.cursor is not None:
@@ -43,7 +43,7 @@ def _all(page: Callable[[str | None], presentation.ThreadPage]) -> list[bytes]:
 
 
 class _Ours:
-    """The common part of both ways: how comments are written."""
+    """The common part of the ways: writing comments."""
 
     def post(self, said: Said) -> None:
         """Store a reply."""
@@ -74,7 +74,7 @@ class _Ours:
 
 
 class Floor(_Ours):
-    """The ordered query, and the counts that a page shows."""
+    """Reads with the ordered query, and reads the counts that a page shows."""
 
     name = "floor"
 
@@ -105,12 +105,12 @@ class Floor(_Ours):
 
 
 class Materialized(_Ours):
-    """Directory, buckets and delta, with nothing cached."""
+    """Reads the directory, buckets and delta, with nothing cached."""
 
     name = "materialised"
 
     def before(self) -> None:
-        """Prepare a call; not measured."""
+        """Prepare a call; this is not measured."""
         loading.cold()
 
     def page(self, limit: int) -> list[bytes]:
@@ -132,7 +132,7 @@ class Materialized(_Ours):
 
 
 class Warm(Materialized):
-    """The same, in a process that has read the thread before."""
+    """Reads in the same way, in a process that has read the thread before."""
 
     name = "materialised, warm"
     calls = ("page", "whole", "subtree", "page after changes")

@@ -1,7 +1,7 @@
 """The figures of the layouts as Markdown and as plots.
 
-Owns their format: billed operations as numbers, times as ratios within one run. All layouts are
-compared with `BASE`, whose milliseconds are given for orientation.
+This module defines their format: billed operations as numbers, and times as ratios within one run.
+All layouts are compared with `BASE`, for which milliseconds are also given, as orientation.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ PLOTTED = ("reads.svg", "calls.svg", "time.svg", "bytes.svg")
 
 
 class Figures(msgspec.Struct):
-    """The cost of one call of one layout at one size; times are medians in seconds."""
+    """The cost of one call with one layout at one size; times are medians in seconds."""
 
     layout: str
     size: int
@@ -35,7 +35,7 @@ class Figures(msgspec.Struct):
 
 
 class Thread(msgspec.Struct):
-    """Facts about one size besides the calls."""
+    """Facts about a thread of one size, in addition to the calls."""
 
     size: int
     below: int
@@ -104,7 +104,7 @@ def _table(run: Run, call: str) -> str:
 
 
 def line(figures: Figures, base: Figures) -> str:
-    """Format one row: what is billed, and times as ratios to the base."""
+    """Format one row: the billed operations, and times as ratios to the base."""
     small = f" + {figures.small:,} small" if figures.small else ""
     deletes = f" + {figures.deletes:,} deletes" if figures.deletes else ""
     return (
@@ -168,7 +168,7 @@ def drawn(run: Run, titles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def curves(found: Sequence[Figures], call: str, value: Callable[[Figures], float]) -> plots.Lines:
-    """Return the points of each layout over the sizes."""
+    """Return the points of each layout for all sizes."""
     drawn: dict[str, list[tuple[float, float]]] = {}
     for figures in found:
         if figures.call == call:

@@ -1,6 +1,6 @@
-"""Comments packed into one property or as JSON, for the layouts with many per entity.
+"""Comments packed into one property or as JSON, for layouts with many comments per entity.
 
-Owns reading order in a list: comments with their levels, each before its descendants.
+A list in reading order contains comments with their levels, each before its descendants.
 """
 
 import itertools
@@ -43,7 +43,7 @@ _PACKED = msgspec.msgpack.Decoder(list[Placed])
 
 
 def fragment(said: Said, level: int) -> bytes:
-    """Return the JSON of a comment as it is sent."""
+    """Return the JSON of a comment as the API sends it."""
     author = {"name": said.author_name, "website": said.author_website}
     return msgspec.json.encode(
         Public(
@@ -91,7 +91,7 @@ def place_of(run: Sequence[Placed], comment_id: str) -> int:
 
 
 def end_below(run: Sequence[Placed], first: int, level: int) -> int:
-    """Return the first position from `first` on that is not deeper than `level`, or the end."""
+    """Return the first position from `first` on with a level of at most `level`, or the end."""
     below = enumerate(itertools.islice(run, first, None), first)
     return next((place for place, placed in below if placed.level <= level), len(run))
 

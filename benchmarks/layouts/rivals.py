@@ -1,8 +1,8 @@
 """The classic layouts of comments in a document store, to compare with Flatthread's.
 
-Owns three ways from textbooks and manuals (`bucketed` is the fourth), each at its best: raw
-protobuf messages without an object mapper, packed texts, transactions where a change reads before
-it writes.
+The module contains three ways from textbooks and manuals (`bucketed` is the fourth), each in its
+best form: raw protobuf messages without an object mapper, packed texts, and transactions where a
+change reads before it writes.
 
     Paths      one entity per comment, ordered by a materialized path of times and slugs
     Embedded   all comments in one entity, in reading order, packed
@@ -11,7 +11,7 @@ it writes.
 Invariants:
 
 1. Each layout returns a page, the whole thread and a subtree with the same comments in the same
-   order as a traversal of the parent links, also after posts and edits
+   order as a traversal of the parent links, including after posts and edits
    (`tests/system/project/test_benchmark_layouts.py`).
 """
 
@@ -39,13 +39,13 @@ from comments.store.wire import queries
 from emulator import protobufs
 
 THREAD = "page"
-_SEPARATOR, _BEHIND = "/", "0"  # "0" is the first character after the separator
+_SEPARATOR, _BEHIND = "/", "0"  # "0" is the character after the separator
 _ABOVE = "\U0010ffff"
 
 
 @dataclasses.dataclass
 class Layout:
-    """The common part of the layouts: a client."""
+    """The common part of the layouts: the client."""
 
     client: Client
     name: ClassVar[str] = ""
@@ -83,7 +83,7 @@ def _read(entity: protobufs.Entity) -> Said:
 
 
 class _Documents(Layout):
-    """The common part of Paths and Adjacency: one entity per comment."""
+    """The common part of Paths and Adjacency, which store one entity per comment."""
 
     kind: ClassVar[str] = ""
 
@@ -101,7 +101,7 @@ class _Documents(Layout):
 
 
 class Paths(_Documents):
-    """One entity per comment; its path is its parent's plus a time and a slug."""
+    """One entity per comment, whose path is the parent's path plus a time and a slug."""
 
     name = "path"
     kind = "Path"
@@ -162,7 +162,7 @@ class Paths(_Documents):
 
 
 class Adjacency(_Documents):
-    """One entity per comment with its parent's id; readers query for each comment's children."""
+    """One entity per comment, with its parent's id; readers query for each comment's children."""
 
     name = "adjacency"
     kind = "Link"
@@ -181,7 +181,10 @@ class Adjacency(_Documents):
         return [fragment(*each) for each in self._below("", 0)]
 
     def subtree(self, comment_id: str) -> list[bytes]:
-        """Return a comment's descendants. Its level needs a lookup of every comment above it."""
+        """Return a comment's descendants.
+
+        Finding its level requires a lookup of every comment above it.
+        """
         level, above = 0, comment_id
         while above:
             entity = self.client.get(self.kind, [above])[above]
@@ -224,7 +227,7 @@ class Adjacency(_Documents):
 
 
 class Embedded(Layout):
-    """All comments in the thread's one entity."""
+    """All comments in one entity of the thread."""
 
     name = "embedded"
 
@@ -286,7 +289,7 @@ class Embedded(Layout):
 
 
 class Plain(Embedded):
-    """The same without packing, to find its maximum. Only written."""
+    """The same layout without packing, to find the maximum size. Only written."""
 
     name = "embedded, not packed"
 

@@ -1,16 +1,16 @@
-"""Large lists of ids, kept in the classic ways and in Flatthread's, measured side by side.
+"""Compare the classic ways to store large lists of ids with Flatthread's way, in one run.
 
-The classic ways (`list_rivals`) and Flatthread's store the same followers, each in its own data
-file, and answer five calls: add one, remove one, check one, list all, count. For each call it
-prints what Google's service would bill (by the engine's meter), the calls to the store, bytes, and
-processor and wall time; the ways take turns. Then it prints the throughput of many concurrent
-writers, and how often they retry. Usage:
+The classic ways (`list_rivals`) and Flatthread's way store the same followers, each in its own data
+file, and answer five calls: add one, remove one, check one, list all, count. For each call, the
+program prints the operations that Google's service would bill (counted by the engine's meter), the
+calls to the store, the bytes, and the processor and wall time; the ways take turns. It then prints
+the throughput of many concurrent writers and how often they retry. Usage:
 
     python -m benchmarks.lists.list_comparison [--sizes 100,1000,10000,200000] [--rounds 9]
                                                [--writers 1,8,50] [--seconds 3] [--write]
 
-Prints Markdown; `--write` puts it between the markers in docs/lists.md, with plots and figures.json
-in docs/lists/.
+The program prints Markdown; `--write` writes it between the markers in docs/lists.md, and writes
+plots and figures.json to docs/lists/.
 """
 
 import argparse
@@ -48,7 +48,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.5  # seconds before a retry, as in `data
 
 
 class Ours:
-    """Flatthread's way: segments, marks and generations."""
+    """Flatthread's way to store a list: segments, marks and generations."""
 
     name = "ours"
 
@@ -64,7 +64,7 @@ class Ours:
             self.asks.set()
 
     def contains(self, follower: str) -> bool:
-        """Return whether an id belongs to the list."""
+        """Return whether the list contains an id."""
         return follower_lists.contains(LIST, follower)
 
     def every(self) -> list[str]:
@@ -86,7 +86,7 @@ WAYS: tuple[type[Any], ...] = (
 
 
 class Opened:
-    """A way with its engine and the context that its calls need."""
+    """A way to store a list, with its engine and the context that its calls require."""
 
     def __init__(self, engine: inprocess.Engine, kind: type[Any]) -> None:
         self.kind = kind
@@ -114,14 +114,14 @@ class Opened:
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[Any]:
-        """Enter the context that the way needs, in this thread; yield the way."""
+        """Enter the context that the way requires, in this thread; yield the way."""
         with contextlib.nullcontext() if self._store is None else self._store.context():
             yield self.way
 
 
 @contextlib.contextmanager
 def opened(kind: type[Any], path: Path, ids: Sequence[str]) -> Iterator[Opened]:
-    """Open a way in a file, with a list in it.
+    """Open a way in a file that contains a list.
 
     Raises:
         raw_client.TooLarge: The way cannot store the list.
@@ -140,13 +140,13 @@ def opened(kind: type[Any], path: Path, ids: Sequence[str]) -> Iterator[Opened]:
 
 
 def members(size: int) -> list[str]:
-    """Return ids like those of comments and guests: 26 characters without an order."""
+    """Return ids in the format of guest ids: 26 characters, in no order."""
     digests = (hashlib.sha256(str(number).encode()).hexdigest() for number in range(size))
     return [f"g:{digest[:24]}" for digest in digests]
 
 
 class Bench:
-    """One size in every way that can store it."""
+    """A list of one size, stored in every way that can store it."""
 
     def __init__(self, folder: Path, size: int, rounds: int, stack: contextlib.ExitStack) -> None:
         self._size = size
@@ -164,7 +164,7 @@ class Bench:
             )
 
     def run(self) -> Iterator[layout_tables.Figures]:
-        """Measure all calls, beginning with those that only read."""
+        """Measure all calls, beginning with the calls that only read."""
         for call in list_tables.TITLES:
             measured = {name: self._metered(each, call) for name, each in self.opened.items()}
             times: dict[str, list[tuple[float, float]]] = {name: [] for name in measured}
@@ -180,7 +180,7 @@ class Bench:
             note(f"{self._size}: {call}")
 
     def folding(self) -> list_tables.Folding:
-        """Make enough changes for one compaction on average; return the compaction's cost."""
+        """Make the changes that cause one compaction on average; return the compaction's cost."""
         ours = self.opened[Ours.name]
         with ours.entered():
             follower_compaction.compact(LIST)
@@ -231,7 +231,7 @@ class Bench:
             return time.perf_counter() - wall, time.process_time() - cpu
 
     def _ready(self, way: Any, call: str) -> Callable[[], object]:
-        """Return one call, ready to be made."""
+        """Return a prepared call."""
         self._next += 1
         somebody = self._random.choice(self._ids)
         calls: dict[str, Callable[[], object]] = {
@@ -255,7 +255,7 @@ class Crowd:
         self._latencies: list[float] = []
 
     def run(self) -> list_tables.Crowded:
-        """Run all writers; return the number of their changes and the cost."""
+        """Run all writers and return the number of their changes and the cost."""
         threads = [
             threading.Thread(target=self._change, args=(number,)) for number in range(self._writers)
         ]
@@ -289,7 +289,7 @@ class Crowd:
     def _change(self, number: int) -> None:
         seed = random.Random(number)
         with self._opened.entered() as way:
-            # Add each id and remove it again; at least one change, however short the time is.
+            # Add each id and remove it again; make at least one change, however short the time is.
             for turn in itertools.count():
                 begin = time.perf_counter()
                 follower = f"w:{number:012d}{turn // 2:012d}"
@@ -318,7 +318,7 @@ def _patiently(way: Any, follower: str, seed: random.Random, *, follows: bool) -
 
 
 def ends(folder: Path) -> dict[str, int]:
-    """Return how many ids each way's entities can store, for ways with a limit below a million."""
+    """Return the number of ids that each way's entities can store, if it is less than a million."""
     found: dict[str, int] = {}
     for kind in WAYS:
         if kind in {Ours, list_rivals.Rows}:
@@ -340,7 +340,7 @@ def ends(folder: Path) -> dict[str, int]:
 
 
 def stored(folder: Path) -> dict[str, int]:
-    """Return the size in bytes of each closed data file with its indexes, without gaps."""
+    """Return the size in bytes of each closed data file and its indexes, without unused space."""
     bytes_: dict[str, int] = {}
     for kind in WAYS:
         path = folder / f"{kind.__name__}.db"
@@ -383,7 +383,7 @@ def measure(
 
 
 def write(run: list_tables.Run, document: Path) -> None:
-    """Write tables, plots and figures into the documents."""
+    """Write tables, plots and figures to the documents."""
     layout_tables.insert(list_tables.markdown(run), document)
     folder = document.parent / FOLDER
     folder.mkdir(exist_ok=True)
@@ -393,7 +393,7 @@ def write(run: list_tables.Run, document: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print, and write if requested."""
+    """Measure, print the results, and write them if requested."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sizes", default="100,1000,10000,200000")
     parser.add_argument("--rounds", type=int, default=9)

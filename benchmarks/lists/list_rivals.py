@@ -1,8 +1,9 @@
-"""The classic ways to keep a large list in a document store, to compare with Flatthread's.
+"""The classic ways to store a large list in a document store, for comparison with Flatthread's.
 
-Owns five ways, each at its best: raw protobuf messages without an object mapper, and transactions
-where a change reads before it writes. Datastore cannot append to an entity blindly, so each append
-of the original stores becomes a read and a write of the entity here.
+The module contains five ways, each in its best form: raw protobuf messages without an object
+mapper, and transactions where a change reads before it writes. Datastore cannot append to an entity
+without reading it, so each append of the original stores becomes a read and a write of the entity
+here.
 
     Text         all ids in one text; a removed id is cut out
     Tombstones   the same, but removed ids are written at the head and cut out when they are a
@@ -13,8 +14,8 @@ of the original stores becomes a read and a write of the entity here.
 
 Invariants:
 
-1. After any changes, each way contains the same ids as a Python set after the same changes, even if
-   a removed id is added again (`tests/system/project/test_benchmark_lists.py`).
+1. After any sequence of changes, each way contains the same ids as a Python set would, even if a
+   removed id is added again (`tests/system/project/test_benchmark_lists.py`).
 """
 
 import dataclasses
@@ -33,7 +34,7 @@ _LEAST = 4096  # bytes; a smaller log is never rewritten
 
 @dataclasses.dataclass
 class Way:
-    """The common part of the ways: a client, and texts of ids in their own entities."""
+    """The common part of the ways: the client, and texts with ids in entities of their own."""
 
     client: Client
     name: ClassVar[str] = ""
@@ -53,7 +54,7 @@ class Way:
 
 
 class Text(Way):
-    """All ids in one text."""
+    """Stores all ids in one text."""
 
     name = "one text"
 
@@ -74,7 +75,7 @@ class Text(Way):
         self.client.transact(body)
 
     def contains(self, follower: str) -> bool:
-        """Return whether an id belongs to the list."""
+        """Return whether the list contains an id."""
         (text,) = self._load([LIST])
         return _holds(text, follower)
 
@@ -88,7 +89,7 @@ class Text(Way):
 
 
 class TwoLists(Way):
-    """One text of added ids, one of removed ids."""
+    """Stores one text with added ids and one with removed ids."""
 
     name = "two lists"
     texts: ClassVar[tuple[str, str]] = ("joined", "left")
@@ -115,7 +116,7 @@ class TwoLists(Way):
         self.client.transact(body)
 
     def contains(self, follower: str) -> bool:
-        """Return whether an id belongs to the list."""
+        """Return whether the list contains an id."""
         joined, left = self._read()
         return _holds(joined, follower) and not _holds(left, follower)
 
@@ -141,7 +142,7 @@ class TwoLists(Way):
 
 
 class Tombstones(TwoLists):
-    """One text: the removed ids, an empty line, then all added ids."""
+    """Stores one text: the removed ids, an empty line, then all added ids."""
 
     name = "tombstones"
 
@@ -158,7 +159,7 @@ class Tombstones(TwoLists):
 
 
 class Log(Way):
-    """All changes, one per line."""
+    """Stores all changes, one per line."""
 
     name = "log"
 
@@ -184,7 +185,7 @@ class Log(Way):
         self.client.transact(body)
 
     def contains(self, follower: str) -> bool:
-        """Return whether an id belongs to the list."""
+        """Return whether the list contains an id."""
         text = _SEPARATOR + self._load([LIST])[0]
         lines = (f"{_SEPARATOR}{sign}{follower}{_SEPARATOR}" for sign in "+-")
         joined, left = map(text.rfind, lines)
@@ -199,7 +200,7 @@ class Log(Way):
         return len(self.every())
 
     def _log(self, text: str, short: int | None = None) -> protobufs.Entity:
-        """Return the log, with its length when it was last rewritten."""
+        """Return the log, with the length that it had when it was last rewritten."""
         entity = self._text(LIST, text)
         entity.properties["short"].integer_value = len(text) if short is None else short
         entity.properties["short"].exclude_from_indexes = True
@@ -223,7 +224,7 @@ class Rows(Way):
             self.client.write(delete=self._row(follower).key)
 
     def contains(self, follower: str) -> bool:
-        """Return whether an id belongs to the list."""
+        """Return whether the list contains an id."""
         return bool(self.client.get("Row", [f"{LIST}/{follower}"]))
 
     def every(self) -> list[str]:

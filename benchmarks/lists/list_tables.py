@@ -1,7 +1,7 @@
 """The figures of the ways to keep a list, as Markdown and as plots.
 
-Owns their format: billed operations as numbers, times as ratios within one run. All ways are
-compared with `BASE`, whose milliseconds are given for orientation.
+This module defines their format: billed operations as numbers, and times as ratios within one run.
+All ways are compared with `BASE`, for which milliseconds are also given, as orientation.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +23,7 @@ PLOTTED = ("billed.svg", "bytes.svg", "time.svg", "crowd.svg")
 
 
 class Folding(msgspec.Struct):
-    """The cost of compacting a number of marks in Flatthread's way."""
+    """The cost of compacting a number of marks in Flatthread's list."""
 
     size: int
     marks: int
@@ -36,7 +36,7 @@ class Folding(msgspec.Struct):
 
 
 class Crowded(msgspec.Struct):
-    """The work of many writers: means per change, and its time in seconds."""
+    """The work of many writers: means per change, and the duration in seconds."""
 
     way: str
     writers: int

@@ -1,18 +1,18 @@
 """Mixed load with kills: check that every page is consistent for every reader.
 
-It runs the product as scripts/serve does and kills it at random, all of it or one worker. At the
-same time, writers post, edit, retract and vote in a few threads, and readers read pages of every
-kind. Each change stays in the delta for more than a minute, so each thread has hundreds of
-uncompacted rows. Every page is checked (`page_checks`): parents before children, no duplicates, no
-comment of another thread, counts that match the rows, every acknowledged change. Each writer also
-checks its own change at once. At the end every acknowledged post must exist, and `repair` and
-`recount` must find nothing.
+The program runs the product as scripts/serve does and kills it at random, either all of it or one
+worker. At the same time, writers post, edit, retract and vote in a few threads, and readers read
+pages of every kind. Each change stays in the delta for more than a minute, so each thread has
+hundreds of uncompacted rows. Every page is checked (`page_checks`): parents come before children,
+no comment appears twice or belongs to a different thread, counts match the rows, and every
+acknowledged change is visible. Each writer also checks its own change immediately. At the end,
+every acknowledged post must exist, and `repair` and `recount` must find nothing.
 
     python -m benchmarks.mixed_load.kills [--minutes 30] [--threads 4] [--writers 8] [--readers 2]
         [--kill-every 15] [--seed 1]
 
-Prints the counts, the kinds of violations and the first of each. The exit status is 1 if any
-violation was found.
+The program prints the counts, the kinds of violations, and the first violation of each kind. The
+exit status is 1 if any violation was found.
 """
 
 import argparse
@@ -59,7 +59,7 @@ class Service:
         self._world.port = self._server.port
 
     def kill(self, chance: random.Random) -> None:
-        """Kill one worker while the others serve, or kill all and start again."""
+        """Kill one worker while the others serve, or kill all processes and start again."""
         server = self._server
         if server is None:
             raise SystemExit("the service is not running")
@@ -72,7 +72,7 @@ class Service:
         self.start()
 
     def stop(self) -> None:
-        """Stop it as an operator does."""
+        """Stop the service as an operator does."""
         self._stack.close()
 
 
@@ -96,7 +96,7 @@ def _flagged(name: records.ThreadName) -> reads.Query:
 
 
 def run(chosen: argparse.Namespace, data: Path) -> World:
-    """Load the service for the given time, then check all of it."""
+    """Load the service for the given time, then check all of its data."""
     chance, world = random.Random(chosen.seed), World(chosen.threads)
     service = Service(data, world)
     service.start()
@@ -144,7 +144,7 @@ def _pause(chosen: argparse.Namespace, chance: random.Random) -> float:
 
 
 def _check_all(world: World) -> None:
-    """Compare every thread with the acknowledged changes, once all writers have ended."""
+    """Compare every thread with the acknowledged changes, after all writers have ended."""
     reader = load_clients.Reader(world, 0)
     for thread in range(world.threads):
         path = load_clients.path_of(thread, limit="all")
@@ -205,7 +205,7 @@ def _report(world: World, chosen: argparse.Namespace, samples: list[int]) -> Non
 
 
 def bars(*, quick: bool) -> Iterator[Bar]:
-    """Load and kill for half an hour, or for some seconds."""
+    """Put load on the service for half an hour, or for some seconds if `quick`."""
     short = ["--minutes", "0.3", "--kill-every", "6"]
     with tempfile.TemporaryDirectory(prefix="mixed-") as folder:
         counts = run(asked(short if quick else []), Path(folder)).counts
@@ -227,7 +227,7 @@ def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Run as the command line says."""
+    """Run with the options of the command line."""
     chosen = asked(None)
     with tempfile.TemporaryDirectory(prefix="mixed-") as folder:
         world = run(chosen, Path(folder))

@@ -1,8 +1,7 @@
 """The clients of `kills`: writers that record their changes, and readers that check pages.
 
-Owns the ledger of acknowledged changes, and what a client does when the service is killed during
-its request: a writer repeats the request until it gets an answer, and a reader continues with a new
-request.
+The module contains the ledger of acknowledged changes. If the service is killed during a request, a
+writer repeats the request until it gets an answer, and a reader continues with a new request.
 """
 
 import contextlib
@@ -28,14 +27,14 @@ _VARYING = re.compile(r"[a-z2-7]{26}|\d+")  # parts that differ between violatio
 
 @dataclass(slots=True)
 class Post:
-    """An acknowledged post. `version` is the last acknowledged one."""
+    """An acknowledged post. `version` is the last acknowledged version."""
 
     id: str
     parent: str | None
     writer: int
     number: int
     version: int = 0
-    is_retracted: bool = False  # or possibly retracted: set before the request
+    is_retracted: bool = False  # true if it was or may have been retracted; set before the request
 
 
 @dataclass
@@ -83,7 +82,7 @@ class World:
             return {each.id: each.parent for each in self.posts[thread].values()}
 
     def still(self, thread: int, known: Mapping[str, int]) -> dict[str, int]:
-        """Return the known posts that have not been retracted since."""
+        """Return the known posts that have not been retracted in the meantime."""
         with self.lock:
             here = self.posts[thread]
             return {each: at for each, at in known.items() if not here[each].is_retracted}
@@ -123,7 +122,7 @@ class Client(threading.Thread):
     def ask(
         self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, bytes] | None:
-        """Ask once on a new connection; return None without a complete answer."""
+        """Send a request once on a new connection; return None without a complete answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.world.port, timeout=_PATIENCE)
         sent = None if body is None else json.dumps(body)
         kind = {} if body is None else {"Content-Type": "application/json"}
@@ -152,7 +151,7 @@ class Client(threading.Thread):
 
 
 class Writer(Client):
-    """A client that posts, edits, retracts and votes, and checks each change at once."""
+    """A client that posts, edits, retracts and votes, and checks each change immediately."""
 
     def __init__(self, world: World, number: int, seed: int) -> None:
         super().__init__(world, seed)
@@ -162,7 +161,7 @@ class Writer(Client):
         self._mine: list[tuple[int, Post]] = []
 
     def step(self) -> None:
-        """Change something, and read it."""
+        """Change something, then read the result."""
         kind = self.chance.choices(("post", "edit", "vote", "retract"), (40, 44, 10, 6))[0]
         if kind == "post" or not self._mine:
             self._post()
@@ -233,7 +232,7 @@ class Writer(Client):
         with self.world.lock:
             post.is_retracted = True
         status, data = self._insist("DELETE", f"/api/v1/comments/{post.id}")
-        if status not in (200, 204, 404, 409):  # 404 or 409 if a repeat finds it retracted
+        if status not in (200, 204, 404, 409):  # 404, 409: an earlier attempt worked
             self.world.blame("retract", [f"answered {status}: {data[:200]!r}"])
             return
         self.world.count("retractions")
@@ -266,7 +265,7 @@ class Writer(Client):
 
 
 class Reader(Client):
-    """A client that reads pages of every kind and checks each."""
+    """A client that reads pages of every kind and checks each page."""
 
     def step(self) -> None:
         ways = (self._walk, self._whole, self._replies, self._around, self._level, self._html)

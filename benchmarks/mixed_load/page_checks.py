@@ -1,8 +1,9 @@
 """The checks of every page that `kills` reads (pure).
 
-Owns the checks: parents before their children, no comment twice, no comment of another thread,
-counts that match the rows, and every acknowledged post at its acknowledged version or a later one.
-A text identifies its post: `t2 w3 n17 v4` is version 4 of the 17th post of writer 3, in thread 2.
+The checks: parents come before their children, no comment appears twice or belongs to a different
+thread, counts match the rows, and every acknowledged post is present at its acknowledged version or
+a later one. A text identifies its post: `t2 w3 n17 v4` is version 4 of the 17th post of writer 3,
+in thread 2.
 """
 
 import html
@@ -14,7 +15,7 @@ from typing import Any
 _TEXT = re.compile(r"t(\d+) w(\d+) n(\d+) v(\d+)")
 # An article in the HTML, and its text.
 _ARTICLE = re.compile(r'<article [^>]*id="comment-([a-z2-7]{26})"(.*?)</article>', re.DOTALL)
-TREES = ("thread", "recent", "best")  # orders that keep discussions together
+TREES = ("thread", "recent", "best")  # the orders that keep discussions together
 ORDERS = (*TREES, "oldest", "newest")
 
 
@@ -25,7 +26,7 @@ def text(thread: int, writer: int, number: int, version: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A comment as a page shows it. `thread` and `version` are None for a removed one."""
+    """A comment as a page shows it. `thread` and `version` are None for a removed comment."""
 
     id: str
     parent: str | None
@@ -54,7 +55,7 @@ def row(comment: Mapping[str, Any]) -> Row:
 
 
 def shown_in_html(page: str, parents: Mapping[str, str | None]) -> list[Row]:
-    """Return the comments of an HTML page, with parents where they are known."""
+    """Return the comments of an HTML page, with their parents where the page shows them."""
     return [
         Row(
             match[1],
@@ -70,14 +71,17 @@ def shown_in_html(page: str, parents: Mapping[str, str | None]) -> list[Row]:
 
 @dataclass(slots=True)
 class Walk:
-    """Consecutive pages of one order, from the first one. Each method yields violations."""
+    """Consecutive pages in one order, starting with the first. Each method yields violations."""
 
     thread: int
     order: str
     seen: dict[str, Row] = field(default_factory=dict)
 
     def page(self, found: Sequence[Row], *, is_whole: bool, total: int | None) -> Iterator[str]:
-        """Check the next page. `is_whole`: it is the first one and contains the whole thread."""
+        """Check the next page.
+
+        `is_whole` means that it is the first part and contains the whole thread.
+        """
         is_first = not self.seen
         here = {each.id for each in found}
         for each in found:
@@ -99,12 +103,13 @@ class Walk:
             # read.
             return row.parent in self.seen or (is_whole and row.parent not in here)
         if self.order == "oldest" and not is_first:
-            # The parent may have been committed before the cursor, after that part was read.
+            # The parent may have been committed before the cursor, after that part of the thread
+            # was read.
             return row.parent in here and row.parent not in self.seen
         return row.parent not in self.seen
 
     def end(self, known: Mapping[str, int]) -> Iterator[str]:
-        """Check that the pages had every post acknowledged before, at its version or later."""
+        """Check that the pages had every earlier acknowledged post, at its version or later."""
         return missing(list(self.seen.values()), known)
 
 
@@ -120,14 +125,15 @@ def missing(found: Sequence[Row], known: Mapping[str, int]) -> Iterator[str]:
 
 
 def part(found: Sequence[Row], thread: int, *, above: str | None = None) -> Iterator[str]:
-    """Check a part of a thread in reading order that can begin anywhere, or below `above`."""
+    """Check a part of a thread in reading order that can begin at any comment, or below `above`."""
     seen: set[str] = set() if above is None else {above}
     for each in found:
         if each.id in seen:
             yield f"{each.id} appears twice"
         if each.thread not in (None, thread):
             yield f"{each.id} is of thread {each.thread}"
-        # Only ancestors of the first row come before the part, and they are not deeper than it.
+        # Only ancestors of the first row come before the part, and no ancestor is deeper than that
+        # row.
         may_be_before = above is None and each.level <= found[0].level
         if each.parent is not None and each.parent not in seen and not may_be_before:
             yield f"{each.id} appears without its parent {each.parent}"

@@ -1,8 +1,9 @@
-"""The floor of `served_pages` and `served_posts`: the cost of a minimal server.
+"""The floor for `served_pages` and `served_posts`: the cost of a minimal server.
 
-Owns `app`, a bare Flask application that gunicorn runs with as many workers and threads as the
-product. It answers a GET with the bytes of the product's response, from a file in the folder
-SERVED, and a POST with the posted body once it is a row in a SQLite file there.
+`app` is a bare Flask application, which gunicorn runs with the same number of workers and threads
+as the product. The application answers a GET with the bytes of the product's response, which it
+reads from a file in the folder SERVED. It answers a POST with the posted body after it has stored
+the body as a row in a SQLite file there.
 """
 
 import os
@@ -27,7 +28,7 @@ def answer(name: str) -> flask.Response:
 
 @app.post("/")
 def store() -> tuple[flask.Response, int]:
-    """Store a post in one row, acknowledged when it is on disk."""
+    """Store a post in one row and acknowledge it when it is on disk."""
     sent = flask.request.get_json()
     _rows().execute("INSERT INTO posts (name, body) VALUES (?, ?)", (sent["name"], sent["body"]))
     return flask.jsonify(sent), 201

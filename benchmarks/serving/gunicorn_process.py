@@ -1,7 +1,8 @@
-"""Servers as in production: gunicorn on a free port, with its start time and memory.
+"""Servers as in production: gunicorn on a free port, with its start time and memory measured.
 
-Owns the processes of `served_pages`. `product` runs what scripts/serve runs, on a data folder;
-`floor` runs the floor with the same number of workers and threads. Each ends with its block.
+This module starts the processes of `served_pages`. `product` runs what scripts/serve runs, on a
+data folder; `floor` runs the floor with the same number of workers and threads. Each server ends
+when its block ends.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 _CONFIG = ROOT / "scripts" / "serving.py"
 _PATIENCE = 60.0
 _PAUSE = 0.002
-# Benchmarks look like bots: one network, one text and no solved challenge.
+# Benchmarks look like bots: they use one network and one text, and solve no challenge.
 OPEN = dict.fromkeys(
     ("PROOF_OF_WORK", "POSTS_PER_NETWORK", "POSTS_PER_AUTHOR", "POSTS_PER_THREAD", "SAME_TEXTS"),
     "0",
@@ -35,7 +36,7 @@ SECRET = "a secret of the benchmarks, long enough"  # noqa: S105 - nothing signe
 
 
 class Server:
-    """A running gunicorn. `started` is the number of seconds until a path was answered."""
+    """A running gunicorn. `started` is the number of seconds until the server answered a path."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", port: int) -> None:
         self._process = process
@@ -45,7 +46,7 @@ class Server:
     def ask(
         self, path: str, headers: dict[str, str] | None = None, body: str = ""
     ) -> tuple[int, bytes, str]:
-        """Ask once, by POST if there is a body; return the status, the raw body and the tag."""
+        """Send one request, a POST if it has a body; return the status, raw body and tag."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE)
         with contextlib.closing(connection):
             method = "POST" if body else "GET"
@@ -54,7 +55,7 @@ class Server:
             return answer.status, answer.read(), answer.getheader("ETag", "")
 
     def wait(self, path: str, since: float) -> None:
-        """Ask until there is an answer."""
+        """Repeat a request until there is an answer."""
         while time.perf_counter() - since < _PATIENCE:
             if self._process.poll() is not None:
                 raise SystemExit(f"the server ended with {self._process.returncode}")
@@ -67,30 +68,30 @@ class Server:
         raise SystemExit(f"no answer at {path} within {_PATIENCE:.0f} s")
 
     def memory(self) -> int:
-        """Return the bytes of all its processes, counting shared pages once (PSS)."""
+        """Return the bytes that the server's processes use, counting shared pages once (PSS)."""
         return sum(_pss(pid) for pid in _tree(self._process.pid))
 
     def worked(self) -> float:
-        """Return the processor seconds of all its threads."""
+        """Return the processor seconds of all threads of the server."""
         tasks = (each for pid in _tree(self._process.pid) for each in _tasks(pid))
         return sum(map(_nanoseconds, tasks)) / 1e9
 
     def settle(self) -> None:
-        """Wait until the server is idle: its workers start in turn."""
+        """Wait until the server is idle, because its workers start in turn."""
         before, until = -1.0, time.perf_counter() + _PATIENCE
         while (now := self.worked()) - before > _IDLE and time.perf_counter() < until:
             before = now
             time.sleep(_REST)
 
     def kill(self) -> None:
-        """Kill all its processes at once (SIGKILL), and wait until the first one has ended."""
+        """Kill all processes of the server (SIGKILL), and wait until the first one has ended."""
         for pid in _tree(self._process.pid):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._process.wait(_PATIENCE)
 
     def kill_worker(self, chance: random.Random) -> bool:
-        """Kill one of its workers; return whether there was one."""
+        """Kill one worker of the server; return whether there was one."""
         workers = _tree(self._process.pid)[1:]
         if workers:
             with contextlib.suppress(ProcessLookupError):
@@ -98,7 +99,7 @@ class Server:
         return bool(workers)
 
     def stop(self) -> None:
-        """Stop it, and wait until it has ended."""
+        """Stop the server, and wait until it has ended."""
         self._process.send_signal(signal.SIGTERM)
         self._process.wait(_PATIENCE)
 
@@ -107,9 +108,9 @@ class Server:
 def product(
     data: Path, first: str, *, rules: Mapping[str, str] = OPEN, root: Path = ROOT
 ) -> Iterator[Server]:
-    """Run the product on a data folder until `first` is answered.
+    """Run the product on a data folder, and wait until it answers `first`.
 
-    `rules` are the post limits; `root` may be another checkout with its own environment.
+    `rules` are the post limits; `root` may be a different checkout with its own environment.
     """
     environ = {
         "DATASTORE_PROJECT_ID": loading.PROJECT,
@@ -157,7 +158,7 @@ def _running(
 
 
 def without_settings() -> dict[str, str]:
-    """Return the environment of a user without any settings."""
+    """Return the environment of a user who has set nothing."""
     kept = ("PATH", "HOME", "LANG", "TMPDIR")
     return {name: os.environ[name] for name in kept if name in os.environ}
 
@@ -186,12 +187,12 @@ def _tree(pid: int) -> list[int]:
 
 
 def _tasks(pid: int) -> Iterator[Path]:
-    """Yield the kernel's statistics of each thread, beginning with its processor nanoseconds."""
+    """Yield each thread's statistics file, which begins with its processor nanoseconds."""
     return Path(f"/proc/{pid}/task").glob("*/schedstat")
 
 
 def _nanoseconds(task: Path) -> int:
-    """Return the processor time of a thread, 0 if it has ended."""
+    """Return the processor time of a thread, or 0 if the thread has ended."""
     try:
         return int(task.read_text(encoding="ascii").split()[0])
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""A client with almost no cost of its own, in a separate process.
+"""A client with almost no overhead, in a separate process.
 
-Owns the requests of `served_pages` on the wire: raw sockets that stay open, prepared bytes,
-responses counted and discarded. It reads an `Order` as JSON from standard input and prints `Times`
-as JSON. Ways take turns, so other load on the machine affects all of them alike.
+The module sends the requests of `served_pages`: raw sockets that stay open, prepared bytes, and
+responses that are counted and discarded. It reads an `Order` as JSON from standard input and prints
+`Times` as JSON. The variants take turns, so other load on the machine affects all of them alike.
 
     alone    one client: each round opens a connection for every way, sends `each` requests on it
              and records their times, except the first ones, which warm up the process behind it
@@ -22,7 +22,7 @@ from http import HTTPStatus
 import msgspec
 
 CLIENTS = 8
-_WARMING = 3  # requests on a new connection that are not counted
+_WARMING = 3  # uncounted requests at the start of each connection
 _BUFFER = bytearray(1 << 20)
 _TIMEOUT = 60.0
 
@@ -37,7 +37,7 @@ class Way(msgspec.Struct, frozen=True):
 
 
 class Order(msgspec.Struct, frozen=True):
-    """What to measure. `seconds` is the time of each way in a round of the crowd."""
+    """What to measure. `seconds` is the duration of each variant in a round of the crowd."""
 
     ways: list[Way]
     rounds: int
@@ -46,17 +46,17 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Times(msgspec.Struct, frozen=True):
-    """The results: seconds of each request alone, responses per second of each round's crowd."""
+    """The results: seconds of each single request, and responses per second of each crowd round."""
 
     alone: dict[str, list[float]]
     crowd: dict[str, list[float]]
 
 
 class Connection:
-    """A connection that repeats one request until it switches to another.
+    """A connection that repeats one request until it switches to a different one.
 
-    A measured time ends with the last byte of the response, which the client knows by the length:
-    parsing headers takes longer than some responses do, especially if it is done rarely.
+    A measured time ends with the last byte of the response, which the client recognizes by the
+    length: parsing headers takes longer than some responses, especially if it happens rarely.
     """
 
     def __init__(self, port: int, source: str = "127.0.0.1", patience: float = _TIMEOUT) -> None:
@@ -66,7 +66,7 @@ class Connection:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._request = b""
         self._size = (
-            0  # of a response with headers; all responses to one request have the same size
+            0  # size of a response with headers; all responses to one request have the same size
         )
         self._left = 0
 
@@ -89,7 +89,7 @@ class Connection:
         return body, took
 
     def turn(self, way: Way, size: int) -> float:
-        """Switch to a request with responses of this `size`; return the first one's seconds."""
+        """Switch to a request with responses of this `size`; return the seconds of the first."""
         self._request = way.request.encode("latin-1")
         self._size = size
         return self.ask()
@@ -148,7 +148,7 @@ def connected(port: int) -> Iterator[Connection]:
 
 
 def warmed(stack: contextlib.ExitStack, way: Way) -> Connection:
-    """Open a connection and warm up the process behind it."""
+    """Open a connection and warm up the process that serves it."""
     connection = stack.enter_context(connected(way.port))
     connection.learn(way)
     for _ in range(_WARMING):
@@ -164,7 +164,7 @@ def alone(way: Way, each: int) -> list[float]:
 
 
 def crowd(way: Way, seconds: float) -> float:
-    """Return how many responses per second eight clients get."""
+    """Return the number of responses per second that eight clients get."""
     with contextlib.ExitStack() as stack:
         connections = [warmed(stack, way) for _ in range(CLIENTS)]
         chosen = stack.enter_context(selectors.DefaultSelector())

@@ -1,7 +1,8 @@
-"""What Google's service would bill for the calls of `served_pages`.
+"""The operations that Google's service would bill for the calls of `served_pages`.
 
-Owns the counting: it runs the product's application on the same data file in this process, where
-the engine's meter is. Cold is a process with an empty cache; warm is the same call again.
+The module runs the product's application on the same data file in this process, where the engine's
+meter can count the operations. "Cold" means a process with an empty cache; "warm" means a
+repetition of the same call.
 """
 
 from collections.abc import Sequence

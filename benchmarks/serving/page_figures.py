@@ -1,7 +1,7 @@
 """The results of `served_pages` as Markdown.
 
-Owns the names of the calls and the format of the figures: milliseconds of the product and of the
-floor in the same run, and their ratios, which are more reliable on a shared machine.
+The module defines the names of the calls and the format of the figures: milliseconds of the product
+and of the floor in the same run, and their ratios, which are more reliable on a shared machine.
 """
 
 import statistics
@@ -18,7 +18,7 @@ _MIB = 1 << 20
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A request to measure. `is_known`: the client sends the tag, and gets 304.
+    """A request to measure. If `is_known`, the client sends the tag and gets 304.
 
     A call with a `body`, in JSON, is a POST.
     """
@@ -32,21 +32,22 @@ class Call(msgspec.Struct, frozen=True):
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers for a complete response."""
+        """The headers of a request for a complete response."""
         kind = {"Content-Type": "application/json"} if self.body else {}
         return {"Accept-Encoding": self.coding, **kind}
 
     def way(self, name: str, port: int, tag: str) -> lean_client.Way:
-        """Return the call as it is sent."""
+        """Return the variant that sends this call."""
         known = {"If-None-Match": tag} if self.is_known else {}
         asked = request(self.path, self.headers | known, self.body)
         return lean_client.Way(name, port, asked, 304 if self.is_known else 200)
 
 
 class Figures(msgspec.Struct):
-    """One call, warm and at rest, and the floor with the same body; seconds, and responses/s.
+    """The figures of a warm call at rest and of the floor with the same body.
 
-    `sent` is the number of bytes of the response, with its headers.
+    `sent` is the number of bytes of the response, including its headers. `crowd` and `floor_crowd`
+    are in responses per second; the other figures are in seconds.
     """
 
     name: str
@@ -61,7 +62,7 @@ class Figures(msgspec.Struct):
 
 
 class Bill(msgspec.Struct):
-    """Billed reads of one call."""
+    """The billed reads of one call."""
 
     name: str
     size: int
@@ -70,11 +71,12 @@ class Bill(msgspec.Struct):
 
 
 class Starts(msgspec.Struct):
-    """Starts of the product: seconds to the first answer, bytes then, seconds of first pages.
+    """Starts of the product: seconds until the first answer, memory then, seconds of first pages.
 
-    `new`: the first page of a thread that a process which has served for a while has not read yet.
-    `kept`: a page in its cache, requested in turns with the others by the same client, the median
-    of each start. `made`: a page of that thread with a limit that was not requested before.
+    `new` contains the times of the first page of a thread that the process has not read yet,
+    although it has served for a while. `kept` contains the times of a cached page that the same
+    client requests in turn with the others, as the median of each start. `made` contains the times
+    of a page of that thread with a limit that was not requested before.
     """
 
     seconds: list[float]
@@ -85,7 +87,7 @@ class Starts(msgspec.Struct):
 
 
 class Written(msgspec.Struct):
-    """Seconds of writes to a thread, and of the pages right after them."""
+    """The seconds of writes to a thread and of the page reads right after them."""
 
     size: int
     times: dict[str, list[float]]
@@ -102,7 +104,7 @@ class Run(msgspec.Struct):
 
 
 def request(path: str, headers: dict[str, str] | None = None, body: str = "") -> str:
-    """Return a request as it is sent; a `body` in ASCII makes it a POST."""
+    """Return the bytes of a request as text; a `body` in ASCII makes it a POST."""
     fields = {"Host": "127.0.0.1", "Accept-Encoding": "identity"} | (headers or {})
     if body:
         fields["Content-Length"] = str(len(body))
@@ -157,7 +159,7 @@ def _reads(run: Run) -> str:
 
 
 def bars(run: Run) -> Iterator[Bar]:
-    """Yield the bars of a run, each at the largest size at which it can be compared."""
+    """Yield the bars of a run, each at the largest size that allows a comparison."""
     found = {(each.name, each.size): each for each in run.figures}
     sizes = sorted({size for _, size in found})
     low, high = found[FIRST, sizes[0]], found[FIRST, sizes[-1]]

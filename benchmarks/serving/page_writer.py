@@ -1,9 +1,9 @@
 """Writes to a served thread, and the page reads right after them.
 
-Owns the round that `served_pages` repeats: post a reply, read the first page, edit the reply, read
-the page again. Each page must count the reply that was just acknowledged, even if another process
-accepted it. Each round opens new connections. Pages are read with `lean_client`, because a client
-that parses headers takes longer.
+The module contains the round that `served_pages` repeats: post a reply, read the first page, edit
+the reply, read the page again. Each page must count the reply that was just acknowledged, even if a
+different process accepted it. Each round opens new connections. Pages are read with `lean_client`,
+because a client that parses headers takes longer.
 """
 
 import contextlib

@@ -1,18 +1,18 @@
 """Pages through gunicorn, compared with a bare Flask handler that returns the same bytes.
 
-One run stores threads of each size in one data file and runs the product on it as scripts/serve
-does, and the floor (`floor`) with the same number of workers and threads. A lean client in a
-separate process asks both in turns: alone (p50, p99) and as a crowd of eight (responses per
-second). It reads the first page, the whole thread, a subtree, the counts of 50 threads, and the
-response for a client that has the page (304); it writes to a thread and reads right after; it
-starts the product several times and measures the seconds to the first answer, its memory and its
-first pages. The engine's meter counts what Google's service would bill for each call, in this
-process, on the same file.
+One run stores threads of each size in one data file. It runs the product on that file as
+scripts/serve does, and the floor (`floor`) with the same number of workers and threads. A lean
+client in a separate process sends requests to both in turn: one at a time (p50, p99) and as a crowd
+of eight (responses per second). The client reads the first page, the whole thread, a subtree, the
+counts of 50 threads, and the response for a client that has the page (304). It writes to a thread
+and reads immediately afterwards. The run also starts the product several times and measures the
+seconds until the first answer, the memory, and the first pages. The engine's meter counts the
+operations that Google's service would bill for each call, in this process, on the same file.
 
     python -m benchmarks.serving.served_pages [--shape FILE] [--sizes 100,1000,10000,100000]
                                               [--rounds 20] [--quick]
 
-Prints Markdown. `--quick` takes a minute and only shows that it works.
+Prints Markdown. `--quick` takes a minute and only shows that the benchmark works.
 """
 
 import argparse
@@ -59,27 +59,27 @@ class Stocked(msgspec.Struct):
 
     @property
     def path(self) -> str:
-        """The path of its comments."""
+        """The path of the thread's comments."""
         return f"/api/v1/sites/{SITE}/comments?thread=t{self.size}"
 
     @property
     def copies(self) -> list[str]:
-        """The paths of the comments of its copies."""
+        """The paths of the comments of the thread's copies."""
         return [f"{self.path}-{number}" for number in _copies(self.size)]
 
     @property
     def made(self) -> list[str]:
-        """Pages that were not requested before; the first one reads all data of the others."""
+        """Pages that were not requested before; the first reads all data that the others need."""
         return [f"{self.path}&limit={limit}" for limit in (max(_MADE) + 1, *_MADE)]
 
     @property
     def counted(self) -> str:
-        """The body of a request for counts: this thread and the small ones."""
+        """The body of a request for the counts of this thread and the small threads."""
         threads = [f"t{self.size}", *(_other(number) for number in range(COUNTED - 1))]
         return msgspec.json.encode({"threads": threads}).decode("ascii")
 
     def calls(self) -> Iterator[page_figures.Call]:
-        """Yield the calls that read it."""
+        """Yield the calls that read the thread."""
         yield page_figures.Call("first page", self.size, self.path)
         yield page_figures.Call("first page, gzip", self.size, self.path, coding="gzip")
         yield page_figures.Call("first page, 304", self.size, self.path, is_known=True)
@@ -106,7 +106,7 @@ def _copies(size: int) -> range:
 def stock(
     data: Path, shape: shapes.Shape, sizes: Sequence[int], *, copied: bool = False
 ) -> list[Stocked]:
-    """Store a compacted thread of each size and, with `copied`, the copies of each."""
+    """Store a compacted thread of each size and, if `copied`, also copies of each thread."""
     data.mkdir()
     found: list[Stocked] = []
     with inprocess.open_engine(
@@ -153,7 +153,7 @@ def _add(engine: inprocess.Engine, name: str, thread: Sequence[conversations.Sai
 def read(
     data: Path, folder: Path, calls: Sequence[page_figures.Call], chosen: argparse.Namespace
 ) -> list[page_figures.Figures]:
-    """Measure the reads, warm and at rest, the product and the floor in turns."""
+    """Measure the reads, warm and at rest, with the product and the floor in turn."""
     bodies = folder / "bodies"
     bodies.mkdir()
     with gunicorn_process.product(data, calls[0].path) as product:
@@ -184,7 +184,7 @@ def read(
 
 
 def ask(order: lean_client.Order) -> lean_client.Times:
-    """Run an order in the client's own process."""
+    """Run an order in a separate process of the client."""
     client = subprocess.run(
         [sys.executable, "-m", "benchmarks.serving.lean_client"],
         cwd=gunicorn_process.ROOT,
@@ -208,7 +208,7 @@ def write_to(data: Path, threads: Sequence[Stocked], rounds: int) -> list[page_f
 
 
 def start(data: Path, threads: Sequence[Stocked], times: int) -> page_figures.Starts:
-    """Start the product repeatedly: time to the first answer, memory, first pages."""
+    """Start the product repeatedly: measure the first answer's time, memory, and first pages."""
     found = page_figures.Starts([], [], {}, {}, {})
     sizes = learn(data, threads)
     for _ in range(times):
@@ -240,7 +240,7 @@ def serve(
     sizes: dict[str, int],
     found: page_figures.Starts,
 ) -> None:
-    """Ask a process that is serving for threads that it has not read yet."""
+    """Request threads that a serving process has not read yet."""
     kept = [connection.ask() for _ in range(_SERVED)]
     new = found.new.setdefault(thread.size, [])
     for path in thread.copies:
@@ -302,7 +302,7 @@ def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, and print tables and bars."""
+    """Measure, then print tables and bars."""
     run = measure(asked(arguments))
     print(page_figures.markdown(run), *page_figures.bars(run), sep="\n")
 

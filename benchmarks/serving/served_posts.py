@@ -1,19 +1,20 @@
-"""Posts through gunicorn: the product as scripts/serve runs it, and clients on one thread.
+"""Posts to one thread through gunicorn: the product as scripts/serve runs it, and its clients.
 
 Every post is durable, counted and recorded in the outbox, which is delivered during the run. Lean
-clients (raw sockets that stay open, prepared requests) post again as soon as they are answered:
+clients (raw sockets that stay open, prepared requests) send the next post as soon as the previous
+one is answered:
 
     roots     all start discussions on one page
     one       all answer one comment
     apart     each answers a comment of its own
 
 Each case runs with one client (p50 of a post in ms) and with eight (posts per second, p50 and p99
-of each). The floor runs in turns with the product: a bare Flask handler that commits each post to a
-SQLite file. With `--beside FOLDER` another checkout of this project, with its own environment and
-data, runs too. After each run there is a pause in which events are delivered. With `--guarded` this
-checkout runs once more, with post limits that are never reached and with known authors: each post
-then passes admission, two more reads and two more writes, and all posts conflict at the row of one
-network.
+of a post). The product takes turns with the floor, a bare Flask handler that commits each post to a
+SQLite file. With `--beside FOLDER`, a second checkout of this project runs too, with its own
+environment and data. Each run is followed by a pause in which events are delivered. With
+`--guarded`, this checkout runs once more, with known authors and with post limits that are never
+reached. Each post then passes admission, which costs two more reads and two more writes, and all
+posts conflict at the row of one network.
 
     python -m benchmarks.serving.served_posts [--seconds 2] [--rounds 5] [--cases roots,one,apart]
                                               [--beside FOLDER] [--guarded]
@@ -39,16 +40,19 @@ CASES = ("roots", "one", "apart")
 CLIENTS = 8
 PATH = "/api/v1/sites/demo/comments?thread=page"
 THIS, GUARDED, FLOOR = "this", "guarded", "floor"
-ALONE, BY_EIGHT = 5.0, 1.0  # highest ratio to the floor: that of the fastest durable competitor
+ALONE, BY_EIGHT = 5.0, 1.0  # highest ratios to the floor, those of the fastest durable competitor
 RULES = gunicorn_process.OPEN | dict.fromkeys(
     ("POSTS_PER_NETWORK", "POSTS_PER_AUTHOR", "POSTS_PER_THREAD"), "10000"
 )
-REST = 1.5  # seconds after each run, in which events are delivered
+REST = 1.5  # seconds after each run, during which events are delivered
 _TEXT = "I have been thinking about *this* for a while. There is more to it than meets the eye."
 
 
 def request(parent: str | None, name: str, token: str = "", path: str = PATH) -> bytes:
-    """Return a post as it is sent. Without an idempotency key, each request posts a new comment."""
+    """Return a request that posts a comment.
+
+    Without an idempotency key, each request posts a new comment.
+    """
     body = {"name": name, "body": _TEXT} | ({} if parent is None else {"parent": parent})
     sent = json.dumps(body).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
@@ -58,7 +62,7 @@ def request(parent: str | None, name: str, token: str = "", path: str = PATH) ->
 
 
 class Poster:
-    """A client on a connection of its own."""
+    """A client with its own connection."""
 
     def __init__(self, port: int, sent: bytes) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
@@ -97,7 +101,7 @@ def _length(head: bytes) -> int:
 
 
 def run(port: int, requests: Sequence[bytes], seconds: float) -> tuple[float, list[float]]:
-    """Post from one client per request; return posts per second, and the seconds of each post."""
+    """Post with one client per request; return posts per second and the seconds of each post."""
     with contextlib.ExitStack() as stack:
         posters = [Poster(port, sent) for sent in requests]
         chosen = stack.enter_context(selectors.DefaultSelector())
@@ -155,7 +159,7 @@ class Found:
 
 @contextlib.contextmanager
 def servers(folder: Path, chosen: argparse.Namespace) -> Iterator[dict[str, int]]:
-    """Run all requested servers; yield their ports by name."""
+    """Run all requested servers, and yield their ports by name."""
     bodies = folder / FLOOR
     bodies.mkdir()
     (bodies / "0").write_text("{}")
@@ -171,7 +175,7 @@ def servers(folder: Path, chosen: argparse.Namespace) -> Iterator[dict[str, int]
 
 
 def trees(chosen: argparse.Namespace) -> Iterator[tuple[str, Path, Mapping[str, str]]]:
-    """Return the products to run: a name, a checkout, post limits."""
+    """Return the products to run, each with a name, a checkout and post limits."""
     yield THIS, gunicorn_process.ROOT, gunicorn_process.OPEN
     if chosen.guarded:
         yield GUARDED, gunicorn_process.ROOT, RULES
@@ -191,7 +195,7 @@ def requests_of(name: str, port: int, case: str) -> list[bytes]:
 
 
 def measure(chosen: argparse.Namespace) -> dict[tuple[str, str], Found]:
-    """Measure every case on every server, in turns."""
+    """Measure every case on every server, with the servers taking turns."""
     found: dict[tuple[str, str], Found] = {}
     with (
         tempfile.TemporaryDirectory(prefix="posts-") as folder,
@@ -240,7 +244,7 @@ def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure, and print the table."""
+    """Measure, then print the table."""
     print("| case | server | alone, p50 ms | 8 clients, posts/s | p50 ms | p99 ms |")
     print("|---|---|---|---|---|---|")
     for (case, name), found in measure(asked(None)).items():

@@ -1,17 +1,19 @@
-"""Slow clients: how long a reader waits during an attack with slow connections.
+"""Measure how long a reader waits during an attack with slow connections.
 
-The product runs as scripts/serve runs it. Many connections at once send the beginning of a request,
-or half of a body, or request a whole long thread and read nothing, or do one of these at a byte per
-second. A connection that the server closes is opened again at once, as an attacker would. First the
+The product runs as scripts/serve runs it. Many connections simultaneously send the beginning of a
+request or half of a body, request a whole long thread and read nothing, or do one of these at one
+byte per second. If the server closes a connection, the attack reopens it immediately. First the
 connections come from 127.0.1.1 to 127.0.1.250 in turn, then all from one address. A reader at a
-different address requests a first page continuously, with five requests per connection; its times
-are recorded before and during each attack. Its p99 may rise to three times its value before, or to
-250 ms if that is more. The memory is that of all the server's processes.
+different address requests a first page continuously, with five requests per connection; the times
+of these requests are recorded before and during each attack. The reader's p99 may rise to three
+times its value before the attack, or to 250 ms if that is more. The memory is the total for all of
+the server's processes.
 
     python -m benchmarks.serving.slow_clients [--seconds 120] [--clients 200] [--from many,one]
                                       [--kinds head,body,reader,drip]
 
-Prints Markdown. With the defaults it takes 20 minutes; `--seconds 5` shows that it works.
+Prints Markdown. With the defaults, the benchmark takes 20 minutes; `--seconds 5` only shows that it
+works.
 """
 
 import argparse
@@ -35,7 +37,7 @@ from benchmarks.serving import gunicorn_process, lean_client, page_figures, serv
 from benchmarks.threads import shapes
 
 KINDS = ("head", "body", "reader", "drip")
-SIZE = 10_000  # comments in the thread that is requested as a whole: 5 MB
+SIZE = 10_000  # comments in the thread that the attack requests as a whole: 5 MB
 _READER = "127.0.2.1"
 _BETWEEN = 0.01  # seconds between two requests of the reader
 _TOGETHER = 5  # requests on one connection
@@ -49,7 +51,7 @@ _POST = "/api/v1/sites/bench/comments?thread=slow"
 
 
 class Order(msgspec.Struct, frozen=True):
-    """An attack. `places` is the number of addresses that the attack comes from."""
+    """An attack. `places` is the number of addresses from which the attack comes."""
 
     port: int
     kind: str
@@ -60,7 +62,10 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Ended(msgspec.Struct):
-    """The fate of an attack's connections. `after` has the seconds until each ended."""
+    """What happened to the connections of an attack.
+
+    `after` contains the seconds until each connection ended.
+    """
 
     opened: int = 0
     refused: int = 0
@@ -69,7 +74,7 @@ class Ended(msgspec.Struct):
 
 
 def beginning(kind: str, path: str) -> bytes:
-    """Return the bytes that a slow client sends at once."""
+    """Return the first bytes that a slow client sends, all together."""
     if kind == "head":
         return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ".encode()
     if kind == "body":
@@ -100,11 +105,11 @@ class Slow:
 
     @property
     def reads_nothing(self) -> bool:
-        """Whether the connection notices its end only when it checks."""
+        """True if the connection notices its end only when it checks."""
         return self.kind == "reader"
 
     def is_open(self) -> bool:
-        """Send or read a byte if it is due; return whether the connection is still open."""
+        """Send or read a byte if one is due; return whether the connection is still open."""
         try:
             if not self.is_dripping:
                 return self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
@@ -131,7 +136,7 @@ class Slow:
 
 
 class Attack:
-    """All slow connections of an order; closed ones are opened again."""
+    """All slow connections of an order; closed connections are reopened."""
 
     def __init__(self, order: Order) -> None:
         self.found = Ended()
@@ -142,7 +147,7 @@ class Attack:
         self._next = time.monotonic() + _DRIP
 
     def run(self) -> Ended:
-        """Attack for the ordered time."""
+        """Attack for the time that the order specifies."""
         end = time.monotonic() + self._order.seconds
         while time.monotonic() < end:
             for _ in range(self._order.clients - len(self._all)):
@@ -182,7 +187,7 @@ class Attack:
 
 @contextlib.contextmanager
 def attacking(order: Order) -> Iterator["subprocess.Popen[bytes]"]:
-    """Attack from a separate process, so that it takes no time from the measuring process."""
+    """Attack from a separate process, so that the attack takes no time from this process."""
     command = [sys.executable, "-m", "benchmarks.serving.slow_clients", "--attack"]
     with subprocess.Popen(
         command, cwd=gunicorn_process.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -194,7 +199,7 @@ def attacking(order: Order) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 class Reader:
-    """Requests a page all the time, and records the seconds of each request."""
+    """A client that requests a page continuously and records the seconds of each request."""
 
     def __init__(self, server: gunicorn_process.Server, path: str) -> None:
         self._server = server
@@ -237,7 +242,7 @@ class Outcome:
 
     @property
     def ratio(self) -> float:
-        """The ratio of the reader's p99 to the one before, counted as at least `_LEAST / _MOST`."""
+        """The reader's p99 / the p99 before the attack, counted as at least `_LEAST / _MOST`."""
         return p99(self.meanwhile) / max(_LEAST / _MOST, p99(self.before))
 
     @property

@@ -1,15 +1,15 @@
-"""Starts under load: check that every process of the product survives its first seconds.
+"""Start the product under load: check that every process survives its first seconds.
 
 Each start runs the product as scripts/serve does, with varying numbers of workers, on new data. As
-soon as it prints its URL, while its other workers are still starting, eight writers post to one
-thread, each on its own connections. A worker that dies is found in gunicorn's log, with the stacks
-of all its threads (faulthandler). A closed connection and a missing acknowledged comment are
-failures too.
+soon as the product prints its URL, while its other workers are still starting, eight writers post
+to one thread, each on its own connections. A worker that dies is found in gunicorn's log, with the
+stacks of all its threads (faulthandler). A closed connection and a missing acknowledged comment
+also count as failures.
 
     python -m benchmarks.serving.starts [--starts 300] [--workers 2,4,8] [--writers 8]
                                         [--seconds 1.5]
 
-Prints Markdown; the logs of failed starts are kept. 300 starts take half an hour.
+The program prints Markdown; the logs of failed starts are kept. 300 starts take half an hour.
 """
 
 import argparse
@@ -36,7 +36,7 @@ _PAUSE = 0.01
 
 @dataclasses.dataclass(slots=True)
 class Start:
-    """The result of one start. `faults` is empty if it succeeded."""
+    """The result of one start. `faults` is empty if the start succeeded."""
 
     posts: int = 0
     faults: list[str] = dataclasses.field(default_factory=list)
@@ -108,7 +108,7 @@ def line(workers: int, found: Sequence[Start]) -> str:
 
 
 def measure(chosen: argparse.Namespace) -> dict[int, list[Start]]:
-    """Start repeatedly; keep and name the log of a start with a fault."""
+    """Start the product repeatedly; keep and name the log of each start with a fault."""
     numbers = [int(each) for each in chosen.workers.split(",")]
     found: dict[int, list[Start]] = {number: [] for number in numbers}
     for count in range(chosen.starts):

@@ -1,9 +1,9 @@
 """Discussions for the benchmarks: the comments of a shape, with texts.
 
-Owns the data of a comment that every layout stores, and an order that depends only on parent links.
-Texts are generated: words of an invented vocabulary with the frequencies of a natural language,
-with the lengths of real comments (median 18 words). zlib compresses them about as well as real
-comments, unlike repeated sentences.
+This module defines the data of a comment that every layout stores, and an order that depends only
+on parent links. Texts are generated from an invented vocabulary whose words have the frequencies of
+a natural language, with the lengths of real comments (median 18 words). zlib compresses them about
+as well as real comments, unlike repeated sentences.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ class Said(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 def thread(shape: shapes.Shape, seed: int = 1, first: int = 0) -> list[Said]:
-    """Return the comments of a shape, in order of time; different `first` give different ids."""
+    """Return the comments of a shape, in order of time; a different `first` gives different ids."""
     chance = random.Random(seed)
     vocabulary = _vocabulary(chance)
     names = ids(len(shape), first)
@@ -62,7 +62,7 @@ def ids(count: int, first: int = 0) -> list[str]:
 
 
 def said(comment_id: str, parent: str | None, place: int, body: str) -> Said:
-    """Return one comment, `place` seconds after the first."""
+    """Return one comment, posted `place` seconds after the first."""
     reader = place % 400
     return Said(
         id=comment_id,
@@ -106,7 +106,7 @@ def sizes(thread: Sequence[Said]) -> dict[str, int]:
 
 
 def busy_comment(thread: Sequence[Said]) -> str:
-    """Return the comment to answer and edit: in the middle, with about 40 below it."""
+    """Return the comment to answer and edit: one in the middle, with about 40 comments below it."""
     below = sizes(thread)
     middle = len(thread) // 2
     places = {each.id: place for place, each in enumerate(thread)}

@@ -1,7 +1,7 @@
 """A quick way to store a large thread.
 
-The product stores the first comment; the rows of the others are copies of it, with positions
-computed by `sorthash`. A test compares them with the rows that an import stores.
+The product stores the first comment; the rows of all other comments are copies of its row, with
+positions computed by `sorthash`. A test compares these rows with the rows that an import stores.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -77,15 +77,15 @@ def add_thread(
     is_folded: bool,
     votes: Callable[[int], int] = lambda _place: 0,
 ) -> None:
-    """Store a thread: the first comment by the product, the other rows as copies of it.
+    """Store a thread: the product stores the first comment, and the other rows copy its row.
 
-    `votes` returns the number of upvotes of the comment at a position.
+    `votes` returns the number of upvotes for the comment at a position.
     """
     store_imported(thread[:1], name)
     query = reads.Query("Comment", where=(("thread", "=", comment_rows.thread_key_name(name)),))
     (template,) = reads.fetch(query)
     if is_folded:
-        # Leave them as a compaction does, so the compaction below has nothing to clear.
+        # Leave the rows as a compaction does, so that the compaction below has nothing to clear.
         for flag in ("unfolded", "rewrites"):
             template.properties[flag].boolean_value = False
         template.properties["fold_by"].null_value = 0
@@ -105,7 +105,7 @@ def add_thread(
 def rows(
     template: protobufs.Entity, thread: Sequence[Said], votes: Callable[[int], int]
 ) -> Iterator[protobufs.Entity]:
-    """Yield the rows of a thread as an import would leave them."""
+    """Yield the rows of a thread as an import would store them."""
     children = dict.fromkeys((said.id for said in thread), 0)
     hashes: dict[str, str] = {}
     roots = 0

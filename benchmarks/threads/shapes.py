@@ -1,9 +1,9 @@
 """Trees of realistic shape, for the benchmarks and for tests that need many comments.
 
 A shape is a list of parents: `shape[i]` is the index of the comment that comment `i` answers, or
-None for a root; parents come before their replies. Real shapes come from a file of `id;parent;time`
-rows. Without one, `grown` generates a tree with the same properties: most comments are in short
-chains below a few busy roots.
+None for a root; parents come before their replies. Real shapes come from a file with rows of
+`id;parent;time`. If there is no file, `grown` generates a tree with the same properties: most
+comments are in short chains below a few busy roots.
 """
 
 import csv
@@ -14,7 +14,7 @@ Shape = list[int | None]
 
 
 def read(path: Path) -> Shape:
-    """Return the shape of a file of `id;parent;time` rows, in order of time.
+    """Return the shape in a file with rows of `id;parent;time`, in order of time.
 
     A row whose parent is not in the file is a root.
     """
@@ -36,7 +36,7 @@ def repeated(shape: Shape, size: int) -> Shape:
 
 
 def grown(size: int, seed: int = 1) -> Shape:
-    """Generate a tree like a real discussion: one in five is a root, replies favor new ones."""
+    """Generate a tree like a real discussion: one in five is a root; replies favor new comments."""
     chance = random.Random(seed)
     shape: Shape = []
     for place in range(size):
