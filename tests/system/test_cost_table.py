@@ -72,7 +72,7 @@ MIDDLE = COMMENTS // 2
 READS: dict[str, Callable[[PricedThread], Call]] = {
     "first page": get(PAGE),
     "first page, answered 304": lambda priced: get(PAGE, **{"If-None-Match": priced.tag})(priced),
-    "first page of another length": get(f"{PAGE}&limit=51"),
+    "first page with a different limit": get(f"{PAGE}&limit=51"),
     "first page, 5 comments not compacted": get(f"{SITE}?thread=changed"),
     "next page": lambda priced: get(f"{PAGE}&cursor={priced.cursor}")(priced),
     "first page, `order=recent`": get(f"{PAGE}&order=recent"),
