@@ -154,7 +154,7 @@ class Bench:
         for kind in KINDS:
             with contextlib.suppress(raw_client.TooLarge):
                 self.opened[kind.name] = stores.open(kind, thread)
-            known = "stored" if kind.name in self.opened else "cannot hold it"
+            known = "stored" if kind.name in self.opened else "too large to store"
             note(f"{self._size}: {kind.name} {known}")
 
     def run(self) -> Iterator[layout_tables.Figures]:

@@ -23,8 +23,8 @@ LABELS = {
     "embedded": "whole thread in one entity",
     "path": "one ordered query",
     "buckets": "buckets of comments",
-    "materialised": "Flatthread, first read",
-    "materialised, warm": "Flatthread, read before",
+    "materialized": "Flatthread, first read",
+    "materialized, warm": "Flatthread, read before",
 }
 TITLE = "First page of 50 comments: processor time in ms"
 NOTE = "by comments in the thread; both axes logarithmic; store calls only, without HTTP or network"

@@ -107,7 +107,7 @@ class Floor(_Ours):
 class Materialized(_Ours):
     """Reads the directory, buckets and delta, with nothing cached."""
 
-    name = "materialised"
+    name = "materialized"
 
     def before(self) -> None:
         """Prepare a call; this is not measured."""
@@ -134,7 +134,7 @@ class Materialized(_Ours):
 class Warm(Materialized):
     """Reads in the same way, in a process that has read the thread before."""
 
-    name = "materialised, warm"
+    name = "materialized, warm"
     calls = ("page", "whole", "subtree", "page after changes")
 
     def before(self) -> None:

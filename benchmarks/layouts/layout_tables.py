@@ -80,7 +80,7 @@ def _about(run: Run) -> str:
         f"One run over {run.shape}; threads of {sizes} comments, "
         f"up to {max(thread.depth for thread in run.threads)} levels deep. "
         f"The comment used for replies, edits and subtrees has {below} comments below it. "
-        f"Medians of up to {run.rounds} rounds."
+        f"Times are medians of up to {run.rounds} rounds."
     )
 
 
@@ -97,7 +97,7 @@ def _table(run: Run, call: str) -> str:
         base = found[BASE]
         lines += [line(figures, base) for figures in found.values()]
         lines += [
-            f"| {thread.size:,} | {layout} | cannot hold it | | | | | | | |"
+            f"| {thread.size:,} | {layout} | too large to store | | | | | | | |"
             for layout in thread.missing
         ]
     return "\n".join(lines)
@@ -144,7 +144,7 @@ def _stored(run: Run) -> str:
         [
             *lines,
             "",
-            f"What one entity of 1 MiB holds, of {run.sought:,} comments: {ends} comments.",
+            f"Comments in one entity of 1 MiB, of {run.sought:,} comments: {ends}.",
         ]
     )
 

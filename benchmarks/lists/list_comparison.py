@@ -159,9 +159,7 @@ class Bench:
             with contextlib.suppress(raw_client.TooLarge):
                 path = folder / f"{kind.__name__}.db"
                 self.opened[kind.name] = stack.enter_context(opened(kind, path, self._ids))
-            note(
-                f"{size}: {kind.name} {'stored' if kind.name in self.opened else 'cannot hold it'}"
-            )
+            note(f"{size}: {kind.name} {'stored' if kind.name in self.opened else 'is too large'}")
 
     def run(self) -> Iterator[layout_tables.Figures]:
         """Measure all calls, beginning with the calls that only read."""

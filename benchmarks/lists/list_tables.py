@@ -69,16 +69,17 @@ def markdown(run: Run) -> str:
     parts = [_about(run)]
     for call, title in TITLES.items():
         parts.append(f"### {title[0].upper()}{title[1:]}\n\n{_calls(run, call)}")
-    parts.append(f"### Many writers at once\n\n{_crowds(run)}")
-    parts.append(f"### Compaction in Flatthread's way\n\n{_foldings(run)}")
-    parts.append(f"### Stored\n\n{_stored(run)}")
+    parts.append(f"### Many concurrent writers\n\n{_crowds(run)}")
+    parts.append(f"### Compaction in Flatthread\n\n{_foldings(run)}")
+    parts.append(f"### Storage\n\n{_stored(run)}")
     return "\n\n".join(parts)
 
 
 def _about(run: Run) -> str:
     sizes = ", ".join(f"{size:,}" for size in run.stored)
     return (
-        f"One run over lists of {sizes} ids of 26 characters. Medians of up to {run.rounds} rounds."
+        f"One run over lists of {sizes} ids of 26 characters. "
+        f"Times are medians of up to {run.rounds} rounds."
     )
 
 
@@ -96,7 +97,7 @@ def _calls(run: Run, call: str) -> str:
         }
         lines += [layout_tables.line(each, found[BASE]) for each in found.values()]
         lines += [
-            f"| {size:,} | {way} | cannot hold it | | | | | | | |"
+            f"| {size:,} | {way} | too large to store | | | | | | | |"
             for way in run.ends
             if way not in found
         ]
@@ -105,10 +106,10 @@ def _calls(run: Run, call: str) -> str:
 
 def _crowds(run: Run) -> str:
     said = (
-        f"Writers in one process add one id after the other to a list of {run.crowded:,} and "
-        f"remove it again, for {run.seconds:g} seconds. Each call to the store takes "
-        f"{run.round_trip * 1000:g} ms more; with Flatthread's way a worker compacts meanwhile. "
-        "Per change: transactions that were aborted and retried, billed operations, and bytes."
+        f"Writers in one process repeatedly add an id to a list of {run.crowded:,} ids and remove "
+        f"it again, for {run.seconds:g} seconds. Each call to the store is delayed by "
+        f"{run.round_trip * 1000:g} ms. Flatthread's list is compacted during the run. The table "
+        "shows, per change, the aborted and retried transactions, billed operations, and bytes."
     )
     lines = [
         said,
@@ -161,7 +162,7 @@ def _stored(run: Run) -> str:
         cells = [f"{stored[way] / 1024:,.0f}" if way in stored else "-" for way in ways]
         lines.append(f"| {size:,} | {' | '.join(cells)} |")
     ends = ", ".join(f"{way}: {most:,}" for way, most in run.ends.items())
-    return "\n".join([*lines, "", f"What one entity of 1 MiB holds: {ends} ids."])
+    return "\n".join([*lines, "", f"Ids in one entity of 1 MiB: {ends}."])
 
 
 def drawn(run: Run) -> Iterator[tuple[str, str]]:

@@ -177,15 +177,15 @@ def test_a_run_writes_its_tables_plots_and_figures_between_the_marks(
     assert bills["page", "path"] == (50, 0, 1)
     assert bills["page", "embedded"] == (1, 0, 1)
     assert bills["page", "buckets"] == (2, 0, 2)
-    assert bills["page", "materialised"] == (1, 0, 2)
-    assert bills["page", "materialised, warm"] == (0, 0, 1)
+    assert bills["page", "materialized"] == (1, 0, 2)
+    assert bills["page", "materialized, warm"] == (0, 0, 1)
     assert bills["whole", "path"] == (270, 0, 1)
     assert bills["whole", "buckets"] == (4, 0, 2)
     assert bills["whole", "adjacency"] == (270, 0, 271)
     assert bills["post", "path"] == (1, 1, 3)
     assert bills["post", "buckets"] == (2, 2, 4)
     # These numbers include a counter shard, the author's row in the thread, and the event.
-    assert bills["post", "materialised"] == (4, 5, 2)
+    assert bills["post", "materialized"] == (4, 5, 2)
     assert bills["edit", "embedded"] == (1, 1, 3)
     for name in layout_tables.PLOTTED:
         drawn = ET.parse(tmp_path / "layouts" / name).getroot()  # noqa: S314 - our own XML
