@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def _settings() -> comments.config.Settings | None:
-    """Return the settings, or None if they are wrong: loading the application reports the errors."""
+    """Return the settings, or None if they are wrong: loading the application reports errors."""
     try:
         return comments.config.load()
     except comments.errors.Misconfigured:
