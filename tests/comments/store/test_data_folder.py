@@ -128,7 +128,7 @@ def test_a_folder_with_other_files_keeps_their_modes(
         assert data_folder.protect(tmp_path) == []
     assert (oct(other.stat().st_mode), oct(ours.stat().st_mode)) == ("0o100644", "0o100600")
     assert tmp_path.stat().st_mode & 0o777 == 0o755
-    assert "Set DATA_DIR to a folder of its own" in caplog.text
+    assert "Set DATA_DIR to a folder that only this service uses" in caplog.text
 
 
 def test_a_refused_chmod_is_a_warning(
