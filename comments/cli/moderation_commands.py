@@ -146,14 +146,14 @@ def _test(site_id: str, rule_id: str | None, *, action: str, last: int, **condit
 @console.reported
 def _queue(site_id: str, status: str, limit: int) -> None:
     """List comments by status, newest first: id, time, author, rule and reason, first words."""
-    from comments.domain.text import rendering
+    from comments.domain.text import sanitizing
     from comments.moderation import decisions
 
     page = decisions.queue(site_settings.get(site_id).id, records.Status(status), limit=limit)
     for case in page.cases:
         comment = case.comment
         # Take the words from the rendered HTML, because an imported comment's source is HTML too.
-        begins = " ".join(rendering.plain_text(comment.html).split())[:_SHOWN]
+        begins = " ".join(sanitizing.plain_text(comment.html).split())[:_SHOWN]
         moment = comment.created.isoformat(timespec="seconds")
         why = f"{case.rule}: {case.why}" if case.rule else ""
         click.echo(f"{comment.id}\t{moment}\t{comment.author.name}\t{why}\t{begins}")

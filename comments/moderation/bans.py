@@ -16,7 +16,7 @@ from comments import errors
 from comments.accounts import accounts
 from comments.domain import records
 from comments.domain.crypto import caller_marks, guest_addresses
-from comments.domain.text import rendering
+from comments.domain.text import sanitizing
 from comments.moderation import policy_changes, review_queue, rulebook
 from comments.sites import site_settings
 from comments.store import per_process, reads, transactions
@@ -131,7 +131,7 @@ def _prune(site: str, now: datetime) -> None:
 def _listed(found: rulebook.Ban, case: records.Case | None) -> Listed:
     if case is None:
         return Listed(found, "", "")
-    text = " ".join(rendering.plain_text(case.comment.html).split())
+    text = " ".join(sanitizing.plain_text(case.comment.html).split())
     return Listed(found, case.comment.author.name, text[:_EXCERPT])
 
 

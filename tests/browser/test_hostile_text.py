@@ -9,7 +9,7 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments.domain.text import rendering
+from comments.domain.text import sanitizing
 from tests.browser.conftest import OpenTab, Say
 
 pytestmark = pytest.mark.browser
@@ -77,9 +77,9 @@ def test_a_hostile_body_builds_only_allowed_elements(
 
     built = elements(page)
     body = [(name, attributes) for name, attributes in built if "class" not in attributes]
-    assert {name for name, _ in body} <= rendering.TAGS | {"bdi"}
+    assert {name for name, _ in body} <= sanitizing.TAGS | {"bdi"}
     for _, attributes in body:
-        assert set(attributes) <= {"href", "title", "rel"}
+        assert set(attributes) <= {"href", "title", "rel", "tabindex"}
         assert attributes.get("href", "https://").startswith(("https://", "http://", "mailto:"))
     assert page.locator("iframe, object, embed").count() == 0
 

@@ -21,7 +21,7 @@ from comments.domain import author_ids, records, thread_ids
 from comments.domain.crypto import keyed_hashes
 from comments.domain.languages import error_texts
 from comments.domain.records import Status, ThreadState
-from comments.domain.text import cleaning, rendering
+from comments.domain.text import cleaning, sanitizing
 from comments.jobs.importers import import_report, import_source, spool, write_order
 from comments.store.models import comment_rows
 
@@ -161,7 +161,7 @@ class FirstPass:
         if not body and not is_erased:
             self._note(import_report.EMPTY, comment.line, comment.id)
         try:
-            html = rendering.sanitise_html(body)
+            html = sanitizing.sanitise_html(body)
         except errors.BadInput as error:
             said = error_texts.sentence(error)
             raise self._bad(comment.line, f"comment {comment.id}: {said}") from error
@@ -171,7 +171,7 @@ class FirstPass:
             author=records.Author("") if is_erased else self._author(comment),
             body=body,
             html=html,
-            renderer="" if is_erased else rendering.SANITISER,
+            renderer="" if is_erased else sanitizing.SANITISER,
             status=comment.status,
             created=comment.created,
             source=f"{comment.system}:{comment.id}",
@@ -334,7 +334,7 @@ def _is_email(text: str) -> bool:
 
 def _title(raw: str) -> str:
     try:
-        return " ".join(rendering.plain_text(raw).split())[:_MAX_TITLE]
+        return " ".join(sanitizing.plain_text(raw).split())[:_MAX_TITLE]
     except errors.BadInput:
         return ""
 
