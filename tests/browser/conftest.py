@@ -124,7 +124,7 @@ def open_tab(chromium: playwright.Browser) -> Iterator[OpenTab]:
 
 
 def built(stem: str) -> str:
-    """Return the name of a built file of the widget, which contains a digest."""
+    """Return the name, including a digest, of one of the widget's built files."""
     return next(name for name in service_pages._files() if name.startswith(f"{stem}-"))
 
 

@@ -73,7 +73,7 @@ def test_a_reader_signed_in_on_the_site_posts_votes_and_edits(
     form.get_by_role("button", name="Save changes").click()
     expect(comment(page, "Edited by Ann")).to_be_visible()
 
-    # First a second reader is signed in to the site in the same browser, then no one is.
+    # First, a second reader is signed in to the site in the same browser; then, no reader is.
     page.goto(publish(site_tokens.token(secret, sub="43", name="Bob")))
     expect(page.get_by_text("Commenting as Bob")).to_be_visible()
     expect(comment(page, "Edited by Ann").get_by_role("button", name="Edit")).to_have_count(0)

@@ -88,13 +88,13 @@ def faults(interceptor: InterceptorSlot) -> Faults:
 
 @pytest.fixture
 def tree_rows(store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
-    """The eight comments of the thread "page" by text, inside the store's context."""
+    """The eight comments of the thread "page", by text, inside the store's context."""
     return sample_threads.grow(site, sample_threads.TREE)
 
 
 @pytest.fixture
 def compacted_page(open_store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
-    """The eight comments of the thread "page" by text, compacted."""
+    """The eight comments of the compacted thread "page", by text."""
     with open_store.context():
         rows = sample_threads.grow(site, sample_threads.TREE)
         compaction.whole(sample_threads.name_of(site))

@@ -1,8 +1,8 @@
 """Model a Datastore with a dict: its entities, the effects of commits, and the assigned ids.
 
-This module owns the state and the expected status of every write. It predicts a commit's outcome
-from the state alone. The service chooses versions and new ids; the module checks them when the
-service returns them.
+This module owns the state and the expected status of every write. The module predicts a commit's
+outcome from the state alone. The service chooses versions and new ids; the module checks them when
+the service returns them.
 """
 
 from __future__ import annotations

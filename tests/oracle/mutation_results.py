@@ -98,7 +98,7 @@ def is_number(content: Any) -> bool:
 
 
 def identity(content: Any) -> Any:
-    """Return a key that equal values share. Across types, only numbers are equal (3 and 3.0)."""
+    """Return a key that equal values share. Across types, only numbers can be equal (3, 3.0)."""
     if is_number(content):
         return "NaN" if math.isnan(content) else content
     return type(content).__name__, values.rank(content)

@@ -123,7 +123,7 @@ class Branch:
 
     @functools.cached_property
     def settled(self) -> dict[str, frozenset[Rank]]:
-        """The equalities, including pairs of inequalities that amount to one: >= x with <= x."""
+        """The equalities, and pairs of inequalities that amount to an equality: >= x with <= x."""
         found = dict(self.equalities)
         for name in self.ranged:
             mine = [leaf for leaf in self.leaves if leaf.name == name]
@@ -340,7 +340,7 @@ def _shape_complaints(query: Query) -> Iterator[str]:
 
 
 def needs_index(query: Query) -> bool | None:
-    """Return whether a query needs an index from index.yaml. None lets the engine decide."""
+    """Return whether a query needs an index from index.yaml, or None if the engine may decide."""
     if query.kind is None:
         return False
     verdicts = {_branch_needs_index(query, branch) for branch in query.branches}

@@ -92,7 +92,7 @@ def page(query: Query, state: State, paging: Paging) -> tuple[list[Result], list
 
 
 def _is_passed(query: Query, start: Gap, position: Position) -> bool:
-    """Return whether a position comes before a start cursor or in its group of distinct results."""
+    """Return whether a position precedes a start cursor or is in its group of distinct results."""
     if start.is_behind(position) or not query.distinct:
         return start.is_behind(position)
     return group(query, position) == group(query, start.position)

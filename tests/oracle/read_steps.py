@@ -286,7 +286,7 @@ class Readers(Writers):
 
     @rule(start=cursors, limit=strategies.limits)
     def turn_round(self, start: Cursor, limit: int | None) -> None:
-        """Page backwards from a cursor. The reversed query accepts it if the key orders last."""
+        """Page backwards from a cursor if the query's last order is the key."""
         query, cursor, gap = start
         is_total = query.orders and query.orders[-1].name == KEY
         if is_total and not query.distinct:

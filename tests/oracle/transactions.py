@@ -1,7 +1,7 @@
 """The oracle's transactions: their snapshots, their reads, and the decision about which may commit.
 
 This module owns the two laws of an optimistic commit. The commit must be ABORTED if any of the
-transaction's reads would now have a different result. It must not be ABORTED if none of the
+transaction's reads would now have a different result. The commit must not be ABORTED if none of the
 entities that changed since the snapshot is related to a read. In all other cases, a service may
 either commit or abort, because its checks may be coarser. An entity with the query's kind,
 partition and ancestor is related to the query in three cases: it matches one of the query's
@@ -78,7 +78,7 @@ def is_near(query: Query, stored: Stored) -> bool:
 def _is_walked_over(query: Query, stored: Stored) -> bool:
     """Return whether an entity is in an index that the query scans completely.
 
-    Indexes have the key last, so a range of keys does not limit a scan of projected values.
+    Indexes store the key last, so a range of keys does not limit a scan of projected values.
     """
     is_endless = any(
         {leaf.name for leaf in branch.leaves if leaf.operator != "under"} == {KEY}

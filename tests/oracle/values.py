@@ -1,7 +1,7 @@
 """The oracle's values: their order, and which index entries an entity has.
 
 This module owns the order of values across types and the index entries of entities, both in a
-simple form: a value's rank is a tuple that Python compares. It does not use the engine, its
+simple form: a value's rank is a tuple that Python compares. The module does not use the engine, its
 encodings or its indexes.
 """
 
@@ -96,7 +96,7 @@ def value_of(content: Any) -> Value:
 
 
 def rank(content: Any) -> Rank:  # noqa: C901, PLR0911 - one line for each type
-    """Return a value's sort key, from null over int, bool, bytes, string, double, point to key."""
+    """Return a value's sort key, which begins with the number of the value's type."""
     match content:
         case None:
             return (0,)

@@ -2,7 +2,7 @@
 
 Generated values hardly ever name something that exists. Therefore, this module replaces most valid
 values that schemathesis generates by existing ones: a site, a comment, a thread, a cursor, a name,
-or the token of a caller with permission. It keeps values that are meant to be invalid.
+or the token of a caller with permission. The module keeps values that are meant to be invalid.
 """
 
 import contextlib

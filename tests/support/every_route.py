@@ -342,7 +342,7 @@ ROWS += [
     Row("POST", f"{DESK}/bans", SETTLE, 403, form={"act": "ban"}, query={"id": "g:nobody"}),
     Row("POST", f"{DESK}/thread/state", SETTLE, 403, form={"state": "open"}, query=T),
     Row("POST", f"{DESK}/thread/title", SETTLE, 403, form={"title": "A title"}, query=T),
-    # The entry does not exist, which callers without permission must not learn.
+    # The entry does not exist, but callers without permission must not learn this.
     Row("POST", f"{DESK}/log", {**SETTLE, "moderator": 404, "owner": 404}, 403,
         form={"entry": "a" * 26}),
     # Only owners may change a site's settings.
@@ -354,7 +354,7 @@ ROWS += [
     Row("POST", f"{DESK}/settings/options", {**SETTLE, "moderator": 403}, 403,
         form={"votes": "on", "website": "on", "guests": "on", "live": "60"}),
     Row("GET", f"{DESK}/advisers", {**AT_DESK, "moderator": 403}, 303),
-    # Nothing exists that could be removed, which callers without permission must not learn.
+    # There is nothing to remove, but callers without permission must not learn this.
     Row("POST", f"{DESK}/advisers", {**SETTLE, "moderator": 403, "owner": 404}, 403,
         form={"act": "remove", "name": "webhook"}),
     Row("GET", f"{DESK}/limits", {**AT_DESK, "moderator": 403}, 303),

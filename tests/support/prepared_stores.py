@@ -32,7 +32,7 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 def opened(
     path: Path | None, concurrency: Literal["optimistic", "pessimistic"] = "pessimistic"
 ) -> Iterator[inprocess.Engine]:
-    """Open an engine with the product's indexes and concurrency mode. None keeps data in memory."""
+    """Open an engine with the product's indexes and mode; the path None keeps data in memory."""
     with inprocess.open_engine(
         path, indexes=INDEXES, concurrency=concurrency, history=0, durability="fast"
     ) as engine:

@@ -145,7 +145,7 @@ def _listed(*options: str) -> set[str]:
 def fetch(
     url: str, *, method: str = "GET", body: bytes | None = None, **headers: str
 ) -> tuple[int, bytes]:
-    """Send one HTTP request without a proxy. Write header names with underscores."""
+    """Send one HTTP request without a proxy. Callers write header names with underscores."""
     request = urllib.request.Request(  # noqa: S310 - tests pass only our own addresses
         url,
         data=body,

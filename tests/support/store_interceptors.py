@@ -81,7 +81,7 @@ class Faults:
 
 
 class Commits:
-    """An interceptor that records calls and makes planned commits fail, applied or not."""
+    """An interceptor that records calls and makes planned commits fail, whether applied or not."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []

@@ -1,4 +1,4 @@
-"""For each call in docs/costs.md, the billed operations equal the engine's meter."""
+"""For each call in docs/costs.md, the billed operations match the engine's meter."""
 
 import dataclasses
 import re

@@ -50,9 +50,9 @@ STATUSES = [
 ]  # fmt: skip
 
 # This program prints "A" and the event id for an acknowledged change, "T" and the id for a
-# delivered event, and "K" with an idempotency key and its comment. For a vote or a follower, it
-# prints "I" and the wanted value before the call, and "D" and the acknowledged value after the
-# call.
+# delivered event, and "K" with an idempotency key and its comment. For a vote or a follower, the
+# program prints "I" and the wanted value before the call, and "D" and the acknowledged value after
+# the call.
 CHANGING = """
 import json, random, sys, threading
 from concurrent.futures import ThreadPoolExecutor
@@ -269,7 +269,7 @@ def _round(path: Path, seed: int, rules: object, status: int) -> int:
 
 
 def _finish() -> list[str]:
-    """Finish the work that the processes left; return the ids of the events that this delivers."""
+    """Finish the remaining work; return the ids of the events that are delivered meanwhile."""
     told: list[str] = []
     recorder = dispatcher.Sending("recorder", lambda event: told.append(event.id), outbox.COUNTED)
     now = sample_threads.START + timedelta(days=3650)

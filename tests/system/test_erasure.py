@@ -1,7 +1,7 @@
 """Retracted texts disappear immediately from every response and soon from every stored byte.
 
 Two real processes have shown the text in every format and have cached it. The store is a file. The
-tests search its rows and its bytes for the plain text and its compressed forms.
+tests search the store's rows and bytes for the plain text and its compressed forms.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Two changes to a comment stay exact if one change overtakes the other between any two calls.
 
-The random histories of `test_counting_machine` contain many such pairs; this test covers all pairs.
-One order of the two changes must explain both outcomes and the stored rows.
+The random histories of `test_counting_machine` contain many pairs of overlapping changes; this test
+covers all pairs. One order of the two changes must explain both outcomes and the stored rows.
 """
 
 import contextlib

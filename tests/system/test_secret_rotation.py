@@ -454,8 +454,8 @@ def test_a_providers_user_signs_in_to_the_account_linked_before_the_change(
     traveller.sign_in()
     assert traveller.link().status_code in {200, 303}
     for service in (services.rotated, services.alone):
-        # The provider's client secret is encrypted under the old secret. Renew it, because this
-        # test is about identities.
+        # The provider's client secret is encrypted under the old secret. Renew the client secret,
+        # because this test is about identities.
         providers.renew(services.rotated.secret)
         back = Traveller(service.app, provider).travel("/admin/sign-in/provider", provider="acme")
         assert back.status_code in {200, 303}, back.text

@@ -1,4 +1,4 @@
-"""Test the values, defaults and limits of the options of a site."""
+"""Test the values, defaults and limits of a site's options."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def test_every_catalogue_is_a_language_to_choose() -> None:
 
 
 def test_only_changed_options_are_stored() -> None:
-    # A change of this form loses the options of every site.
+    # A change to this form would lose every site's options.
     stored = b'{"votes":false,"images":["https://img.example"]}'
     options = SiteOptions(votes=False, images=("https://img.example",))
     assert msgspec.json.encode(options) == stored

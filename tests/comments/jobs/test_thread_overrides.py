@@ -328,7 +328,7 @@ def test_the_console_shows_moderators_the_title_of_a_held_comment(
 
 
 def age(thread: str = "page") -> None:
-    """Convert a thread and its comments to the format of older releases, with the first title."""
+    """Convert a thread and its comments to the format of older releases, which stored one title."""
 
     def body() -> None:
         row = reads.get(comment_rows.thread_key(records.ThreadName("demo", thread)))

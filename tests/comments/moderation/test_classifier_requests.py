@@ -123,7 +123,7 @@ def test_refused_or_retracted_comments_are_not_sent(service: Service, site: reco
     service.is_asked()
     banned = records.Author("Eve", id="g:eve")
     policy_changes.ban("demo", "g:eve", BOSS, now=service.now, is_shadow=True)
-    # To its author, this comment appears to wait for the classifier as other authors' comments do.
+    # Other authors' comments wait for the classifier, so this comment must appear to wait too.
     assert say(site, author=banned).status is Status.SPAM
     sample_threads.retract(say(site, "taken back"))
     service.ask()

@@ -181,8 +181,8 @@ def test_the_cost_of_a_mark_and_a_read(
     assert bill(lambda: leave(["ann"])) == (2, 1, 0)
     assert bill(lambda: follower_lists.contains(NAME, "ann")) == (2, 0, 0)
     assert bill(lambda: follower_lists.contains(NAME, "bob")) == (3, 0, 0)
-    # A page needs reads for the list, a segment, and the marks of both signs; a keys-only query
-    # without results is free.
+    # A page reads the list, a segment, and the joining and leaving marks; a keys-only query without
+    # results is free.
     assert bill(lambda: follower_lists.page(NAME, limit=9)) == (3, 0, 0)
     follower_compaction.close(NAME)
     monkeypatch.setattr(follower_compaction, "DIRECTORY_BYTES", 1)

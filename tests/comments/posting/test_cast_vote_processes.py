@@ -3,7 +3,7 @@
 Two processes with 16 threads each vote at random on a few comments, count votes, and retract
 comments. Calls fail with every status, before and after they are applied, and in one round the
 processes die in the middle of a commit. All threads also repeatedly cast the same voter's vote.
-Afterwards, every row contains the sum of its votes, and every counter agrees.
+Afterwards, every row contains the sum of its votes, and all counters are exact.
 """
 
 import json

@@ -61,7 +61,7 @@ def test_a_burst_of_votes_is_one_write_of_the_row(
     with testing.meter(engine) as cost:
         cast_vote.count(row.id, now=sample_votes.LATER)
     # The count reads the mark, the comment, two vote counts, and the thread's and the author's
-    # counters. It writes the comment, these counters and the event, and it deletes the mark.
+    # counters. The count writes the comment, these counters and the event, and it deletes the mark.
     assert (cost.reads, cost.writes, cost.deletes) == (6, 4, 1)
     stored = reads.get(comment_rows.comment_key(row.id))
     assert (stored.up, stored.revision) == (100, 2)

@@ -373,7 +373,7 @@ def test_an_erased_text_is_in_no_stored_byte_after_compaction_and_clearing(
     in_tail = sample_threads.post(site, "quetzalcoatlus two", author=ann)
     compaction.whole(name)
     not_folded = sample_threads.post(site, "quetzalcoatlus three", author=ann)
-    # An unfinished compaction contains the text too.
+    # The buckets of an unfinished compaction also contain the text.
     orphan = _attempt_that_is_left(site, name)
     assert _kinds_that_hold("quetzalcoatlus") == {"Comment", "Bucket", "BucketDirectory"}
     for row in (in_bucket, in_tail, not_folded):

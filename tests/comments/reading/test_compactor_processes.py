@@ -324,6 +324,6 @@ def _is_stopped(pid: int) -> bool:
 
 
 def _let_age_pass() -> None:
-    """Wait until no process may use a directory that it has read before this call."""
+    """Wait until no process may still use a directory that it read before this call."""
     since = view_cache.seconds()
     programs.wait_until(lambda: view_cache.seconds() - since > AGE)

@@ -132,7 +132,7 @@ def test_a_look_is_one_query_and_one_read_per_undue_thread(
     sample_threads.post(site, "text", thread="new")
     with testing.meter(engine) as cost:
         assert {name.id for name in due_threads.due(NOW)} == {"old", "older"}
-    # Three reads for the query, one for the thread that is not due, two for the threads' names.
+    # The query costs three reads, the thread that is not due one, and the threads' names two.
     assert cost.reads == 3 + 1 + 2
     assert cost.writes == 0
 

@@ -30,7 +30,7 @@ DEADLINE = 120.0  # for one post; long, because the machine also does other work
 
 @pytest.fixture
 def open_store() -> Iterator[connection.Store]:
-    """A store that uses an engine over a gRPC port."""
+    """A store that connects to an engine through a gRPC port."""
     with (
         inprocess.open_engine(
             None, indexes=ROOT / "index.yaml", concurrency="pessimistic"

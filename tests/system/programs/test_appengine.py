@@ -119,7 +119,7 @@ def service(workspace: Any, emulator: Any) -> Iterator[Any]:
 
 
 def add_site(host: str, workspace: Any) -> None:
-    """Add a site as docs/deploying.md describes: by a command that uses the deployment's store."""
+    """Add a site as docs/deploying.md describes, by a command that uses the deployment's store."""
     subprocess.run(
         [programs.BIN / "flask", "--app", "main", "site", "add", "blog", "--origin", "https://x.y"],
         cwd=workspace,

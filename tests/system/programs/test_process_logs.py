@@ -1,7 +1,8 @@
 """A real process's log reveals nothing about callers or authors, even during failures.
 
-gunicorn runs as in `scripts/serve`, at the most verbose log level. It receives malformed requests,
-requests that the service refuses, and requests that fail with an error that quotes their content.
+gunicorn runs as in `scripts/serve`, at the most verbose log level. gunicorn receives malformed
+requests, requests that the service refuses, and requests that fail with an error that quotes their
+content.
 """
 
 import json

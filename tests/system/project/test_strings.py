@@ -25,7 +25,7 @@ WIDGET = COMMENTS.parent / "widget"
 LANGUAGES = COMMENTS / "domain" / "languages"
 # Folders in comments/web/templates.
 TEMPLATES = ("admin", "public")
-# Modules in folders of widget, each with the catalogue surface of its functions.
+# Modules in the folders below widget, each with the catalogue surface of its functions.
 SCRIPTS: Mapping[str, Mapping[str, str]] = {
     "pages": {"desk-texts.js": "admin"},
     "source": {"words.js": "widget", "writing.js": "widget-writing"},

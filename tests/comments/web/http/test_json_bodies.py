@@ -18,7 +18,7 @@ from comments.web.http.decode import json_bodies
 
 NO_PARENT = "parent must be the id of a comment, or root."
 VERDICTS = "verdict must be one of: approve, hold, spam, reject."
-# All request and response shapes, because their fields have the same types.
+# Test all request and response shapes, because their fields share the same types.
 SHAPES = [
     found
     for module in (request_shapes, response_shapes, admin_queries)

@@ -363,7 +363,7 @@ def test_a_sites_feed_costs_one_read_until_it_changes(
             now = sample_threads.START + timedelta(seconds=number)
             sample_threads.post(site, f"{number}", thread=f"{number % 40}", now=now)
     client.get("/feeds/demo/thread?thread=none")  # Caches the site.
-    # The probe, the comments and their threads.
+    # The request reads the probe, the comments and their threads.
     assert cost(client, engine, SITE) == (1 + 2 * feeds.LIMIT, 0, feeds.LIMIT)
     assert cost(client, engine, SITE) == (1, 0, feeds.LIMIT)
     with open_store.context():

@@ -123,7 +123,7 @@ def test_every_bundle_imports_served_files(client: FlaskClient) -> None:
 
 
 def _digests() -> dict[str, str]:
-    """Return the SHA-384 digests of all files whose names contain a part of the digest."""
+    """Return the SHA-384 digests of all files with a part of the digest in their names."""
     hashed = [file for file in FILES if service_pages._HASHED.fullmatch(file.name)]
     return {
         file.name: base64.b64encode(hashlib.sha384(file.read_bytes()).digest()).decode()
