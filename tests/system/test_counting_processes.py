@@ -269,7 +269,7 @@ def _round(path: Path, seed: int, rules: object, status: int) -> int:
 
 
 def _finish() -> list[str]:
-    """Finish the remaining work; return the ids of the events that are delivered meanwhile."""
+    """Finish the remaining work; return the ids of the events that this work delivers."""
     told: list[str] = []
     recorder = dispatcher.Sending("recorder", lambda event: told.append(event.id), outbox.COUNTED)
     now = sample_threads.START + timedelta(days=3650)

@@ -109,7 +109,8 @@ STORED = (
 def test_a_dangerous_website_in_the_store_is_never_a_link(
     all_roles: AllRoles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This is the second line of defense, because older releases may have stored such websites."""
+    """This is the second line of defense, because older releases may have stored dangerous
+    websites."""
     now, ada = datetime.now(UTC), records.Actor("cli", "Ada")
     with monkeypatch.context() as patch:
         patch.setattr(cleaning, "clean_website", lambda raw: raw)

@@ -50,7 +50,7 @@ NOBODY: dict[str, Any] = {
 def test_a_token_without_a_valid_subject_is_refused(
     traveller: Traveller, provider: Impostor, sub: object
 ) -> None:
-    """B9: accepting such tokens would give all users without a subject the same account."""
+    """B9: if the subject were optional, all users without a subject would share one account."""
     provider.sub = sub
     assert _is_refused(traveller)
 

@@ -127,7 +127,7 @@ def test_an_account_is_added_listed_changed_reset_and_removed(
 
 
 def _reset_of_both(run: Run, open_store: connection.Store) -> None:
-    """Reset an account whose owner lost both the password and the authenticator."""
+    """Reset an account after its owner lost both the password and the authenticator."""
     with open_store.context():
         now = account_holders.here()
         token = _token(run, "reset", "ann", page="reset")

@@ -33,7 +33,7 @@ ABORTING = {"rules": [{"rpc": "Commit", "status": "ABORTED"}]}
 
 @pytest.fixture
 def worker(open_store: connection.Store, clock: Clock) -> background_worker.BackgroundWorker:
-    """A worker whose steps the test triggers."""
+    """A worker; the test triggers its steps."""
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
     return background_worker.BackgroundWorker(open_store, SCHEME)
 

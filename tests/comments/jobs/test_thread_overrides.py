@@ -38,7 +38,7 @@ THREADS = itertools.count()
 
 
 def post(site: records.Site, word: str, minute: int = 0, **more: Any) -> records.Comment:
-    """Post a comment whose title, URL and category contain `word`."""
+    """Post a comment with `word` in its title, URL and category."""
     more.setdefault("categories", (word,))
     return sample_threads.post(
         sample_threads.filing(site, *CATEGORIES), f"text {word}",

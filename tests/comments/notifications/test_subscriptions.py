@@ -47,7 +47,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def worker(open_store: connection.Store, clock: Clock) -> background_worker.BackgroundWorker:
-    """A worker whose steps the test triggers."""
+    """A worker; the test triggers its steps."""
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
     return background_worker.BackgroundWorker(open_store, SCHEME)
 

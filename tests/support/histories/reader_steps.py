@@ -213,7 +213,7 @@ class ReaderSteps(OperatorSteps):
         return self._placed(batch)
 
     def _place_again(self, one: int, _two: int, three: int) -> Step:
-        """Repeat an import that was interrupted or whose file has grown."""
+        """Repeat an import that was interrupted, or an import of a file that has grown."""
         if not self._imports:
             return Step(lambda: None)
         batch = self._imports[one % len(self._imports)]

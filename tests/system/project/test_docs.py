@@ -67,7 +67,7 @@ def table_rows(text: str) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A fresh clone that uses the already installed packages, because installation takes long."""
+    """A fresh clone that uses the already installed packages, because installation is slow."""
     folder = programs.copy_project(tmp_path_factory.mktemp("fresh") / "clone with a space")
     programs.borrow_environment(folder)
     return folder
