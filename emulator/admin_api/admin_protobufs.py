@@ -10,7 +10,7 @@ from typing import Any
 from google.cloud.datastore_admin_v1.types import datastore_admin as _definitions
 from google.longrunning import operations_pb2  # type: ignore[import-untyped]  # has no stubs
 from google.protobuf import descriptor_pool, empty_pb2, message_factory
-from google.rpc import code_pb2, status_pb2  # type: ignore[import-untyped]  # same
+from google.rpc import code_pb2, status_pb2  # type: ignore[import-untyped]  # has no stubs
 
 _PACKAGE = _definitions.__protobuf__.package
 

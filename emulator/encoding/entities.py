@@ -296,7 +296,9 @@ def _check_timestamp(name: str, timestamp: protobufs.Timestamp) -> None:
     if not -62_135_596_800 <= timestamp.seconds <= 253_402_300_799:  # noqa: PLR2004
         raise errors.InvalidArgument(f"The timestamp {name} is outside the years 1 to 9999.")
     if not 0 <= timestamp.nanos < 1_000_000_000:  # noqa: PLR2004
-        raise errors.InvalidArgument(f"The timestamp {name} has nanos outside of a second.")
+        raise errors.InvalidArgument(
+            f"The timestamp {name} has nanos outside the range 0 to 999999999."
+        )
     timestamp.nanos -= timestamp.nanos % 1000
 
 

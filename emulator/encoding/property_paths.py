@@ -48,4 +48,4 @@ def parse(text: str) -> Path:
 
 
 def _shown(text: str) -> str:
-    return text if len(text) <= 100 else f"{text[:100]}..."  # noqa: PLR2004 - enough to recognize it
+    return text if len(text) <= 100 else f"{text[:100]}..."  # noqa: PLR2004 - enough to recognize the text

@@ -138,7 +138,7 @@ class AdminPort:
         )
 
     def _import(self, request: http_server.Request) -> http_server.Response:
-        from emulator.import_export import json_lines  # noqa: PLC0415 - same
+        from emulator.import_export import json_lines  # noqa: PLC0415 - loaded on first use
 
         batch = _part(request, "batch").get("batch", "")
         if batch and not (batch.isascii() and batch.isdecimal() and int(batch)):

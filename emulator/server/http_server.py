@@ -184,12 +184,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             # A request with both headers is an attempt at request smuggling.
             if lengths or [each.lower() for each in encodings] != ["chunked"]:
                 raise BadRequest("The body's length is not clear.")
-            return Body(self.rfile, None)  # type: ignore[arg-type]  # a reader of bytes in stubs
+            return Body(self.rfile, None)  # type: ignore[arg-type]  # the stubs expect a reader of bytes
         if not lengths:
-            return Body(self.rfile, 0)  # type: ignore[arg-type]  # same
+            return Body(self.rfile, 0)  # type: ignore[arg-type]  # as above
         if len(lengths) > 1 or not re.fullmatch(r"[0-9]{1,15}", lengths[0]):
             raise BadRequest("The body's length is not clear.")
-        return Body(self.rfile, int(lengths[0]))  # type: ignore[arg-type]  # same
+        return Body(self.rfile, int(lengths[0]))  # type: ignore[arg-type]  # as above
 
     def _drain(self, body: Body) -> None:
         """Read the rest of the body, up to a limit.
@@ -260,7 +260,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             _logger.exception("%s %s failed", self.command, self.path)
             self.close_connection = True
 
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the base class's name
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the name in the base class
         _logger.debug(format, *arguments)
 
 
@@ -280,7 +280,7 @@ class _Server(http.server.ThreadingHTTPServer):
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = "localhost", int(self.server_address[1])
 
-    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - the base class's
+    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - required by the base class
         """Log client disconnections only at debug level."""
         _logger.debug("The connection from %s failed: %r", client_address, sys.exception())
 

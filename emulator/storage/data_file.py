@@ -178,7 +178,7 @@ def found_format(connection: sqlite3.Connection, path: str) -> int:
         return 0
     if application != APPLICATION:
         raise errors.FailedPrecondition(
-            f"{path} is a database of a different program (application id {application:#x}, "
+            f"{path} is another program's database (application id {application:#x}, "
             f"format {found})."
         )
     if not 0 < found <= schema.FORMAT:

@@ -169,7 +169,7 @@ class RowWriter(row_reader.RowReader):
 
     def _clear_all(self) -> None:
         for table in ("entities", "index_entries", "indexes", "history", "reserved"):
-            self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - names from this tuple
+            self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - the names come from this tuple
         self._kept_since = self.commit_version
         # Index ids can now be reused, so no process may use the ids that it has cached.
         self._connection.execute("UPDATE store SET generation = generation + 1")

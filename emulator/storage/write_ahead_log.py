@@ -109,7 +109,7 @@ class WriteAheadLog:
 
     def _left(self) -> float:
         """Return the remaining seconds of the current pause."""
-        if not os.path.exists(self._pause):  # noqa: PTH110 - twice as fast, and run at each begin
+        if not os.path.exists(self._pause):  # noqa: PTH110 - twice as fast, and run at every begin
             return 0.0
         try:
             until = int.from_bytes(Path(self._pause).read_bytes(), "little")

@@ -89,7 +89,7 @@ def test_a_transaction_reads_one_snapshot(
 def test_a_read_only_transaction_cannot_write(
     client: datastore_driver.Datastore | ndb_driver.Ndb,
 ) -> None:
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - some libraries refuse by themselves
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - some libraries refuse on their own
         client.transaction(lambda work: work.put(("T", "a"), v=1), is_read_only=True)
     if not isinstance(caught.value, (ValueError, RuntimeError)):
         assert status_of(caught.value) in ("INVALID_ARGUMENT", "no status")

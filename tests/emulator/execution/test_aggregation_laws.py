@@ -112,7 +112,7 @@ def test_a_count_by_sqlite_equals_one_by_a_recorded_scan(  # noqa: PLR0917
     limit=st.none() | st.integers(0, 5),
     most=st.none() | st.integers(0, 5),
 )
-def test_aggregations_agree_with_brute_force_over_entries(  # noqa: PLR0917 - drawn values
+def test_aggregations_agree_with_brute_force_over_entries(  # noqa: PLR0917 - the arguments are drawn values
     make_service: type[service_calls.Service],
     index_yaml: Path,
     stored: list[Any],

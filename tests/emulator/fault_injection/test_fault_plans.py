@@ -121,7 +121,7 @@ def test_a_dropped_connection_is_unavailable_and_the_client_connects_again(
             caught.value.details()
         )  # The details come from the closed socket, not from an answer.
     # gRPC may send one more call over the dead connection before it notices.
-    again = lambda: service.lookup(service.key("T", 1))  # noqa: E731 - asked until it answers
+    again = lambda: service.lookup(service.key("T", 1))  # noqa: E731 - called until it succeeds
     programs.wait_until(lambda: outcome(again) == "OK")
     assert len(again().found) == 1
 

@@ -83,7 +83,7 @@ def test_any_json_is_a_plan_or_refused(document: Any) -> None:
     try:
         made = fault_plans.Plan.parse(json.dumps(document))
     except errors.InvalidArgument as refusal:
-        assert refusal.message.startswith("Fault plan: ")  # noqa: PT017 - either way is right
+        assert refusal.message.startswith("Fault plan: ")  # noqa: PT017 - both outcomes are correct
     else:
         assert set(document) <= {"seed", "rules"}
         assert len(made.rules) == len(document.get("rules", []))

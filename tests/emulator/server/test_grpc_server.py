@@ -89,7 +89,7 @@ def test_a_bad_fault_plan_ends_the_program(
     bad = tmp_path / "plan.json"
     bad.write_text('{"rules": [{}]}')
     assert command_line.main(["--port", "0", "--in-memory", "--faults", str(bad)]) == 1
-    assert "rules[0] needs one of" in capsys.readouterr().err
+    assert "rules[0] requires one of" in capsys.readouterr().err
 
 
 def test_a_used_port_ends_the_program(

@@ -241,7 +241,7 @@ def test_a_power_loss_loses_no_acknowledged_commit_of_many_writers(
         cwd=programs.ROOT, check=True, capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
     assert ended.stdout, "no two commits shared a COMMIT"
-    recording = pickle.loads((tmp_path / "recording").read_bytes())  # noqa: S301 - our own
+    recording = pickle.loads((tmp_path / "recording").read_bytes())  # noqa: S301 - written by this test
     faults = [
         power_loss_disk.lose_power(recording, tmp_path / str(seed), seed, concurrent_writers.NAMES)
         for seed in range(10 * ROUNDS)

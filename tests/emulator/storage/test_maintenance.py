@@ -171,7 +171,7 @@ def test_a_restored_backup_has_its_data(
 def test_ids_handed_out_after_the_backup_are_not_reused_after_the_restore(
     tmp_path: Path, make_service: type[service_calls.Service]
 ) -> None:
-    clock = lambda: 1_800_000_000.0  # noqa: E731 - a clock
+    clock = lambda: 1_800_000_000.0  # noqa: E731 - a clock is any callable
     engine, service = opened(tmp_path / "data", make_service, clock=clock)
     wanted = [service.key("T")] * 300
     service.call("AllocateIds", keys=wanted)
@@ -267,7 +267,7 @@ def test_compaction_returns_the_space_of_deleted_data(
     make_service: type[service_calls.Service],
     unindexed: type[service_calls.Unindexed],
 ) -> None:
-    clock = lambda: 1_800_000_000.0  # noqa: E731 - a clock
+    clock = lambda: 1_800_000_000.0  # noqa: E731 - a clock is any callable
     engine, service = opened(tmp_path / "data", make_service, clock=clock, durability="fast")
     for n in range(1, 200):
         service.put(service.key("T", n), a=n, text=unindexed("x" * 4000))

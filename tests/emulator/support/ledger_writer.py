@@ -198,7 +198,7 @@ def index_faults(path: Path | str) -> list[str]:
     """Compare the file's index rows with the rows that its entities should have."""
     connection = sqlite3.connect(path)
     try:
-        ask = lambda text: connection.execute(text).fetchall()  # noqa: E731 - four times below
+        ask = lambda text: connection.execute(text).fetchall()  # noqa: E731 - used four times below
         damage = [line for (line,) in ask("PRAGMA integrity_check") if line != "ok"]
         composites = [indexes.decode(code) for (code,) in ask("SELECT code FROM composites")]
         wanted = set()
