@@ -109,8 +109,7 @@ STORED = (
 def test_a_dangerous_website_in_the_store_is_never_a_link(
     all_roles: AllRoles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This is the second line of defense, because older releases may have stored dangerous
-    websites."""
+    """As a second line of defense, pages never link to dangerous websites from older releases."""
     now, ada = datetime.now(UTC), records.Actor("cli", "Ada")
     with monkeypatch.context() as patch:
         patch.setattr(cleaning, "clean_website", lambda raw: raw)
