@@ -53,8 +53,8 @@ ROOT = Path(__file__).resolve().parent.parent
 THREAD = records.ThreadName("demo", "page")
 SITE = records.Site("demo", (), "", 2)
 STARTED = datetime(2026, 1, 2, tzinfo=UTC)
-DELIVERED_EVERY = 200  # followers after which events are delivered, and the list compacted if due
-_TOLD_EVERY = 400  # events of a page each: 10,000 mails
+DELIVERED_EVERY = 200  # Deliver events, and compact if due, after this many followers.
+_TOLD_EVERY = 400  # One event is a page of mails, so this is 10,000 mails.
 _PAUSE = 0.2
 _PATIENCE = 60.0
 
@@ -195,7 +195,7 @@ def send(path: Path, port: int, began: float) -> None:
             events += done
             if events // _TOLD_EVERY > (events - done) // _TOLD_EVERY:
                 _say(f"{events} events", since)
-        cost = engine.meter.total()  # a `Reading` would keep every key in memory
+        cost = engine.meter.total()  # A `Reading` would keep every key in memory.
         figures = {
             "seconds": time.perf_counter() - since, "processor": time.process_time() - used,
             "events": events, "reads": cost.reads, "writes": cost.writes, "deletes": cost.deletes,

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-_PANEL = 300, 230  # width and height of the drawn area
+_PANEL = 300, 230  # Width and height of the drawn area.
 _LEFT, _TOP, _GAP_X, _GAP_Y = 62, 46, 84, 78
 _COLUMNS = 3
 _LEGEND_ROW = 22

@@ -11,8 +11,8 @@ from comments.store.wire import queries
 from emulator import inprocess, protobufs
 
 PROJECT = "bench"
-_LOAD = 200  # entities per commit
-_MOST_KEYS = 1000  # keys per lookup
+_LOAD = 200  # The number of entities per commit.
+_MOST_KEYS = 1000  # The maximum number of keys per lookup.
 
 
 class TooLarge(Exception):

@@ -52,10 +52,10 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 
-WARMING = 0.5  # seconds that warming up may delay the start of a process
-WARMED = 32  # maximum number of threads; Python runs code faster after a few dozen runs
-_CUT = 4  # number of these threads whose one-comment page is requested too
-_QUIET = 2.0  # seconds that readers come first, before a process looks for unfinished work
+WARMING = 0.5  # Warming up may delay the start of a process by this many seconds.
+WARMED = 32  # Maximum number of threads; Python runs code faster after a few dozen runs.
+_CUT = 4  # For this many of the threads, a page of one comment is requested too.
+_QUIET = 2.0  # Seconds before a new process looks for unfinished work.
 _SITE = re.compile(
     r"/(?:api/v1/sites|embed|feeds|admin/sites|sign-in/sites)/([a-z0-9-]{1,63})(?:/|$)"
 )
@@ -209,7 +209,7 @@ def _inside(store: connection.Store, wsgi: "WSGIApplication") -> "WSGIApplicatio
 
     def run(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         with store.context():
-            connection.spent()  # reset the usage that earlier work on this thread left behind
+            connection.spent()  # Reset the usage that earlier work on this thread left behind.
             try:
                 return wsgi(environ, start_response)
             finally:

@@ -63,7 +63,7 @@ OLD_NAMES = {
     "SMTP_AUTHORITY": "SMTP_CA_FILE",
 }
 _DATA_FILE = "flatthread.db"
-_GOOD_SECRET = 32  # characters; generated secrets have 43, from 32 random bytes
+_GOOD_SECRET = 32  # Characters; generated secrets have 43, from 32 random bytes.
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Settings:
     posts_per_thread: int = 0
     same_texts: int = 0
     previews_per_network: int = 0
-    old_names: tuple[str, ...] = ()  # settings that were given under their former names
+    old_names: tuple[str, ...] = ()  # The settings that were given under their former names.
 
     @property
     def sends_mail(self) -> bool:

@@ -31,7 +31,7 @@ import msgspec
 _OURS = {"flatthread", "comments", "emulator"}
 _SERVER = "gunicorn"
 _ROOT = Path(__file__).parent.parent
-_MOST_PLACES = 20  # stack frames, innermost ones
+_MOST_PLACES = 20  # The number of innermost stack frames to log.
 _TELLING = re.compile("request|exception|header", re.IGNORECASE)
 _UNSAID = "message withheld"
 _log = logging.getLogger("flatthread")

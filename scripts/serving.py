@@ -68,7 +68,7 @@ _PER_PEER = 64
 
 _PAUSE = 0.05
 _STOPS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
-_STOP_SECONDS = 2.0  # well within graceful_timeout, even on a busy machine
+_STOP_SECONDS = 2.0  # Well within graceful_timeout, even on a busy machine.
 _workers: "list[comments.jobs.background_worker.BackgroundWorker]" = []
 # The worker that has printed the URL holds this lock forever.
 _said = multiprocessing.Lock()

@@ -36,7 +36,7 @@ from emulator.import_export import bulk_load
 
 PROJECT = "bench"
 _LIBRARIES = "import grpc; from google.cloud.datastore_v1.types import datastore"
-THREAD = 100  # comments in the thread that is read
+THREAD = 100  # The number of comments in the thread that is read.
 RPC = "/google.datastore.v1.Datastore/"
 INDEXES = """
 indexes:
@@ -128,7 +128,7 @@ def alternate(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, f
         for name, way in ways.items():
             start = time.perf_counter()
             way()
-            if round_:  # the first round only warms up
+            if round_:  # The first round only warms up.
                 times[name].append(time.perf_counter() - start)
     return {name: statistics.median(found) for name, found in times.items()}
 
@@ -156,7 +156,7 @@ def opened(folder: Path, name: str, durability: str = "durable") -> Iterator[inp
 def served(folder: Path, name: str, *flags: str) -> Iterator[str]:
     """Run `python -m emulator` on a new file; yield its address."""
     command = [sys.executable, "-m", "emulator", "--port", "0", "--data", str(folder / name)]
-    command += ["--concurrency", "optimistic"]  # like the in-process engine
+    command += ["--concurrency", "optimistic"]  # As in the in-process engine.
     with subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, text=True) as server:
         try:
             printed = server.stdout.readline() if server.stdout else ""

@@ -117,7 +117,7 @@ def measure(ways: dict[str, Callable[[], int]], rounds: int, size: int) -> dict[
             count = way()
             if count != size:
                 raise SystemExit(f"{name} read {count} of {size} comments")
-            if round_:  # the first round only warms up
+            if round_:  # The first round only warms up.
                 times[name].append(time.perf_counter() - start)
     return {name: statistics.median(values) for name, values in times.items()}
 

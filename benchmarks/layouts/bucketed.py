@@ -30,8 +30,8 @@ from benchmarks.threads.conversations import Said
 from comments.store.wire import queries
 from emulator import protobufs
 
-BUCKET = 100  # comments in a new bucket
-FULL = 128  # a larger bucket is split in two
+BUCKET = 100  # The number of comments in a new bucket.
+FULL = 128  # A larger bucket is split in two.
 
 
 class _Count(msgspec.Struct, array_like=True):
@@ -138,7 +138,7 @@ class Buckets(Layout):
         while end == len(run) and number + 1 < len(head.counts):
             following = self._load(head.names(number + 1, number + 2), transaction)
             if following[0].level <= level:
-                break  # the reply becomes the last comment of the previous bucket
+                break  # The reply becomes the last comment of the previous bucket.
             number, run, end = number + 1, following, end_below(following, 0, level)
         run.insert(end, Placed(level + 1, said))
         name = head.counts[number].name

@@ -39,7 +39,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "layouts.md"
 FOLDER = ROOT / "docs" / "layouts"
 PAGE = 50
-CELL_SECONDS = 4.0  # time budget of a layout for one call; each layout runs at least one round
+CELL_SECONDS = 4.0  # Time budget of a layout for one call; each layout runs at least one round.
 KINDS: tuple[type[Any], ...] = (
     rivals.Paths,
     rivals.Embedded,

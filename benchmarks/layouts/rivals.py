@@ -39,7 +39,7 @@ from comments.store.wire import queries
 from emulator import protobufs
 
 THREAD = "page"
-_SEPARATOR, _BEHIND = "/", "0"  # "0" is the character after the separator
+_SEPARATOR, _BEHIND = "/", "0"  # "0" is the character after the separator.
 _ABOVE = "\U0010ffff"
 
 

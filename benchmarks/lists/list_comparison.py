@@ -40,11 +40,11 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "lists.md"
 FOLDER = "lists"
 LIST = records.ListName("a list")
-PAGE = 5_000  # ids that Flatthread's list delivers at once
-CELL_SECONDS = 4.0  # time budget of a way for one call; each gets at least one round
-CROWDED = 1_000  # ids in the list that many writers change
-ROUND_TRIP = 0.005  # seconds added to each of their calls; without it no two would ever conflict
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.5  # seconds before a retry, as in `datastore`
+PAGE = 5_000  # The number of ids that Flatthread's list delivers together.
+CELL_SECONDS = 4.0  # Time budget of a way for one call; each way runs at least one round.
+CROWDED = 1_000  # The number of ids in the list that many writers change.
+ROUND_TRIP = 0.005  # Delay of each call in seconds; without it, no calls would conflict.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.5  # Seconds before a retry, as in `datastore`.
 
 
 class Ours:

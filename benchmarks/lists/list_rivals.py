@@ -28,8 +28,8 @@ from emulator import protobufs
 
 LIST = "a list"
 _SEPARATOR = "\n"
-_SHARE = 4  # the list is rewritten when one part in this many has been removed
-_LEAST = 4096  # bytes; a smaller log is never rewritten
+_SHARE = 4  # The list is rewritten when one part in this many has been removed.
+_LEAST = 4096  # Bytes; a smaller log is never rewritten.
 
 
 @dataclasses.dataclass

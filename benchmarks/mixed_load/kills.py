@@ -38,8 +38,8 @@ from comments.store import connection, reads
 from comments.store.models import comment_rows
 from emulator import inprocess
 
-_SAMPLE_EVERY = 10.0  # seconds between two counts of the uncompacted rows
-_FIRST_KILL = 3.0  # minimum seconds between two kills
+_SAMPLE_EVERY = 10.0  # Seconds between two counts of the uncompacted rows.
+_FIRST_KILL = 3.0  # Minimum seconds between two kills.
 _PATIENCE = 120.0
 _TICK = 0.05
 

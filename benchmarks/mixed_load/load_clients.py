@@ -21,8 +21,8 @@ from benchmarks.mixed_load import page_checks
 SITE = "/api/v1/sites/demo/comments"
 _PATIENCE = 30.0
 _PAUSE = 0.05
-_MOST_SHOWN = 5  # violations of a kind that are kept verbatim
-_VARYING = re.compile(r"[a-z2-7]{26}|\d+")  # parts that differ between violations of one kind
+_MOST_SHOWN = 5  # Violations of a kind that are kept verbatim.
+_VARYING = re.compile(r"[a-z2-7]{26}|\d+")  # Parts that differ between violations of one kind.
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Post:
     writer: int
     number: int
     version: int = 0
-    is_retracted: bool = False  # true if it was or may have been retracted; set before the request
+    is_retracted: bool = False  # True if it was or may have been retracted; set before the request.
 
 
 @dataclass
@@ -111,7 +111,7 @@ class Client(threading.Thread):
         while not self.world.over.is_set():
             try:
                 self.step()
-            except Exception as error:  # the run must not silently continue without this client
+            except Exception as error:  # The run must not silently continue without this client.
                 self.world.blame(self.name, [f"the client failed: {error!r}"])
                 raise
 
@@ -133,7 +133,7 @@ class Client(threading.Thread):
                 status, data = answer.status, answer.read()
             except (OSError, http.client.HTTPException):
                 self.world.count("unanswered")
-                time.sleep(_PAUSE)  # the service was killed and is restarting
+                time.sleep(_PAUSE)  # The service was killed and is restarting.
                 return None
         if status >= 500 and status != 503:
             self.world.blame(f"{method} {path}", [f"answered {status}"])
@@ -203,7 +203,7 @@ class Writer(Client):
         key = {"Idempotency-Key": f"mixed-{self._number:04}-{self._written:08}"}
         status, data = self._insist("POST", path_of(thread), body, key)
         if status not in (200, 201):
-            if status not in (404, 409):  # its parent was retracted
+            if status not in (404, 409):  # Its parent was retracted.
                 self.world.blame("post", [f"answered {status}: {data[:200]!r}"])
             return
         made = json.loads(data)
@@ -232,7 +232,7 @@ class Writer(Client):
         with self.world.lock:
             post.is_retracted = True
         status, data = self._insist("DELETE", f"/api/v1/comments/{post.id}")
-        if status not in (200, 204, 404, 409):  # 404, 409: an earlier attempt worked
+        if status not in (200, 204, 404, 409):  # 404, 409: an earlier attempt worked.
             self.world.blame("retract", [f"answered {status}: {data[:200]!r}"])
             return
         self.world.count("retractions")

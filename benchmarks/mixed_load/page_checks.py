@@ -15,7 +15,7 @@ from typing import Any
 _TEXT = re.compile(r"t(\d+) w(\d+) n(\d+) v(\d+)")
 # An article in the HTML, and its text.
 _ARTICLE = re.compile(r'<article [^>]*id="comment-([a-z2-7]{26})"(.*?)</article>', re.DOTALL)
-TREES = ("thread", "recent", "best")  # the orders that keep discussions together
+TREES = ("thread", "recent", "best")  # The orders that keep discussions together.
 ORDERS = (*TREES, "oldest", "newest")
 
 

@@ -30,7 +30,7 @@ OPEN = dict.fromkeys(
     ("PROOF_OF_WORK", "POSTS_PER_NETWORK", "POSTS_PER_AUTHOR", "POSTS_PER_THREAD", "SAME_TEXTS"),
     "0",
 )
-_REST = 0.1  # seconds; a server at rest uses a processor for less than
+_REST = 0.1  # Within this many seconds, an idle server uses less than `_IDLE` seconds.
 _IDLE = 0.002
 SECRET = "a secret of the benchmarks, long enough"  # noqa: S105 - nothing signed with it is kept
 

@@ -22,7 +22,7 @@ from http import HTTPStatus
 import msgspec
 
 CLIENTS = 8
-_WARMING = 3  # uncounted requests at the start of each connection
+_WARMING = 3  # Uncounted requests at the start of each connection.
 _BUFFER = bytearray(1 << 20)
 _TIMEOUT = 60.0
 
@@ -66,7 +66,7 @@ class Connection:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._request = b""
         self._size = (
-            0  # size of a response with headers; all responses to one request have the same size
+            0  # Size of a response with headers; all responses to one request have the same size.
         )
         self._left = 0
 

@@ -40,13 +40,13 @@ SIZES = (100, 1_000, 10_000, 100_000)
 SITE = "bench"
 _QUICK_SIZES = (100, 1_000)
 _QUICK_ROUNDS = 3
-_SERVED = 200  # requests after which a process counts as having served for a while
-_BETWEEN = 20  # requests between two threads that are new to it
-_COPIES = 4  # of each thread that is not very long; each is new to a process once
-_COPIED = 10_000  # comments of the longest thread that is copied
-_MADE = range(51, 71)  # limits of pages that were not requested before
-COUNTED = 50  # threads in one request for counts
-_OTHERS = COUNTED - 1  # small threads, first by key: a process reads them at its start
+_SERVED = 200  # Requests after which a process counts as having served for a while.
+_BETWEEN = 20  # The number of requests between two threads that are new to a process.
+_COPIES = 4  # The number of copies of each short thread; each copy is new to a process once.
+_COPIED = 10_000  # The number of comments in the longest thread that is copied.
+_MADE = range(51, 71)  # Values of `limit` that were not requested before.
+COUNTED = 50  # The number of threads in one request for counts.
+_OTHERS = COUNTED - 1  # Small threads with the first keys; a process reads them at its start.
 _COUNTS = f"/api/v1/sites/{SITE}/counts"
 
 
@@ -112,7 +112,7 @@ def stock(
     with inprocess.open_engine(
         data / "flatthread.db",
         indexes=gunicorn_process.ROOT / "index.yaml",
-        durability="fast",  # while filling only
+        durability="fast",  # Only while filling the store.
         concurrency="pessimistic",
         history=0,
     ) as engine:
@@ -248,7 +248,7 @@ def serve(
         new.append(connection.turn(cold(path), sizes[path]))
     found.kept.setdefault(thread.size, []).append(statistics.median(kept))
     longest, *rest = thread.made
-    connection.turn(cold(longest), sizes[longest])  # loads their bucket
+    connection.turn(cold(longest), sizes[longest])  # This loads their bucket.
     made = found.made.setdefault(thread.size, [])
     made += [connection.turn(cold(path), sizes[path]) for path in rest]
 

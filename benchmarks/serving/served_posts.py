@@ -40,11 +40,11 @@ CASES = ("roots", "one", "apart")
 CLIENTS = 8
 PATH = "/api/v1/sites/demo/comments?thread=page"
 THIS, GUARDED, FLOOR = "this", "guarded", "floor"
-ALONE, BY_EIGHT = 5.0, 1.0  # highest ratios to the floor, those of the fastest durable competitor
+ALONE, BY_EIGHT = 5.0, 1.0  # Highest ratios to the floor, those of the fastest durable competitor.
 RULES = gunicorn_process.OPEN | dict.fromkeys(
     ("POSTS_PER_NETWORK", "POSTS_PER_AUTHOR", "POSTS_PER_THREAD"), "10000"
 )
-REST = 1.5  # seconds after each run, during which events are delivered
+REST = 1.5  # Seconds after each run, during which events are delivered.
 _TEXT = "I have been thinking about *this* for a while. There is more to it than meets the eye."
 
 

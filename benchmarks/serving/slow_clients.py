@@ -37,14 +37,14 @@ from benchmarks.serving import gunicorn_process, lean_client, page_figures, serv
 from benchmarks.threads import shapes
 
 KINDS = ("head", "body", "reader", "drip")
-SIZE = 10_000  # comments in the thread that the attack requests as a whole: 5 MB
+SIZE = 10_000  # Comments in the thread that the attack requests as a whole (5 MB).
 _READER = "127.0.2.1"
-_BETWEEN = 0.01  # seconds between two requests of the reader
-_TOGETHER = 5  # requests on one connection
-_DRIP = 1.0  # seconds between two bytes
-_LEAST = 0.25  # seconds that a reader may always wait
-_MOST = 3.0  # times the p99 without the attack
-_SAMPLE = 1.0  # seconds between two samples of the memory
+_BETWEEN = 0.01  # The seconds between two requests by the reader.
+_TOGETHER = 5  # The number of requests on one connection.
+_DRIP = 1.0  # The seconds between two bytes.
+_LEAST = 0.25  # A reader may always wait this many seconds.
+_MOST = 3.0  # A reader may wait this many times the p99 without the attack.
+_SAMPLE = 1.0  # The seconds between two measurements of the memory.
 _ADDRESSES = 250
 _PAUSE = 0.1
 _POST = "/api/v1/sites/bench/comments?thread=slow"
@@ -204,7 +204,7 @@ class Reader:
     def __init__(self, server: gunicorn_process.Server, path: str) -> None:
         self._server = server
         self._way = lean_client.Way(path, server.port, page_figures.request(path))
-        self.memory = 0  # peak bytes
+        self.memory = 0  # The peak number of bytes.
 
     def read(self, seconds: float) -> list[float]:
         """Read for some seconds; return the seconds of each request."""

@@ -19,7 +19,7 @@ from comments.store.models import comment_rows
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 _WORDS = 12_000
-_MEDIAN_WORDS, _SPREAD, _MOST_WORDS = 2.9, 0.95, 600  # exp(2.9) = 18
+_MEDIAN_WORDS, _SPREAD, _MOST_WORDS = 2.9, 0.95, 600  # exp(2.9) = 18.
 
 
 class Said(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -19,7 +19,7 @@ from emulator import inprocess, protobufs
 
 PROJECT = "bench"
 NAME = records.ThreadName("bench", "page")
-SCHEME = config.sorthash.Scheme(levels=100)  # no shape is deeper, so no reply is moved up a level
+SCHEME = config.sorthash.Scheme(levels=100)  # No shape is deeper, so no reply is moved up a level.
 RENDERER = "benchmark"
 
 

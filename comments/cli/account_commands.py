@@ -21,8 +21,8 @@ from comments.store import server_address
 if TYPE_CHECKING:
     from comments.accounts import accounts
 
-_FIRST = timedelta(days=1)  # validity of the first owner's link; each start makes a new link
-_HERE = "http://127.0.0.1:8080/"  # the default of scripts/serve
+_FIRST = timedelta(days=1)  # Validity of the first owner's link; each start makes a new link.
+_HERE = "http://127.0.0.1:8080/"  # The default of scripts/serve.
 _ROLES = click.Choice([role.value for role in roles.GRANTED])
 
 account = AppGroup("account", help="Manage accounts of owners and moderators.")

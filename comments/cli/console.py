@@ -22,7 +22,7 @@ from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import comment_rows
 
-_NAME = "flatthread"  # the key of the application's settings and store, see web/context.py
+_NAME = "flatthread"  # The key of the application's settings and store.
 _OPENER = "flatthread-opener"
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -23,8 +23,8 @@ ACTOR = records.Actor("cli", "the command line")
 _ACTIONS = ("hold", "spam", "shadow", "reject")
 _STATUSES = [each.value for each in records.Status]
 _POLICIES = [each.value for each in records.Policy]
-_SHOWN = 60  # characters of a text in a list
-_LONGEST_BAN = 36_500  # days; for longer, omit --days
+_SHOWN = 60  # The number of characters that a list shows of a text.
+_LONGEST_BAN = 36_500  # In days; for a longer ban, omit --days.
 
 rule = AppGroup("rule", help="Add, list, remove and test moderation rules.")
 moderate = AppGroup("moderate", help="Moderate comments, authors and threads.")

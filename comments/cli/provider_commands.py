@@ -47,7 +47,7 @@ def _add(
 
     settings = console.settings()
     for each in sites:
-        site_settings.get(each)  # raises before anything is prompted for or stored
+        site_settings.get(each)  # Raises before anything is prompted for or stored.
     given = click.prompt("Client secret", hide_input=True)
     registration = providers.Registration(name, title or name, issuer, client, given)
     made = providers.checked(registration, settings.secret, now=datetime.now(UTC))

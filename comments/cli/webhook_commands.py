@@ -228,7 +228,7 @@ def _settle(letter_id: str | None, is_all: bool, verb: Callable[[str], None]) ->
         return 1
     count = 0
     for each in dead_letters.dead_ids():
-        with contextlib.suppress(errors.NotFound, errors.Conflict):  # another process was faster
+        with contextlib.suppress(errors.NotFound, errors.Conflict):  # Already settled.
             verb(each)
             count += 1
     return count

@@ -28,7 +28,7 @@ from comments.web.http import context
 # Each sweep delivers up to 200 events. All sweeps of a call together take at most two minutes; App
 # Engine allows ten minutes per call.
 _MOST_SWEEPS = 20
-_MOST_SECONDS = 240.0  # the call starts no further work after this time
+_MOST_SECONDS = 240.0  # The call starts no further work after this time.
 
 _log = logging.getLogger("flatthread")
 blueprint = flask.Blueprint("tasks", __name__, url_prefix="/tasks")

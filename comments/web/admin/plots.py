@@ -11,7 +11,7 @@ import msgspec
 
 WIDTH = 600
 HEIGHT = 120
-_GAP = 0.15  # the share of a bar's width that stays empty
+_GAP = 0.15  # The share of a bar's width that stays empty.
 
 
 class Bar(msgspec.Struct, frozen=True):

@@ -108,7 +108,7 @@ def _claims(
 
 def _serializer(secret: str, salt: str) -> itsdangerous.URLSafeTimedSerializer:
     return itsdangerous.URLSafeTimedSerializer(
-        list(secret_rotation.accepted(secret)[::-1]),  # the library expects the oldest first
+        list(secret_rotation.accepted(secret)[::-1]),  # The library expects the oldest first.
         salt=salt,
         signer_kwargs={"digest_method": hashlib.sha256},
         # Older releases signed tokens with the library's default, SHA-1. Such tokens expire after a

@@ -117,8 +117,8 @@ class Operation(msgspec.Struct, frozen=True):
     body: type[msgspec.Struct] | None = None
     extra: tuple[Json, ...] = ()
     status: int = 200
-    also: tuple[int, ...] = ()  # other statuses of the same answer
-    headers: tuple[str, ...] = ()  # of the answer
+    also: tuple[int, ...] = ()  # Other statuses that have the same answer.
+    headers: tuple[str, ...] = ()  # The headers of the answer.
     # Whether a token of a guest or an account is ignored, optional or required.
     security: tuple[Mapping[str, list[str]], ...] = ()
 

@@ -15,9 +15,9 @@ from werkzeug.datastructures import Accept
 # A higher level makes a page of 200 comments 1% smaller but takes 50% longer.
 _LEVEL = 5
 _GZIP_FRAME = 16 + zlib.MAX_WBITS
-_GZIP_HEAD = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"  # RFC 1952: deflate, no name, no time, no system
-_LAST_BLOCK = b"\x03\x00"  # RFC 1951: an empty final block
-_POLYNOMIAL = 0xEDB88320  # gzip's CRC-32, in gzip's bit order
+_GZIP_HEAD = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"  # RFC 1952: deflate, no name, no time, no system.
+_LAST_BLOCK = b"\x03\x00"  # RFC 1951: an empty final block.
+_POLYNOMIAL = 0xEDB88320  # Gzip's CRC-32, in gzip's bit order.
 
 
 class Coding(enum.StrEnum):
@@ -85,7 +85,7 @@ def _shift(count: int) -> int:
     The factor is x^(8 * count) modulo the CRC's polynomial over GF(2). The highest bit of a CRC is
     the coefficient of x^0.
     """
-    power, square = 1 << 31, 1 << 23  # x^0 and x^8
+    power, square = 1 << 31, 1 << 23  # The powers x^0 and x^8.
     while count:
         if count & 1:
             power = _product(power, square)

@@ -23,9 +23,9 @@ from comments.sites.site_request import SiteRequest
 from comments.store import connection
 
 _NAME = "flatthread"
-SITE = "flatthread.site"  # key in the WSGI environment: the site that pays for the request
+SITE = "flatthread.site"  # Key in the WSGI environment: the site that pays for the request.
 _log = logging.getLogger("flatthread")
-_LONGEST_BROWSER = 300  # characters
+_LONGEST_BROWSER = 300  # In characters.
 
 
 class Context(msgspec.Struct, frozen=True):

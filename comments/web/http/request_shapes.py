@@ -40,7 +40,7 @@ Parent = Annotated[
 ]
 Cursor = Annotated[str, msgspec.Meta(min_length=1)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT)]
-Typed = Annotated[str, msgspec.Meta(max_length=1_000)]  # a text field in the service's own forms
+Typed = Annotated[str, msgspec.Meta(max_length=1_000)]  # A text field in the service's own forms.
 Categories = Annotated[list[str], msgspec.Meta(max_length=categories.MOST)]
 TurnstileToken = Annotated[str, msgspec.Meta(max_length=turnstile.LONGEST_TOKEN)]
 ALL = "all"

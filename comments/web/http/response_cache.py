@@ -40,10 +40,10 @@ from comments.web.http import content_coding, context, responses
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-KEPT_BYTES = 4 * 1024 * 1024  # per process; an entry contains only headers
-_OVERHEAD = 4_000  # approximate size of an entry's Python objects, in bytes
-PATIENCE = 1.0  # seconds; if the store takes longer, the request goes through Flask
-_LONGEST = 2_000  # characters; answers with a longer cache key are not cached
+KEPT_BYTES = 4 * 1024 * 1024  # Per process; an entry contains only headers.
+_OVERHEAD = 4_000  # Approximate size of an entry's Python objects, in bytes.
+PATIENCE = 1.0  # Seconds; if the store takes longer, the request goes through Flask.
+_LONGEST = 2_000  # Characters; answers with a longer cache key are not cached.
 _log = logging.getLogger("flatthread")
 _THREAD = "thread="
 _FAMILY = "of any thread"

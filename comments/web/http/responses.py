@@ -32,17 +32,17 @@ from comments.store import caches, per_process
 from comments.web.http import content_coding, context
 
 _JSON = "application/json"
-KEPT_BYTES = 32 * 1024 * 1024  # per process
-_OVERHEAD = 500  # approximate size of a cached page's Python objects, in bytes
+KEPT_BYTES = 32 * 1024 * 1024  # The limit for each process.
+_OVERHEAD = 500  # Approximate size of a cached page's Python objects, in bytes.
 
-BASIS = "flatthread.basis"  # the key of a `Basis` in the WSGI environment
+BASIS = "flatthread.basis"  # The key of a `Basis` in the WSGI environment.
 
 # Browsers send one of these when the reader reloads a page to get its current state.
 _WANTS_NOW = re.compile(r"(?<![\w-])(no-cache|no-store|max-age\s*=\s*0+)(?![\w-])", re.IGNORECASE)
 
 Made = TypeVar("Made")
 Made_co = TypeVar("Made_co", covariant=True)
-Body = tuple[bytes, ...]  # the pieces, in the order of sending
+Body = tuple[bytes, ...]  # The pieces, in the order of sending.
 _Place = tuple[str, content_coding.Coding]
 _Parts = Mapping[bytes, content_coding.EncodedPart]
 
@@ -170,7 +170,7 @@ def page(source: PageProvider[Made], site: records.Site, form: PageFormat[Made])
         body = data()
         if coding is not content_coding.Coding.IDENTITY:
             body = content_coding.encode(body, coding)
-        return _Kept(tag(), (body,))  # a new tag if the thread has changed since `look`
+        return _Kept(tag(), (body,))  # A new tag if the thread has changed since `look`.
 
     response = _sent(source, f"{form.made_of} {source.key}", site, tag, make, form.content_type)
     if form.describe and response.status_code == http.HTTPStatus.OK:
@@ -213,7 +213,7 @@ def of_thread(
         if made is None or made.tag != source.tag:
             data = content_coding.encode(source.make().json(), coding)
             if not source.tag:
-                return None  # the thread has changed, so only the ordered query can read it
+                return None  # The thread has changed, so only the ordered query can read it.
             made = _Kept(source.tag, (data,))
             cache.keep(place, made, len(place[0]) + len(data) + _OVERHEAD)
         body = made.body

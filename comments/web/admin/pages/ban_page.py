@@ -12,7 +12,7 @@ from comments.web.http.decode import forms, query_strings
 blueprint = site_visit.blueprint("bans")
 
 _SAID = {"ban": "banned", "unban": "lifted", "restore": "restored"}
-_ROUNDS = 10  # of 100 comments; for more comments, the moderator presses the button again
+_ROUNDS = 10  # Each round has 100 comments; for more, the moderator presses again.
 
 
 @blueprint.post("/bans")

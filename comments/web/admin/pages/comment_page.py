@@ -9,7 +9,7 @@ from comments.web.http.decode import query_strings
 
 blueprint = site_visit.blueprint("cases")
 
-_ABOVE = 20  # nearest ancestors
+_ABOVE = 20  # The maximum number of ancestors that the page shows.
 _OTHERS = 5
 
 

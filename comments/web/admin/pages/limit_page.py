@@ -18,7 +18,7 @@ from comments.web.http.decode import forms, query_strings
 
 blueprint = site_visit.blueprint("limits")
 
-_DIGITS = 10  # a number with more digits exceeds every maximum
+_DIGITS = 10  # A number with more digits exceeds every maximum.
 _ASKED = (
     "proof_of_work",
     "form_seconds",

@@ -11,8 +11,8 @@ from comments.web.http.decode import forms, query_strings
 
 blueprint = site_visit.blueprint("rules")
 
-_MOST_TRIED = 1_000  # comments in a dry run from a page
-_SHOWN = 100  # matches of a dry run
+_MOST_TRIED = 1_000  # The maximum number of comments in a dry run.
+_SHOWN = 100  # The number of matches that the page shows.
 
 
 @blueprint.get("/rules")

@@ -11,7 +11,7 @@ import msgspec
 from comments import errors
 
 CODE = "code"
-BODY = "body"  # the field name in errors about the whole body
+BODY = "body"  # The field name in errors about the whole body.
 _LONGEST_NAME = 64
 
 _FIELD = re.compile(r"`\$\.([A-Za-z_]+)|field `([^`]*)`$")

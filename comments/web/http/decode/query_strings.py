@@ -20,7 +20,7 @@ from comments.web.http.decode import field_errors
 T = TypeVar("T", bound=msgspec.Struct)
 
 _NUMBERS = {"limit"}
-_WORDS = {request_shapes.ALL}  # a value that is allowed instead of a number
+_WORDS = {request_shapes.ALL}  # A value that is allowed instead of a number.
 _THREAD_NAMES = {"thread", "page"}
 _STRAY_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
