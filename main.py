@@ -1,13 +1,13 @@
 """The program: open the store that the settings name, and make the application that serves it.
 
-gunicorn and `flask --app main` load `app`. Only this module connects `comments` to `emulator`. It
-also runs the checks before serving: the settings must parse, and the sites' sort hashes must have
-the format that the settings name.
+gunicorn and `flask --app main` load `app`. Only this module connects `comments` to `emulator`. This
+module also runs the checks before serving: the settings must parse, and the sites' sort hashes must
+have the format that the settings name.
 
 Importing this module opens the store. With any store except the embedded engine, a forking server
-must import it after the fork, because a gRPC connection does not survive a fork. On Flask's command
-line, a command opens the store itself when it runs, because only the command knows whether it may
-create a new one.
+must import this module after the fork, because a gRPC connection does not survive a fork. On
+Flask's command line, a command opens the store itself when it runs, because only the command knows
+whether it may create a new store.
 """
 
 import logging
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import grpc
 
 _INDEXES = Path(__file__).parent / "index.yaml"
-# gunicorn's exit status for "do not retry": it stops instead of starting further workers.
+# gunicorn's exit status for "do not retry": gunicorn stops instead of starting further workers.
 _MISCONFIGURED = 3
 # Pages are limited by count, not bytes: answers may be larger than gRPC's 4 MiB.
 _UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
@@ -88,8 +88,8 @@ def _channel(settings: config.Settings) -> "grpc.Channel":
     return _cloud()
 
 
-# Each function imports what it needs: a cold start pays only for the imports it uses, and App
-# Engine has no embedded engine.
+# Each function imports what it needs, because a cold start pays for every import and App Engine has
+# no embedded engine.
 
 
 def _embedded(settings: "config.Settings") -> "grpc.Channel":

@@ -2,8 +2,8 @@
 
     python -m benchmarks [NAME ...] [--quick]
 
-Without a name, all benchmarks run in turn. `--quick` runs each in its shortest form, which only
-shows that it works.
+Without a name, all benchmarks run in turn. `--quick` runs each benchmark in its shortest form,
+which only shows that the benchmark works.
 """
 
 import argparse

@@ -1,11 +1,11 @@
 """Mail to a thread with very many followers: subscribe, compact the list, mail every follower.
 
-Most followers are loaded directly; `--called` of them subscribe through the product's own calls
+Most followers are loaded directly; `--called` followers subscribe through the product's own calls
 when the list is already long. The data file is on disk, and the mail server is a separate process
 that accepts every mail immediately. The sender is a separate process too: it is killed once,
 without notice, after a third of the mail, and a new process continues. At the end, every follower
-must have received the mail. Duplicates are counted; the kill may cause at most one page of them.
-Usage:
+must have received the mail. Duplicate mails are counted; the kill may cause at most one page of
+duplicates. Usage:
 
     python -m benchmarks.fanout [--followers 200000] [--called 5000] [--folder /tmp]
 
@@ -331,7 +331,7 @@ def bars(*, quick: bool) -> Iterator[Bar]:
 
 
 def main() -> None:
-    """Run the benchmark, or the one of its processes that the command line names."""
+    """Run the benchmark, or the process of the benchmark that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--followers", type=int, default=200_000)
     parser.add_argument("--called", type=int, default=5_000)

@@ -1,6 +1,6 @@
 """The calls that the classic layouts make to a Datastore, as raw messages over a channel.
 
-There is no object mapper between a layout and the store, and nothing is cached.
+No object mapper is between a layout and the store, and nothing is cached.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,1 +1,4 @@
-"""The comment backend. A module imports only from lower layers; docs/architecture.md draws them."""
+"""The comment backend.
+
+A module imports only from lower layers; docs/architecture.md shows the layers.
+"""

@@ -113,8 +113,8 @@ def public_url(app: flask.Flask) -> str:
 def note_address(app: flask.Flask, url: str) -> None:
     """Save the service's address `url` in the data folder, for links that commands print.
 
-    Only the embedded store needs this. With other stores, commands may run on another machine, so
-    nothing is saved.
+    Only the embedded store needs this. With other stores, commands may run on a different machine,
+    so nothing is saved.
     """
     settings = context.of(app).settings
     if settings.datastore != "embedded":
@@ -173,7 +173,7 @@ def offer_ownership(app: flask.Flask, url: str) -> Offer | None:
 def warm_up(app: flask.Flask) -> None:
     """Request typical pages, so that the first reader does not wait for lazy loading.
 
-    Call this after the last fork and before the process accepts requests. This reads a few
+    Call this after the last fork and before the process accepts requests. The warm-up reads a few
     compacted threads, if there are any, and writes nothing. Errors are logged and ignored: a
     process must start even if the store is unreachable.
     """

@@ -1,8 +1,9 @@
 """Settings: the only module that reads the environment.
 
-It defines the name, default and unit of every setting. A test compares them with docs/settings.md.
-Settings come from the environment and from a file of `NAME=value` lines, whose path is in
-FLATTHREAD_CONFIG. The environment overrides the file. Settings are read once, at start.
+The module defines the name, default and unit of every setting. A test compares these definitions
+with docs/settings.md. Settings come from the environment and from a file of `NAME=value` lines,
+whose path is in FLATTHREAD_CONFIG. The environment overrides the file. Settings are read once, at
+start.
 """
 
 import contextlib
@@ -16,7 +17,7 @@ from comments import errors, setting_values
 from comments.domain import sorthash
 from comments.domain.crypto import secret_rotation
 
-# GAE_ENV and GAE_SERVICE are read too, but only App Engine sets them.
+# GAE_ENV and GAE_SERVICE are also read, but only App Engine sets them.
 NAMES = frozenset(
     {
         "DATASTORE",
@@ -261,7 +262,7 @@ def _secret(values: Mapping[str, str], kind: str, data_dir: Path) -> str:
     """Return SECRET or, with the embedded store, a secret that is created in the data folder.
 
     With other stores, a service without SECRET must not start: each instance would make its own
-    secret and refuse the tokens of the others.
+    secret and refuse tokens from the other instances.
     """
     given, old = values.get("SECRET", ""), values.get("SECRET_OLD", "")
     if not given and kind != "embedded":

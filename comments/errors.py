@@ -62,7 +62,7 @@ class Misconfigured(FlatthreadError):
 
 
 class NoStore(Misconfigured):
-    """A command that must not create a store was given a folder without one."""
+    """A command that must not create a store was given a folder without a store."""
 
     def __init__(self, folder: str) -> None:
         super().__init__(

@@ -9,10 +9,10 @@ comments: no text, address, network or token.
 
 Invariants:
 
-1. For an exception, only its class and stack are logged. Its message and the source lines may quote
-   user input.
-2. Messages of this project are logged in full. They may contain only routes, internal ids and
-   numbers.
+1. For an exception, only the exception's class and stack are logged. The exception's message and
+   the source lines may quote user input.
+2. Messages of this project are logged in full. These messages may contain only routes, internal ids
+   and numbers.
 3. A library's message may contain parts of a request, so only its template is logged, without the
    values. If the values are already part of the text, only the place of the call is logged.
 """

@@ -2,8 +2,8 @@
 """The gunicorn configuration of scripts/serve: gunicorn's settings and hooks by name.
 
 With the embedded engine, which survives a fork, the application is loaded once before the workers
-start: they share memory, and an error in settings or data is reported once. A connection to any
-other store does not survive a fork, so then each worker loads the application itself.
+start: the workers share memory, and an error in settings or data is reported once. A connection to
+any other store does not survive a fork, so then each worker loads the application itself.
 """
 
 import contextlib
@@ -110,7 +110,7 @@ def post_fork(server: "Arbiter", worker: "server.worker.Worker") -> None:
         while True:
             if server.SIG_QUEUE.get_nowait() in _STOPS:
                 _leave()
-    # If each worker loads the application, only the first one logs which store it uses.
+    # If each worker loads the application, only the first worker logs which store it uses.
     if worker.age > 1:
         logging.getLogger("flatthread").setLevel(logging.WARNING)
 

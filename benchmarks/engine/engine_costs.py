@@ -50,7 +50,7 @@ BODY = "a comment is read far more often than it is changed and the reader wants
 
 
 def comment(number: int) -> Any:
-    """Return the entity of one comment; consecutive numbers fill a thread."""
+    """Return the entity of one comment; consecutive numbers give the comments of one thread."""
     thread, place = divmod(number, THREAD)
     entity = protobufs.Entity()
     entity.key.partition_id.project_id = PROJECT
@@ -178,7 +178,7 @@ def peak_mib() -> float:
 
 
 def measure_scale(folder: Path, entities: int, rounds: int) -> list[Bar]:
-    """Load the file, then read one thread in this file and in a file of its own."""
+    """Load the file, then read a thread in this file and the same thread in a file of its own."""
     half = entities // THREAD // 2
     with opened(folder, "many") as many, opened(folder, "alone") as alone:
         made = time.perf_counter()
@@ -329,7 +329,7 @@ def measure_start(folder: Path, rounds: int) -> Bar:
 
 
 def measure_import(rounds: int) -> Bar:
-    """Import the in-process channel, and import the two libraries that it needs."""
+    """Import the in-process channel, and import the two libraries that the channel needs."""
     program = (
         f"import time; start = time.perf_counter(); {_LIBRARIES}; half = time.perf_counter();"
         "import emulator.inprocess; print(half - start, time.perf_counter() - half)"

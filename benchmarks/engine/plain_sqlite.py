@@ -72,7 +72,7 @@ def _batches(source: sqlite3.Connection, batch: int) -> Iterator[tuple[list[Any]
 
 
 def ordered_table(stored: Path, target: Path) -> sqlite3.Connection:
-    """Copy entities into a table whose key is their time, and return its connection."""
+    """Copy entities into a table whose key is their time, and return the table's connection."""
     table = _connect(target)
     table.execute("CREATE TABLE rows (place INTEGER PRIMARY KEY, row BLOB NOT NULL)")
     with contextlib.closing(sqlite3.connect(f"file:{stored}?mode=ro", uri=True)) as source:

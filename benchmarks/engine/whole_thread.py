@@ -1,6 +1,6 @@
 """Compare the ordered query over a whole thread of 10,000 comments with its lowest possible cost.
 
-The benchmark compares these in one run, on the same stored rows:
+The benchmark compares two variants in one run, on the same stored rows:
 
     bare     SELECT the serialized rows in order from a plain SQLite table and parse them into the
              same protobuf messages: the least that any reader of these rows pays

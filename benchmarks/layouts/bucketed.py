@@ -48,7 +48,7 @@ class _Head(msgspec.Struct, array_like=True):
     made: int
 
     def add(self, place: int, count: int) -> str:
-        """Add a new bucket and return its name."""
+        """Add a new bucket and return the bucket's name."""
         name = f"{THREAD}#{self.made}"
         self.made += 1
         self.counts.insert(place, _Count(name, count))
@@ -66,9 +66,9 @@ class _Head(msgspec.Struct, array_like=True):
 class Buckets(Layout):
     """Buckets of about 100 consecutive comments, and a head with their counts.
 
-    A change rewrites its bucket. An index over the ids in a bucket leads from a comment to its
-    bucket. If two writers create a bucket at the same time, they conflict at the head, so only one
-    bucket is created.
+    A change to a comment rewrites the comment's bucket. An index over the ids in each bucket finds
+    a comment's bucket. If two writers create a bucket at the same time, they conflict at the head,
+    so only one bucket is created.
     """
 
     name = "buckets"
@@ -99,7 +99,7 @@ class Buckets(Layout):
         return [fragment(placed.said, placed.level) for placed in run]
 
     def subtree(self, comment_id: str) -> list[bytes]:
-        """Return a comment's descendants, read from its bucket and the following ones."""
+        """Return a comment's descendants, read from its bucket and the following buckets."""
         name, run = self._find(comment_id)
         place = place_of(run, comment_id)
         level, below = run[place].level, run[place + 1 :]

@@ -10,8 +10,8 @@ the processor and wall time; the layouts take turns. Usage:
                                             [--rounds 9] [--write]
 
 FILE contains `id;parent;time` rows, which are repeated to reach each size; without FILE, a
-generated shape is used. The program prints Markdown; `--write` writes it between the markers in
-docs/layouts.md, and writes plots and figures.json to docs/layouts/.
+generated shape is used. The program prints Markdown; `--write` writes the Markdown between the
+markers in docs/layouts.md, and writes plots and figures.json to docs/layouts/.
 """
 
 import argparse
@@ -180,7 +180,7 @@ class Bench:
             note(f"{self._size}: {call}")
 
     def about(self) -> layout_tables.Thread:
-        """Return facts about the thread. This compacts the changes, so it must come last."""
+        """Return facts about the thread. This method compacts the changes, so call it last."""
         depth: dict[str | None, int] = {None: 0}
         for said in self._thread:
             depth[said.id] = depth[said.parent] + 1
@@ -251,7 +251,7 @@ def fold_changes(opened: Opened) -> cost_meter.Cost:
 
 
 def most_embedded(folder: Path, thread: Sequence[conversations.Said], *, is_packed: bool) -> int:
-    """Return how many comments fit into one entity, by trying; the maximum is the whole thread."""
+    """Return the number of comments that fit into one entity, found by trying."""
     with Stores(folder) as stores:
         opened = stores.open(rivals.Embedded if is_packed else rivals.Plain, thread[:1])
 

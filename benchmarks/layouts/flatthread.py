@@ -4,7 +4,7 @@
     Materialized  directory, buckets and delta; compacted and at rest unless stated otherwise
     Warm          the same, in a process that has read the thread before
 
-All of them use the product's own code.
+All of these ways use the product's own code.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,8 @@
 """The figures of the layouts as Markdown and as plots.
 
-This module defines their format: billed operations as numbers, and times as ratios within one run.
-All layouts are compared with `BASE`, for which milliseconds are also given, as orientation.
+This module defines the format of the figures: billed operations as numbers, and times as ratios
+within one run. All layouts are compared with `BASE`, for which milliseconds are also given, as
+orientation.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Comments packed into one property or as JSON, for layouts with many comments per entity.
 
-A list in reading order contains comments with their levels, each before its descendants.
+A list in reading order contains comments with their levels, each comment before its descendants.
 """
 
 import itertools

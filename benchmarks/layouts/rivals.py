@@ -101,7 +101,7 @@ class _Documents(Layout):
 
 
 class Paths(_Documents):
-    """One entity per comment, whose path is the parent's path plus a time and a slug."""
+    """One entity per comment; the path of a comment is the parent's path plus a time and a slug."""
 
     name = "path"
     kind = "Path"
@@ -183,7 +183,7 @@ class Adjacency(_Documents):
     def subtree(self, comment_id: str) -> list[bytes]:
         """Return a comment's descendants.
 
-        Finding its level requires a lookup of every comment above it.
+        Finding a comment's level requires a lookup of every comment above it.
         """
         level, above = 0, comment_id
         while above:

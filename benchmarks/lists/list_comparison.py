@@ -3,14 +3,14 @@
 The classic ways (`list_rivals`) and Flatthread's way store the same followers, each in its own data
 file, and answer five calls: add one, remove one, check one, list all, count. For each call, the
 program prints the operations that Google's service would bill (counted by the engine's meter), the
-calls to the store, the bytes, and the processor and wall time; the ways take turns. It then prints
-the throughput of many concurrent writers and how often they retry. Usage:
+calls to the store, the bytes, and the processor and wall time; the ways take turns. The program
+then prints the throughput of many concurrent writers and how often they retry. Usage:
 
     python -m benchmarks.lists.list_comparison [--sizes 100,1000,10000,200000] [--rounds 9]
                                                [--writers 1,8,50] [--seconds 3] [--write]
 
-The program prints Markdown; `--write` writes it between the markers in docs/lists.md, and writes
-plots and figures.json to docs/lists/.
+The program prints Markdown; `--write` writes the Markdown between the markers in docs/lists.md, and
+writes plots and figures.json to docs/lists/.
 """
 
 import argparse
@@ -316,7 +316,7 @@ def _patiently(way: Any, follower: str, seed: random.Random, *, follows: bool) -
 
 
 def ends(folder: Path) -> dict[str, int]:
-    """Return the number of ids that each way's entities can store, if it is less than a million."""
+    """Return the maximum number of ids for each way that has a size limit."""
     found: dict[str, int] = {}
     for kind in WAYS:
         if kind in {Ours, list_rivals.Rows}:

@@ -2,8 +2,8 @@
 
 The module contains five ways, each in its best form: raw protobuf messages without an object
 mapper, and transactions where a change reads before it writes. Datastore cannot append to an entity
-without reading it, so each append of the original stores becomes a read and a write of the entity
-here.
+without reading it. In this module, each append of the original stores is therefore a read and a
+write of the entity.
 
     Text         all ids in one text; a removed id is cut out
     Tombstones   the same, but removed ids are written at the head and cut out when they are a
@@ -28,7 +28,7 @@ from emulator import protobufs
 
 LIST = "a list"
 _SEPARATOR = "\n"
-_SHARE = 4  # The list is rewritten when one part in this many has been removed.
+_SHARE = 4  # Rewrite the list when one id in this many has been removed.
 _LEAST = 4096  # Bytes; a smaller log is never rewritten.
 
 
@@ -200,7 +200,7 @@ class Log(Way):
         return len(self.every())
 
     def _log(self, text: str, short: int | None = None) -> protobufs.Entity:
-        """Return the log, with the length that it had when it was last rewritten."""
+        """Return the log, with the length that it had after the last rewrite."""
         entity = self._text(LIST, text)
         entity.properties["short"].integer_value = len(text) if short is None else short
         entity.properties["short"].exclude_from_indexes = True
@@ -266,7 +266,7 @@ def _lines(ids: Iterable[str]) -> str:
 
 
 def _replayed(text: str) -> Iterable[str]:
-    """Return the ids of a log, in the order in which they were added."""
+    """Return the ids of a log, in the order of their addition."""
     ids: dict[str, None] = {}
     for line in text.split():
         if line[0] == "+":

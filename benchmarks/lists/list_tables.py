@@ -1,7 +1,8 @@
 """The figures of the ways to keep a list, as Markdown and as plots.
 
-This module defines their format: billed operations as numbers, and times as ratios within one run.
-All ways are compared with `BASE`, for which milliseconds are also given, as orientation.
+This module defines the format of the figures: billed operations as numbers, and times as ratios
+within one run. All ways are compared with `BASE`, for which milliseconds are also given, as
+orientation.
 """
 
 from collections.abc import Callable, Iterator, Sequence

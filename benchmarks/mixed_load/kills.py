@@ -96,7 +96,7 @@ def _flagged(name: records.ThreadName) -> reads.Query:
 
 
 def run(chosen: argparse.Namespace, data: Path) -> World:
-    """Load the service for the given time, then check all of its data."""
+    """Load the service for the given time, then check all of the service's data."""
     chance, world = random.Random(chosen.seed), World(chosen.threads)
     service = Service(data, world)
     service.start()

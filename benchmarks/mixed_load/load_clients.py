@@ -1,7 +1,7 @@
 """The clients of `kills`: writers that record their changes, and readers that check pages.
 
 The module contains the ledger of acknowledged changes. If the service is killed during a request, a
-writer repeats the request until it gets an answer, and a reader continues with a new request.
+writer repeats the request until an answer arrives, and a reader continues with a new request.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ class Post:
     writer: int
     number: int
     version: int = 0
-    is_retracted: bool = False  # True if it was or may have been retracted; set before the request.
+    is_retracted: bool = False  # The post may have been retracted.
 
 
 @dataclass
@@ -142,7 +142,7 @@ class Client(threading.Thread):
         return status, data
 
     def get(self, path: str) -> bytes | None:
-        """Return the response for a path if it is found."""
+        """Return the response for a path, or None if the path is not found."""
         found = self.ask("GET", path)
         if found is None or found[0] != 200:
             return None
@@ -178,7 +178,7 @@ class Writer(Client):
     def _insist(
         self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, bytes]:
-        """Repeat a request until its answer is final."""
+        """Repeat a request until the answer is final."""
         while True:
             found = self.ask(method, path, body, (headers or {}) | self._own())
             if found is not None and found[0] not in (429, 503):
@@ -273,7 +273,7 @@ class Reader(Client):
         way(self.chance.randrange(self.world.threads))
 
     def _walk(self, thread: int) -> None:
-        """Read pages by their cursors, sometimes to the end."""
+        """Follow the cursors from page to page, sometimes to the end."""
         known = self.world.known(thread)
         order = self.chance.choice(page_checks.ORDERS)
         limit = self.chance.choice((10, 50, 200))
@@ -359,7 +359,7 @@ class Reader(Client):
 
 
 def finished(clients: Iterable[threading.Thread], seconds: float) -> Iterator[threading.Thread]:
-    """Wait for clients; yield those that do not end."""
+    """Wait for clients to end; yield the clients that do not."""
     until = time.monotonic() + seconds
     for client in clients:
         client.join(max(0.0, until - time.monotonic()))

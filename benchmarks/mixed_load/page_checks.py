@@ -1,9 +1,9 @@
 """The checks of every page that `kills` reads (pure).
 
-The checks: parents come before their children, no comment appears twice or belongs to a different
-thread, counts match the rows, and every acknowledged post is present at its acknowledged version or
-a later one. A text identifies its post: `t2 w3 n17 v4` is version 4 of the 17th post of writer 3,
-in thread 2.
+Every page must meet these conditions: parents come before their children, no comment appears twice
+or belongs to a different thread, counts match the rows, and every acknowledged post is present at
+its acknowledged version or a later one. A text identifies its post: `t2 w3 n17 v4` is version 4 of
+the 17th post of writer 3, in thread 2.
 """
 
 import html
@@ -80,7 +80,7 @@ class Walk:
     def page(self, found: Sequence[Row], *, is_whole: bool, total: int | None) -> Iterator[str]:
         """Check the next page.
 
-        `is_whole` means that it is the first part and contains the whole thread.
+        `is_whole` means that this part is the first and contains the whole thread.
         """
         is_first = not self.seen
         here = {each.id for each in found}

@@ -2,8 +2,8 @@
 
 `app` is a bare Flask application, which gunicorn runs with the same number of workers and threads
 as the product. The application answers a GET with the bytes of the product's response, which it
-reads from a file in the folder SERVED. It answers a POST with the posted body after it has stored
-the body as a row in a SQLite file there.
+reads from a file in the folder SERVED. The application answers a POST with the posted body after it
+has stored the body as a row in a SQLite file in that folder.
 """
 
 import os

@@ -1,8 +1,8 @@
 """Servers as in production: gunicorn on a free port, with its start time and memory measured.
 
-This module starts the processes of `served_pages`. `product` runs what scripts/serve runs, on a
-data folder; `floor` runs the floor with the same number of workers and threads. Each server ends
-when its block ends.
+This module starts the processes that `served_pages` measures. `product` runs what scripts/serve
+runs, on a data folder; `floor` runs the floor with the same number of workers and threads. Each
+server ends when its block ends.
 """
 
 import contextlib
@@ -108,7 +108,7 @@ class Server:
 def product(
     data: Path, first: str, *, rules: Mapping[str, str] = OPEN, root: Path = ROOT
 ) -> Iterator[Server]:
-    """Run the product on a data folder, and wait until it answers `first`.
+    """Run the product on a data folder, and wait until the product answers `first`.
 
     `rules` are the post limits; `root` may be a different checkout with its own environment.
     """

@@ -1,8 +1,9 @@
 """A client with almost no overhead, in a separate process.
 
 The module sends the requests of `served_pages`: raw sockets that stay open, prepared bytes, and
-responses that are counted and discarded. It reads an `Order` as JSON from standard input and prints
-`Times` as JSON. The variants take turns, so other load on the machine affects all of them alike.
+responses that are counted and discarded. The client reads an `Order` as JSON from standard input
+and prints `Times` as JSON. The variants take turns, so other load on the machine affects all of
+them alike.
 
     alone    one client: each round opens a connection for every way, sends `each` requests on it
              and records their times, except the first ones, which warm up the process behind it
@@ -56,7 +57,7 @@ class Connection:
     """A connection that repeats one request until it switches to a different one.
 
     A measured time ends with the last byte of the response, which the client recognizes by the
-    length: parsing headers takes longer than some responses, especially if it happens rarely.
+    length. Parsing headers would take longer than some responses, especially if it happened rarely.
     """
 
     def __init__(self, port: int, source: str = "127.0.0.1", patience: float = _TIMEOUT) -> None:

@@ -73,10 +73,10 @@ class Bill(msgspec.Struct):
 class Starts(msgspec.Struct):
     """Starts of the product: seconds until the first answer, memory then, seconds of first pages.
 
-    `new` contains the times of the first page of a thread that the process has not read yet,
-    although it has served for a while. `kept` contains the times of a cached page that the same
-    client requests in turn with the others, as the median of each start. `made` contains the times
-    of a page of that thread with a limit that was not requested before.
+    `new` contains the times of the first page of a thread that the process, which has served for a
+    while, has not read yet. `kept` contains the times of a cached page that the same client
+    requests in turn with the others, as the median of each start. `made` contains the times of a
+    page of that thread with a limit that was not requested before.
     """
 
     seconds: list[float]

@@ -8,13 +8,13 @@ one is answered:
     one       all answer one comment
     apart     each answers a comment of its own
 
-Each case runs with one client (p50 of a post in ms) and with eight (posts per second, p50 and p99
-of a post). The product takes turns with the floor, a bare Flask handler that commits each post to a
-SQLite file. With `--beside FOLDER`, a second checkout of this project runs too, with its own
-environment and data. Each run is followed by a pause in which events are delivered. With
+Each case runs with one client (p50 of a post in ms) and with eight clients (posts per second, p50
+and p99 of a post). The product takes turns with the floor, a bare Flask handler that commits each
+post to a SQLite file. With `--beside FOLDER`, a second checkout of this project runs too, with its
+own environment and data. Each run is followed by a pause in which events are delivered. With
 `--guarded`, this checkout runs once more, with known authors and with post limits that are never
-reached. Each post then passes admission, which costs two more reads and two more writes, and all
-posts conflict at the row of one network.
+reached. Each post then goes through admission, which costs two more reads and two more writes, and
+all posts conflict at the row of one network.
 
     python -m benchmarks.serving.served_posts [--seconds 2] [--rounds 5] [--cases roots,one,apart]
                                               [--beside FOLDER] [--guarded]

@@ -2,9 +2,9 @@
 
 The product runs as scripts/serve runs it. Many connections simultaneously send the beginning of a
 request or half of a body, request a whole long thread and read nothing, or do one of these at one
-byte per second. If the server closes a connection, the attack reopens it immediately. First the
-connections come from 127.0.1.1 to 127.0.1.250 in turn, then all from one address. A reader at a
-different address requests a first page continuously, with five requests per connection; the times
+byte per second. If the server closes a connection, the attack reopens it immediately. The
+connections first come from 127.0.1.1 to 127.0.1.250 in turn, then all from one address. A reader at
+a different address requests a first page continuously, with five requests per connection; the times
 of these requests are recorded before and during each attack. The reader's p99 may rise to three
 times its value before the attack, or to 250 ms if that is more. The memory is the total for all of
 the server's processes.
@@ -105,7 +105,7 @@ class Slow:
 
     @property
     def reads_nothing(self) -> bool:
-        """True if the connection notices its end only when it checks."""
+        """True if the connection notices its end only when the connection is checked."""
         return self.kind == "reader"
 
     def is_open(self) -> bool:

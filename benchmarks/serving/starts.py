@@ -1,10 +1,10 @@
 """Start the product under load: check that every process survives its first seconds.
 
 Each start runs the product as scripts/serve does, with varying numbers of workers, on new data. As
-soon as the product prints its URL, while its other workers are still starting, eight writers post
-to one thread, each on its own connections. A worker that dies is found in gunicorn's log, with the
-stacks of all its threads (faulthandler). A closed connection and a missing acknowledged comment
-also count as failures.
+soon as the product prints its URL, while other workers are still starting, eight writers post to
+one thread, each on its own connections. If a worker dies, gunicorn's log shows this, with the
+stacks of all threads (faulthandler). A closed connection and a missing acknowledged comment also
+count as failures.
 
     python -m benchmarks.serving.starts [--starts 300] [--workers 2,4,8] [--writers 8]
                                         [--seconds 1.5]

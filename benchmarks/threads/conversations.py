@@ -106,7 +106,7 @@ def sizes(thread: Sequence[Said]) -> dict[str, int]:
 
 
 def busy_comment(thread: Sequence[Said]) -> str:
-    """Return the comment to answer and edit: one in the middle, with about 40 comments below it."""
+    """Return the comment to answer and edit: a middle one, with about 40 comments below it."""
     below = sizes(thread)
     middle = len(thread) // 2
     places = {each.id: place for place, each in enumerate(thread)}

@@ -22,7 +22,7 @@ def read(path: Path) -> Shape:
         rows = sorted(csv.reader(file, delimiter=";"), key=lambda row: float(row[2]))
     places = {row[0]: place for place, row in enumerate(rows)}
     parents = [places.get(row[1]) for row in rows]
-    # If a clock ran backward, a reply can come before its parent. Such a reply becomes a root.
+    # If a clock ran backward, a reply can be older than its parent. Such a reply becomes a root.
     return [p if p is not None and p < place else None for place, p in enumerate(parents)]
 
 

@@ -83,7 +83,8 @@ def _named(who: str) -> str:
 def forget(address: str) -> None:
     """Erase a mail address: its subscriptions, and its id in all follower lists.
 
-    This does not change the author data that comments store; retracting a comment erases it.
+    The author data that comments store is not changed; retracting a comment erases that comment's
+    author data.
     """
     from comments.accounts import accounts, identities
     from comments.notifications import double_opt_in

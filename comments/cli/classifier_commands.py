@@ -75,7 +75,7 @@ def _show(site_id: str) -> None:
 def _webhook(site_id: str, url: str, *, holds: bool, then: str, everybody: bool | None) -> None:
     """Register the site's own service, and show its secret once.
 
-    By default, the service is asked about everybody's comments.
+    By default, the service is asked about comments by everyone.
     """
     from comments.moderation.classifiers import registration
 
@@ -103,7 +103,7 @@ def _webhook(site_id: str, url: str, *, holds: bool, then: str, everybody: bool 
 def _akismet(
     site_id: str, *, key: str, url: str, holds: bool, then: str, everybody: bool | None
 ) -> None:
-    """Register Akismet. By default, it is asked only about guests' comments."""
+    """Register Akismet. By default, Akismet is asked only about comments by guests."""
     from comments.moderation.classifiers import registration
 
     terms = registration.Terms(holds, then == "show", bool(everybody))
@@ -131,7 +131,7 @@ def _rotate(site_id: str, *, leaked: bool) -> None:
 @click.argument("name", type=click.Choice(classifier_verdicts.NAMES))
 @console.reported
 def _remove(site_id: str, name: str) -> None:
-    """Remove a classifier. Its pending comments are left for moderators to decide."""
+    """Remove a classifier. The classifier's pending comments are left to moderators."""
     from comments.moderation.classifiers import registration
 
     registration.remove(site_id, name, _by())

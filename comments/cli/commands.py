@@ -1,9 +1,9 @@
 """List the commands of `flask --app main ...` and their former names.
 
-A command opens the store and reports what it did. It exits with 0 only if everything was done, with
-1 if the input was refused, and with 2 for wrong usage. The serving process imports these modules
-without running a command, so a module that only one command needs is imported inside that command's
-function.
+A command opens the store and reports what it did. A command exits with 0 only if everything was
+done, with 1 if the input was refused, and with 2 for wrong usage. The serving process imports these
+modules without running a command, so a module that only one command needs is imported inside that
+command's function.
 """
 
 import copy

@@ -22,7 +22,7 @@ def compact(site_id: str | None, thread: str | None, *, wait: bool) -> None:
     """Compact changed comments into the buckets that readers get.
 
     Old buckets can be deleted about a minute later, when no process uses them any more. A running
-    server deletes them; if no server is running, use --wait.
+    server deletes the old buckets; if no server is running, use --wait.
     """
     from comments.events import backlog
     from comments.jobs import scheduler

@@ -44,7 +44,8 @@ class _Opened:
 def is_loading() -> bool:
     """Return whether Flask's command line is loading the application to look up a command.
 
-    `flask run`, `flask shell` and `flask routes` load it later, inside their own commands.
+    `flask run`, `flask shell` and `flask routes` load the application later, inside their own
+    commands.
     """
     context = click.get_current_context(silent=True)
     return context is not None and isinstance(context.command, flask.cli.FlaskGroup)
@@ -73,7 +74,7 @@ def _store(*, creates: bool) -> Iterator[None]:
 
 
 def thread(site_id: str, given: str) -> records.ThreadName:
-    """Return the name of a website's thread, given by its id or the address of its page.
+    """Return the name of a website's thread, given the thread's id or the address of its page.
 
     Raises:
         errors.NotFound: there is no such site.

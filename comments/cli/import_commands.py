@@ -1,4 +1,4 @@
-"""Import another system's comments: `import SYSTEM FILE`."""
+"""Import comments from a different system: `import SYSTEM FILE`."""
 
 import contextlib
 import importlib
@@ -28,7 +28,7 @@ _READERS = {
 @flask.cli.with_appcontext
 @console.reported
 def import_(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
-    """Import the comments of another system's export.
+    """Import the comments in an export from a different system.
 
     The whole file is checked before anything is stored. Running the import again adds nothing. If
     the import is interrupted, run it again to finish it.

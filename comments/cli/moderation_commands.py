@@ -294,7 +294,7 @@ def _thread(
     policy: str | None,
     reason: str,
 ) -> None:
-    """Lock or open a thread, or give it its own policy."""
+    """Lock or unlock a thread, or set the thread's own policy."""
     from comments.moderation import policy_changes
 
     name = console.thread(site_id, thread)
@@ -330,7 +330,7 @@ def _log(site_id: str, subject: str, limit: int) -> None:
 @click.option("--reason", default="", help="Reason, for the audit log.")
 @console.reported
 def _undo(site_id: str, entry: str, reason: str) -> None:
-    """Undo an entry of the audit log if nothing has replaced it.
+    """Undo an entry of the audit log, unless a later change has replaced the entry's result.
 
     Entries about rules cannot be undone.
     """
@@ -359,7 +359,7 @@ def _author(site: str, given: str) -> str:
 
 
 def _told(outcomes: list[Any]) -> None:
-    """Show the result for each comment; exit with 1 if one was refused."""
+    """Show the result for each comment; exit with 1 if a comment was refused."""
     for each in outcomes:
         said = each.message if each.comment is None else each.comment.status
         click.echo(f"{each.id}\t{said}")

@@ -106,7 +106,7 @@ def _check(name: str) -> None:
 @_name
 @console.reported
 def _remove(name: str) -> None:
-    """Remove a provider and its client secret. Accounts linked to it stay."""
+    """Remove a provider and its client secret. Accounts linked to the provider are kept."""
     from comments.accounts.oidc import providers
 
     providers.remove(name)

@@ -1,4 +1,4 @@
-"""Commands for statistics: `stats`, whose table of authors shows their ids."""
+"""Commands for statistics: `stats`, whose table of authors shows the authors' ids."""
 
 import functools
 from collections.abc import Callable

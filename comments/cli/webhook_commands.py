@@ -88,7 +88,7 @@ def _state(each: "webhook_endpoints.Registered") -> str:
 
 @_about_one("remove")
 def _remove(site_id: str, name: str) -> None:
-    """Remove a webhook. Messages that are still pending for it are not sent."""
+    """Remove a webhook. Pending messages for the webhook are not sent."""
     from comments.events import webhook_endpoints
 
     webhook_endpoints.remove(site_id, name)
@@ -120,7 +120,7 @@ def _switch_on(site_id: str, name: str) -> None:
 
 @_about_one("test")
 def _test(site_id: str, name: str) -> None:
-    """Send a message of type `test` to a webhook, even if it is off; exit with 1 on failure."""
+    """Send a message of type `test` to a webhook, even if it is off. Exit with 1 on failure."""
     from comments.domain import outcomes
     from comments.events import webhook_endpoints, webhooks
 

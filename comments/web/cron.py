@@ -3,13 +3,13 @@
 A cron call that compacts threads waits for more than a minute, clears the compacted rows, and only
 then answers, because the instance may be stopped after the answer.
 
-Only cron and tasks of the service's queue (`cloud_tasks`) may call these endpoints. On App Engine
-their requests have the header `X-Appengine-Cron` or `X-Appengine-QueueName`, which App Engine
-strips from all other requests. Elsewhere anyone can send these headers, so they are ignored, and
-the request must present `TASKS_SECRET`.
+Only cron and tasks of the service's queue (`cloud_tasks`) may call these endpoints. On App Engine,
+requests from cron and tasks have the header `X-Appengine-Cron` or `X-Appengine-QueueName`, which
+App Engine strips from all other requests. On other platforms, anyone can send these headers, so
+they are ignored, and the request must present `TASKS_SECRET`.
 
 A task compacts without waiting for the grace period; the next cron call clears the rows. If each
-task waited a minute, it would delay the delivery tasks in the same queue.
+task waited a minute, the wait would delay the delivery tasks in the same queue.
 """
 
 import functools
@@ -89,7 +89,8 @@ def deliver() -> flask.Response:
     end = time.monotonic() + _MOST_SECONDS
     delivered = failed = 0
     process = _process()
-    # On App Engine, processes do not deliver their own events, so also deliver fresh ones here.
+    # On App Engine, processes do not deliver their own events, so this call also delivers fresh
+    # events.
     sweep = process.sweep_fresh if context.settings().on_app_engine else process.sweep
     for _ in range(_MOST_SWEEPS):
         done = sweep()

@@ -28,7 +28,7 @@ signed_in.guard(blueprint)
 
 
 class _Held(NamedTuple):
-    """A site and the account's role on it."""
+    """A site and the account's role on the site."""
 
     site: records.Site
     role: roles.Role

@@ -138,7 +138,7 @@ class SiteForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OptionsForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The options of a site that its readers notice. An empty `live` turns live updates off."""
+    """The options of a site that affect its readers. An empty `live` turns live updates off."""
 
     votes: Box = ""
     website: Box = ""
@@ -153,7 +153,7 @@ class OptionsForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ClassifierForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The settings of a classifier. An empty secret keeps the stored one."""
+    """The settings of a classifier. An empty secret keeps the stored secret."""
 
     act: Literal["set", "rotate", "remove"]
     name: Literal["akismet", "webhook"]
@@ -190,7 +190,7 @@ class BudgetForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TurnstileForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The settings of Turnstile. An empty secret keeps the stored one."""
+    """The settings of Turnstile. An empty secret keeps the stored secret."""
 
     act: Literal["set", "remove"]
     key: Typed = ""

@@ -20,7 +20,10 @@ _COUNTED = (Status.APPROVED, Status.PENDING, Status.SPAM, Status.REJECTED, Statu
 
 
 class CommentListItem(msgspec.Struct, frozen=True):
-    """A comment in a list. `address` is its URL on the site's page, or "" if it is unknown."""
+    """A comment in a list.
+
+    `address` is the comment's URL on the site's page, or "" if the URL is unknown.
+    """
 
     case: records.Case
     title: str

@@ -140,7 +140,8 @@ def subject(entry: records.Audit) -> str:
         return classifier(name)
     if kind not in _SUBJECTS:
         return label("admin.about", kind)
-    # A thread's key begins with its site; omit the site, because the log belongs to it.
+    # A thread's key begins with its site; omit the site, because the log already belongs to that
+    # site.
     return label("admin.about", kind, name=name.partition("/")[2] if kind == "thread" else name)
 
 

@@ -14,8 +14,8 @@ Every page under `/admin` uses this module as follows:
 `admin/base.html` and has `{{ form_token() }}` in each of its forms. `guard` sets the security
 headers, shows errors as pages, and refuses a change in these cases:
 
-- The change does not come from a page of this service. It must have `Sec-Fetch-Site: same-origin`
-  or, if the browser does not send this header, an `Origin` of this service.
+- The change does not come from a page of this service. The request must have `Sec-Fetch-Site:
+  same-origin` or, if the browser does not send this header, an `Origin` of this service.
 - The change has no form token, which is derived from the session. Views marked with `open_to_all`,
   such as the sign-in, work without a session, so they need no form token.
 
@@ -81,7 +81,7 @@ def signed_in() -> accounts.Account | None:
 
 
 def require(role: roles.Role, site: str) -> accounts.Account:
-    """Return the signed-in account if it has this role on this site, or a higher one.
+    """Return the signed-in account if the account has this role on this site, or a higher role.
 
     Raises:
         NotSignedIn: the request has no valid session.
@@ -109,7 +109,7 @@ def require_account() -> accounts.Account:
 
 
 def cookie() -> str:
-    """Return the session token that the browser sent, even if it is not valid; "" without one."""
+    """Return the session token that the browser sent, even if it is not valid; "" if none was sent."""
     return flask.request.cookies.get(COOKIE, "")
 
 
@@ -151,7 +151,10 @@ def page(template: str, *, status: int = 200, **values: object) -> flask.Respons
 
 
 def go(where: str) -> flask.Response:
-    """Redirect (303) to a page of this service. `where` is its path without the leading "/"."""
+    """Redirect (303) to a page of this service.
+
+    `where` is the page's path without the leading "/".
+    """
     response = flask.redirect(f"{root()}{where}", 303)
     response.set_data(b"")
     return flask.make_response(response)
@@ -248,8 +251,8 @@ def _close(response: flask.Response) -> flask.Response:
 def _refused(error: Exception) -> flask.Response:
     """Show an error as a page, or the sign-in page if the request requires a session."""
     if isinstance(error, NotSignedIn) and flask.request.method in _READS:
-        # Browsers send no SameSite=Strict cookie when they follow a link from another site. Answer
-        # with a page that reloads itself: the reload sends the cookie.
+        # Browsers do not send SameSite=Strict cookies when they follow a link from another site.
+        # Answer with a page that reloads itself: the reload sends the cookie.
         if flask.request.headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}:
             return page("admin/again.html", here=_here())
         return go("admin/sign-in")

@@ -2,7 +2,7 @@
 
 A guest is known only by the token; the service stores nothing else about a guest. An account's
 token is valid while the account exists and has the same `epoch` as the token. This check costs one
-read before anything is changed. Comments by an account have the author id "a:..." and the account's
+read and precedes any change. Comments by an account have the author id "a:..." and the account's
 name, even if the call gives a different name.
 """
 

@@ -5,11 +5,11 @@
     account's = "a." + URLSafeTimedSerializer(secret, salt "flatthread account 1")
                 ({"s": site, "a": account id, "e": the account's epoch})
 
-A token is valid for one site and for `guest_token_seconds` seconds. Clients send it only in the
-header `Authorization: Bearer`. Browsers would also send a cookie from pages without the widget, and
-query strings are written to logs.
+A token is valid for one site and for `guest_token_seconds` seconds. Clients send the token only in
+the header `Authorization: Bearer`. Browsers would also send a cookie from pages without the widget,
+and query strings are written to logs.
 
-Tokens are signed with HMAC-SHA-256. Clients store them, so a change of salt or format signs
+Tokens are signed with HMAC-SHA-256. Clients store their tokens, so a change of salt or format signs
 everyone out. Each salt serves one purpose, so a token that was signed for a different purpose with
 the same secret is not accepted as a session. `api_callers` checks in the store that the account
 still exists and has the same epoch.

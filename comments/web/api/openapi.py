@@ -1,7 +1,7 @@
 """The OpenAPI document, generated from the types that decode requests and encode answers.
 
-`OPERATIONS` lists all calls with the types of their requests and answers. A test compares it with
-the routes. msgspec generates the JSON Schema of each type.
+`OPERATIONS` lists all calls with the types of their requests and answers. A test compares this list
+with the routes. msgspec generates the JSON Schema of each type.
 """
 
 import functools

@@ -2,7 +2,7 @@
 
 Each coding of an answer is a separate representation with its own ETag. Compression is
 deterministic, so all processes send the same bytes. Brotli is not supported: it would need a
-dependency and would save only a sixth as much again as gzip.
+dependency, and its additional saving is only a sixth of gzip's saving.
 """
 
 import enum
@@ -28,7 +28,7 @@ class Coding(enum.StrEnum):
 
 
 def preferred(accepted: Accept) -> Coding:
-    """Return the coding for a client's Accept-Encoding; identity if it refuses everything.
+    """Return the coding for a client's Accept-Encoding; identity if the header excludes all.
 
     If the header names a coding more than once, the highest q-value counts. Identity is acceptable
     unless the header excludes it.

@@ -1,11 +1,11 @@
 """The context of a request: the application's settings and store, and the sender's network.
 
-Each application has one settings object and one store. All threads share them, so they contain no
-data about a request.
+Each application has one settings object and one store. All threads share these objects, so they
+contain no data about a request.
 
-A client cannot forge its address. On App Engine, a header that App Engine sets contains it.
-Elsewhere it is the connection's peer or, behind `TRUSTED_PROXIES` proxies, the address that the
-outermost trusted proxy saw.
+A client cannot forge its address. On App Engine, the address is in a header that App Engine sets.
+On other platforms, the address is the connection's peer or, behind `TRUSTED_PROXIES` proxies, the
+address that the outermost trusted proxy saw.
 """
 
 import functools

@@ -98,8 +98,8 @@ def _is_registered(origin: str, site: records.Site) -> bool:
 def _is_own(origin: str) -> bool:
     """Tell whether the calling page belongs to this service.
 
-    Behind a proxy that terminates TLS, the service may not know its own scheme. In that case
-    Sec-Fetch-Site decides, because no page can forge it.
+    Behind a proxy that terminates TLS, the service may not know its own scheme. In that case,
+    Sec-Fetch-Site decides, because no page can forge that header.
     """
     # Use the Host header as the client sent it: Flask's URL properties fail on names that they
     # cannot decode.

@@ -1,15 +1,15 @@
 """The outermost layer: checks a request's host, script name and scheme before all other code.
 
-It works the same way under every HTTP server:
+The gate works in the same way under every HTTP server:
 
 - The application is served at the root of its host. Some HTTP servers read a script name from a
   request header, so the gate puts it back into the path.
-- If PUBLIC_URL is set, the gate answers requests for other hosts with 421. It also accepts the
-  names in HOSTS and the names that App Engine gives the service. It accepts any host for `/healthz`
-  and `/tasks/`, because their callers may know only an IP address.
+- If PUBLIC_URL is set, the gate answers requests for other hosts with 421. The gate also accepts
+  the names in HOSTS and the names that App Engine gives the service. For `/healthz` and `/tasks/`,
+  the gate accepts any host, because callers may know only an IP address.
 - The gate trusts X-Forwarded-Proto only behind TRUSTED_PROXIES and on App Engine, which sets the
-  header. It ignores X-Forwarded-Host, -Port and -Prefix, and Forwarded, because PUBLIC_URL replaces
-  them. `context` reads X-Forwarded-For.
+  header. The gate ignores X-Forwarded-Host, -Port and -Prefix, and Forwarded, because PUBLIC_URL
+  replaces them. `context` reads X-Forwarded-For.
 """
 
 import re
@@ -73,7 +73,7 @@ class Gate:
         if not self._proxies or not said:
             return None
         # Our proxies append their entries, as in X-Forwarded-For. A client may have forged the
-        # entries before them.
+        # entries before those of our proxies.
         schemes = [each.strip().lower() for each in said.split(",")]
         scheme = schemes[max(0, len(schemes) - self._proxies)]
         if scheme not in _SCHEMES:

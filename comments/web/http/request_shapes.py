@@ -216,8 +216,8 @@ class GivenOpinion(_Request, frozen=True):
 class AskedEntry(_Request, frozen=True):
     """A mail address to sign in with.
 
-    `proof` is a solved challenge for the purpose `sign-in`. The service requires it only under
-    load, when many sign-in mails are requested.
+    `proof` is a solved challenge for the purpose `sign-in`. The service requires the proof only
+    under load, when many sign-in mails are requested.
     """
 
     email: Annotated[str, msgspec.Meta(min_length=3, max_length=254)]

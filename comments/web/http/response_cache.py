@@ -4,9 +4,10 @@ Most requests ask for a page that was just sent. Flask takes three times as long
 shows whether the page is unchanged. This middleware therefore answers such requests before Flask
 does, with the headers that Flask set earlier and the bytes that `responses` cached.
 
-It can also answer the first page of a thread with cached headers of a different thread of the same
-site, or of the same thread before a change. Only the body, its length and the ETag are new. In such
-a case, if the page can be read from the compacted thread, Flask would take half of the total time.
+The cache can also answer the first page of a thread with cached headers of a different thread of
+the same site, or of the same thread before a change. Only the body, its length and the ETag are
+new. In such a case, if the page can be read from the compacted thread, Flask would take half of the
+total time.
 
 Invariants:
 
@@ -86,7 +87,7 @@ class Replays:
     def __call__(
         self, environ: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
-        """Answer a request. This must be called inside the store's context."""
+        """Answer a request. Call this method inside the store's context."""
         # Flask refuses upgrades.
         if environ["REQUEST_METHOD"] not in _READS or "HTTP_UPGRADE" in environ:
             return self._wsgi(environ, start_response)

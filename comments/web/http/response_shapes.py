@@ -1,8 +1,8 @@
 """The types of the API's answers.
 
 The same types encode answers and describe them in the OpenAPI document, so the document is always
-correct. `presentation.PublicComment` contains everything that is public about a comment. It has no
-field for an author's id or e-mail address.
+correct. `presentation.PublicComment` contains everything that is public about a comment.
+`presentation.PublicComment` has no field for an author's id or e-mail address.
 """
 
 from datetime import datetime
@@ -48,7 +48,7 @@ class ReaderSession(msgspec.Struct, frozen=True):
     """A reader's token, valid until `expires`, and the name that others see.
 
     `account` distinguishes the reader from other readers in the same browser. Clients must not use
-    it for anything else.
+    `account` for anything else.
     """
 
     token: str
@@ -98,7 +98,7 @@ class MailOffer(msgspec.Struct, frozen=True):
 class ConfirmationRequested(msgspec.Struct, frozen=True):
     """Confirms that a confirmation mail was requested.
 
-    The answer is the same if no mail is sent because the address has received too many. It
+    The answer is the same if no mail is sent because the address has received too many. The answer
     therefore does not reveal which addresses are known.
     """
 
@@ -178,8 +178,8 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     """An error (RFC 9457).
 
     `code` is stable and identifies the error; docs/errors.md lists all codes. `detail` describes
-    the error in English. `field` names the wrong value. `params` are the values in the sentence,
-    for clients that translate it by `code`.
+    the error in English. `field` names the wrong value. `params` contains the values in the
+    sentence, for clients that translate errors by `code`.
     """
 
     title: str

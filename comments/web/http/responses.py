@@ -1,7 +1,7 @@
 """Responses: content coding, ETags, cache headers, and the cache of encoded pages.
 
-Every public answer has a strong ETag. If the client already has this ETag, it gets 304, and nothing
-is rendered. Each process has a bounded cache of encoded pages, so it renders and compresses an
+Every public answer has a strong ETag. A client that already has this ETag gets 304, and nothing is
+rendered. Each process has a bounded cache of encoded pages, so it renders and compresses an
 unchanged page only once.
 
 Invariants:
@@ -11,8 +11,8 @@ Invariants:
    which would double its size. All pieces are made before the first byte is sent, so that the
    length and any error are known in time.
 2. No cached page depends on the caller. A cached page is stored under its cache key, with the tag
-   of its content. A page with a different tag replaces it, so the next request for the page removes
-   a deleted text from the cache.
+   of its content. A page with a different tag replaces the cached page, so the next request for the
+   page removes a deleted text from the cache.
 3. This cache never contains errors or answers to writes.
 """
 
@@ -37,7 +37,7 @@ _OVERHEAD = 500  # Approximate size of a cached page's Python objects, in bytes.
 
 BASIS = "flatthread.basis"  # The key of a `Basis` in the WSGI environment.
 
-# Browsers send one of these when the reader reloads a page to get its current state.
+# Browsers send one of these values when the reader reloads a page to get its current state.
 _WANTS_NOW = re.compile(r"(?<![\w-])(no-cache|no-store|max-age\s*=\s*0+)(?![\w-])", re.IGNORECASE)
 
 Made = TypeVar("Made")
@@ -152,7 +152,7 @@ def listing(source: thread_pages.ListingPage, site: records.Site) -> flask.Respo
 
 def page(source: PageProvider[Made], site: records.Site, form: PageFormat[Made]) -> flask.Response:
     """Answer with a page, from the cache or newly rendered by `form`."""
-    # This contains the last rendered page, because `data` may be called twice for it.
+    # `rendered` contains the last rendered page, because `data` may be called twice for it.
     rendered: list[tuple[Made, bytes]] = []
 
     def data() -> bytes:
@@ -242,7 +242,7 @@ def private(response: flask.Response) -> flask.Response:
 
 
 def kept(basis: Basis) -> Body | None:
-    """Return the body of a sent page; None if it is no longer cached."""
+    """Return the body of a sent page; None if the body is no longer cached."""
     found = PAGES.get().get(basis.place)
     return found.body if found is not None and found.tag == basis.tag else None
 
@@ -255,7 +255,7 @@ def _sent(
     make: _Make,
     content_type: str,
 ) -> flask.Response:
-    """Answer with a page of a site. Do not render the page if the client has its ETag."""
+    """Answer with a page of a site. Do not render the page if the client has the page's ETag."""
     request, seconds = flask.request, _age(site)
 
     def look() -> str:

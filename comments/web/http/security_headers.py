@@ -37,13 +37,13 @@ _PAGE = (
     "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types flatthread"
 )
-# A page with a thread runs no script. Its JSON-LD is a data block, which browsers do not execute.
+# A page with a thread runs no script. The page's JSON-LD is a data block, which browsers do not
+# execute.
 _FRAMED = (
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors {}"
 )
-# One year, and for this host only, because the service does not know whether other hosts support
-# HTTPS.
+# One year, for this host only, because the service does not know whether other hosts support HTTPS.
 _HTTPS_ONLY = "max-age=31536000"
 # Origins that cannot break the policy's syntax. A semicolon would end the directive, and a space
 # would end the value.

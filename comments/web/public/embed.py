@@ -1,8 +1,9 @@
 """Threads as HTML: a page for frames and browsers without JavaScript, a fragment for static sites.
 
-Both show the same comments as the API does for the same query. They need no additional reads,
-because a compacted thread's directory contains its title and address. Errors are HTML pages too.
-These pages run no scripts. Only pages of the site's registered origins may show them in a frame.
+Both forms show the same comments as the API does for the same query. The pages need no additional
+reads, because a compacted thread's directory contains the thread's title and address. Errors are
+HTML pages too. These pages run no scripts. Only pages of the site's registered origins may show
+these pages in a frame.
 """
 
 import hashlib
@@ -44,8 +45,8 @@ _SOURCES = (
     f"web/templates/{_PAGE}",
     f"web/templates/{_FRAGMENT}",
 )
-# This is part of every ETag, because a new release must not answer 304 for a page from an older
-# release.
+# This digest is part of every ETag, because a new release must not answer 304 for a page from an
+# older release.
 _RELEASE = hashlib.sha256(
     b"".join((_COMMENTS / name).read_bytes() for name in _SOURCES)
 ).hexdigest()

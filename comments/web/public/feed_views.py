@@ -30,8 +30,8 @@ _SOURCES = (
     "web/public/nesting.py",
     "web/public/feed_views.py",
 )
-# This is part of every ETag, because a new release must not answer 304 for a feed from an older
-# release.
+# This digest is part of every ETag, because a new release must not answer 304 for a feed from an
+# older release.
 _RELEASE = hashlib.sha256(
     b"".join((_COMMENTS / name).read_bytes() for name in _SOURCES)
 ).hexdigest()

@@ -1,10 +1,10 @@
 """The pop-up window in which a reader signs in through a provider, and the return from providers.
 
 The widget opens the window on this service's origin, where the service's cookies are first-party.
-It passes the origin of its page and a challenge (`popup_exchange`). The window names the site and
-continues only when the reader presses a button, so no page can identify a reader without consent.
-After the provider has identified the reader, the window sends a code to the page that opened it.
-The window receives no messages.
+The widget passes the origin of its page and a challenge (`popup_exchange`). The window names the
+site and continues only when the reader presses a button, so no page can identify a reader without
+consent. After the provider has identified the reader, the window sends a code to the page that
+opened it. The window receives no messages.
 
 Invariants:
 

@@ -1,7 +1,7 @@
 """The comments on one page as nested lists, each with the comment that it answers (pure).
 
-A comment is nested below its parent if both are on the page. Otherwise it starts at the left edge
-and names the comment that it answers. Nesting does not change the order of the comments.
+A comment is nested below its parent if both are on the page. Otherwise, the comment starts at the
+left edge and names the comment that it answers. Nesting does not change the order of the comments.
 """
 
 from collections.abc import Sequence

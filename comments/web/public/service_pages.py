@@ -3,7 +3,8 @@
 Pages embed the widget with `/widget/flatthread.js`. `scripts/build-widget` builds all files from
 `widget/`. A file whose name contains a digest of its content never changes, so caches keep it for a
 year. The files that pages embed change with a release, and caches keep them for five minutes. The
-other files belong to the service's own pages, and browsers ask each time whether they changed.
+other files belong to the service's own pages, and browsers check each time whether the files have
+changed.
 """
 
 import functools
@@ -36,7 +37,7 @@ _TYPES = {
 
 @functools.cache
 def _files() -> dict[str, responses.Fixed]:
-    """Return all files by name. Read and compress them once per process."""
+    """Return all files by name. Read and compress the files once per process."""
     return {file.name: responses.fixed(file.read_bytes()) for file in _FILES.iterdir()}
 
 
@@ -73,7 +74,7 @@ def demo() -> flask.Response:
 
 @blueprint.get("/widget/<name>")
 def widget(name: str) -> flask.Response:
-    """Serve a file to browsers. Any site may load it, including as a module."""
+    """Serve a file to browsers. Any site may load the file, including as a module."""
     # The name is looked up among known names and never used as a path.
     file = _files().get(name)
     if file is None:

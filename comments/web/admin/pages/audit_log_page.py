@@ -21,7 +21,7 @@ _UNDOABLE = frozenset(verb.value for verb in Verb if verb is not Verb.RESTORE)
 
 @blueprint.get("/log")
 def show(site_id: str) -> flask.Response:
-    """Show the newest entries about one subject or about all."""
+    """Show the newest entries about one subject or about all subjects."""
     visit = site_visit.enter(site_id)
     query, secret = query_strings.read(admin_queries.AuditLogQuery), site_visit.settings().secret
     label = cursors.label("log", visit.site.id, query.subject)
@@ -53,7 +53,7 @@ def undo(site_id: str) -> flask.Response:
     if comment_rows.is_comment_id(entry.subject):
         decisions.undo(site, entry.id, actor, now=now)
         return site_visit.done(visit, f"comments/{entry.subject}", "undone")
-    # Only owners may change the policy of a site, so only they may restore an earlier one.
+    # Only owners may change the policy of a site, so only owners may restore an earlier policy.
     if entry.subject == "site":
         site_visit.enter(site_id, roles.Role.OWNER)
     policy_changes.undo(site, entry.id, actor, now=now)

@@ -30,7 +30,7 @@ _ASKED = (
 
 
 class Used(NamedTuple):
-    """Today's usage of one resource. `most` is its budget; 0 means unlimited."""
+    """Today's usage of one resource. `most` is the resource's budget; 0 means unlimited."""
 
     what: str
     used: int

@@ -1,6 +1,7 @@
 """Errors about values that do not match a request type: translate msgspec's messages to codes.
 
-A field with its own format names its code: `msgspec.Meta(extra={CODE: "not-a-comment-id"})`.
+A field with a special format names its error code: `msgspec.Meta(extra={CODE:
+"not-a-comment-id"})`.
 """
 
 import re

@@ -17,7 +17,8 @@ from comments.web.http.decode import json_bodies, query_strings
 T = TypeVar("T", bound=msgspec.Struct)
 
 _TYPE = "application/x-www-form-urlencoded"
-# The field with the CSRF token; every form for signed-in users has it, and `signed_in` checks it.
+# The field with the CSRF token, which is in every form for signed-in users and which `signed_in`
+# checks.
 TOKEN = "form"  # noqa: S105 - the name of a field
 
 

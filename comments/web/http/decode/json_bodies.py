@@ -1,6 +1,6 @@
 """JSON bodies: decode raw bytes to a typed value, or raise an error that names the field.
 
-The rules are stricter than those of JSON:
+The rules are stricter than the rules of JSON:
 
 - The content type must be `application/json`, because pages of other sites can send some other
   types without a preflight (CSRF).
@@ -23,7 +23,7 @@ from comments.web.http.decode import field_errors
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-# This is enough for all request types: the deepest is an object that contains a list.
+# This depth is enough for all request types: the deepest type is an object that contains a list.
 _MAX_DEPTH = 8
 _CHARSET = re.compile(r'charset=("?)utf-8\1', re.IGNORECASE)
 # The quantifier is possessive and the closing quote optional, so that an unclosed string is scanned
