@@ -109,7 +109,7 @@ def require_account() -> accounts.Account:
 
 
 def cookie() -> str:
-    """Return the session token that the browser sent, even if it is not valid; "" if none was sent."""
+    """Return the session token that the browser sent, even if it is not valid, or ""."""
     return flask.request.cookies.get(COOKIE, "")
 
 
