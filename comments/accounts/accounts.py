@@ -209,7 +209,7 @@ def by_text(text: str, secret: str) -> Account:
     """Return the account that has this sign-in name, mail address or id.
 
     Raises:
-        errors.NotFound: there is no such account.
+        errors.NotFound: the account does not exist.
     """
     found = by_identity(identities.of_typed(text), secret) or get(text.removeprefix(AUTHOR))
     if found is None:
@@ -235,7 +235,7 @@ def grant(account: str, role: roles.Role | None, site: str) -> Account:
     """Set an account's role on a site, or remove the role if `role` is None.
 
     Raises:
-        errors.NotFound: there is no such account.
+        errors.NotFound: the account does not exist.
     """
 
     def apply(row: account_rows.AccountRow) -> None:
@@ -284,7 +284,7 @@ def end_sessions(account: str) -> Account:
     """End all sessions of an account.
 
     Raises:
-        errors.NotFound: there is no such account.
+        errors.NotFound: the account does not exist.
     """
 
     def apply(row: account_rows.AccountRow) -> None:
@@ -373,7 +373,7 @@ def change(account: str, apply: Callable[[account_rows.AccountRow], None]) -> Ac
     """Change an account's row in a transaction.
 
     Raises:
-        errors.NotFound: there is no such account.
+        errors.NotFound: the account does not exist.
     """
 
     def body() -> Account:

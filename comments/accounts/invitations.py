@@ -181,7 +181,7 @@ def accept_as(account: str, token: str, *, secret: str, now: datetime) -> accoun
         errors.BadLink: the invitation is not valid, was used, or has expired.
         errors.Forbidden: the invitation is bound to an address that the account does not have.
         errors.Conflict: the invitation is for the first owner, but there has already been one.
-        errors.NotFound: there is no such account.
+        errors.NotFound: the account does not exist.
     """
     attempt = one_time_links.new_token()
 
@@ -209,7 +209,7 @@ def reset(
     """Create a reset link for an account and return the link's token.
 
     Raises:
-        errors.NotFound: there is no such account.
+        errors.NotFound: the account does not exist.
     """
     content = _Reset(account.id, accounts.new_epoch(), removes_second_factor)
     credentials.note_reset(account.id, content.mark)

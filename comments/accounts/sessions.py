@@ -33,7 +33,7 @@ IDLE = timedelta(hours=12)
 LONGEST = timedelta(days=14)
 # `seen` is updated at most this often, no matter how often the session is used.
 _FRESH = timedelta(minutes=10)
-MOST = 20  # sessions per account; one more ends the least recently used session
+MOST = 20  # sessions per account; a new one beyond this ends the least recently used one
 _TOKEN = re.compile(r"[a-z2-7]{26}\.[A-Za-z0-9_-]{43}")
 
 
@@ -92,7 +92,7 @@ def begin(account: str, secret: str, *, now: datetime) -> Session:
     """Begin a session for an account whose owner has just been authenticated.
 
     Raises:
-        errors.NotFound: there is no such account.
+        errors.NotFound: the account does not exist.
     """
     token = new_token(account)
 
@@ -144,7 +144,7 @@ def _is_good(row: account_rows.SessionRow, epoch: str, now: datetime) -> bool:
 def _touch(key: ndb.Key, now: datetime) -> None:
     def body() -> None:
         row = reads.get(key)
-        if row is not None and row.seen < now:  # do not store a session again that has ended
+        if row is not None and row.seen < now:  # an ended session must not be stored again
             row.seen = now
             transactions.apply(ownership.Writes(_OWNER, put=(row,)))
 

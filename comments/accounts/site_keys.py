@@ -86,7 +86,7 @@ def add(site: str, key: SiteKey) -> None:
     """Add a key to a site.
 
     Raises:
-        errors.NotFound: there is no such site.
+        errors.NotFound: the site does not exist.
         errors.Conflict: the site has `MOST` keys already.
     """
 

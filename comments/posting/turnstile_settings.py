@@ -1,7 +1,7 @@
 """Change a site's Turnstile settings.
 
-Converts the owner's input to the stored settings: the secret key is stored encrypted, and an empty
-field keeps the stored value. `admission` decides which posts need a Turnstile token.
+This module converts the owner's input to the stored settings: the secret key is stored encrypted,
+and an empty field keeps the stored value. `admission` decides which posts need a Turnstile token.
 """
 
 from datetime import datetime
@@ -38,7 +38,7 @@ def set_up(
     """Require a Turnstile token for posts on a site.
 
     Raises:
-        errors.NotFound: there is no such site.
+        errors.NotFound: the site does not exist.
         errors.BadInput: a key is missing or malformed, or the address is not allowed or cannot be
             reached.
     """
@@ -72,7 +72,7 @@ def renew(site: str, secret: str) -> bool:
     """Re-encrypt a site's Turnstile secret with the current `SECRET`. Return whether it changed.
 
     Raises:
-        errors.NotFound: there is no such site.
+        errors.NotFound: the site does not exist.
     """
 
     def renewed(found: records.Turnstile | None) -> records.Turnstile | None:
@@ -90,6 +90,6 @@ def remove(site: str, *, noted: site_settings.Noted | None = None) -> records.Si
     """Stop requiring a Turnstile token for posts on a site.
 
     Raises:
-        errors.NotFound: there is no such site.
+        errors.NotFound: the site does not exist.
     """
     return site_settings.change(site, turnstile=lambda _: None, noted=noted)

@@ -19,7 +19,7 @@ from comments.store import transactions
 from comments.store.models import comment_rows
 from comments.tree import ordered_query
 
-MOST = 20_000  # comments in one response, which is about 10 MB; App Engine's limit is 32 MB
+MOST = 20_000  # comments in one response (about 10 MB); App Engine's limit is 32 MB
 
 
 class WholeThread(PageSource[chunks.Whole]):
@@ -76,7 +76,7 @@ def below(comment_id: str, secret: str) -> WholeThread:
     """Return the page source of all comments below one comment.
 
     Raises:
-        errors.NotFound: there is no such listed comment.
+        errors.NotFound: the comment does not exist or is not listed.
     """
     row = ordered_query.listed(comment_id)
     return WholeThread(records.ThreadName(row.site, row.thread), secret, below=row)

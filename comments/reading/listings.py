@@ -11,10 +11,10 @@ many rows are not compacted yet, and for pages that are flat by time or show one
     oldest, newest   flat by time
 
 In all orders except the flat ones, replies to a comment are listed oldest first. Cursors are
-positions: a page starts right after the last comment of the previous page. Adding, removing or
-changing other comments between two pages therefore does not skip or repeat a comment. A cursor for
-`best` also names its ranking and expires with the ranking. A thread that is not materialized has no
-ranking, so `best` equals `thread`.
+positions: a page starts right after the last comment of the previous page. Comments that are added,
+removed or changed between two pages therefore do not cause other comments to be skipped or
+repeated. A cursor for `best` also names its ranking and expires with the ranking. A thread that is
+not materialized has no ranking, so `best` equals `thread`.
 """
 
 from comments import errors
@@ -93,7 +93,7 @@ def source_below(comment_id: str, asked: PageRequest) -> ListingPage:
     """Return the source for a page with all comments below one comment, in reading order.
 
     Raises:
-        errors.NotFound: there is no such listed comment.
+        errors.NotFound: the comment does not exist or is not listed.
         errors.BadCursor: see `source`.
     """
     return Below(ordered_query.listed(comment_id), asked)

@@ -152,7 +152,7 @@ class Around(ListingPage):
     start after the root, or contain fewer comments than the limit although it has a cursor.
 
     Raises:
-        errors.NotFound: there is no such listed comment.
+        errors.NotFound: the comment does not exist or is not listed.
         errors.BadInput: the comment belongs to a different thread.
     """
 

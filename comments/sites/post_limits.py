@@ -1,7 +1,7 @@
 """Compute the limits and conditions for posts on a website (pure).
 
-Combines a website's own limits with the service's defaults in one `PostLimits`. A limit of 0 means
-no limit, and a condition of 0 means no condition.
+This module combines a website's own limits with the service's defaults in one `PostLimits`. A limit
+of 0 means no limit, and a condition of 0 means no condition.
 """
 
 import dataclasses

@@ -32,7 +32,7 @@ from comments.sites.site_request import SiteRequest
 
 LIGHTER = 5
 HARDER = 4
-LEAST = 50_000  # attempts; the work for a sign-in mail is computed from at least this number
+LEAST = 50_000  # attempts; the minimum on which a sign-in mail's work is based
 _SHORT = 13  # characters of a wider network's digest: 65 bits are quick to hash
 
 

@@ -22,7 +22,7 @@ from comments.store import caches, ownership, per_process, reads, transactions
 from comments.store.models import comment_rows, conversion
 
 _TERM = 60.0  # seconds for which a copy is used; a change takes effect everywhere within a minute
-_MOST_COPIES = 10_000  # sites
+_MOST_COPIES = 10_000  # maximum number of sites with a copy
 # Seconds. A longer time would show retracted text for longer than users expect.
 LONGEST_CDN = 60
 LONGEST_FRESHNESS = 60  # seconds; directories are read again after this time anyway
@@ -48,7 +48,7 @@ def get(site_id: str) -> records.Site:
     """Return the site with this id. The data may be up to a minute old.
 
     Raises:
-        errors.NotFound: there is no site with this id.
+        errors.NotFound: the site does not exist.
     """
     copies = COPIES.get()
     site = copies.get(site_id)
@@ -128,7 +128,7 @@ def change(  # noqa: PLR0913 - each may be changed alone
     may be addresses.
 
     Raises:
-        errors.NotFound: there is no such site.
+        errors.NotFound: the site does not exist.
         errors.BadInput: an origin, a query key, a category or an address is malformed,
             `cdn_seconds` is not 0 to `LONGEST_CDN`, `freshness` is not 0 to `LONGEST_FRESHNESS`, or
             a post limit, a budget or an option is out of range.

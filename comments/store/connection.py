@@ -3,9 +3,9 @@
 Owns the calls to the store, the row locks that make a process's threads take turns, and the check
 that refuses NDB's own calls.
 
-Reads are part of the current thread's transaction, if there is one. A transaction begins with its
-first read, which saves a call if that read is a lookup. If the response to that read is lost, the
-transaction's id is unknown and no process can end the transaction, so the locks last until the
+Reads belong to the transaction of the current OS thread, if there is one. A transaction begins with
+its first read, which saves a call if that read is a lookup. If the response to that read is lost,
+the transaction's id is unknown and no process can end the transaction, so the locks last until the
 store expires the transaction.
 """
 

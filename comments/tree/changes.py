@@ -27,7 +27,7 @@ def edit(
     status. `detail` is stored with the event of the change.
 
     Raises:
-        errors.NotFound: there is no such comment, or it was retracted.
+        errors.NotFound: the comment does not exist or was retracted.
         errors.Conflict: a moderator rejected or hid the comment.
     """
     row = existing(comment_id)
@@ -43,7 +43,8 @@ def edit(
     row.edited = now
     if ruling is None or ruling.status == row.status:
         if ruling is not None and classifier_verdicts.awaited(row.rule or ""):
-            # Without this, a classifier's approval of the old text would publish the new text.
+            # Without this change, a classifier's approval of the old text would publish the new
+            # text.
             row.rule, row.why = ruling.rule, ruling.why
         touch(row, was_listed=row.listed)
         return changed_rows(outbox.EventKind.EDITED, [(before, row)], now=now, detail=detail)
@@ -61,7 +62,7 @@ def retract(
     unlisted. Retracting a comment again changes nothing.
 
     Raises:
-        errors.NotFound: there is no such comment.
+        errors.NotFound: the comment does not exist.
     """
     row = existing(comment_id)
     check(conversion.comment_record(row))
@@ -83,7 +84,7 @@ def count_votes(comment_id: str, cast: tuple[int, int], *, now: datetime) -> Cha
     rewritten. A retracted comment has no votes.
 
     Raises:
-        errors.NotFound: there is no such comment.
+        errors.NotFound: the comment does not exist.
     """
     row = existing(comment_id)
     votes = _with_imported(row, cast)

@@ -24,7 +24,7 @@ def existing(comment_id: str) -> comment_rows.CommentRow:
     """Read the row of a comment.
 
     Raises:
-        errors.NotFound: there is no such comment.
+        errors.NotFound: the comment does not exist.
     """
     row = reads.get(comment_rows.comment_key(comment_id)) if comment_id else None
     if row is None:

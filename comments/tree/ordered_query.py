@@ -5,9 +5,9 @@ materialized page must equal the result of this query, which also serves threads
 materialized. The query never writes. A thread without comments gives an empty page.
 
 Cursors are positions, not counts: a page continues strictly after the last comment of the previous
-page, so comments that appear, disappear or change in between do not make a page skip or repeat
-other comments. A cursor is signed and names its listing; a cursor for a different thread, order or
-parent is refused.
+page, so comments that appear, disappear or change in between do not cause other comments to be
+skipped or repeated. A cursor is signed and names its listing; a cursor for a different thread,
+order or parent is refused.
 
 Every result is the state at one moment: if it requires several reads, of rows or of numbers, the
 reads share one read-only transaction (`transactions.at_one_moment`).
@@ -138,7 +138,7 @@ def replies(comment_id: str, *, limit: int, cursor: str | None, secret: str) -> 
     """Read a page of the comments below a comment, in reading order.
 
     Raises:
-        errors.NotFound: there is no such listed comment.
+        errors.NotFound: the comment does not exist or is not listed.
         errors.BadInput, errors.BadCursor: see `run`.
     """
 
@@ -161,8 +161,8 @@ def around(
     If that page would end before the comment, the page starts with the comment itself.
 
     Raises:
-        errors.NotFound: there is no such listed comment.
-        errors.BadInput: it is in another thread.
+        errors.NotFound: the comment does not exist or is not listed.
+        errors.BadInput: the comment is in a different thread.
     """
     check_limit(limit)
 
@@ -182,7 +182,7 @@ def comment(comment_id: str) -> tuple[records.Comment, tuple[records.Comment, ..
     """Read a listed comment and its ancestors, root first.
 
     Raises:
-        errors.NotFound: there is no such listed comment.
+        errors.NotFound: the comment does not exist or is not listed.
     """
 
     def read() -> tuple[records.Comment, tuple[records.Comment, ...]]:
@@ -358,7 +358,7 @@ def listed(comment_id: str) -> records.Comment:
     """Read a listed comment.
 
     Raises:
-        errors.NotFound: there is no listed comment with this id.
+        errors.NotFound: the comment does not exist or is not listed.
     """
     row = reads.get(comment_rows.comment_key(comment_id)) if comment_id else None
     if row is None or not row.listed:
@@ -370,8 +370,8 @@ def listed_in(name: records.ThreadName, comment_id: str, *, field: str) -> recor
     """Read a listed comment in a thread. `field` is the parameter that named the comment.
 
     Raises:
-        errors.NotFound: there is no listed comment with this id.
-        errors.BadInput: it is in another thread.
+        errors.NotFound: the comment does not exist or is not listed.
+        errors.BadInput: the comment is in a different thread.
     """
     row = listed(comment_id)
     if (row.site, row.thread) != (name.site, name.id):

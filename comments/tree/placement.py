@@ -147,7 +147,7 @@ def place(
     parent: comment_rows.CommentRow | None,
     thread: comment_rows.ThreadRow,
 ) -> None:
-    """Number a row from the counter of `parent` or the thread, and set its place in the tree."""
+    """Number a row by the counter of `parent` or the thread, and set its place in the tree."""
     if parent is None:
         # Roots are numbered from 0, so the number is the counter's value before the increment.
         row.number = thread.child_count
@@ -182,7 +182,7 @@ def _earlier(draft: Draft) -> ChangeResult | None:
 
 
 def _repeat(row: comment_rows.CommentRow, draft: Draft) -> ChangeResult:
-    """Return the change by an earlier request, or by this request if its response was lost."""
+    """Return the change that an earlier request, or an earlier run of this request, has made."""
     same_thread = row.thread == comment_rows.thread_key_name(draft.name)
     if not same_thread or row.fingerprint not in {
         draft.fingerprint,

@@ -41,7 +41,7 @@ def judge(comment_id: str, ruling: records.Ruling, decision: Decision) -> Change
     """Set a comment's status according to a ruling, unless the comment already has this status.
 
     Raises:
-        errors.NotFound: there is no such comment.
+        errors.NotFound: the comment does not exist.
         errors.Conflict: the comment was retracted, or cannot be hidden because readers do not see
             it now.
         errors.RevisionMismatch: the text has changed since the moderator saw it.
@@ -64,7 +64,7 @@ def restore(comment_id: str, decision: Decision) -> ChangeResult:
     """Restore the status that a comment had before the last decision.
 
     Raises:
-        errors.NotFound: there is no such comment.
+        errors.NotFound: the comment does not exist.
         errors.Conflict: the comment was retracted, or there is no decision left to undo.
         errors.RevisionMismatch: the text has changed since the moderator saw it.
     """
@@ -85,7 +85,7 @@ def pin(comment_id: str, decision: Decision, *, is_pinned: bool) -> ChangeResult
     """Pin a comment for readers, or unpin it.
 
     Raises:
-        errors.NotFound: there is no such comment.
+        errors.NotFound: the comment does not exist.
         errors.Conflict: the comment was retracted, or readers do not see it.
         errors.RevisionMismatch: the text has changed since the moderator saw it.
     """

@@ -20,7 +20,7 @@ Changed = tuple[counting.CountedState, comment_rows.CommentRow]
 def with_status(
     row: comment_rows.CommentRow, ruling: records.Ruling, *, now: datetime
 ) -> Sequence[Changed]:
-    """Change a row's status. Return the rows above it that also change, with their old states."""
+    """Change a row's status. Return the changed rows above this row, with their old states."""
     was_listed = row.listed
     row.stood, row.status, row.judged = row.status, ruling.status.value, now
     row.rule, row.why = ruling.rule, ruling.why

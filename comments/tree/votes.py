@@ -109,7 +109,7 @@ def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
     `limit` is the maximum number of voters per network and comment.
 
     Raises:
-        errors.NotFound: there is no such comment, or this site's readers do not see it.
+        errors.NotFound: the comment does not exist, or this site's readers do not see it.
         errors.Conflict: the comment was retracted.
         errors.Forbidden: the comment is the voter's own.
         errors.TooMany: too many other voters from this network have voted on the comment.

@@ -1,7 +1,7 @@
 """Check the ID tokens that providers sign.
 
-Implements OpenID Connect Core 1.0, section 3.1.3.7. joserfc checks the signature, and Authlib
-checks the claims; both libraries are imported only when a person signs in.
+This module implements OpenID Connect Core 1.0, section 3.1.3.7. joserfc checks the signature, and
+Authlib checks the claims; both libraries are imported only when a person signs in.
 
 Invariants:
 

@@ -171,7 +171,7 @@ def unlink(account: str, issuer: str) -> None:
     """Unlink a provider from an account, and end the account's sessions.
 
     Raises:
-        errors.NotFound: the provider is not linked, or there is no such account.
+        errors.NotFound: the provider is not linked, or the account does not exist.
     """
     provider = identities.at_issuer(issuer)
     fresh = accounts.new_epoch()

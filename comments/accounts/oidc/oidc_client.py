@@ -1,8 +1,8 @@
 """Talk to an OpenID Connect provider, and identify the person who signs in.
 
-Implements OpenID Connect Core 1.0, authorization code flow with PKCE (RFC 7636, S256), `state`,
-`nonce` and, if the provider announces it, `iss` (RFC 9207). Authlib makes the requests; the library
-is imported only when a person signs in. All requests are sent through `safe_http`.
+This module implements OpenID Connect Core 1.0, authorization code flow with PKCE (RFC 7636, S256),
+`state`, `nonce` and, if the provider announces it, `iss` (RFC 9207). Authlib makes the requests;
+the library is imported only when a person signs in. All requests are sent through `safe_http`.
 
 Invariants:
 

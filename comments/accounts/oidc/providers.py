@@ -153,7 +153,7 @@ def offer(name: str, sites: Collection[str], *, at_desk: bool) -> Provider:
     """Make a provider available to readers of these sites and, with `at_desk`, to staff.
 
     Raises:
-        errors.NotFound: there is no such provider, or no such site.
+        errors.NotFound: the provider or a site does not exist.
     """
 
     def widened(found: Provider) -> Provider:
@@ -172,7 +172,7 @@ def withdraw(name: str, sites: Collection[str], *, at_desk: bool) -> Provider:
     Existing sessions and tokens stay valid.
 
     Raises:
-        errors.NotFound: there is no such provider.
+        errors.NotFound: the provider does not exist.
     """
 
     def narrowed(found: Provider) -> Provider:
@@ -188,7 +188,7 @@ def remove(name: str) -> None:
     Accounts stay, but no one can sign in to them through the provider.
 
     Raises:
-        errors.NotFound: there is no such provider.
+        errors.NotFound: the provider does not exist.
     """
     gone: list[Provider] = []
 

@@ -11,7 +11,7 @@ def set_password(account: str, password: str) -> accounts.Account:
     """Set a password, given as a hash, and end all sessions.
 
     Raises:
-        errors.NotFound: there is no such account.
+        errors.NotFound: the account does not exist.
     """
 
     def apply(row: account_rows.AccountRow) -> None:
@@ -25,7 +25,7 @@ def set_totp(account: str, key: str, step: int, *, secret: str, now: datetime) -
     """Set an authenticator's secret and last used step. An empty `key` removes the authenticator.
 
     Raises:
-        errors.NotFound: there is no such account.
+        errors.NotFound: the account does not exist.
     """
 
     def apply(row: account_rows.AccountRow) -> None:
@@ -40,7 +40,7 @@ def note_reset(account: str, mark: str) -> accounts.Account:
     """Store the mark of the only reset link that works.
 
     Raises:
-        errors.NotFound: there is no such account.
+        errors.NotFound: the account does not exist.
     """
 
     def apply(row: account_rows.AccountRow) -> None:

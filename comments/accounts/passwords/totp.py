@@ -68,6 +68,6 @@ def shown(key: str, given: str, *, now: datetime) -> int:
 
 
 def address(key: str, *, service: str, login: str) -> str:
-    """Return the address, for a link or a QR code, from which an authenticator reads its secret."""
+    """Return the `otpauth` address that gives an authenticator its secret, by link or QR code."""
     query = urlencode({"secret": key, "issuer": service}, quote_via=quote)
     return f"otpauth://totp/{quote(service)}:{quote(login)}?{query}"

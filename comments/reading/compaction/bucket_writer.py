@@ -180,7 +180,7 @@ class CompactionAttempt(BucketWriter):
 
 
 def every(name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket]:
-    """Read all of these buckets.
+    """Read the buckets with these keys, all of which must exist.
 
     Raises:
         directories.DirectoryOutdated: a bucket has been replaced.

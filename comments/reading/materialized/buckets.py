@@ -272,7 +272,7 @@ def line(
 
 
 def pack_roots(roots: Sequence[tuple[str, int]]) -> msgspec.Raw:
-    """Encode discussions for a line."""
+    """Encode the discussions that a line lists."""
     return msgspec.Raw(msgspec.msgpack.encode(roots))
 
 

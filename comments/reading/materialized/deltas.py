@@ -84,7 +84,7 @@ def row_of(message: Any) -> DeltaRow:
 
 
 def flagged(name: records.ThreadName) -> Iterator[DeltaRow]:
-    """Read the rows whose `unfolded` flag is set."""
+    """Read the rows with a set `unfolded` flag."""
     return map(row_of, reads.fetch(_flagged(name)))
 
 

@@ -182,7 +182,7 @@ class View:
         self._need(sorted(places), sorthash.ABOVE)
 
     def stretch(self, sort_hash: str) -> tuple[str, str, int]:
-        """Return the range of the bucket for a hash, and the number of rows after that range."""
+        """Return the range of a hash's bucket, and the number of rows after that range."""
         lines = self.directory.lines
         place = self.directory.line_of(sort_hash)
         low = lines[place].first if place > 0 else ""

@@ -38,7 +38,7 @@ _TRIES = 3
 
 
 def tag(name: records.ThreadName) -> str | None:
-    """Return the tag of the thread's current view, or None if a probe alone cannot tell the tag."""
+    """Return the tag of the thread's current view, or None if a probe cannot determine it."""
     try:
         return tag_before_view(name)
     finally:

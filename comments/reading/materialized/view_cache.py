@@ -197,8 +197,8 @@ class Holdings:
         Raises:
             NotMaterialized: there are too many rows, or they change faster than they are read.
         """
-        # After the probe, two rows may change, and only the second of them is still to be read. A
-        # view with only the second change would show a state that never existed, so probe again.
+        # After the probe, one row may change, and then a second row that is not read yet. A view
+        # with only the second change would show a state that never existed, so probe again.
         for _ in range(_PROBES):
             probed = self.probe(name, kept, age)
             rows = self._rows(name, probed) if probed else {}

@@ -10,7 +10,8 @@ from comments.domain.crypto import keyed_hashes
 from comments.store.models import schema
 
 # A key name has at most 1,500 bytes (Datastore's limit). Every index row of a comment contains its
-# thread's key name, so ids are replaced by a digest at a much smaller length.
+# thread's key name, so a thread id is replaced by a digest long before the key name reaches that
+# limit.
 _LONGEST_PLAIN_ID = 500
 
 
@@ -40,8 +41,8 @@ class ThreadRow(schema.StoredRow):
     changes to `categories`. `policy` overrides the site's policy; it is empty if the site's policy
     applies. Readers get `title`, `url` and `categories`. `named_by` is the comment that set them,
     and `named_at` is that comment's creation time. `named_by` is "" until an approved comment sets
-    them, and None in rows from releases that did not store it (`naming`). `own` lists the fields
-    that a moderator set.
+    these fields, and None in rows from releases that did not store it (`naming`). `own` lists the
+    fields that a moderator set.
     """
 
     site = schema.StringProperty(required=True)

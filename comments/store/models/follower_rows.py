@@ -60,12 +60,12 @@ def follower_segment_key(name: records.ListName, key: str) -> ndb.Key:
 
 
 def generation_of(key: str) -> int:
-    """Return the generation with which the key name of a mark or a segment begins."""
+    """Return the generation at the beginning of a mark's or a segment's key name."""
     return int(key[:_GENERATION])
 
 
 def follower_of(key: str) -> str:
-    """Return the id with which the key name of a mark ends."""
+    """Return the id at the end of a mark's key name."""
     return key[_GENERATION:]
 
 

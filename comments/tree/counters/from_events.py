@@ -46,8 +46,8 @@ def from_followings(events: Sequence[outbox.Event]) -> ownership.Writes:
 def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
     """Add events to the counters of websites, categories, days and the authors in them.
 
-    Call this in the transaction that marks the events as done. A website has one row, for which
-    batches of events contend, but posts do not.
+    Call this in the transaction that marks the events as done. Each website has one row. Batches of
+    events contend for this row; posts do not.
     """
     sums = counting.by_scope(
         counting.total(

@@ -1,6 +1,6 @@
 """Update a thread's numbers in the transaction of the change that they count.
 
-Owns the counter reads of such a transaction (one of the thread's shards and the rows of the authors
+Owns the transaction's counter reads (one of the thread's shards and the rows of the authors
 involved) and its counter writes.
 
 Invariants:
@@ -121,7 +121,7 @@ def entered(name: records.ThreadName, changes: Sequence[CountedChange]) -> owner
 
 
 def added(changes: Iterable[CountedChange]) -> dict[counting.Key, int]:
-    """Add up the amounts by which changes raise the counters written in the same transaction."""
+    """Add up the effects of changes on the counters that are written in the same transaction."""
     return counting.total(
         counting.increments(counting.IN_THREAD, change.old, change.new) for change in changes
     )

@@ -87,7 +87,7 @@ def known(site: str, *, limit: int, cursor: str | None, secret: str) -> AuthorLi
 
 
 def _names(site: str, standings: Sequence[totals.AuthorTotals]) -> Iterator[records.Author]:
-    """Yield authors' names, from the comment that the Standing names or from another comment."""
+    """Yield authors' names, read from the comments in their Standings or from other comments."""
     keys = [comment_rows.comment_key(each.comment) for each in standings if each.comment]
     found = {
         message.key.path[-1].name: conversion.comment_from_message(message)

@@ -82,7 +82,7 @@ class TransactionShard:
 
 
 class First(TransactionShard):
-    """The first shard, which always exists. Writes that are rare or serialized elsewhere use it."""
+    """The first shard, which always exists, for writes that are rare or serialized elsewhere."""
 
     def __init__(self) -> None:
         super().__init__(Shards(), records.ThreadName("", ""))

@@ -2,8 +2,8 @@
 
 Owns the paginated reading of counter rows. Every page is one bounded read of counter rows, in key
 order; no report counts comments. A page continues after the last row of the previous page
-(`after`), so adding or deleting rows in between does not skip or repeat other rows. The numbers
-include all delivered events, and are usually about a second old.
+(`after`), so rows that are added or deleted in between do not cause other rows to be skipped or
+repeated. The numbers include all delivered events, and are usually about a second old.
 
 Commenters are authors with an approved comment; each is counted once. Do not add up the commenters
 of several days: an author who wrote on two days is one commenter of the site. The site's own row
@@ -203,7 +203,7 @@ def _by_key(
 
 
 def _range(since: date | None, until: date | None) -> tuple[str, str]:
-    """Return the bounds, in the form of keys, of a range of days in all categories."""
+    """Return the key bounds for a range of days, including all categories of each day."""
     if since and until and since > until:
         raise errors.BadInput("since", "since-after-until")
     # ":" sorts after every digit.

@@ -13,7 +13,10 @@ from comments.store.models import comment_rows, counter_rows
 
 
 def of_threads(names: Sequence[records.ThreadName]) -> list[counter_rows.Numbers]:
-    """Return threads' numbers, with one lookup of one entity for each thread that is not spread."""
+    """Return threads' numbers.
+
+    One lookup reads one entity for each thread; threads that are spread over shards are read again.
+    """
     firsts = [
         counter_rows.thread_counter_name(comment_rows.thread_key_name(name), 0) for name in names
     ]

@@ -66,7 +66,7 @@ def follow(
     name: records.ThreadName,
     changed: Sequence[tuple[counting.CountedState, comment_rows.CommentRow]],
 ) -> tuple[ndb.Model, ...]:
-    """Choose a new naming comment if these changes require it. Return the rows to store with them.
+    """Choose a new naming comment if these changes require it. Return the other rows to store.
 
     `changed` contains each comment with its old state. The thread is read only if a comment became
     approved or lost its approval.
@@ -91,8 +91,7 @@ def first(
 ) -> tuple[ndb.Model, ...]:
     """Name a thread after the oldest of these comments, if it is older than the naming comment.
 
-    `rows` contains the comments written in the same commit. Return the rows to store along with
-    these.
+    `rows` contains the comments written in the same commit. Return the other rows to store.
     """
     found = min(_sources(came), default=None)
     if found is None or is_unknown(thread):
@@ -173,8 +172,8 @@ def adopted(
 ) -> tuple[ndb.Model, ...]:
     """Choose the naming comment of a thread from a release that stored no naming comments.
 
-    `rows` contains the comments of this commit as they will be stored. Return the rows to store
-    along with these.
+    `rows` contains the comments of this commit as they will be stored. Return the other rows to
+    store.
     """
     thread.populate(own=["categories"] if thread.filed else [])
     begun = _begun(thread, rows)
