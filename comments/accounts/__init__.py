@@ -7,10 +7,10 @@ Identity, Session, Ticket, SiteKeys and Providers:
     Account   name, sign-in name, encrypted address, password hash, encrypted authenticator secret,
               roles ("{role} {site}"), epoch
     Identity  "{provider}:{subject}" -> account
-    Session   below its account: epoch, created, seen
+    Session   a child of its account: epoch, created, seen
     Ticket    a one-time token: purpose, content, expiry, the attempt that used it
     SiteKeys  the keys with which a site signs tokens for its readers
-    Providers the OpenID Connect providers, and who can sign in with each
+    Providers the OpenID Connect providers, and the people who can sign in through each
 
 Invariants:
 

@@ -44,7 +44,7 @@ class PageSource(abc.ABC, Generic[Made]):
         secret  signs cursors and tags
         first   the page's length, if the thread's head may serve it; 0 for other pages
         tag     identifies the page; "" if it is not known before the page is made
-        lasts   the tag of the view or head that the page is made from; "" if it is not known
+        lasts   the tag of the view or head from which the page is made; "" if it is not known
     """
 
     name: records.ThreadName

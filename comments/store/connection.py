@@ -337,7 +337,7 @@ def patiently(attempt: Callable[[], T], store: Store) -> T:
                 if state.transaction is not None:
                     raise error from raw
                 if not isinstance(error, TRANSIENT):
-                    raise errors.Overloaded(f"the store refused: {error}") from error
+                    raise errors.Overloaded(f"the store refused the call: {error}") from error
                 _pause(tries, error)
     raise AssertionError("unreachable: the loop above has no end")
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def _missing() -> NoReturn:
-    raise RuntimeError("no thread has made or put this object yet")
+    raise RuntimeError("this object has not been created yet")
 
 
 class PerProcess(Generic[T]):

@@ -5,11 +5,12 @@ Owns the rules for voting, and three kinds:
     Vote          key: comment / voter. `value` is +1 or -1; a withdrawn vote is deleted.
                   `side`, "{comment}{sign}", serves the query that counts votes; `own`,
                   "{sign}{voter}/{thread's key name}", serves the query for a voter's own votes
-    VotesDue      key: comment. Exists while the comment's row may lack a vote; `due` is when the
-                  votes have to be counted
+    VotesDue      key: comment. Exists while the comment may have uncounted votes; `due` is the time
+                  at which the votes must be counted
     VoterNetwork  key: comment / keyed hash of a network and the comment. `voters` are keyed hashes
-                  of the network's voters on the comment; deleted when `due`. An IPv6 network has
-                  a row, and so have the wider networks around it (`client_networks.WIDER`)
+                  of the network's voters on the comment. The row is deleted at `due`. For an
+                  IPv6 network, there are also rows for the wider networks around it
+                  (`client_networks.WIDER`)
 
 Votes from unrelated networks share no row except the VotesDue, which the first vote after a count
 writes. One transaction counts the Vote entities, updates the comment's row (`changes.count_votes`)

@@ -60,7 +60,7 @@ def opened(token: object, keys: Mapping[str, object]) -> Signed:
     from joserfc import jwk, jwt  # noqa: PLC0415 - see the module
 
     if not isinstance(token, str) or len(token) > _LONGEST:
-        raise NotBelieved(reason="the answer has no ID token")
+        raise NotBelieved(reason="the response has no ID token")
     try:
         found = jwk.KeySet([jwk.import_key(each) for each in _usable(keys)])
         decoded = jwt.decode(token, found, algorithms=ALGORITHMS)

@@ -167,12 +167,12 @@ class OidcClient:
         said = answer.get("iss")
         is_missing = said is None and about.authorization_response_iss_parameter_supported
         if is_missing or said not in {None, about.issuer}:
-            raise NotBelieved(reason="the answer is from a different provider")
+            raise NotBelieved(reason="the response is from a different provider")
         if "error" in answer:
             raise Declined(provider=self._provider.title)
         code = answer.get("code", "")
         if not code or len(code) > _LONGEST_CODE:
-            raise NotBelieved(reason="the answer has no code")
+            raise NotBelieved(reason="the response has no code")
         return code
 
     def _tokens(

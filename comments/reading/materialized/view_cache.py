@@ -3,7 +3,7 @@
 Each process has one bounded cache. The first part of a key names the cached data:
 
     directory  a thread's directory with its first page, and the time before it was read
-    bucket, top, ranking  entities that a directory names: they never change under their key
+    bucket, top, ranking  entities that a directory names; an entity never changes
     rows       the rows of the thread's delta, as last read
     moment     the directory version and the probed rows of the last view, and its tag
     recent     the last probe, for sites with a `freshness`

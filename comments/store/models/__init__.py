@@ -12,10 +12,10 @@ orders by are indexed, because each indexed property costs an index row.
     FollowerList
               key: the subject of the list
     FollowerMark, FollowerSegment
-              keys below the list's: generation and id; generation, attempt and number.
-              A generation has ten digits, so names sort by generation
+              keys below the list's key: generation and id; generation, attempt and number.
+              A generation has ten digits, so key names sort by generation
     Subscriber, Subscription
-              keys: digest of an address; kind and digest of its subject, below the subscriber
+              keys: digest of an address; kind and digest of the subject, below the subscriber's key
     RateBucket
               key: purpose and slot
     Counter   key: "thread/{thread's key name}#{shard}", or "site/{site id}#0"
@@ -28,15 +28,15 @@ orders by are indexed, because each indexed property costs an index row.
     Message   key: "{event id}/{channel}/{recipient}"
     Usage     key: "{site id, or *}/{date}"
     Vote, VoterNetwork
-              keys below the comment's: the voter's id; a keyed hash
+              keys below the comment's key: the voter's id; a keyed hash of the network
     VotesDue  key: comment id
     SiteHooks key: site id
     Account   key: 128 random bits, base32, lower case
     Identity  key: "{provider}:{subject}", see accounts/identities.py
-    Session   key: digest of its token, below its account's
+    Session   key: digest of its token, below the account's key
     Ticket    key: digest of its token
     SiteKeys  key: site id
-    Providers key: "service", the only one
+    Providers key: "service", the only key
     AuditEntry
               key: 128 random bits, base32, made once for each decision
     ErasureDue

@@ -1,11 +1,11 @@
 """Maintain stored counters: shards, author rows, and the transactions that keep them exact.
 
-    Counter        one shard of the numbers of a thread or a site; a number is the sum over shards
+    Counter        one shard of a thread's or a site's numbers; a number is the sum over all shards
     Participation  an author in a thread: the comments by status, and the votes on them
     Standing       the same for an author on a site
-    Category       the numbers of a category of a site
-    Day            the numbers of a day on a site, or in a category of it
-    Appearance     an author in a category or on a day: approved comments
+    Category       the numbers of one of a site's categories
+    Day            the numbers of a day on a site, or in one of its categories
+    Appearance     an author in a category or on a day: the number of approved comments
 
 Entry points: `in_transaction` (a thread's numbers, exact at any moment), `from_events` (all other
 numbers, counted exactly once from events), `totals` (the numbers that readers get), `statistics`,
