@@ -81,7 +81,7 @@ def new_id() -> str:
 
 
 def new_epoch() -> str:
-    """Return a value that `epoch` has never had."""
+    """Return a new random value for `epoch`."""
     return secrets.token_hex(8)
 
 

@@ -17,9 +17,9 @@ Invariants:
 1. A response depends only on the request, never on whether this service knows the address.
 2. A mailbox gets at most `PER_ADDRESS` mails an hour, no matter which "+" suffixes and dots are
    used (`mail_addresses.mailbox`). A network can make `PER_NETWORK` requests an hour.
-3. During a rush, when very many mails are requested for one domain or in total, each request needs
-   a proof of work that is valid for one mail (`login_mail_rush`). Whether a proof is required may
-   depend on the domain, but not on the address.
+3. During a rush (unusually many requests for one domain or in total), each request needs a proof of
+   work, which is valid for one mail (`login_mail_rush`). Whether a proof is required may depend on
+   the domain, but not on the address.
 4. A code belongs to one token and one site. The code expires after `TERM`, after one use, or after
    `TRIES` guesses. Guesses are counted in the transaction that compares the code, so concurrent
    guesses all count.

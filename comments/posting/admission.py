@@ -6,11 +6,11 @@ checks are:
 
 1. The honeypot, a field that only bots fill in, and the site's options about guests and authors'
    websites.
-2. A proof of work. The proof must be made for this site, must not have expired, is valid for one
-   post, and is refused if the form was opened only a moment ago. The post counts against the
-   network that requested the challenge, even if the post is sent from a different network: phones
-   switch networks while people write, and bots gain nothing by switching. Signed-in authors need no
-   proof, because their posts are counted per author and their accounts can be banned.
+2. A proof of work. The proof must be made for this site and must not have expired. A proof is valid
+   for one post, and is refused if the form was opened only a moment ago. The post counts against
+   the network that requested the challenge, even if the post is sent from a different network:
+   phones switch networks while people write, and bots gain nothing by switching. Signed-in authors
+   need no proof, because their posts are counted per author and their accounts can be banned.
 3. A Turnstile token, if the site requires one. Cloudflare verifies the token within a short time
    limit. If Cloudflare cannot be reached, the site's settings decide whether the post is held or is
    refused with a request to try again.
@@ -20,10 +20,10 @@ checks are:
 The transaction reads and writes two rows (`rate_limits.RateLimitJournal`). The first row is the
 network's row, which also remembers proofs and texts. The second row is the author's row or, for a
 newcomer, the text's row. If one of the site's rules uses `repeated`, the text's row also counts the
-posts of the text within a day, and it is one of the two rows for every author. The other row is the
-network's row for guests, because anyone can get a guest id, and the author's row for signed-in
-authors, because their accounts can be banned. The transaction that stores the post also counts the
-post for its thread (`tree.counters`).
+posts of the text within a day, and it is one of the two rows for every author. For guests, the
+other row is the network's row, because anyone can get a guest id. For signed-in authors, the other
+row is the author's row, because their accounts can be banned. The transaction that stores the post
+also counts the post for its thread (`tree.counters`).
 
 Invariants:
 

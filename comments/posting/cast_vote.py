@@ -47,7 +47,7 @@ def newcomer(comment_id: str, proof: str, key: str | None, request: SiteRequest)
             see `proof_policy.check`.
     """
     _check_options(request)
-    # If the site requires a proof of work, the id is derived from the proof; otherwise it is
+    # If the site requires a proof of work, the id is derived from the proof; otherwise, the id is
     # derived from the idempotency key and the network. Because of the network, a caller on a
     # different network cannot get this voter's id with the same key.
     proved = proof_policy.person(proof, request, proof_policy.ChallengePurpose.VOTE)

@@ -6,8 +6,8 @@ response, so the time limit is short and a failed request is not retried.
 Invariants:
 
 1. A token is valid for one post, because Cloudflare accepts each token once. The request contains
-   an idempotency key, which is derived from the post's id, so Cloudflare accepts the token again if
-   the same post is sent again.
+   an idempotency key derived from the post's id, so Cloudflare accepts the token again for the same
+   post.
 2. A token is accepted only if `hostname` and `action` in the response show that the token was
    issued on a page of the site and for a comment.
 3. The token is the only data about the reader that Cloudflare gets. The API also accepts the

@@ -7,10 +7,10 @@ feed does not depend on the size of the thread or site:
   costs two reads, or none if the process has cached both entities. For other threads, one query
   reads the newest rows. The tag is the thread's tag, so an unchanged feed costs one probe. A probe
   costs one read, or nothing if no row has changed (docs/costs.md).
-- A site's tag covers the keys and revisions of the site's newest comments, which a projection query
-  returns for one read, and the titles of their threads, which the process caches for a minute. The
-  comments are read, by key, only if the client's tag differs. If this process has not seen the
-  comments yet, it also reads them to find their threads.
+- A site's tag covers the keys and revisions of the site's newest comments, and the titles of their
+  threads. A projection query returns the keys and revisions for one read, and the process caches
+  the titles for a minute. The comments are read, by key, only if the client's tag differs. If this
+  process has not seen the comments yet, it also reads them to find their threads.
 
 This module writes nothing.
 

@@ -1,7 +1,7 @@
 """Count this process's recent challenge requests per website (the demand).
 
 Owns the rule by which demand makes proofs of work harder. Above `CALM` challenges per minute for a
-site, each doubling of their number doubles the work, which grows to at most `MOST` times the normal
+site, the work doubles whenever the number of challenges doubles, up to `MOST` times the normal
 work. The count is kept only in this process, because requesting a challenge is a read, and reads
 must not write. Each process counts only its own share of an attack.
 """

@@ -1,9 +1,9 @@
 """Define the proofs of work that the API requires: purposes, difficulty and verification.
 
 Owns the purposes, and the amount of work that each purpose requires. A post requires the work that
-the site's limits set. A vote or a report requires that work divided by `LIGHTER`, and only from
-callers without a token: a token shows that its holder has already done the work for a post or a
-first vote.
+the site's limits set. A vote or a report requires this work divided by `LIGHTER`. Only callers
+without a token need a proof for it, because a token shows that its holder has already done the work
+for a post or a first vote.
 
 How often a proof can be used:
 

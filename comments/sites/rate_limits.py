@@ -1,10 +1,10 @@
 """Apply rate limits per subject and time window, across all processes.
 
-Owns the kind RateBucket. For each purpose there are `SLOTS` buckets, and a keyed digest selects the
-bucket in which a subject (such as a network or a mail address) is counted. The number of buckets
-therefore does not grow with the number of subjects. Without the secret, an attacker cannot choose a
-subject that shares a victim's bucket, and a bucket reveals nothing about its subjects. In the rare
-case that two subjects share a bucket, they also share its limit.
+Owns the kind RateBucket. Each purpose has `SLOTS` buckets. A keyed digest selects the bucket in
+which a subject (such as a network or a mail address) is counted. The number of buckets therefore
+does not grow with the number of subjects. Without the secret, an attacker cannot choose a subject
+that shares a victim's bucket, and a bucket reveals nothing about its subjects. In the rare case
+that two subjects share a bucket, they also share its limit.
 
     RateBucket  key: "{purpose}/{slot}"; `count` since `began`; may be deleted after `ends`
                 `recent`: the counted actions, 28 bytes each, oldest first (`CountedItem`):

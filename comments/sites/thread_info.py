@@ -52,7 +52,7 @@ def address(url: str, site: records.Site) -> str:
 
     Exports often contain addresses from before the site used HTTPS; these are mapped to the HTTPS
     origin. After the origin, an address must continue with a character that ends a host name, so
-    that no parser, in a browser or elsewhere, can find a different host in it.
+    that no parser, in a browser or elsewhere, reads a different host from it.
     """
     url = url.partition("#")[0]
     for origin in site.origins:

@@ -17,8 +17,8 @@ Invariants:
    request, the process does not know whether the comment exists: it records the post as a doubt,
    and `flush` looks for the comment. A retry with the same idempotency key, in any process, finds a
    comment that the retry did not store, so the retry is not counted.
-2. If the response to a flush is lost, the retry finds the flush's mark in the row and adds nothing
-   again, unless another process has flushed to the same row in between.
+2. If the response to a flush is lost, the retry finds the flush's mark in the row and does not add
+   the sums again, unless another process has flushed to the same row in between.
 """
 
 import contextlib

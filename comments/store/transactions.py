@@ -34,9 +34,9 @@ def transaction(body: Callable[[], T], *, line: str = "") -> T:
     own earlier work. `line` names a row that many transactions write concurrently. Within one
     process, these transactions then take turns instead of aborting each other.
 
-    Each attempt names the previous one. When transactions wait for each other, the store aborts the
-    one whose first attempt began last. Every transaction therefore commits eventually, no matter
-    how many others start after it.
+    Each attempt sends the id of the previous attempt to the store. When transactions wait for each
+    other, the store aborts the one whose first attempt began last. Every transaction therefore
+    commits eventually, no matter how many others start after it.
 
     Raises:
         errors.Overloaded: the transaction did not commit before the deadline. The writes may still

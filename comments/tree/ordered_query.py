@@ -4,7 +4,7 @@ Owns the only ordered query over a thread's listed comments, or over a range of 
 materialized page must equal the result of this query, which also serves threads that are not
 materialized. The query never writes. A thread without comments gives an empty page.
 
-Cursors are positions, not counts: a page continues strictly after the last comment of the previous
+Cursors are positions, not counts. A page continues strictly after the last comment of the previous
 page, so comments that appear, disappear or change in between do not cause other comments to be
 skipped or repeated. A cursor is signed and names its listing; a cursor for a different thread,
 order or parent is refused.
@@ -216,7 +216,7 @@ def stretch(
 
 
 def changed(name: records.ThreadName) -> datetime | None:
-    """Return the time of a thread's last change that readers could see, or None without changes."""
+    """Return the time of a thread's last change visible to readers, or None if there was none."""
     query = reads.Query(
         "Comment",
         where=(("thread", "=", comment_rows.thread_key_name(name)),),

@@ -2,9 +2,9 @@
 
 Invariants:
 
-1. An identity at a provider leads to an account with a role only if the account's owner linked it
-   while signed in, after entering the password (`link`), or accepted an invitation with it
-   (`accept`). Signing in never gives a role.
+1. An identity at a provider leads to an account with a role only in two cases: the account's owner
+   linked the identity while signed in, after entering the password (`link`), or accepted an
+   invitation with the identity (`accept`). Signing in never gives a role.
 2. If an account uses an authenticator, a sign-in through a provider also requires the
    authenticator's code. From the provider's response until the session begins, the sign-in is
    stored in a ticket that is valid for `TERM`. Code attempts are counted like password attempts.

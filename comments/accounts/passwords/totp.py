@@ -1,7 +1,7 @@
 """Check authenticator codes: six digits for each half minute (RFC 6238, SHA-1).
 
-This module uses no library: to accept each code only once, it must know the code's half minute, and
-libraries report only whether a code is valid.
+To accept each code only once, this module must know the half minute of the code. Libraries report
+only whether a code is valid, so this module does not use one.
 """
 
 import base64

@@ -3,7 +3,7 @@
 The stored first page is called the *head*. The head contains the first rows in reading order, with
 their reply counts, and the page's other values. The head is part of the directory's entity. If a
 thread has not changed since its compaction, its first page costs one lookup, regardless of the
-thread's size, and neither the directory nor a bucket is decoded.
+thread's size. Neither the directory nor a bucket is decoded for that page.
 
     head      the number of the stored format, one byte
               msgpack [tag, total, changed, about, weight, hashes, sent]

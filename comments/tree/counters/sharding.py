@@ -1,16 +1,16 @@
 """Spread a busy thread's counters over shards, so that concurrent transactions do not conflict.
 
 The counters of a quiet thread are one row. When an aborted transaction runs again, it uses a
-different shard, and the process assigns that shard to the same writer from then on, so the
-process's writers use different shards. After such a commit, the counters are spread over more
-shards; when the thread is quiet again, the shards are merged into one.
+different shard. The process keeps that shard for the same writer, so the process's writers use
+different shards. After such a commit, the counters are spread over more shards; when the thread is
+quiet again, the shards are merged into one.
 
 Invariants:
 
 1. The thread's row and its first shard both store the number of shards. One commit writes both, so
    readers read every shard in which a writer counts.
-2. A process's information about busy threads (`Shards`) is only a hint: it is corrected by the row
-   that a transaction reads, and the process may drop it at any time.
+2. A process's information about busy threads (`Shards`) is only a hint. A transaction corrects the
+   hint from the row that it reads, and the process may drop the hint at any time.
 """
 
 import contextlib

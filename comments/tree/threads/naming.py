@@ -9,8 +9,8 @@ Invariants:
 1. `Thread.title`, `url` and `categories` contain no data from a comment that is not approved now: a
    transaction that withdraws the naming comment also chooses a new one.
 2. Erasing a comment also erases its thread data.
-3. Threads from releases that stored neither `brought` nor `named_by` are adopted (`details.adopt`):
-   the data that the thread shows is assumed to come from its first comment. The data of later
+3. Threads from releases that stored neither `brought` nor `named_by` are adopted (`details.adopt`),
+   assuming that the data that a thread shows comes from its first comment. The data of later
    comments was not stored, so these comments cannot name the thread; a new comment can.
 4. An imported comment names a thread only if no other comment names it, because the imported
    comment was added later, regardless of its date.
