@@ -111,7 +111,7 @@ def service(channel: grpc.Channel) -> Service:
 
 @pytest.fixture
 def near(engine: inprocess.Engine) -> Service:
-    """The same client, but only in process, for tests in which the transport does not matter."""
+    """An in-process `Service`, for tests in which the transport does not matter."""
     return Service(inprocess.Channel(engine))
 
 

@@ -63,7 +63,7 @@ def index_yaml(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=[("in process", None), ("gRPC", "system-tests-named-db")], ids=str)
 def client(engine: inprocess.Engine, request: pytest.FixtureRequest) -> Iterator[datastore.Client]:
-    """A client for the default database; a remote client also for a database that is missing."""
+    """A client for the default database in process, or for a named database over gRPC."""
     transport, database = request.param
     with reached(engine, transport) as channel:
         yield testing.datastore_client(channel, database=database)

@@ -191,7 +191,7 @@ def test_index_entries_are_billed_with_more_than_one_range_property(
     ]
     bill = cost_meter.bill_query(query(near, *made, order=order), met=5, entries=95_000)
     assert bill == cost_meter.Bill(documents=5, index_entries=95_000 if is_billed else 0)
-    # The number comes from Google's documentation of explain.
+    # The number comes from Google's documentation of the explain feature.
     assert bill.reads == (100 if is_billed else 5)
 
 

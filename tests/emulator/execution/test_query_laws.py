@@ -135,7 +135,7 @@ def store(
 
 
 class World:
-    """One kind with its entities and queries."""
+    """A kind with its entities and queries."""
 
     def __init__(
         self, engine: inprocess.Engine, service: service_calls.Service, entities: dict[Any, Any]

@@ -30,8 +30,8 @@ RANDOM = {
         {"rpc": "Lookup", "probability": 0.2, "times": 3, "status": "INTERNAL"},
     ],
 }
-# The calls among 20 that a plan with seed 7 strikes. If this list changes, seeds no longer
-# reproduce their old results.
+# The numbers of the calls, out of 20, that a plan with seed 7 strikes. If this list changes, seeds
+# no longer reproduce their old results.
 STRUCK = [1, 5, 6, 10, 13, 15, 18, 19]
 # The number of results, at most nine, in each of twelve batches that a plan with this seed cuts.
 CUT = [7, 4, 3, 0, 4, 3, 0, 0, 3, 4, 8, 9]

@@ -327,7 +327,7 @@ def test_export_and_import_are_programs_whose_memory_stays_flat(
 
 
 def resource_floor() -> int:
-    """Return the memory that the imports themselves need, in KiB."""
+    """Return the memory in KiB that a process needs just to load the modules."""
     program = "import resource\nfrom emulator.cli import command_line\n"
     program += "from emulator.import_export import json_lines\n"
     program += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"

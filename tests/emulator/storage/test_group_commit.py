@@ -20,7 +20,7 @@ PATIENCE = programs.PATIENCE
 
 
 def status(future: futures.Future[Any]) -> str:
-    """Run a call in a different thread and return the name of its status."""
+    """Run a call in another thread and return the name of its status."""
     error: Any = future.exception(PATIENCE)
     return "OK" if error is None else error.code().name
 

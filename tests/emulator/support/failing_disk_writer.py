@@ -48,7 +48,7 @@ class Disk:
 
 
 def fail_each(disk: Disk, run: Callable[[], bool], check: Callable[..., None]) -> int:
-    """Repeat a run, making each of its operations fail in turn; return their number."""
+    """Make each operation of a repeated run fail in turn; return the number of operations."""
     number = 0
     for is_lasting in (False, True):
         for number in range(1 + disk.result % STRIDE, MOST, STRIDE):

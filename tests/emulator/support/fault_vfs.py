@@ -161,7 +161,7 @@ class Shim:
         return code
 
     def _is_new(self, path: Path) -> bool:
-        """Return whether this call creates the file, or the engine has just created it."""
+        """Return whether the file is new: created by this call, or just created by the engine."""
         is_new = not path.exists() or (path.stat().st_size == 0 and path.name not in self._made)
         self._made.add(path.name)
         return is_new

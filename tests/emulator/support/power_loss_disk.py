@@ -39,7 +39,7 @@ class _File:
         self.pending = []
 
     def survivor(self, chance: random.Random) -> bytes:
-        """Return a possible content of the file after a power loss."""
+        """Return one possible content of the file after a power loss."""
         found = bytearray(self.certain)
         kept = chance.choice((0.0, 0.1, 0.5, 0.9, 1.0))
         pieces = [each for operation in self.pending for each in _sectors(operation)]
@@ -79,7 +79,7 @@ class Disk:
                 self._now[name].pending.append(operation)
 
     def survivors(self, chance: random.Random) -> dict[str, bytes]:
-        """Return a possible set of files after a power loss."""
+        """Return one possible set of files after a power loss."""
         found = dict(self._certain)
         for name, file in self._pending:
             if chance.random() < 0.5:  # this creation or deletion did not reach the disk

@@ -79,7 +79,7 @@ def outgrow(folder: Path, path: Path, acknowledged: ledger_writer.Acknowledged) 
 
 
 def open_on(path: Path, acknowledged: ledger_writer.Acknowledged, *refusals: str) -> None:
-    """Open an engine where it cannot write: it refuses with the path, or only reads work."""
+    """Open an engine that cannot write: opening is refused with the path, or only reads work."""
     try:
         engine = inprocess.open_engine(path)
     except errors.DatastoreError as error:

@@ -150,11 +150,11 @@ def test_a_cycle_of_reads_and_changes_is_resolved(
     change = upsert(service, y), upsert(service, z)
     awaits_second = threads.submit(service.commit, *change, transaction=fourth)
     until_waiting(engine, 3)
-    # The read that closes the cycle proceeds; it aborts no transaction.
+    # The read that closes the cycle proceeds and aborts no transaction.
     assert service.get(z, transaction=first) is None
     service.commit(upsert(service, z, a=1), transaction=first)
     awaits_first.result(30)
-    # The data that it waited for is newer than its snapshot, and its earlier reads are still valid.
+    # The transaction waited for data newer than its snapshot; its earlier reads are still valid.
     assert awaits_third.result(30) == {}
     service.rollback(second)
     awaits_second.result(30)
@@ -235,7 +235,7 @@ def test_a_repeated_first_read_keeps_its_transaction(
     engine: inprocess.Engine,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its age and locks preserve its place; a new transaction would join the end of the queue."""
+    """A transaction's age and locks keep its place; a new one would join the end of the queue."""
     answers = iter([False])
     still = open_transactions._is_unchanged
     monkeypatch.setattr(

@@ -71,7 +71,8 @@ class File:
     def tables(self) -> list[lock_table.LockTable]:
         found = []
         with (self.locks / "gate").open("rb") as gate:
-            # Take a turn, as processes do, because a file is incomplete while it is rewritten.
+            # Take a turn, as processes do, because a file is incomplete while it is being
+            # rewritten.
             fcntl.flock(gate, fcntl.LOCK_EX)
             for path in self.locks.iterdir():
                 if path.name != "gate":
@@ -296,8 +297,8 @@ class Worker:
     def __init__(self, service: service_calls.Service, seed: int) -> None:
         self.service = service
         self.random = random.Random(seed)
-        self.committed = []  # (version, {key: amount} read, {key: amount} written)
-        self.looked = []  # (version of the snapshot, {key: amount})
+        self.committed = []  # Tuples (version, {key: amount} read, {key: amount} written).
+        self.looked = []  # Tuples (version of the snapshot, {key: amount}).
 
     def run(self, transactions: int) -> None:
         for _ in range(transactions):
