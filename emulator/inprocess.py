@@ -46,8 +46,8 @@ def open_engine(  # noqa: PLR0913 - independent options, passed by keyword
 
     Args:
         path: The data file; SQLite keeps two more files next to it. Several processes may share it.
-        indexes: An index.yaml. Its composite indexes replace those in the data file. None keeps the
-            data file's indexes.
+        indexes: An index.yaml. The indexes in this file replace the composite indexes in the data
+            file. None keeps the data file's indexes.
         auto_indexes: Defines indexes that queries lack; its index.yaml is used instead of
             `indexes`. With None, such queries are refused.
         clock: Returns seconds since 1970.

@@ -31,7 +31,7 @@ class Emulator:
     """An emulator for a test, in the test's process.
 
     Args:
-        engine: Answers the requests. The code that opened it must close it.
+        engine: Answers the requests. The code that opened the engine must close it.
         clock: The engine's clock; `clock.advance(300)` makes transactions expire.
     """
 

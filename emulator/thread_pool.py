@@ -1,7 +1,7 @@
 """A server's thread pool.
 
 Owns the limit on the number of requests that run at the same time. The limit does not count a
-request that waits for another request to end: a new thread takes its place, so waiting requests
+request that waits for another request to end. A new thread takes its place, so waiting requests
 never use up the threads that the awaited request needs.
 """
 

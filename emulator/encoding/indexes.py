@@ -32,7 +32,7 @@ MAX_COMPOSITE_BYTES = 2 * 1024 * 1024  # Maximum size of an entity's composite e
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """One index of one kind. Without properties, it indexes the kind's keys."""
+    """One index of one kind. An index without properties contains the kind's keys."""
 
     kind: str
     properties: tuple[tuple[str, bool], ...] = ()

@@ -124,7 +124,7 @@ def _embed(
 ) -> None:
     """Store an embedded entity, unless it is empty.
 
-    Its index setting and meaning come from `like`.
+    The value's index setting and meaning come from `like`.
     """
     if not part.properties:
         return

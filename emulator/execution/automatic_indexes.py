@@ -162,7 +162,7 @@ def _addition(text: str, new: Sequence[indexes.Index]) -> str:
 def _turn(folder: Path) -> Iterator[None]:
     """Wait for this caller's turn to append to a file in a folder.
 
-    This leaves no lock file behind.
+    The lock leaves no file behind.
     """
     lock = os.open(folder, os.O_RDONLY)
     try:

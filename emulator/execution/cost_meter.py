@@ -7,31 +7,31 @@ if several processes share a data file, and a forked child starts at zero.
 The rules, with their sources (cloud.google.com, read in November 2026):
 
 * Lookup: one read for each key that is answered, whether found or missing. A key that is named
-  twice counts once; a deferred key is billed when it is answered. (datastore/pricing: "one read
-  operation for each entity read". Firestore's rule for missing documents bills a missing entity at
-  the same price.)
+  twice counts once. A deferred key is billed when it is answered. Source: datastore/pricing, "one
+  read operation for each entity read"; Firestore's rule for missing documents bills a missing
+  entity at the same price.
 * Query for whole entities: one read for each result, and for each result skipped by an offset.
-  (firestore/pricing, "Managing large result sets".)
+  Source: firestore/pricing, "Managing large result sets".
 * Keys-only and projection queries without distinct_on: one read for the query, and a small
-  operation for each result; a skipped result costs the same as a returned result.
-  (datastore/pricing, "Small operations".) Each RunQuery is a separate query, even if it continues
-  an earlier query.
-* The same queries, and those with distinct_on, when they find nothing: the sources say both that a
-  query with at most one range property has a minimum charge of zero and that a projection query
-  counts as one entity read. `Pricing.LENIENT` bills nothing; `Pricing.STRICT` bills one read. Every
-  other rule is the same in both.
+  operation for each result. A skipped result costs the same as a returned result. Each RunQuery is
+  a separate query, even if it continues an earlier query. Source: datastore/pricing, "Small
+  operations".
+* The same queries, and those with distinct_on, when they find nothing: the sources contradict each
+  other. They say both that a query with at most one range property has a minimum charge of zero and
+  that a projection query counts as one entity read. `Pricing.LENIENT` bills nothing;
+  `Pricing.STRICT` bills one read. Every other rule is the same in both.
 * Index entries read: one read for every 1,000 entries or part of 1,000, but only if the query has
   more than one range property. The range properties are the properties with an inequality and, if
-  there is an inequality, the properties of the orders; `__key__` also is one if it has any filter
-  except an ancestor. A query with at most one range property may cost nothing; any other query
-  costs at least one read. (datastore/pricing and firestore/pricing, "Index entries".)
+  there is an inequality, the properties of the orders. `__key__` is also a range property if it has
+  any filter except an ancestor. A query with at most one range property may cost nothing; any other
+  query costs at least one read. Source: datastore/pricing and firestore/pricing, "Index entries".
 * Aggregation: one read for every 1,000 index entries or part of 1,000, and at least one read.
-  (datastore/docs/aggregation-queries, "Pricing".)
-* Explain without analyze: one read. (firestore/pricing, "Query Explain".)
+  Source: datastore/docs/aggregation-queries, "Pricing".
+* Explain without analyze: one read. Source: firestore/pricing, "Query Explain".
 * Commit: one write for each insert, update and upsert, and one delete for each delete, even of a
-  missing entity. (firestore/pricing.)
-* AllocateIds and ReserveIds: one small operation per call. (datastore/pricing, "Small operations",
-  names "calls to allocate IDs"; that reserving costs the same is an assumption.)
+  missing entity. Source: firestore/pricing.
+* AllocateIds and ReserveIds: one small operation per call. Source: datastore/pricing, "Small
+  operations", which names "calls to allocate IDs"; that reserving costs the same is an assumption.
 * Bytes are the sizes of the request and response messages.
 
 Beginning and ending a transaction is free. Counting costs a few additions under a lock for each
@@ -154,7 +154,7 @@ class _Counters:
 
 
 class Reading:
-    """The operations billed since this reading was opened; it grows until it is closed."""
+    """The operations billed since this reading was opened; a reading grows until it is closed."""
 
     def __init__(self, counters: _Counters, pricing: Pricing) -> None:
         self._counters = counters

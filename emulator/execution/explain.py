@@ -3,11 +3,11 @@
 Owns the ExplainMetrics of RunQuery and RunAggregationQuery. The plan names the scanned indexes, one
 for each scan of a merge join. The statistics describe the actual run, priced by `cost_meter`.
 
-The responses match Google's service as far as the tests of its clients show: without `analyze`, the
+The responses match Google's service as far as the tests of its clients show. Without `analyze`, the
 response has a plan and no batch; with `analyze`, the metrics come with the last batch of a query.
 Therefore this module sums up the work of a query that takes several requests: it matches the end
 cursor of one request with the start cursor of the next. The sums are kept in one process, and their
-number is bounded: requests dropped from memory are missing from a sum, and if a different process
+number is bounded. Requests dropped from memory are missing from a sum. If a different process
 continues a query, the metrics cover only the requests to that process.
 """
 
@@ -35,7 +35,7 @@ class Work(NamedTuple):
     bill: cost_meter.Bill
 
     def with_more(self, more: Work) -> Work:
-        """Return the sum of the work of two requests of the same query."""
+        """Return the combined work of two requests of the same query."""
         return Work(
             self.results + more.results,
             self.documents + more.documents,

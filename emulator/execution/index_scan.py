@@ -9,13 +9,13 @@ group's result resumes after the group.
 
 Invariants:
 
-1. A scan is lazy. It reads only the rows that the caller takes; `entries` and `documents` count the
-   rows and entities read.
+1. A scan is lazy: it reads only the rows that the caller takes. The attributes `entries` and
+   `documents` count the rows and entities read.
 2. Nothing is sorted. An entity is read only if it has several rows or is the only entity that a
    branch can match.
 3. Positions strictly increase.
-4. A scan records its reads in a ReadSet when the caller reports how far it followed the scan. It
-   records whole ranges, so a change between two skipped rows is a conflict too.
+4. A scan records its reads in a ReadSet when the caller reports how far it followed the scan. A
+   scan records whole ranges, so a change between two skipped rows is a conflict too.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ module answers these queries as if the keys of metadata kinds were index rows, s
 and counts work as they do for any other query by key.
 
 It stores nothing. A query finds names by seeking from one name to the next, in the keys of entities
-and in the list of indexes; a name counts while an entity or index entry uses it. Therefore the cost
+and in the list of indexes. A name counts while an entity or index entry uses it. Therefore the cost
 depends on the number of names, not on the number of stored entities. Statistics are not computed,
 so the statistics kinds are empty. In a transaction, the results come from its snapshot, and later
 changes do not conflict with them.

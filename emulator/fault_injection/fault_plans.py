@@ -14,8 +14,8 @@ Invariants:
 3. The counts of a plan start at its installation.
 4. A delayed call stops waiting when the plan is removed, the client gives up or the process ends.
 
-`point` marks a place inside the engine where a plan may strike. It uses the plan of the current
-call, so a plan never affects other engines in the process.
+`point` marks a place inside the engine where a plan may strike. A point uses the plan of the
+current call, so a plan never affects other engines in the process.
 """
 
 from __future__ import annotations

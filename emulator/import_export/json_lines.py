@@ -7,8 +7,8 @@ trip, and the key contains project, database and namespace.
      "version": "1735786984000000"}
 
 A line may also contain a bare entity, {"key": ..., "properties": ...}. The times and the version
-are only informative: an import is a new write under the same rules as every write, and its entities
-get the time of its commit. (A backup keeps the times.)
+are only informative: an import is a new write under the same rules as every write, and the imported
+entities get the commit time of the import. (A backup keeps the times.)
 
 Invariants:
 

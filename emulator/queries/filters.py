@@ -163,7 +163,9 @@ def _read(
         case "property_filter":
             return _read_property(given.property_filter, partition, tally)
         case _:
-            raise errors.InvalidArgument("A filter is neither composite nor on a property.")
+            raise errors.InvalidArgument(
+                "A filter must be a composite filter or a property filter."
+            )
 
 
 def _read_composite(

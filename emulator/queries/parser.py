@@ -3,7 +3,7 @@
 Owns the rules for valid queries, except the rules for filters (`filters`) and indexes. The parser
 is pure: it uses no data and no index.
 
-The resulting orders are the actual orders of the results. They leave out any property with the same
+The resulting orders are the actual orders of the results, without any property that has the same
 value in all results. Properties with inequalities come first, followed by the properties of
 distinct_on. If the client leaves these properties out, they are added in ascending order after the
 given orders. In every branch, an order requires its property to exist: b orders the results of `a =

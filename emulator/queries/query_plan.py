@@ -5,8 +5,8 @@ suffix`: the prefix contains the values that equality filters fix, and the suffi
 values that order the results, followed by the key. All scans of a branch have the same kind of
 suffix, so the join is one pass over equal suffixes. All branches yield the same kind of *position*,
 so the union is a merge by position. A position is the suffix plus the values that the branch fixes,
-inserted at their places (for example, the value of an IN filter on a property that also orders the
-results). Positions are totally ordered, and a cursor stores only a position.
+inserted at their places. For example, an IN filter on a property that also orders the results fixes
+such a value. Positions are totally ordered, and a cursor stores only a position.
 
 Inequalities restrict the possible values of a property to a few *spans* of bytes. The spans of a
 suffix's first value divide the scan into segments. The spans of later values are applied by
@@ -44,12 +44,12 @@ class Scan:
 class MergeJoin(NamedTuple):
     """A merge join of scans over the suffixes in its segments.
 
-    `constants` contains the values that are in the position but not in the suffix, by their place
-    in the position; each value is encoded as in an ascending or descending entry. `spans` contains
-    the spans of each value of a suffix and of its key; it is empty if the segments suffice.
-    `directions` tells for each value of a suffix whether it is complemented. `single` is the path
-    of the only entity that can match, if that entity is known; its suffixes are computed from the
-    entity, because a scan for them could read the whole index.
+    `constants` contains the values that are in the position but not in the suffix, keyed by their
+    place in the position. Each value is encoded as in an ascending or descending entry. `spans`
+    contains the spans for each value in a suffix and for its key; it is empty if the segments
+    suffice. `directions` tells for each value of a suffix whether it is complemented. `single` is
+    the path of the only entity that can match, if that entity is known. The suffixes are computed
+    from the entity itself, because a scan for them could read the whole index.
     """
 
     scans: tuple[Scan, ...]

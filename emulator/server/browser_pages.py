@@ -1,11 +1,11 @@
 """The data browser's pages: kinds, entities with their index entries, and indexes.
 
-Owns the HTML. The pages only read data. They need no scripts and load no resources; the headers of
-`http_server` forbid both.
+Owns the HTML. The pages only read data, need no scripts and load no resources; the headers of
+`http_server` forbid scripts and resources.
 
 Invariants:
 
-1. `_text` escapes all stored text. It also writes unprintable characters as numbers, and keeps
+1. The function `_text` escapes all stored text, writes unprintable characters as numbers, and keeps
    right-to-left text from reordering the text around it.
 """
 

@@ -1,8 +1,8 @@
 """Cutting a client's connection, for fault plans.
 
-Owns the search for the socket of a named peer. gRPC can refuse a call but cannot go silent, so the
-effect of a dead network must be simulated at the socket, below gRPC. `shutdown` ends the connection
-but keeps the descriptor for gRPC, which notices the end and closes the descriptor.
+Owns the search for the socket of a named peer. A gRPC server can refuse a call but cannot go
+silent, so the effect of a dead network must be simulated at the socket, below gRPC. `shutdown` ends
+the connection but keeps the descriptor for gRPC, which notices the end and closes the descriptor.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """A plaintext gRPC server: the API for other programs.
 
-Owns the sockets. Its thread pool does not count requests that wait for a transaction, so waiting
-requests never prevent the awaited commit from running.
+Owns the sockets. The server's thread pool does not count requests that wait for a transaction, so
+waiting requests never prevent the awaited commit from running.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """An HTTP/1.1 server for this machine only: sockets, bodies, and checks of the sender.
 
-It builds on the standard library's server, which starts in milliseconds and uses one thread per
-connection. That server is not safe for untrusted clients, so this module keeps them out. It listens
-only on loopback addresses. The remaining risk is a browser on this machine, through which any web
-page could send requests:
+The server builds on the standard library's HTTP server, which starts in milliseconds, uses one
+thread per connection, and is not safe for untrusted clients. This module keeps such clients out.
+The server listens only on loopback addresses. The remaining risk is a browser on this machine,
+through which any web page could send requests:
 
 - The Host header reveals a page whose own host name resolves to 127.0.0.1 (DNS rebinding).
 - Origin or Sec-Fetch-Site, which scripts cannot set, reveals a page of a different origin; programs

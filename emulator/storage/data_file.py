@@ -10,9 +10,9 @@ Invariants:
 
 1. Creation and upgrade are one SQLite transaction each, so killing the process midway leaves the
    file unchanged.
-2. In durable mode, a commit is on disk before it is acknowledged. WAL with synchronous=FULL
-   guarantees this; each checkpoint also syncs the log before it and the file after it. The folder
-   of a new file is synced too.
+2. In durable mode, a commit is on disk before it is acknowledged. WAL mode with synchronous=FULL
+   guarantees this. This mode also syncs the log before each checkpoint and the file after each
+   checkpoint. The folder of a new file is synced too.
 3. Only SQLite opens the file, because closing any other descriptor of the file would drop this
    process's locks on it.
 """
@@ -260,7 +260,7 @@ def refusal(fault: BaseException) -> errors.DatastoreError | None:
 class _Translated:
     """A context manager that raises SQLite's errors as the engine's errors.
 
-    It is stateless, so one instance suffices.
+    The context manager is stateless, so one instance suffices.
     """
 
     def __enter__(self) -> None:

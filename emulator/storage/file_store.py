@@ -60,7 +60,7 @@ _WRITER_CACHE_KIB = 65_536  # Only bulk loads fill this cache: each batch touche
 
 
 class Snapshot(row_reader.RowReader):
-    """A fixed state of the file, read on its own connection. The caller must close it."""
+    """A fixed state of the file, read on its own connection. The caller must close the snapshot."""
 
     def __init__(
         self, connection: sqlite3.Connection, definitions: row_reader.DefinitionsOf
@@ -78,7 +78,7 @@ class Snapshot(row_reader.RowReader):
 
 
 class PastSnapshot(history.PastReader, Snapshot):
-    """The file's state at an earlier moment. The caller must close it."""
+    """The file's state at an earlier moment. The caller must close the snapshot."""
 
 
 _Kind = TypeVar("_Kind", bound=Snapshot)
@@ -87,7 +87,7 @@ _Kind = TypeVar("_Kind", bound=Snapshot)
 class _Borrowed(Generic[_Kind]):
     """A snapshot for the duration of one request.
 
-    It is a class because every read uses it and a generator would be slower.
+    Every read uses this class; a generator would be slower.
     """
 
     def __init__(self, storage: FileStore, snapshot: _Kind) -> None:
@@ -163,7 +163,7 @@ class FileStore:
                     writer.define(composites)
 
     def close_idle(self) -> None:
-        """Close all idle connections before a fork. Later calls open new ones.
+        """Close all idle connections before a fork. Later calls open new connections.
 
         A forked child inherits SQLite's records of its parent's locks on a file, but not the locks
         themselves. Therefore, while the parent has a connection open, the child's connections do

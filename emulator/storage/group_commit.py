@@ -3,7 +3,7 @@
 Owns the writer's connection, the lock that decides which thread may use it (the writer's turn), and
 the beginning and end of a SQLite transaction. A small commit spends most of its time on the disk
 sync. Therefore a commit that finishes while other threads wait for the turn leaves its transaction
-open for them: each commit is a *part*, which is a savepoint of that transaction, and a single
+open for them. Each commit is a *part*, which is a savepoint of that transaction, and a single
 COMMIT puts all parts on disk. If no other thread waits, a commit ends its transaction immediately,
 without a savepoint.
 
@@ -16,19 +16,19 @@ Invariants (callers rely on them; `WriteTurn.transaction` returns only after the
 2. If the COMMIT fails, or SQLite fails in a part, the whole group is rolled back, the connection is
    closed and every part raises an error. The cause of such a failure is the file or the machine,
    never a single part.
-3. A part that fails on its own rolls back only its own savepoint. It raises its error only after
-   the group has ended; if the group failed, it raises the group's error instead. The reason is that
-   an earlier part may have caused the refusal (an entity that exists, a changed read), and no
-   caller may learn of that part before it is on disk.
+3. A part that fails on its own rolls back only its own savepoint. The failed part raises its error
+   only after the group has ended; if the group failed too, the part raises the group's error
+   instead. The reason is that an earlier part may have caused the refusal (an entity that exists, a
+   changed read), and no caller may learn of that part before it is on disk.
 4. A part sees the earlier parts of its group, except the failed ones, so validation and versions
    are the same as for separate commits in sequence. Code outside the group does not see the parts,
    because snapshots use other connections, to which SQLite shows only committed data.
 5. Another process waits for at most `MOST` small parts, or for the parts that begin within
    `LONGEST` seconds, plus one disk sync. A commit that can take long (an import), or that changes
    data on which parts depend (indexes, a reset), has its own transaction.
-6. No part waits forever for a thread that has died: the thread that has the turn ends the group,
-   or, if no thread takes the turn for a while, one of the group's parts does. A fault plan that
-   delays a part also delays the part's group.
+6. No part waits forever for a thread that has died. The thread that has the turn ends the group; if
+   no thread takes the turn for a while, one of the group's parts ends it. A fault plan that delays
+   a part also delays the part's group.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 Owns the full check, which is SQLite's own check of its pages followed by the engine's check of the
 rows. The second check finds values of the wrong type for their column and entries without an
-entity. It compares each entity with its checksum and its key, and its index entries with newly
-computed entries. It also checks versions and history. The inspection reads one snapshot, so engines
-can keep writing, and keeps one page of entities in memory. It repairs nothing; to repair a file,
-restore a backup.
+entity. The row check also compares each entity with its checksum and its key, and its index entries
+with newly computed entries. Finally, the row check covers versions and history. The inspection
+reads one snapshot, so engines can keep writing, and keeps one page of entities in memory. The
+inspection repairs nothing; to repair a file, restore a backup.
 
 Invariants:
 
@@ -169,8 +169,8 @@ class _Inspection:
         wanted = indexes.membership(entity, partition, path, composites)
         for code, entries in wanted.items():
             index_id = self._ids.get((partition.encoded, code))
-            # Older engines also set this flag for single entries below several ancestors. This
-            # costs time but causes no error.
+            # Older engines also set this flag for single entries below several ancestors. The extra
+            # flag costs time but causes no error.
             right = ((entity_id, int(indexes.are_several(code, entries))), (entity_id, 1))
             for entry in entries:
                 found = self._connection.execute(

@@ -10,9 +10,9 @@ Invariants:
    single step.
 2. Nothing is overwritten unless the caller requests it, and a file that is in use is never
    overwritten.
-3. A restored file never allocates an id that was allocated after the backup: its counter advances
-   by one for each microsecond since the backup, which is more than the number of ids that can have
-   been allocated.
+3. A restored file never allocates an id that was allocated after the backup. The counter of ids
+   advances by one for each microsecond since the backup, which is more than the number of ids that
+   can have been allocated.
 """
 
 from __future__ import annotations

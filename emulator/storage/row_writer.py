@@ -206,8 +206,8 @@ class RowWriter(row_reader.RowReader):
     def _forget_past(self) -> None:
         """Delete part of the history that is too old to be read.
 
-        This deletes at most twice as many rows as the commit added, plus a few: the history shrinks
-        again after a busy hour, and no single commit pays for all of it.
+        Each commit deletes at most twice as many rows as it added, plus a few. Therefore the
+        history shrinks again after a busy hour, and no single commit pays for all of it.
         """
         horizon = self.commit_version - self._history
         oldest = self._connection.execute(

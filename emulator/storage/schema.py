@@ -19,9 +19,9 @@ Owns the stored form of all data:
 A version is a commit time in microseconds. Versions strictly increase, so an entity's version is
 also its update time. `meta` contains the bytes that follow an entity in an EntityResult, ready to
 be copied. The file's user_version is FORMAT. A change to the tables requires a new FORMAT and an
-entry in `_UPGRADES` that converts the old tables. Format 1 had no history and no CRC. Its `store`
-was called `state`, so that an engine that knows only format 1 and has the file open during the
-upgrade fails instead of continuing to write.
+entry in `_UPGRADES` that converts the old tables. Format 1 had no history and no CRC. The `store`
+of format 1 was called `state`, so that an engine that knows only format 1 and has the file open
+during the upgrade fails instead of continuing to write.
 
 The history contains no index entries; the module `history` computes them from the entities.
 Therefore a change to an entity adds one history row, regardless of the number of indexes.

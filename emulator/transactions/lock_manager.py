@@ -3,7 +3,7 @@
 Owns the waiting that pessimistic concurrency requires. A reader takes shared locks on the places
 that it has read; a change to a place that another transaction has read waits until that transaction
 ends. A change announces its places before it commits, and locks them until it is on disk (together
-with all commits that share its COMMIT, see `group_commit`); readers of those places wait until
+with all commits that share its COMMIT, see `group_commit`). Readers of those places wait until
 then.
 
 Invariants:
@@ -13,8 +13,8 @@ Invariants:
 2. No request waits forever. A request never waits for a dead process, for an expired transaction,
    in a cycle (`lock_table`) or longer than the limits below.
 3. New readers wait for a waiting change, because a stream of new readers could otherwise delay the
-   change forever. They wait only for a limited time, because the change may itself be waiting for a
-   slow transaction.
+   change forever. The readers wait only for a limited time, because the change may itself be
+   waiting for a slow transaction.
 
 With shared locks alone, transactions that read and change the same entity abort each other, because
 each has locked a place that the others want to change. Therefore readers queue at places where this
@@ -54,8 +54,8 @@ class Party(NamedTuple):
     """A transaction, or a commit outside a transaction, as other transactions see it."""
 
     name: str
-    age: float  # Start of its first attempt, in seconds since 1970.
-    until: float  # Time at which its locks expire.
+    age: float  # Start of the first attempt, in seconds since 1970.
+    until: float  # Time at which the locks expire.
 
 
 class Blocked(Exception):
@@ -184,10 +184,11 @@ class LockManager:
     ) -> bool:
         """Wait until no other party blocks this one, then run `proceed` in the same turn.
 
-        Return whether `proceed` ran. It does not run if the wait was too long, or if the wait would
-        be part of a cycle and `may_pass` is set. With `may_pass`, the wait also ends when the queue
-        has not moved for `READ_WAIT` seconds. This limit restarts with each movement: with a fixed
-        limit, all queued readers would proceed at the same time and abort each other.
+        Return whether `proceed` ran. The function does not run if the wait was too long, or if the
+        wait would be part of a cycle and `may_pass` is set. With `may_pass`, the wait also ends
+        when the queue has not moved for `READ_WAIT` seconds. This limit restarts with each
+        movement: with a fixed limit, all queued readers would proceed at the same time and abort
+        each other.
         """
         front: set[str] = set()
         moved = self._timer()

@@ -3,9 +3,9 @@
 Owns the decisions about locks. This module is pure: `lock_manager` waits, and `shared_lock_files`
 shares the locks between processes.
 
-A *place* is a location at which a change is visible: an entity's key, or one entry of an index. It
-is a string of the characters 0 to 255, so that strings sort in byte order and JSON can contain
-them:
+A *place* is a location at which a change is visible: an entity's key, or one entry of an index. A
+place is a string of the characters 0 to 255, so that strings sort in byte order and JSON can
+contain them:
 
     E key                                                an entity
     I length "," length "," partition code entry         an entry of an index
@@ -44,12 +44,12 @@ class Footprint(NamedTuple):
 class Holder:
     """One holder of locks."""
 
-    age: float  # Start of its first attempt; a lower value is older.
-    until: float  # Time at which its locks expire.
+    age: float  # Start of the first attempt; a lower value is older.
+    until: float  # Time at which the locks expire.
     places: set[str] = field(default_factory=set)
     ranges: set[tuple[str, str]] = field(default_factory=set)
-    wanted: list[str] = field(default_factory=list)  # Sorted places that it is about to change.
-    awaited: frozenset[str] = frozenset()  # Names of the holders that it waits for.
+    wanted: list[str] = field(default_factory=list)  # Sorted places that are about to change.
+    awaited: frozenset[str] = frozenset()  # Names of the holders that this one waits for.
 
     def conflicts_with(self, wanted: list[str]) -> bool:
         """Return whether a change to these sorted places touches a place that this holder read."""

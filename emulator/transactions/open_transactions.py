@@ -1,10 +1,10 @@
 """Open transactions: their reads, and the check that decides whether they may commit.
 
 Owns transaction ids, expiry and concurrency control. A transaction reads one snapshot, which its
-first read opens. Its commit is refused with ABORTED if anything that it read has changed since.
-This check runs inside the write transaction, so nothing can change in between, and the check also
-sees earlier commits in the same group (`group_commit`). The optimistic mode consists of this check
-alone, and serializability depends on the check in both modes.
+first read opens. A transaction's commit is refused with ABORTED if anything that the transaction
+read has changed since. This check runs inside the write transaction, so nothing can change in
+between, and the check also sees earlier commits in the same group (`group_commit`). The optimistic
+mode consists of this check alone, and serializability depends on the check in both modes.
 
 In the pessimistic mode, a transaction also locks the places that it has read (`lock_manager`); any
 change to these places waits, both inside and outside transactions. If a read finds data that has
@@ -72,7 +72,7 @@ class Transaction:
         self.scope = scope
         self.is_read_only = is_read_only
         self.reads = read_sets.ReadSet()
-        self.age = now  # start of its first attempt
+        self.age = now  # start of the first attempt
         self.began = now
         self.used = now
         self.snapshot: file_store.Snapshot | None = None
@@ -239,7 +239,7 @@ class Transactions:
     def _move(self, transaction: Transaction, old: file_store.Snapshot) -> None:
         """Give a transaction the latest snapshot, unless one of its reads is outdated.
 
-        Without the move, a late read of a busy entity would abort almost every transaction: the
+        Without the move, a late read of a busy entity would abort almost every transaction. Such a
         transaction waits for a change by another transaction, and that change is newer than its own
         first read.
         """

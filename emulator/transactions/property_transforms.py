@@ -26,7 +26,7 @@ _NAN = "NaN"
 class Transform(NamedTuple):
     """One checked transform.
 
-    The operand is a number or an array. It is empty for the server's time.
+    The operand is a number or an array, or empty for the server's time.
     """
 
     path: property_paths.Path

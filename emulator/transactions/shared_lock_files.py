@@ -41,7 +41,7 @@ _SECONDS = 60
 
 
 class Peer:
-    """Another process and its holders, as far as its file has been read."""
+    """Another process, with the holders in the part of its file that has been read."""
 
     def __init__(self, path: Path) -> None:
         self.table = lock_table.LockTable()
