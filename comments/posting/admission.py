@@ -61,8 +61,8 @@ _log = logging.getLogger("flatthread")
 WINDOW = timedelta(minutes=10)
 DAY = timedelta(days=1)
 KEEPS = timedelta(hours=1)
-TURNSTILE = "turnstile"  # encryption purpose of a site's Turnstile secret
-PATIENCE = 5.0  # seconds
+TURNSTILE = "turnstile"  # Encryption purpose of a site's Turnstile secret.
+PATIENCE = 5.0  # Seconds.
 # The unit is characters. Shorter texts, such as "Thank you very much!", are often repeated in good
 # faith.
 SHORTEST_TEXT = 24

@@ -27,8 +27,8 @@ from comments.sites.site_request import SiteRequest
 from comments.store import transactions
 from comments.tree import changes, values, votes
 
-MOST_OWN = 1000  # votes in one response
-_AT_ONCE = 1000  # maximum number of comments that one call of `waiting` returns
+MOST_OWN = 1000  # Votes in one response.
+_AT_ONCE = 1000  # Maximum number of comments that one call of `waiting` returns.
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ from comments.store import per_process
 MOST = 1_000_000_000
 SOFT = 0.8
 _PREVIEWS = "previews"
-SLOW_POSTS = 1  # per network and per author, within ten minutes
-SLOWER = 16  # factor by which the work for a proof increases
+SLOW_POSTS = 1  # Per network and per author, within ten minutes.
+SLOWER = 16  # Factor by which the work for a proof increases.
 _TOLD = per_process.PerProcess(set[tuple[object, ...]])
 _log = logging.getLogger("flatthread")
 

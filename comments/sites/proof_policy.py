@@ -32,8 +32,8 @@ from comments.sites.site_request import SiteRequest
 
 LIGHTER = 5
 HARDER = 4
-LEAST = 50_000  # attempts; the minimum on which a sign-in mail's work is based
-_SHORT = 13  # characters of a wider network's digest: 65 bits are quick to hash
+LEAST = 50_000  # Attempts; the minimum on which a sign-in mail's work is based.
+_SHORT = 13  # Characters of a wider network's digest: 65 bits, which are quick to hash.
 
 
 class ChallengePurpose(enum.StrEnum):

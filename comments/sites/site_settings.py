@@ -21,8 +21,8 @@ from comments.sites import budgets, post_limits
 from comments.store import caches, ownership, per_process, reads, transactions
 from comments.store.models import comment_rows, conversion
 
-_TERM = 60.0  # seconds for which a copy is used; a change takes effect everywhere within a minute
-_MOST_COPIES = 10_000  # maximum number of sites with a copy
+_TERM = 60.0  # Seconds for which a copy is used; a change takes effect everywhere within a minute.
+_MOST_COPIES = 10_000  # Maximum number of sites with a copy.
 # Seconds. A longer time would show retracted text for longer than users expect.
 LONGEST_CDN = 60
 LONGEST_FRESHNESS = 60  # seconds; directories are read again after this time anyway

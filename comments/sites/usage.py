@@ -36,9 +36,9 @@ from comments.store import connection, ownership, per_process, reads, transactio
 from comments.store.models import comment_rows, counter_rows
 
 SERVICE = "*"
-FRESH = 60.0  # seconds for which a copy of a row is used
-_DOUBTED = 60.0  # seconds after which an unanswered commit has been applied or never will be
-_MOST_DOUBTS = 1_000  # per process; each doubt costs a read or two
+FRESH = 60.0  # Seconds for which a copy of a row is used.
+_DOUBTED = 60.0  # Seconds after which an unanswered commit has been applied or never will be.
+_MOST_DOUBTS = 1_000  # Per process; each doubt costs a read or two.
 _OWNER = "usage"
 _log = logging.getLogger("flatthread")
 _PATIENCE = 2.0  # seconds allowed for work that a later call can also do

@@ -34,8 +34,8 @@ from comments.store.wire import codec, queries
 Query = queries.Query
 Path = tuple[tuple[str, str], ...]  # kinds and names from the root to an entity
 Entity = entity_types.Entity.pb()
-_ONE_BATCH = 300  # maximum results in a batch
-LONGEST = 240.0  # seconds for a response with many batches; Datastore ends transactions after 270
+_ONE_BATCH = 300  # Maximum results in a batch.
+LONGEST = 240.0  # Seconds for a response with many batches; Datastore ends transactions after 270.
 _RunQueryRequest = rpc_types.RunQueryRequest.pb()
 _AggregationRequest = rpc_types.RunAggregationQueryRequest.pb()
 

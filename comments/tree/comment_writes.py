@@ -55,7 +55,7 @@ def touch(row: comment_rows.CommentRow, *, was_listed: bool) -> None:
     `was_listed` tells whether readers saw the row before the change.
     """
     row.revision += 1
-    row.text_revision = None  # None: the text has this revision
+    row.text_revision = None  # The text has the row's revision.
     # A row that readers never saw and do not see now need not be compacted, so even ten thousand
     # held comments cost nothing.
     row.unfolded = row.unfolded or row.listed or row.shelved

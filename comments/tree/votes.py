@@ -47,8 +47,8 @@ COUNT_AFTER = timedelta(
     seconds=10
 )  # minimum time between changes that votes make to a comment's row
 KEPT = timedelta(days=30)
-AT_ONCE = 200  # maximum number of votes or networks that one transaction deletes
-MOST_SEATS = 5_000  # voters in one row: 140 kB
+AT_ONCE = 200  # Maximum number of votes or networks that one transaction deletes.
+MOST_SEATS = 5_000  # Voters in one row: 140 kB.
 UP, DOWN, NONE = 1, -1, 0
 _SIGNS = {UP: "+", DOWN: "-"}
 _OWNER = "votes"

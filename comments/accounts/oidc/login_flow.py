@@ -41,10 +41,10 @@ _BROWSER = re.compile(r"[A-Za-z0-9_-]{43}")
 class LoginPurpose(enum.StrEnum):
     """The purpose of a login flow. The value is stored as text."""
 
-    DESK = "desk"  # sign in as an owner or moderator
-    LINK = "link"  # link the provider to the current account
-    INVITATION = "invitation"  # accept an invitation
-    READER = "reader"  # sign in as a reader
+    DESK = "desk"  # Sign in as an owner or moderator.
+    LINK = "link"  # Link the provider to the current account.
+    INVITATION = "invitation"  # Accept an invitation.
+    READER = "reader"  # Sign in as a reader.
 
 
 class Goal(msgspec.Struct, frozen=True):

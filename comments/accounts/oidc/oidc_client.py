@@ -32,9 +32,9 @@ from comments.store import caches, per_process
 T = TypeVar("T")
 
 SCOPE = "openid profile"
-_TERM = 600.0  # seconds for which a provider's document and keys are cached
-_MOST_COPIES = 1_000  # cached providers
-AGAIN = 30.0  # minimum seconds between key requests when a token's key is missing
+_TERM = 600.0  # Seconds for which a provider's document and keys are cached.
+_MOST_COPIES = 1_000  # Maximum number of cached providers.
+AGAIN = 30.0  # Minimum seconds between key requests when a token's key is missing.
 _LONGEST_CODE = 4_000
 _JSON = {"Accept": "application/json"}
 _OK, _FAULT = 200, 500

@@ -21,7 +21,7 @@ from comments import errors
 if TYPE_CHECKING:
     import argon2
 
-SHORTEST, LONGEST = 10, 200  # characters
+SHORTEST, LONGEST = 10, 200  # Characters.
 # OWASP recommends several settings of equal strength. This one uses less memory than the first,
 # because memory is scarce on App Engine's small instance classes.
 _KIB, _PASSES, _LANES = 19 * 1024, 2, 1

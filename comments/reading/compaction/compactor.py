@@ -62,12 +62,14 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import bucket_rows, comment_rows
 from comments.tree import job_writes, ordered_query
 
-BUCKET_ROWS = 128  # maximum number of rows in a new bucket
-BUCKET_BYTES = 256 * 1024  # a bucket's JSON before compression; Datastore's limit is 1 MiB
+BUCKET_ROWS = 128  # Maximum number of rows in a new bucket.
+BUCKET_BYTES = (
+    256 * 1024
+)  # Bytes of a bucket's JSON before compression; Datastore's limit is 1 MiB.
 TAIL_ROWS = 256
 TAIL_BYTES = 128 * 1024
-GRACE = view_cache.CACHE_MAX_AGE + 5.0  # seconds between a switch and the clearing of its flags
-MOST_CLEARING = 256  # rows that a directory may keep listing after their flags are cleared
+GRACE = view_cache.CACHE_MAX_AGE + 5.0  # Seconds between a switch and the clearing of its flags.
+MOST_CLEARING = 256  # Rows that a directory may keep listing after their flags are cleared.
 _OWNER = "compactor"
 
 

@@ -41,8 +41,8 @@ import msgspec
 
 from comments.domain import records, sorthash
 
-_OVERHEAD = 200  # approximate bytes of Python objects for a line or a row
-_ROOT = 100  # approximate bytes of Python objects for a discussion
+_OVERHEAD = 200  # Approximate bytes of Python objects for a line or a row.
+_ROOT = 100  # Approximate bytes of Python objects for a discussion.
 
 
 class ListedEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):

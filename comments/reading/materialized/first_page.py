@@ -29,8 +29,8 @@ from comments.domain import presentation, records
 from comments.domain.crypto import cursors
 from comments.reading.materialized import merged_view
 
-ROWS = 50  # the default length of a page
-BYTES = 96 * 1024  # the rows' JSON; the directory leaves this much room in the entity
+ROWS = 50  # The default length of a page.
+BYTES = 96 * 1024  # Bytes of the rows' JSON; the directory leaves this much room in the entity.
 _FORM = b"\x02"
 
 

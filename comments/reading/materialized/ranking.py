@@ -37,14 +37,14 @@ import msgspec
 from comments.domain import sorthash
 from comments.reading.materialized import buckets, merged_view
 
-KEPT = 3600.0  # seconds for which a ranking outlives its directory, for cursors that name it
+KEPT = 3600.0  # Seconds for which a ranking outlives its directory, for cursors that name it.
 # Additional seconds, because the process that replaces a ranking and the process that deletes it
 # may run on machines whose clocks differ by this much.
 SKEW = 600.0
-TOP_ROWS = 101  # a first page of 100 rows, and one more row to detect a next page
-TOP_BYTES = 256 * 1024  # the JSON of these rows before compression
-MOST = 50_000  # discussions in a ranking; Datastore's limit for an entity is 1 MiB
-_Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
+TOP_ROWS = 101  # A first page of 100 rows, and one more row to detect a next page.
+TOP_BYTES = 256 * 1024  # Bytes of these rows' JSON before compression.
+MOST = 50_000  # Discussions in a ranking; Datastore's limit for an entity is 1 MiB.
+_Z = 1.959963984540054  # The 97.5 % quantile of the normal distribution.
 
 
 class RankedDiscussion(msgspec.Struct, frozen=True, array_like=True, gc=False):

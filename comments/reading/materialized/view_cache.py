@@ -34,11 +34,11 @@ from comments.reading.materialized import buckets, deltas, directories, first_pa
 from comments.store import caches, commit_counts, per_process, reads
 from comments.store.models import bucket_rows, comment_rows
 
-CACHE_MAX_AGE = 60.0  # seconds for which a directory may be used
-CACHE_BYTES = 64 * 1024 * 1024  # per process
-OVERHEAD = 200  # approximate size of an entry's Python objects, in bytes
-MOST_UNFOLDED = 500  # flagged rows in a view; with more, the ordered query is cheaper
-_PROBES = 10  # attempts to read all rows before any of them changes
+CACHE_MAX_AGE = 60.0  # Seconds for which a directory may be used.
+CACHE_BYTES = 64 * 1024 * 1024  # Bytes per process.
+OVERHEAD = 200  # Approximate size of an entry's Python objects, in bytes.
+MOST_UNFOLDED = 500  # Flagged rows in a view; with more, the ordered query is cheaper.
+_PROBES = 10  # Attempts to read all rows before any of them changes.
 
 # CLOCK_BOOTTIME also runs while the machine sleeps. macOS lacks CLOCK_BOOTTIME, but its
 # CLOCK_MONOTONIC does the same.

@@ -39,8 +39,8 @@ class TransactionCounters:
         self._authors = [author for author in dict.fromkeys(authors) if author]
         self._row: counter_rows.CounterRow | None = None
         self._count = 1
-        self._stood: dict[str, counter_rows.Numbers] = {}  # the authors' numbers before the change
-        self.known: set[str] = set()  # authors with an approved comment in the thread
+        self._stood: dict[str, counter_rows.Numbers] = {}  # The authors' numbers before the change.
+        self.known: set[str] = set()  # Authors with an approved comment in the thread.
         # Make these keys only once, because NDB copies the parent key for every child key.
         self._kept = {
             author: counter_rows.participation_key(name, author) for author in self._authors

@@ -25,10 +25,10 @@ from comments.store import connection, ownership, per_process, reads, transactio
 from comments.store.models import comment_rows, conversion, counter_rows
 from comments.tree.counters import totals
 
-_PATIENCE = 5.0  # seconds allowed for spreading, which a later writer can also do
-MOST = 64  # shards per thread; reading a thread's numbers takes one read per shard
-SPREAD_EVERY = 1.0  # seconds between a process's attempts to spread a thread
-QUIET = 300.0  # seconds without a conflict until a thread's shards are merged
+_PATIENCE = 5.0  # Seconds allowed for spreading, which a later writer can also do.
+MOST = 64  # Shards per thread; reading a thread's numbers takes one read per shard.
+SPREAD_EVERY = 1.0  # Seconds between a process's attempts to spread a thread.
+QUIET = 300.0  # Seconds without a conflict until a thread's shards are merged.
 
 
 class _Busy:

@@ -8,9 +8,9 @@ process changes a thread, it does not keep a copy that was read before the chang
 from comments.domain import records
 from comments.store import caches, per_process
 
-TERM = 60.0  # seconds for which a copy is used
-_BYTES = 1024 * 1024  # in one process
-_OVERHEAD = 500  # bytes that Python adds to a copy, roughly
+TERM = 60.0  # Seconds for which a copy is used.
+_BYTES = 1024 * 1024  # Bytes per process.
+_OVERHEAD = 500  # Approximate bytes that Python adds to a copy.
 
 COPIES = per_process.PerProcess(
     lambda: caches.Cache[records.ThreadName, records.Thread](_BYTES, TERM)
