@@ -83,7 +83,7 @@ class PasswordReset(msgspec.Struct, frozen=True):
 
 
 class SignUpForm(msgspec.Struct, frozen=True):
-    """The input of a new person. `login` may be empty if the invitation has an address."""
+    """The data that a new person enters. `login` may be "" if the invitation has an address."""
 
     name: str
     login: str

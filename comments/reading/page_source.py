@@ -124,7 +124,7 @@ class PageSource(abc.ABC, Generic[Made]):
 
         Raises:
             directories.DirectoryOutdated: a bucket has been replaced.
-            NotMaterialized: use the ordered query instead.
+            NotMaterialized: the caller must use the ordered query.
         """
 
     @abc.abstractmethod

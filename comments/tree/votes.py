@@ -148,7 +148,7 @@ def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
 def _counting(
     ballot: Ballot, found: list[vote_rows.VoterNetworkRow | None]
 ) -> Iterator[tuple[VoterSeat, vote_rows.VoterNetworkRow | None]]:
-    """Yield the ballot's places with their rows. Skip places with `is_past` but no row."""
+    """Yield the ballot's places with their rows, except `is_past` places without a row."""
     for place, network in zip(ballot.places, found, strict=True):
         if network is not None or not place.is_past:
             yield place, network

@@ -68,7 +68,7 @@ BUCKET_BYTES = (
 )  # Bytes of a bucket's JSON before compression; Datastore's limit is 1 MiB.
 TAIL_ROWS = 256
 TAIL_BYTES = 128 * 1024
-GRACE = view_cache.CACHE_MAX_AGE + 5.0  # Seconds between a switch and the clearing of its flags.
+GRACE = view_cache.CACHE_MAX_AGE + 5.0  # Seconds between a switch and the clearing of flags.
 MOST_CLEARING = 256  # Rows that a directory may keep listing after their flags are cleared.
 _OWNER = "compactor"
 

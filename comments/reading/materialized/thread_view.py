@@ -81,7 +81,7 @@ def head_or_view(
     """Return the thread's head if it is current and long enough, otherwise a view.
 
     Raises:
-        NotMaterialized: use the ordered query instead.
+        NotMaterialized: the caller must use the ordered query.
     """
     try:
         return head(name, limit, age) or view(name, age)
@@ -96,7 +96,7 @@ def head(name: records.ThreadName, limit: int, age: float = 0.0) -> first_page.F
     outdated, the probe is kept for the `view` that the caller makes next (see `tag_before_view`).
 
     Raises:
-        NotMaterialized: use the ordered query instead.
+        NotMaterialized: the caller must use the ordered query.
     """
     held = HOLDINGS.get()
     kept = held.directory(name)
@@ -116,7 +116,7 @@ def view(name: records.ThreadName, age: float = 0.0) -> merged_view.View:
     """Make a view of the thread that is at most `age` seconds old.
 
     Raises:
-        NotMaterialized: use the ordered query instead.
+        NotMaterialized: the caller must use the ordered query.
         errors.Overloaded: reading the thread took longer than a directory may be used.
     """
     held = HOLDINGS.get()
@@ -153,7 +153,7 @@ def using(
     """Compute a result from a view. If the view's buckets have been replaced, use a new view.
 
     Raises:
-        NotMaterialized: use the ordered query instead.
+        NotMaterialized: the caller must use the ordered query.
         errors.Overloaded: the buckets were replaced during each of several attempts.
     """
     for _ in range(_TRIES):

@@ -1,4 +1,4 @@
-"""Convert rows, queries and commits to protobuf messages, and run NDB's client on our channel.
+"""Convert rows, queries and commits to protobuf messages, and run NDB on the store's channel.
 
 Entry points: `codec` (converts rows to messages and back), `queries` and `ndb_client`.
 

@@ -1,4 +1,4 @@
-"""Run NDB's client with our own channel, a time-out on every call, and checked commits.
+"""Run NDB's client on the store's channel, with time-outs on all calls, and check commits.
 
 NDB's own client opens a second channel and makes calls without time-outs. This client uses the
 channel that it is given, and applies `CallRules` before each call.
@@ -26,7 +26,7 @@ class CallRules:
 
 
 class NdbClient(ndb.Client):
-    """NDB's client with our stub. NDB's own constructor would open a second channel."""
+    """NDB's client with a custom stub. NDB's own constructor would open a second channel."""
 
     def __init__(
         self,

@@ -92,7 +92,7 @@ def _shown(thread: comment_rows.ThreadRow) -> list[comment_rows.CommentRow]:
 
 
 def _unique(rows: Sequence[ndb.Model]) -> tuple[ndb.Model, ...]:
-    """Keep the last of several copies of an entity. A comment keeps `brought` of its first copy."""
+    """Keep the last of several copies of an entity. For a comment, keep the first `brought`."""
     found: dict[ndb.Key, ndb.Model] = {}
     for row in rows:
         known = found.get(row.key)
