@@ -138,12 +138,12 @@ class ThreadPage(msgspec.Struct, frozen=True):
         """Return each comment's number of replies."""
         return self.rows.replies
 
-    def json(self) -> bytes:
-        """Return the page's JSON for a response."""
-        return b'{"comments":[%b],%b}' % (self.rows.json(), self.end())
+    def json(self, members: bytes = b"") -> bytes:
+        """Return the page's JSON for a response. `members` are more members, after a comma."""
+        return b'{"comments":[%b],%b%b}' % (self.rows.json(), self.end(), members)
 
     def end(self) -> bytes:
-        """Return the part of the JSON that follows the comments."""
+        """Return the part of the JSON that follows the comments, up to `members`."""
         cursor = msgspec.json.encode(self.cursor)
         changed = msgspec.json.encode(self.changed)
         return b'"cursor":%b,"total":%d,"changed":%b' % (cursor, self.total, changed)

@@ -190,6 +190,14 @@ class Thread(msgspec.Struct, frozen=True):
     own: tuple[str, ...] = ()
 
 
+class ThreadTerms(msgspec.Struct, frozen=True, array_like=True):
+    """The part of a thread that decides whether it accepts comments, see `Thread`."""
+
+    state: ThreadState = ThreadState.OPEN
+    policy: Policy | None = None
+    created: datetime | None = None
+
+
 class ThreadHeading(msgspec.Struct, frozen=True, array_like=True):
     """The title and address that a thread shows (see `Thread`).
 

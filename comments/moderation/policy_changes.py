@@ -28,6 +28,7 @@ from comments.events import audit_log
 from comments.moderation import rulebook, rules
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion
+from comments.tree.threads import thread_terms
 
 _MOST_AUTHOR = 200  # Maximum number of characters in an author id.
 _SET_THREAD = "set-thread"
@@ -316,10 +317,13 @@ def _changed_thread(
             note = audit_log.noted(
                 act, site, f"{_THREAD}{thread}", before=before, after=after, now=now, back=back
             )
-            transactions.apply(ownership.Writes("policy_changes", put=(row,)), note)
+            written = ownership.Writes("policy_changes", put=(row,))
+            transactions.apply(written, thread_terms.follow(row), note)
         return conversion.thread_record(row)
 
-    return transactions.transaction(body, line=thread)
+    changed = transactions.transaction(body, line=thread)
+    thread_terms.changed(changed)
+    return changed
 
 
 def _encoded(value: object) -> str:

@@ -15,7 +15,7 @@ Invariants:
 import dataclasses
 import functools
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from comments import errors
 from comments.accounts import accounts
@@ -24,7 +24,7 @@ from comments.domain.counting import APPROVED
 from comments.domain.crypto import caller_marks, encryption
 from comments.domain.languages import catalogue
 from comments.domain.records import Policy, Ruling, Status
-from comments.moderation import rulebook, rules
+from comments.moderation import rulebook, rules, thread_access
 from comments.store import reads
 from comments.store.models import counter_rows
 
@@ -221,13 +221,10 @@ def _by_policy(
 
 
 def _check_open(thread: records.Thread, book: rulebook.Rulebook, now: datetime) -> None:
-    policy = thread.policy or book.policy
-    if policy is Policy.READ_ONLY:
+    access = thread_access.of(thread, book, now)
+    if access is thread_access.ThreadAccess.READ_ONLY:
         raise errors.Conflict("read-only")
-    if policy is Policy.CLOSED:
-        raise errors.Conflict("thread-closed")
-    age = timedelta(0) if thread.created is None else now - thread.created
-    if book.close_after and age > timedelta(days=book.close_after):
+    if access is thread_access.ThreadAccess.CLOSED:
         raise errors.Conflict("thread-closed")
 
 

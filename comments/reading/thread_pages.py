@@ -54,7 +54,7 @@ class ListingPage(PageSource[presentation.ThreadPage]):
             raise errors.BadInput(
                 "limit", "out-of-range", minimum=1, maximum=ordered_query.MAX_LIMIT
             )
-        self.name, self.asked, self.secret = name, asked, asked.secret
+        self.name, self.asked, self.secret, self.order = name, asked, asked.secret, order
         self._label = cursors.label(comment_rows.thread_key_name(name), order, within)
         self.key = cursors.label(self._label, str(asked.limit), asked.cursor or "")
         # The cursor's content, which is empty for the first page.

@@ -371,4 +371,4 @@ def _refuse_unowned(request: Any) -> None:
         value = getattr(mutation, operation)
         kind = (value if operation == "delete" else value.key).path[-1].kind
         if kind in OWNERS:
-            raise errors.UnownedWrite(f"{kind} may be written by {OWNERS[kind]} only")
+            raise errors.UnownedWrite(f"{kind} may be written by its owner only")

@@ -5,14 +5,14 @@ import dataclasses
 from google.cloud import ndb
 
 # The module or package that may write each kind. Kinds that are not listed may be written by any
-# module.
-OWNERS = {
+# module. A directory has two owners, because it contains a copy of a part of the thread.
+OWNERS: dict[str, str | frozenset[str]] = {
     "Comment": "tree",
     "Vote": "votes",
     "VotesDue": "votes",
     "VoterNetwork": "votes",
     "Bucket": "compactor",
-    "BucketDirectory": "compactor",
+    "BucketDirectory": frozenset({"compactor", "thread_terms"}),
     "Ranking": "compactor",
     "FollowerList": "follower_compaction",
     "FollowerSegment": "follower_compaction",
@@ -42,6 +42,12 @@ OWNERS = {
     "Report": "reports",
     "Advice": "classifier_answers",
 }
+
+
+def may_write(owner: str, kind: str) -> bool:
+    """Return whether an owner may write a kind."""
+    owners = OWNERS.get(kind, owner)
+    return owner == owners if isinstance(owners, str) else owner in owners
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

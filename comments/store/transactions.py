@@ -15,7 +15,7 @@ from google.cloud.datastore_v1.types import datastore as rpc_types
 
 from comments import errors
 from comments.store import commit_counts, connection
-from comments.store.ownership import OWNERS, Writes
+from comments.store.ownership import Writes, may_write
 from comments.store.wire import codec
 
 T = TypeVar("T")
@@ -164,6 +164,6 @@ def _owned(owner: str, key: ndb.Key) -> Any:
     """Check that an owner may write a key, and return the key's path."""
     path = key.pairs()
     kind = path[-1][0]  # `key.kind()` copies the whole path
-    if OWNERS.get(kind, owner) != owner:
+    if not may_write(owner, kind):
         raise errors.UnownedWrite(f"{owner} may not write {kind}")
     return path

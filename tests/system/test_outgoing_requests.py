@@ -32,6 +32,7 @@ from tests.support.histories import counter_oracle
 from tests.support.loopback_servers import Receiver
 from tests.support.outside import mail_server
 from tests.support.outside.mail_server import PUBLIC, Box
+from tests.support.people import api_requests
 from tests.support.threads import sample_threads
 
 URL = "/api/v1/sites/demo/comments?thread=page"
@@ -135,9 +136,7 @@ def test_a_line_end_in_a_header_value_is_refused(outgoing: OutgoingService, text
         assert (refused.status_code, json.loads(refused.text)["field"]) == (400, field)
     outgoing.deliver()
     assert (outgoing.box.taken, outgoing.told.heard) == ([], [])
-    assert outgoing.client.get(URL).json == {
-        "comments": [], "cursor": None, "total": 0, "changed": None
-    }  # fmt: skip
+    assert api_requests.is_empty(outgoing.client.get(URL))
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,7 @@ from comments.reading.materialized import (
 from comments.store import ownership, reads, transactions
 from comments.store.models import bucket_rows, comment_rows
 from comments.tree import job_writes, ordered_query
+from comments.tree.threads import thread_terms
 
 BUCKET_ROWS = 128  # Maximum number of rows in a new bucket.
 BUCKET_BYTES = (
@@ -230,6 +231,7 @@ def switch(prepared: PreparedBuckets) -> CompactionResult | None:
         old = () if stored is None else stored.parts
         gone = [bucket_rows.bucket_key(name, each) for each in old]
         gone += [bucket_rows.ranking_key(name, each) for each in expired]
+        row.terms = (stored and stored.terms) or _terms(name)
         transactions.apply(ownership.Writes(_OWNER, put=(row,), delete=tuple(gone)))
         return True
 
@@ -239,6 +241,11 @@ def switch(prepared: PreparedBuckets) -> CompactionResult | None:
         delete_orphans(name, writer.written)
         return None
     return CompactionResult(name, directory)
+
+
+def _terms(name: records.ThreadName) -> str:
+    """Read the thread's terms for a directory that cannot take them over from another one."""
+    return thread_terms.encode(thread_terms.of(reads.get(comment_rows.thread_key(name))))
 
 
 def _head(name: records.ThreadName, directory: buckets.Directory) -> first_page.FirstPage | None:

@@ -45,15 +45,15 @@ class Whole(msgspec.Struct, frozen=True):
         """Return the JSON before the pieces."""
         return b'{"comments":['
 
-    @property
-    def end(self) -> bytes:
-        """Return the JSON after the pieces."""
-        return b"],%b}" % self.about.end()
+    def end(self, members: bytes = b"") -> bytes:
+        """Return the JSON after the pieces. `members` are more members, after a comma."""
+        return b"],%b%b}" % (self.about.end(), members)
 
-    def json(self) -> bytes:
+    def json(self, members: bytes = b"") -> bytes:
         """Make the complete JSON."""
         self.read(self.pieces)
-        return b"".join((self.head, *(piece.make() for piece in self.pieces), self.end))
+        pieces = (piece.make() for piece in self.pieces)
+        return b"".join((self.head, *pieces, self.end(members)))
 
 
 def cut(view: merged_view.View, low: str = "", high: str = sorthash.ABOVE) -> Whole:

@@ -10,12 +10,14 @@ Invariants:
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from comments import errors
 from comments.domain import records
 from comments.reading.materialized import buckets, first_page
 from comments.store import reads
 from comments.store.models import bucket_rows, comment_rows, conversion
+from comments.tree.threads import thread_terms
 
 _TRIES = 3
 
@@ -34,11 +36,19 @@ def load_buckets(name: records.ThreadName, keys: Sequence[str]) -> list[buckets.
 
 def load_directory(name: records.ThreadName) -> buckets.Directory:
     """Read a thread's directory. If there is none, return an empty directory with version ""."""
-    return load(name)[0]
+    return load(name).directory
 
 
-def load(name: records.ThreadName) -> tuple[buckets.Directory, first_page.FirstPage | None]:
-    """Read a thread's directory and first page, without decoding the directory yet.
+class StoredDirectory(NamedTuple):
+    """A directory as stored, with the thread's first page and terms; both may be missing."""
+
+    directory: buckets.Directory
+    head: first_page.FirstPage | None = None
+    terms: records.ThreadTerms | None = None
+
+
+def load(name: records.ThreadName) -> StoredDirectory:
+    """Read a thread's directory with its first page, without decoding the directory yet.
 
     Raises:
         errors.Overloaded: the directory was switched during each of several attempts.
@@ -46,14 +56,15 @@ def load(name: records.ThreadName) -> tuple[buckets.Directory, first_page.FirstP
     for _ in range(_TRIES):
         (stored,) = reads.read([bucket_rows.directory_path(name)])
         if stored is None:
-            return buckets.Directory(""), None
+            return StoredDirectory(buckets.Directory(""))
         parts = [each.string_value for each in stored.properties["parts"].array_value.values]
         rest = reads.read([bucket_rows.bucket_path(name, each) for each in parts]) if parts else []
         if None not in rest:  # otherwise the directory was switched between the two reads
             content = b"".join(map(bucket_rows.content, (stored, *rest)))
             version = stored.properties["version"].string_value
             head = first_page.decode(stored.properties["head"].blob_value)
-            return buckets.Directory(version, content), head
+            terms = thread_terms.decode(stored.properties["terms"].string_value)
+            return StoredDirectory(buckets.Directory(version, content), head, terms)
     raise errors.Overloaded("the directory changes faster than it is read")
 
 

@@ -31,6 +31,7 @@ from comments.reading.materialized import (
     view_cache,
 )
 from comments.reading.materialized.view_cache import HOLDINGS, Kept, Moment, NotMaterialized
+from comments.tree.threads import thread_terms
 
 T = TypeVar("T")
 
@@ -68,6 +69,14 @@ def tag_before_view(name: records.ThreadName, age: float = 0.0) -> str | None:
         held.hand_on(name, kept, probed)
         return None
     return moment.tag
+
+
+def terms(name: records.ThreadName) -> records.ThreadTerms:
+    """Return the thread's terms, at most a minute old.
+
+    This reads nothing that a view does not read, unless the thread was never compacted.
+    """
+    return thread_terms.get(name, HOLDINGS.get().directory(name).terms)
 
 
 def forget_probe() -> None:

@@ -55,11 +55,12 @@ def seconds() -> float:
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """A directory with its head, and the time before it was read."""
+    """A directory with its head, the time before it was read, and the thread's terms."""
 
     directory: buckets.Directory
     head: first_page.FirstPage | None
     since: float
+    terms: records.ThreadTerms | None = None
 
     @property
     def weight(self) -> int:
@@ -120,10 +121,10 @@ class Holdings:
         since = self.clock()
         if kept is not None and since - kept.since < CACHE_MAX_AGE:
             return kept
-        directory, head = directories.load(name)
+        directory, head, terms = directories.load(name)
         if kept is not None and kept.directory.version == directory.version:
             directory = kept.directory  # the cached directory is already decoded
-        kept = Kept(directory, head, since)
+        kept = Kept(directory, head, since, terms)
         self.cache.keep(("directory", name), kept, kept.weight)
         return kept
 

@@ -11,12 +11,13 @@ from comments.store.models.comment_rows import thread_key, thread_key_name
 
 
 class BucketDirectoryRow(schema.StoredRow):
-    """The directory of a thread's buckets. Only `compactor` writes this kind; see `buckets`.
+    """The directory of a thread's buckets. `compactor` writes it; see `buckets`.
 
     `version` is the token of the attempt that wrote the directory. A directory that is too large
     for one entity continues in the Bucket entities listed in `parts`. `head` is the thread's first
     page (see `first_page`); rows from older releases have none. `due` is the time from which the
-    oldest ranking that the directory replaced may be deleted.
+    oldest ranking that the directory replaced may be deleted. `terms` is a copy of a part of the
+    thread (`thread_terms`).
     """
 
     version = schema.TextProperty(required=True)
@@ -24,6 +25,7 @@ class BucketDirectoryRow(schema.StoredRow):
     parts = schema.TextProperty(repeated=True)
     head = schema.BlobProperty(indexed=False)
     due = schema.DateTimeProperty(tzinfo=UTC)
+    terms = schema.TextProperty(default="")
 
 
 class BucketRow(schema.StoredRow):

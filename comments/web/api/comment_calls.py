@@ -82,7 +82,8 @@ def list_comments(site_id: str) -> flask.Response:
         name = records.ThreadName(site.id, thread)
         around = thread_pages.Around(site.scheme, name, query.around, asked)
         return responses.listing(around, site)
-    order, parent = query.order, query.parent or None
+    parent = query.parent or None
+    order = query.order or _default_order(site, parent)
     return responses.listing(listings.source(site, thread, asked, order=order, parent=parent), site)
 
 
@@ -272,11 +273,19 @@ def _description() -> responses.Fixed:
     return responses.fixed(openapi.document())
 
 
+def _default_order(site: records.Site, parent: str | None) -> thread_pages.ListingOrder:
+    """Return the order of a page whose query names none."""
+    if parent is not None:
+        return thread_pages.ListingOrder.THREAD
+    return thread_pages.ListingOrder(site.options.order)
+
+
+def _is_in_order(query: request_shapes.ListQuery) -> bool:
+    return (query.order or thread_pages.ListingOrder.THREAD) is thread_pages.ListingOrder.THREAD
+
+
 def _refuse_beside_all(query: request_shapes.ListQuery | request_shapes.RepliesQuery) -> None:
-    in_order = (
-        getattr(query, "order", thread_pages.ListingOrder.THREAD)
-        is thread_pages.ListingOrder.THREAD
-    )
+    in_order = isinstance(query, request_shapes.RepliesQuery) or _is_in_order(query)
     if not in_order or any(getattr(query, name, None) for name in ("cursor", "parent", "around")):
         raise errors.BadInput("limit", "all-not-allowed")
 
@@ -285,7 +294,7 @@ def _refuse_beside_around(query: request_shapes.ListQuery) -> None:
     beside = {
         "cursor": query.cursor,
         "parent": query.parent,
-        "order": query.order is not thread_pages.ListingOrder.THREAD,
+        "order": not _is_in_order(query),
     }
     for name, given in beside.items():
         if given:

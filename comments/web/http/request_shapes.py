@@ -52,9 +52,13 @@ class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ListQuery(_Request, frozen=True):
-    """The query for a list of comments, except `thread` and `page`."""
+    """The query for a list of comments, except `thread` and `page`.
 
-    order: thread_pages.ListingOrder = thread_pages.ListingOrder.THREAD
+    Without `order`, the site's default order is used. Lists that allow only the order `thread`,
+    which are those with `parent`, `around` or `limit=all`, use that.
+    """
+
+    order: thread_pages.ListingOrder | msgspec.UnsetType = msgspec.UNSET
     limit: LimitOrAll = DEFAULT_LIMIT
     cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
     parent: Parent | msgspec.UnsetType = msgspec.UNSET
@@ -62,9 +66,9 @@ class ListQuery(_Request, frozen=True):
 
 
 class EmbedQuery(_Request, frozen=True):
-    """The query for a thread as HTML, except `thread` and `page`."""
+    """The query for a thread as HTML, except `thread` and `page`. `order` is as in `ListQuery`."""
 
-    order: thread_pages.ListingOrder = thread_pages.ListingOrder.THREAD
+    order: thread_pages.ListingOrder | msgspec.UnsetType = msgspec.UNSET
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
     around: CommentId | msgspec.UnsetType = msgspec.UNSET

@@ -12,8 +12,9 @@ total time.
 Invariants:
 
 1. A cached answer is sent only for the same cache key (path, query, coding), and only while its
-   basis is unchanged. The basis is the site's settings and the thread's tag. The tag comes from a
-   probe during this request, or from a probe that is no older than the site's `freshness`.
+   basis is unchanged. The basis is the site's settings, the page's members that do not come from
+   its comments (`page_members`), and the thread's tag. The tag comes from a probe during this
+   request, or from a probe that is no older than the site's `freshness`.
 2. Headers are shared only between requests that differ only in the value of `thread`. This module
    and Flask's views read that value with the same function in `thread_ids`.
 3. All other requests go through Flask: other methods, first requests, requests after a change,
@@ -36,7 +37,7 @@ from comments.domain import thread_ids
 from comments.reading.materialized import thread_view
 from comments.sites import site_settings
 from comments.store import caches, connection
-from comments.web.http import content_coding, context, responses
+from comments.web.http import content_coding, context, page_members, responses
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -74,6 +75,7 @@ class _Replay(msgspec.Struct, frozen=True):
         return (
             site_settings.get(basis.site.id) == basis.site
             and thread_view.tag_before_view(basis.name, age) == basis.lasts
+            and page_members.of(basis.site, basis.name, basis.order) == basis.members
         )
 
 

@@ -11,7 +11,33 @@ from typing import Literal
 import msgspec
 
 from comments.accounts.oidc import providers as oidc_providers
-from comments.domain import presentation
+from comments.domain import presentation, site_options
+from comments.moderation import thread_access
+from comments.reading import thread_pages
+
+
+class PostingState(msgspec.Struct, frozen=True):
+    """What a new comment would meet. A thread that is `read-only` accepts no edits either."""
+
+    state: thread_access.ThreadAccess
+
+
+class PageOptions(msgspec.Struct, frozen=True):
+    """The options of the site, see docs/embedding.md.
+
+    `live` is the number of seconds between two checks for new comments, 0 for none. `language` is
+    empty for the language of the page with the comments.
+    """
+
+    votes: bool
+    website: bool
+    guests: bool
+    order: site_options.DefaultOrder
+    images: list[str]
+    live: int
+    theme: site_options.Theme
+    language: str
+    moderation: bool
 
 
 class CommentPage(msgspec.Struct, frozen=True):
@@ -24,12 +50,17 @@ class CommentPage(msgspec.Struct, frozen=True):
     A comment with the `status` `removed` keeps its place but has no text. If a comment has more
     `replies` than the page contains, get the others with `cursor` or with the comment's `replies`
     call.
+
+    `order` is the order of this page. `thread` and `options` are at most a minute old.
     """
 
     comments: list[presentation.PublicComment]
     cursor: str | None
     total: int
     changed: datetime | None
+    order: thread_pages.ListingOrder
+    thread: PostingState
+    options: PageOptions
 
 
 class PostedComment(msgspec.Struct, frozen=True):

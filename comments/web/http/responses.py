@@ -20,7 +20,7 @@ import hashlib
 import http
 import re
 from collections.abc import Callable, Mapping
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import flask
 import msgspec
@@ -29,7 +29,7 @@ from comments.domain import presentation, records
 from comments.reading import full_thread, page_source, thread_pages
 from comments.reading.materialized import chunks
 from comments.store import caches, per_process
-from comments.web.http import content_coding, context
+from comments.web.http import content_coding, context, page_members
 
 _JSON = "application/json"
 KEPT_BYTES = 32 * 1024 * 1024  # The limit for each process.
@@ -50,7 +50,8 @@ _Parts = Mapping[bytes, content_coding.EncodedPart]
 class Basis(msgspec.Struct, frozen=True):
     """The state on which a sent page depends. The page is valid while that state is unchanged.
 
-    `lasts` is the thread's tag. `place` and `tag` find the page's bytes in the cache. `asked`
+    `lasts` is the thread's tag, and `members` are the page's other members (`page_members`) in its
+    `order`. `place` and `tag` find the page's bytes in the cache. `asked`
     contains the parameters of a first page in reading order, which also apply to other threads of
     the site; for other pages it is None.
     """
@@ -58,9 +59,20 @@ class Basis(msgspec.Struct, frozen=True):
     site: records.Site
     name: records.ThreadName
     lasts: str
+    order: str
+    members: bytes
     place: _Place
     tag: str
     asked: thread_pages.PageRequest | None = None
+
+
+class _Shape(NamedTuple):
+    """The cache key of a page without its coding, its type and, for JSON, its members."""
+
+    key: str
+    content_type: str = _JSON
+    order: str = ""
+    members: bytes = b""
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -100,16 +112,18 @@ class PageProvider(Protocol[Made_co]):
 class PageFormat(msgspec.Struct, Generic[Made], frozen=True):
     """The rendering of a page. `made_of` names everything else that affects the bytes.
 
-    `describe` returns additional headers for an answer whose body is the page.
+    `kind` distinguishes the cached pages of one source: a newer page replaces the older one of its
+    kind. `order` and `members` are those of a page as JSON (`page_members`). `describe` returns
+    additional headers for an answer whose body is the page.
     """
 
     render: Callable[[Made], bytes]
     made_of: str = ""
+    kind: str = ""
+    order: str = ""
+    members: bytes = b""
     content_type: str = _JSON
     describe: Callable[[Made], dict[str, str]] | None = None
-
-
-_AS_JSON = PageFormat(presentation.ThreadPage.json)
 
 
 def age(site: records.Site, cache_control: str) -> float:
@@ -147,7 +161,14 @@ def cacheable(data: bytes, *, content_type: str = _JSON) -> flask.Response:
 
 def listing(source: thread_pages.ListingPage, site: records.Site) -> flask.Response:
     """Answer with a page of comments as JSON."""
-    return page(source, site, _AS_JSON)
+    members = page_members.of(site, source.name, source.order)
+    form = PageFormat[presentation.ThreadPage](
+        lambda found: found.json(members),
+        made_of=members.decode(),
+        order=source.order,
+        members=members,
+    )
+    return page(source, site, form)
 
 
 def page(source: PageProvider[Made], site: records.Site, form: PageFormat[Made]) -> flask.Response:
@@ -164,7 +185,7 @@ def page(source: PageProvider[Made], site: records.Site, form: PageFormat[Made])
     def tag() -> str:
         if not source.tag:
             return _digest(data())
-        return _digest(f"{source.tag} {form.made_of}".encode()) if form.made_of else source.tag
+        return _tag(source.tag, f"{form.kind}{form.made_of}".encode())
 
     def make(coding: content_coding.Coding, _parts: _Parts) -> _Kept:
         body = data()
@@ -172,7 +193,8 @@ def page(source: PageProvider[Made], site: records.Site, form: PageFormat[Made])
             body = content_coding.encode(body, coding)
         return _Kept(tag(), (body,))  # A new tag if the thread has changed since `look`.
 
-    response = _sent(source, f"{form.made_of} {source.key}", site, tag, make, form.content_type)
+    shape = _Shape(f"{form.kind} {source.key}", form.content_type, form.order, form.members)
+    response = _sent(source, site, shape, tag, make)
     if form.describe and response.status_code == http.HTTPStatus.OK:
         response.headers.update(form.describe(source.make()))
     return response
@@ -180,16 +202,21 @@ def page(source: PageProvider[Made], site: records.Site, form: PageFormat[Made])
 
 def whole(source: full_thread.WholeThread, site: records.Site) -> flask.Response:
     """Answer with a whole thread or subtree, in cached pieces."""
+    order = thread_pages.ListingOrder.THREAD
+    members = page_members.of(site, source.name, order)
 
     def tag() -> str:
-        return source.tag or _digest(source.make().json())
+        if not source.tag:
+            return _digest(source.make().json(members))
+        return _tag(source.tag, members)
 
     def make(coding: content_coding.Coding, known: _Parts) -> _Kept:
         source.known = known
         found = source.make()
-        return _in_pieces(found, tag(), coding, known)
+        return _in_pieces(found, members, tag(), coding, known)
 
-    return _sent(source, f" {source.key}", site, tag, make, _JSON)
+    shape = _Shape(f" {source.key}", order=order, members=members)
+    return _sent(source, site, shape, tag, make)
 
 
 def of_thread(
@@ -203,21 +230,24 @@ def of_thread(
     if basis.asked is None:
         return None
     source = thread_pages.InOrder(records.ThreadName(basis.site.id, thread), basis.asked)
+    members = page_members.of(basis.site, source.name, source.order)
     if not source.look(age):
         return None
-    coding = basis.place[1]
+    coding, tag = basis.place[1], _tag(source.tag, members)
     place, body = (f" {source.key}", coding), None
-    if not is_known(content_coding.tag(source.tag, coding)):
+    if not is_known(content_coding.tag(tag, coding)):
         cache = PAGES.get()
         made = cache.get(place)
-        if made is None or made.tag != source.tag:
-            data = content_coding.encode(source.make().json(), coding)
+        if made is None or made.tag != tag:
+            data = content_coding.encode(source.make().json(members), coding)
             if not source.tag:
                 return None  # The thread has changed, so only the ordered query can read it.
-            made = _Kept(source.tag, (data,))
+            tag = _tag(source.tag, members)
+            made = _Kept(tag, (data,))
             cache.keep(place, made, len(place[0]) + len(data) + _OVERHEAD)
         body = made.body
-    return Basis(basis.site, source.name, source.lasts, place, source.tag, source.asked), body
+    found = source.name, source.lasts, source.order, members, place, tag, source.asked
+    return Basis(basis.site, *found), body
 
 
 def fresh(value: msgspec.Struct, status: int = 200) -> flask.Response:
@@ -249,14 +279,13 @@ def kept(basis: Basis) -> Body | None:
 
 def _sent(
     source: PageProvider[Made],
-    key: str,
     site: records.Site,
+    shape: _Shape,
     tag: Callable[[], str],
     make: _Make,
-    content_type: str,
 ) -> flask.Response:
     """Answer with a page of a site. Do not render the page if the client has the page's ETag."""
-    request, seconds = flask.request, _age(site)
+    request, seconds, key = flask.request, _age(site), shape.key
 
     def look() -> str:
         source.look(seconds)
@@ -271,14 +300,14 @@ def _sent(
             cache.keep((key, coding), made, len(key) + size)
         return made.tag, made.body
 
-    response = _negotiated(look, body, content_type=content_type)
+    response = _negotiated(look, body, content_type=shape.content_type)
     request.environ[context.SITE] = site.id
     # Tell the response cache on what the answer depends, if that is known.
-    if content_type == _JSON and isinstance(source, page_source.PageSource) and source.lasts:
+    if shape.members and isinstance(source, page_source.PageSource) and source.lasts:
         place = key, content_coding.preferred(request.accept_encodings)
         asked = source.asked if isinstance(source, thread_pages.InOrder) and source.first else None
-        basis = Basis(site, source.name, source.lasts, place, source.tag, asked)
-        request.environ[BASIS] = basis
+        found = source.name, source.lasts, shape.order, shape.members, place, tag(), asked
+        request.environ[BASIS] = Basis(site, *found)
     if site.cdn_seconds:
         # Shared caches may use the answer for this long without revalidation.
         response.headers["Cache-Control"] = (
@@ -293,14 +322,15 @@ def _age(site: records.Site) -> float:
 
 
 def _in_pieces(
-    whole: chunks.Whole, tag: str, coding: content_coding.Coding, known: _Parts
+    whole: chunks.Whole, members: bytes, tag: str, coding: content_coding.Coding, known: _Parts
 ) -> _Kept:
     """Encode a list in pieces. Reuse pieces that are already encoded."""
     parts = {
         piece.mark: known.get(piece.mark) or content_coding.part(piece.make(), coding)
         for piece in whole.pieces
     }
-    head, end = content_coding.part(whole.head, coding), content_coding.part(whole.end, coding)
+    head = content_coding.part(whole.head, coding)
+    end = content_coding.part(whole.end(members), coding)
     return _Kept(tag, content_coding.joined([head, *parts.values(), end], coding), parts)
 
 
@@ -330,6 +360,10 @@ def _negotiated(
     response.vary.add("Accept-Encoding")
     response.set_etag(tag)
     return response
+
+
+def _tag(source: str, made_of: bytes) -> str:
+    return _digest(source.encode() + b" " + made_of) if made_of else source
 
 
 def _digest(data: bytes) -> str:

@@ -106,6 +106,7 @@ class _Asked(msgspec.Struct, frozen=True):
     site: records.Site
     name: records.ThreadName
     query: request_shapes.EmbedQuery
+    order: thread_pages.ListingOrder
     links: nesting.Links
 
     @property
@@ -160,11 +161,15 @@ def _asked(site: records.Site, *, base: str) -> _Asked:
     thread, query = query_strings.read_thread(request_shapes.EmbedQuery, site)
     _refuse_together(query)
     name = records.ThreadName(site.id, thread)
+    default = thread_pages.ListingOrder(site.options.order)
+    is_ordered = not (query.around or query.below)
+    order = (query.order or default) if is_ordered else thread_pages.ListingOrder.THREAD
     return _Asked(
         site=site,
         name=name,
         query=query,
-        links=nesting.Links(base, name, query.order, query.limit),
+        order=order,
+        links=nesting.Links(base, name, order, query.limit, default),
     )
 
 
@@ -174,7 +179,8 @@ def _refuse_together(query: request_shapes.EmbedQuery) -> None:
     `around` cannot be combined with a cursor, `below` or an order. `below` can be combined with a
     cursor but not with an order.
     """
-    is_ordered = query.order is not thread_pages.ListingOrder.THREAD
+    thread_order = thread_pages.ListingOrder.THREAD
+    is_ordered = (query.order or thread_order) is not thread_order
     for with_, beside in (
         ("around", {"cursor": query.cursor, "below": query.below, "order": is_ordered}),
         ("below", {"order": is_ordered}),
@@ -194,7 +200,8 @@ def _answer(asked: _Asked, template: str) -> flask.Response:
         asked.site,
         responses.PageFormat(
             lambda found: _rendered(asked, template, nesting.shown(found), found, source),
-            made_of=repr((_RELEASE, template, asked.links.base, asked.site.origins)),
+            made_of=repr((_RELEASE, asked.site.origins, asked.links.default)),
+            kind=f"{template} {asked.links.base}",
             content_type=_HTML,
             describe=lambda found: _pointer(asked, found),
         ),
@@ -205,8 +212,7 @@ def _source(asked: _Asked) -> thread_pages.ListingPage:
     query = asked.query
     if query.around:
         return thread_pages.Around(asked.site.scheme, asked.name, query.around, asked.limits)
-    order = query.order
-    return listings.source(asked.site, asked.name.id, asked.limits, order=order)
+    return listings.source(asked.site, asked.name.id, asked.limits, order=asked.order)
 
 
 def _below(asked: _Asked, comment_id: str, template: str) -> flask.Response:
@@ -246,7 +252,7 @@ def _rendered(
         title=about.title if about else "",
         address=thread_info.address(about.url, asked.site) if about else "",
         total=found.total,
-        items=nesting.items(comments, query.order),
+        items=nesting.items(comments, asked.order),
         links=asked.links,
         is_first=not (query.cursor or query.around or query.below),
         is_ordered=not (query.around or query.below),

@@ -89,6 +89,7 @@ def _form(
     return responses.PageFormat(
         lambda feed: atom.document(head(feed), feed),
         made_of=f"{_RELEASE} {site.origins}",
+        kind="feed",
         content_type=atom.CONTENT_TYPE,
     )
 

@@ -52,12 +52,17 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Links(msgspec.Struct, frozen=True):
-    """The URLs of one thread's pages. If `base` is empty, the URLs are relative to such a page."""
+    """The URLs of one thread's pages.
+
+    If `base` is empty, the URLs are relative to such a page. `default` is the order of a page whose
+    URL names none.
+    """
 
     base: str
     name: records.ThreadName
     order: thread_pages.ListingOrder
     limit: int
+    default: thread_pages.ListingOrder = thread_pages.ListingOrder.THREAD
 
     def first(self) -> str:
         """Return the URL of the first page in this order."""
@@ -86,12 +91,12 @@ class Links(msgspec.Struct, frozen=True):
     def _to(
         self,
         *,
-        order: thread_pages.ListingOrder = thread_pages.ListingOrder.THREAD,
+        order: thread_pages.ListingOrder | None = None,
         **more: str | None,
     ) -> str:
         query: dict[str, str | int] = {"thread": self.name.id}
-        if order is not thread_pages.ListingOrder.THREAD:
-            query["order"] = order
+        if order not in {None, self.default}:
+            query["order"] = str(order)
         if self.limit != request_shapes.DEFAULT_LIMIT:
             query["limit"] = self.limit
         query |= {name: value for name, value in more.items() if value}

@@ -24,6 +24,13 @@ def answer(response: TestResponse) -> dict:
     return dict(json.loads(response.text))
 
 
+def is_empty(response: TestResponse) -> bool:
+    """Whether a response is the page of a thread without comments."""
+    page = answer(response)
+    shown = {name: page[name] for name in ("comments", "cursor", "total", "changed")}
+    return shown == {"comments": [], "cursor": None, "total": 0, "changed": None}
+
+
 def refused(response: TestResponse, status: int, field: str | None = None) -> str:
     """Check that a response is an error; return its stable code."""
     assert response.status_code == status, response.text

@@ -17,6 +17,7 @@ from tests.support.people.api_requests import (
     THREAD,
     answer,
     bearer,
+    is_empty,
     listed,
     post,
     refused,
@@ -189,12 +190,7 @@ def test_a_parent_must_be_in_the_same_thread(client: FlaskClient) -> None:
         json={"name": "a", "body": "b", "parent": first["id"]},
     )
     assert response.status_code in {400, 404, 409}
-    assert client.get("/api/v1/sites/demo/comments?thread=u").json == {
-        "comments": [],
-        "cursor": None,
-        "total": 0,
-        "changed": None,
-    }
+    assert is_empty(client.get("/api/v1/sites/demo/comments?thread=u"))
 
 
 def test_a_retracted_parent_takes_no_reply(client: FlaskClient) -> None:

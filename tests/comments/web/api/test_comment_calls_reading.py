@@ -53,7 +53,9 @@ def test_the_json_of_a_comment_has_these_fields(client: FlaskClient) -> None:
 
 def test_an_unknown_thread_is_an_empty_page(client: FlaskClient) -> None:
     page = answer(client.get("/api/v1/sites/demo/comments?thread=nothing"))
-    assert page == {"comments": [], "cursor": None, "total": 0, "changed": None}
+    assert page.keys() == {"comments", "cursor", "total", "changed", "order", "thread", "options"}
+    assert (page["comments"], page["cursor"], page["total"], page["changed"]) == ([], None, 0, None)
+    assert (page["order"], page["thread"]) == ("thread", {"state": "open"})
 
 
 def test_an_unknown_site_is_not_found(client: FlaskClient) -> None:

@@ -1,6 +1,7 @@
 """Query strings are decoded from bytes, and refusals name the parameter."""
 
 import flask
+import msgspec
 import pytest
 
 from comments import errors
@@ -21,7 +22,7 @@ def read(query: str) -> tuple[str, request_shapes.ListQuery]:
 def test_a_query_has_defaults() -> None:
     thread, query = read("thread=a%20b+c")
     assert thread == "a b c"
-    assert (query.order, query.limit) == (thread_pages.ListingOrder.THREAD, 50)
+    assert (query.order, query.limit) == (msgspec.UNSET, 50)
 
 
 def test_a_query_is_read_completely() -> None:

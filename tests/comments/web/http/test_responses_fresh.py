@@ -11,6 +11,7 @@ from comments.reading.compaction import compactor
 from comments.reading.materialized import view_cache
 from comments.store import connection
 from comments.tree import ordered_query
+from comments.web.http import page_members
 from tests.support.people.page_request import PAGE, plain
 from tests.support.threads import compaction, sample_threads
 
@@ -92,7 +93,8 @@ def _write(
             cursor=None,
             secret=sample_threads.SETTINGS.secret,
         )
-        states.append(presentation.page(found).json())
+        members = page_members.of(site, name, "thread")
+        states.append(presentation.page(found).json(members))
 
     note()
     for reader in readers:

@@ -1,0 +1,43 @@
+"""Whether a thread accepts comments: what a post would meet, and what pages say about it."""
+
+import enum
+from datetime import datetime, timedelta
+
+from comments.domain import records
+from comments.domain.records import Policy
+from comments.moderation import rulebook
+from comments.sites import budgets
+
+
+class ThreadAccess(enum.StrEnum):
+    """Whether a thread accepts comments. `READ_ONLY` accepts neither comments nor edits."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    READ_ONLY = "read-only"
+
+
+def of(
+    thread: records.Thread | records.ThreadTerms, book: rulebook.Rulebook, now: datetime
+) -> ThreadAccess:
+    """Return whether a thread accepts comments under its own terms and its site's policy."""
+    policy = thread.policy or book.policy
+    if thread.state is not records.ThreadState.OPEN:
+        return ThreadAccess.CLOSED
+    if policy is Policy.READ_ONLY:
+        return ThreadAccess.READ_ONLY
+    age = timedelta(0) if thread.created is None else now - thread.created
+    is_old = bool(book.close_after) and age > timedelta(days=book.close_after)
+    return ThreadAccess.CLOSED if policy is Policy.CLOSED or is_old else ThreadAccess.OPEN
+
+
+def shown(site: records.Site, thread: records.ThreadTerms, now: datetime) -> ThreadAccess:
+    """Return what a page says: `of`, and read-only while the site's budget allows no comments.
+
+    This uses the process's copies of the rules and the usage, each at most a minute old.
+    """
+    found = of(thread, rulebook.get(site.id), now)
+    is_strict = site.budget.then == "read-only" and found is ThreadAccess.OPEN
+    if is_strict and budgets.of(site, now=now) is budgets.BudgetLevel.SPENT:
+        return ThreadAccess.READ_ONLY
+    return found

@@ -1,0 +1,77 @@
+"""The terms of a thread: what decides, besides its site, whether it accepts comments.
+
+Every page of comments shows the result (`thread_access`), so reading the terms must cost nothing.
+The directory of a compacted thread therefore stores a copy of them, and a process reads it together
+with the directory. The terms are not part of the compaction: a thread may be closed without a
+change to its comments, and then nothing would be compacted.
+
+Invariants:
+
+1. The copy in a directory equals the thread's row: the transaction that changes the terms changes
+   both, and the transaction that switches to another directory takes the copy over.
+2. A process uses terms for at most a minute. It uses its own change at once.
+"""
+
+import msgspec
+
+from comments.domain import records
+from comments.store import caches, ownership, per_process, reads
+from comments.store.models import bucket_rows, comment_rows, conversion
+
+_OWNER = "thread_terms"
+_TERM = 60.0  # seconds that a copy is used
+_MOST_COPIES = 10_000  # threads
+
+# Terms that this process read from a thread's row, or has just changed.
+COPIES = per_process.PerProcess(
+    lambda: caches.Cache[records.ThreadName, records.ThreadTerms](_MOST_COPIES, _TERM)
+)
+_TERMS = msgspec.json.Decoder(records.ThreadTerms)
+
+
+def get(name: records.ThreadName, stored: records.ThreadTerms | None) -> records.ThreadTerms:
+    """Return a thread's terms, at most a minute old.
+
+    `stored` is the copy in its directory; without one, read the thread's row once a minute.
+    """
+    copies = COPIES.get()
+    found = copies.get(name) or stored
+    if found is None:
+        drops = copies.drops
+        found = of(reads.get(comment_rows.thread_key(name)))
+        copies.keep(name, found, drops=drops)
+    return found
+
+
+def of(row: comment_rows.ThreadRow | None) -> records.ThreadTerms:
+    """Return the terms in a thread's row; those of a new thread if there is no row."""
+    if row is None:
+        return records.ThreadTerms()
+    thread = conversion.thread_record(row)
+    return records.ThreadTerms(thread.state, thread.policy, thread.created)
+
+
+def follow(row: comment_rows.ThreadRow) -> ownership.Writes:
+    """Change the copy in a thread's directory, in the transaction that writes the row."""
+    directory = reads.get(bucket_rows.directory_key(conversion.thread_record(row).name))
+    if directory is None:
+        return ownership.Writes(_OWNER)
+    directory.terms = encode(of(row))
+    return ownership.Writes(_OWNER, put=(directory,))
+
+
+def changed(thread: records.Thread) -> None:
+    """Use a thread's new terms in this process, after their transaction."""
+    copies = COPIES.get()
+    copies.drop(thread.name)
+    copies.keep(thread.name, records.ThreadTerms(thread.state, thread.policy, thread.created))
+
+
+def encode(terms: records.ThreadTerms) -> str:
+    """Encode the copy in a directory: JSON [state, policy, created]."""
+    return msgspec.json.encode(terms).decode()
+
+
+def decode(stored: str) -> records.ThreadTerms | None:
+    """Decode the copy in a directory; None if an older release wrote it without one."""
+    return _TERMS.decode(stored) if stored else None
