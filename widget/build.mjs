@@ -2,6 +2,7 @@
 // committed files with a new build.
 //
 //   source/entry.js           flatthread.js          the file that pages embed
+//   source/count.js          count.js               another file that pages embed
 //   source/reader.js          widget-DIGEST.js       everything that a reader needs, with the styles
 //   source/writer.js ...      writer-DIGEST.js ...   modules that load later
 //   domain/languages/LANG     strings-LANG-DIGEST.json, writing-LANG-DIGEST.json
@@ -55,9 +56,7 @@ async function bundle(options) {
   });
   const { text } = outputFiles[0];
   if (text.includes("defineProperty")) {
-    throw new Error(
-      "namespace objects break on pages that changed Object.prototype: name exports",
-    );
+    throw new Error("namespace objects break on pages that changed Object.prototype: name exports");
   }
   return { text, metafile };
 }
@@ -95,9 +94,7 @@ async function sharedModules() {
     }
   }
   return Object.fromEntries(
-    await Promise.all(
-      [...shared].sort().map(async (file) => [file, await exportsOf(file)]),
-    ),
+    await Promise.all([...shared].sort().map(async (file) => [file, await exportsOf(file)])),
   );
 }
 
@@ -112,10 +109,7 @@ function source(name) {
 
 /** Return the name under which the reader bundle exports a module's export. */
 function prefixed(file, name) {
-  const module = path
-    .relative(SOURCE, file)
-    .replace(/\.js$/, "")
-    .replace(/\W/g, "_");
+  const module = path.relative(SOURCE, file).replace(/\.js$/, "").replace(/\W/g, "_");
   return `${module}_${name}`;
 }
 
@@ -123,9 +117,7 @@ function prefixed(file, name) {
 async function readerBundle(shared) {
   const lines = ['export * from "./reader.js";'];
   for (const [file, names] of Object.entries(shared)) {
-    const list = names
-      .map((name) => `${name} as ${prefixed(file, name)}`)
-      .join(", ");
+    const list = names.map((name) => `${name} as ${prefixed(file, name)}`).join(", ");
     lines.push(`export { ${list} } from ${JSON.stringify(file)};`);
   }
   const stdin = {
@@ -148,9 +140,7 @@ async function laterBundle(name, shared, readerName) {
         return file in shared ? { path: file, namespace: "reader" } : undefined;
       });
       build.onLoad({ filter: /.*/, namespace: "reader" }, ({ path: file }) => {
-        const list = shared[file]
-          .map((each) => `${prefixed(file, each)} as ${each}`)
-          .join(", ");
+        const list = shared[file].map((each) => `${prefixed(file, each)} as ${each}`).join(", ");
         return {
           contents: `export { ${list} } from "${url}";`,
           resolveDir: SOURCE,
@@ -158,29 +148,20 @@ async function laterBundle(name, shared, readerName) {
       });
     },
   };
-  return (
-    await bundle({ entryPoints: [source(name)], plugins: [fromReader, styles] })
-  ).text;
+  return (await bundle({ entryPoints: [source(name)], plugins: [fromReader, styles] })).text;
 }
 
 /** Return {language: {surface: entries}}. English texts fill gaps, so no language lacks a text. */
 function catalogues() {
   const read = (language) => {
     const folder = path.join(LANGUAGES, language);
-    const files = fs
-      .readdirSync(folder)
-      .filter((file) => file.endsWith(".json"));
-    const parsed = (file) =>
-      JSON.parse(fs.readFileSync(path.join(folder, file), "utf8"));
-    return Object.fromEntries(
-      files.map((file) => [file.replace(/\.json$/, ""), parsed(file)]),
-    );
+    const files = fs.readdirSync(folder).filter((file) => file.endsWith(".json"));
+    const parsed = (file) => JSON.parse(fs.readFileSync(path.join(folder, file), "utf8"));
+    return Object.fromEntries(files.map((file) => [file.replace(/\.json$/, ""), parsed(file)]));
   };
   const english = read("en");
   const folders = fs.readdirSync(LANGUAGES, { withFileTypes: true });
-  const languages = folders.filter(
-    (each) => each.isDirectory() && /^[a-z]/.test(each.name),
-  );
+  const languages = folders.filter((each) => each.isDirectory() && /^[a-z]/.test(each.name));
   return Object.fromEntries(
     languages.map(({ name }) => {
       const own = read(name);
@@ -224,11 +205,7 @@ async function build() {
     for (const [language, catalogue] of Object.entries(texts)) {
       const chosen = surfaces.map((surface) => [surface, catalogue[surface]]);
       const content = JSON.stringify(Object.fromEntries(chosen));
-      digests[stem][language] = built.putHashed(
-        `${stem}-${language}`,
-        "json",
-        content,
-      );
+      digests[stem][language] = built.putHashed(`${stem}-${language}`, "json", content);
     }
   }
   const shared = await sharedModules();
@@ -236,11 +213,7 @@ async function build() {
   digests.widget = built.putHashed("widget", "js", reader);
   const readerName = hashedName("widget", digests.widget, "js");
   for (const name of LATER) {
-    digests[name] = built.putHashed(
-      name,
-      "js",
-      await laterBundle(name, shared, readerName),
-    );
+    digests[name] = built.putHashed(name, "js", await laterBundle(name, shared, readerName));
   }
   const failure = Object.entries(texts).map(([language, { widget }]) => [
     language,
@@ -252,8 +225,9 @@ async function build() {
   };
   built.put(
     "flatthread.js",
-    (await bundle({ entryPoints: [source("entry")], define })).text,
+    (await bundle({ entryPoints: [source("entry")], define, plugins: [styles] })).text,
   );
+  built.put("count.js", (await bundle({ entryPoints: [source("count")] })).text);
   await buildPages(built);
   return built.files;
 }
@@ -264,8 +238,7 @@ async function buildPages(built) {
   for (const name of fs.readdirSync(PAGES).sort()) {
     const file = path.join(PAGES, name);
     if (parts.includes(name)) continue;
-    if (/\.(js|css)$/.test(name))
-      built.put(name, (await bundle({ entryPoints: [file] })).text);
+    if (/\.(js|css)$/.test(name)) built.put(name, (await bundle({ entryPoints: [file] })).text);
     else built.put(name, fs.readFileSync(file, "utf8"));
   }
 }
@@ -275,9 +248,7 @@ function differences(files) {
   const names = new Set([...fs.readdirSync(TARGET), ...files.keys()]);
   return [...names].sort().filter((name) => {
     const file = path.join(TARGET, name);
-    return (
-      !fs.existsSync(file) || fs.readFileSync(file, "utf8") !== files.get(name)
-    );
+    return !fs.existsSync(file) || fs.readFileSync(file, "utf8") !== files.get(name);
   });
 }
 
@@ -285,14 +256,11 @@ const files = await build();
 if (process.argv.includes("--check")) {
   const found = differences(files);
   if (found.length > 0) {
-    console.error(
-      `These files are not up to date, run scripts/build-widget: ${found.join(", ")}`,
-    );
+    console.error(`These files are not up to date, run scripts/build-widget: ${found.join(", ")}`);
     process.exit(1);
   }
 } else {
   fs.rmSync(TARGET, { recursive: true, force: true });
   fs.mkdirSync(TARGET, { recursive: true });
-  for (const [name, content] of files)
-    fs.writeFileSync(path.join(TARGET, name), content);
+  for (const [name, content] of files) fs.writeFileSync(path.join(TARGET, name), content);
 }

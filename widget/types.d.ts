@@ -5,6 +5,8 @@
 interface Place extends Bare {
   site: string;
   query: { thread?: string; page?: string };
+  /** The order that the reader or the page chose, "" for the site's. */
+  order: string;
   title: string;
   url: string;
   categories: string[];
@@ -95,6 +97,12 @@ interface Element {
 }
 
 interface AddEventListenerOptions extends Bare {}
+
+interface IntersectionObserverInit extends Bare {}
+
+interface MutationObserverInit extends Bare {}
+
+interface ShadowRootInit extends Bare {}
 
 interface RequestInit extends Bare {}
 

@@ -11,6 +11,7 @@ from tests.browser.conftest import built
 # file that loads later.
 READER = 20_000
 ENTRY = 3_500
+COUNTS = 1_000
 LATER = {"writer": 8_000, "writing-en": 6_500}
 
 
@@ -25,6 +26,10 @@ def test_a_reader_loads_less_than_twenty_kilobytes(client: FlaskClient) -> None:
     entry = size(client, "flatthread.js")
     assert entry < ENTRY
     assert entry + size(client, built("widget")) + size(client, built("strings-en")) < READER
+
+
+def test_the_script_for_counts_is_below_a_kilobyte(client: FlaskClient) -> None:
+    assert size(client, "count.js") < COUNTS
 
 
 @pytest.mark.parametrize(("stem", "most"), LATER.items())

@@ -31,10 +31,11 @@ export class Problem extends Error {
  * @param {Position} [position]
  * @returns {Promise<CommentPage>}
  */
-export function list({ site, query }, position) {
+export function list({ site, query, order }, position) {
+  const chosen = !position?.around && order ? { order } : null;
   return call("GET", `sites/${part(site)}/comments`, {
     __proto__: null,
-    query: { ...query, limit: PAGE, ...position },
+    query: { ...query, limit: PAGE, ...chosen, ...position },
   });
 }
 

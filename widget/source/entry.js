@@ -4,48 +4,56 @@
  *     <script type="module" src="https://HOST/widget/flatthread.js" data-site="SITE" async></script>
  *     <div id="flatthread"></div>
  *
- * The element may have these attributes. `data-thread` is an id chosen by the site that names the
- * thread. Without it, the URL in `data-page` names the thread, or otherwise the page's canonical
- * URL. `data-categories` contains the page's categories, separated by commas; the first comment
- * sends them to the server. `data-account` is a token that signs in the site's reader
- * (docs/people.md). `data-theme` (light or dark) sets colors that do not depend on the page.
+ * docs/embedding.md lists the element's attributes, the options of `mount`, and the events.
  *
- * Single-page applications import this module and call `mount`, `update` and `destroy`. The module
- * defines no globals.
- *
- * Pages load this file again after some minutes. It is small, and starts the request for the
- * comments, the reader bundle and the strings at once and in parallel.
+ * Pages load this file again after some minutes, so it contains only what cannot wait. It starts
+ * the request for the comments, the reader bundle and the strings at once and in parallel. The
+ * module defines no globals.
  */
 
 import * as files from "./files.js";
-import { languageOf } from "./languages.js";
-import { placeOf } from "./place.js";
+import { watch } from "./finder.js";
+import * as frame from "./frame.js";
+import * as languages from "./languages.js";
+import { isEmbedded, placeOf } from "./place.js";
 import * as request from "./request.js";
 
-const ID = "flatthread";
-const threads = new WeakMap();
+/**
+ * @typedef {{
+ *   site?: string, thread?: string, page?: string, lang?: string, order?: string, theme?: string,
+ *   account?: string, categories?: string,
+ * }} Options
+ */
+
+/** What tells one release from another: the digests of its files. */
+export const release = JSON.stringify(DIGESTS);
+
+/** @type {WeakMap<HTMLElement, View>} */
+const views = new WeakMap();
+/** @type {typeof import("./entry.js") | null} */
+let successor = null;
 
 /**
- * Show a thread in `host`. The `options` {site, thread, page} override the attributes.
+ * Show a thread in `host` at once. The `options` override the attributes.
  *
  * The promise resolves when the first page or an error is visible.
  *
  * @param {HTMLElement} host
- * @param {{ site?: string, thread?: string, page?: string }} [options]
+ * @param {Options} [options]
  */
 export async function mount(host, options = {}) {
   destroy(host);
-  /** @type {{ close: () => void }} */
-  const view = { close() {} };
-  threads.set(host, view);
+  if (successor) return successor.mount(host, options);
+  const view = new View();
+  views.set(host, view);
+  frame.reserve(host);
   host.setAttribute("aria-busy", "true");
-  const isCurrent = () => threads.get(host) === view;
   try {
-    await show(host, options, view, isCurrent);
+    await show(host, options, view);
   } catch {
-    if (isCurrent()) apologize(host, options);
+    if (!view.isClosed) await recover(host, options, view);
   }
-  if (isCurrent()) host.removeAttribute("aria-busy");
+  if (!view.isClosed) host.removeAttribute("aria-busy");
 }
 
 /** Show a different thread in the same element, for single-page applications. */
@@ -55,21 +63,41 @@ export function update(host, options) {
 
 /** Remove the thread, so that the element shows its own content again. */
 export function destroy(host) {
-  threads.get(host)?.close();
-  threads.delete(host);
-  host.shadowRoot?.replaceChildren(document.createElement("slot"));
+  if (successor) successor.destroy(host);
+  views.get(host)?.close();
+  views.delete(host);
+  host.removeAttribute("aria-busy");
+  frame.clear(host);
 }
 
-async function show(host, options, view, isCurrent) {
+/** A thread in an element, from `mount` to `destroy`. */
+class View {
+  isClosed = false;
+  /** @type {(() => void) | null} */
+  onclose = null;
+
+  close() {
+    this.isClosed = true;
+    this.onclose?.();
+  }
+}
+
+/**
+ * @param {HTMLElement} host
+ * @param {Options} options
+ * @param {View} view
+ */
+async function show(host, options, view) {
   const place = placeOf(host, options);
+  if (options.theme) host.dataset.theme = options.theme;
   const first = request.firstPage(place);
-  const language = languageOf();
-  const [reader, strings] = await Promise.all([
+  const chosen = languages.choose(options.lang ?? host.dataset.lang, first);
+  const [reader, language, strings] = await Promise.all([
     files.script("widget"),
-    files.strings("strings", language),
+    chosen,
+    chosen.then((language) => files.strings("strings", language)),
   ]);
-  // A different thread was mounted here while this one was loading.
-  if (!isCurrent()) return;
+  if (view.isClosed) return;
   reader.prepare(language, strings.widget, {
     __proto__: null,
     script: files.script,
@@ -79,30 +107,38 @@ async function show(host, options, view, isCurrent) {
     __proto__: null,
     first,
     view,
-    isCurrent,
     again: () => mount(host, options),
   });
 }
 
-/** Say that the widget's own files could not be loaded. */
-function apologize(host, options) {
-  const [failed, again] = FAILURE[languageOf()];
-  const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
-  const said = document.createElement("p");
-  const button = document.createElement("button");
-  said.setAttribute("role", "alert");
-  button.type = "button";
-  button.textContent = again;
-  button.addEventListener("click", () => mount(host, options));
-  said.append(`${failed} `, button);
-  root.replaceChildren(document.createElement("slot"), said);
+/**
+ * Act on a failure to load the widget's own files. A new release may have replaced the files that
+ * this entry names; then the new release's entry shows the thread. Otherwise say what failed.
+ */
+async function recover(host, options, view) {
+  const fresh = await newest();
+  if (view.isClosed) return;
+  if (fresh) {
+    successor = fresh;
+    await mount(host, options);
+    return;
+  }
+  const language = languages.ofPage(options.lang ?? host.dataset.lang) ?? languages.ofBrowser();
+  frame.apologize(host, language, () => mount(host, options));
+  const detail = { code: "not-loaded", status: 0 };
+  host.dispatchEvent(new CustomEvent("flatthread:error", { bubbles: true, detail }));
 }
 
-function start() {
-  const host = document.getElementById(ID);
-  if (host && !threads.has(host)) mount(host);
+/** Return the entry of a newer release, or null. */
+async function newest() {
+  const url = new URL(import.meta.url);
+  url.searchParams.set("at", String(Date.now()));
+  const fresh = await import(url.href).catch(() => null);
+  return fresh && fresh.release !== release ? fresh : null;
 }
 
-if (document.readyState === "loading")
-  addEventListener("DOMContentLoaded", start, { __proto__: null, once: true });
-else start();
+watch({
+  mayStart: (host) => isEmbedded(host),
+  start: (host) => mount(host),
+  stop: destroy,
+});

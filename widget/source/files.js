@@ -6,6 +6,9 @@
  * ever.
  */
 
+import { own } from "./script.js";
+
+const TIMEOUT = 30_000; // milliseconds
 /** @type {Record<string, Promise<any>>} */
 const loading = Object.create(null);
 
@@ -34,6 +37,7 @@ export function strings(stem, language) {
       __proto__: null,
       credentials: "omit",
       integrity: `sha384-${digest}`,
+      signal: AbortSignal.timeout(TIMEOUT),
     });
     if (!answer.ok) throw new Error(name);
     return answer.json();
@@ -62,11 +66,14 @@ async function load(url, digest) {
 
 function preloaded(link, url, digest) {
   return new Promise((done, fail) => {
+    const late = setTimeout(fail, TIMEOUT, new Error(url));
     link.rel = "modulepreload";
     link.crossOrigin = "";
     link.integrity = `sha384-${digest}`;
     link.href = url;
-    link.onload = done;
+    // A policy with a nonce allows what has the same nonce as the page's script.
+    link.nonce = own()?.nonce ?? "";
+    link.onload = () => done(clearTimeout(late));
     link.onerror = () => fail(new Error(url));
     document.head.append(link);
   }).finally(() => link.remove());

@@ -1,13 +1,53 @@
-/** The choice of the widget's language. */
+/**
+ * The choice of the widget's language: `data-lang`, or the page's `lang`, or the site's, or the
+ * browser's, or English. A page has one language, that of its first thread.
+ */
 
 import { LANGUAGES } from "./files.js";
 
-/** Return the first language that has strings: the page's, or the browser's, or English. */
-export function languageOf() {
-  const wanted = [document.documentElement.lang, ...navigator.languages];
-  return wanted.map(supported).find((language) => language !== undefined) ?? "en";
+/** @type {Promise<string> | null} */
+let chosen = null;
+
+/**
+ * Return the page's language. The site's is known from the first answer, so nobody waits for it
+ * unless the page names no language that has strings.
+ *
+ * @param {string | undefined} lang
+ * @param {Promise<Response>} first
+ */
+export function choose(lang, first) {
+  return (chosen ??= find(lang, first));
 }
 
-function supported(tag) {
-  return LANGUAGES.find((language) => tag === language || tag.startsWith(`${language}-`));
+/** @param {string | undefined} lang */
+export function ofPage(lang) {
+  return supported(lang) ?? supported(document.documentElement.lang);
+}
+
+export function ofBrowser() {
+  return navigator.languages.map(supported).find((language) => language) ?? "en";
+}
+
+async function find(lang, first) {
+  return ofPage(lang) ?? supported(await ofSite(first)) ?? ofBrowser();
+}
+
+async function ofSite(first) {
+  try {
+    const { options } = await (await first).clone().json();
+    return options.language;
+  } catch {
+    return undefined; // the reader bundle reports the failure
+  }
+}
+
+/** Return the language of a tag, such as "de" for "de-AT", if it has strings. */
+function supported(tag = "") {
+  const parts = tag.split("-");
+  for (let length = parts.length; length > 0; length--) {
+    const wanted = parts.slice(0, length).join("-").toLowerCase();
+    const found = LANGUAGES.find((language) => language.toLowerCase() === wanted);
+    if (found) return found;
+  }
+  return undefined;
 }

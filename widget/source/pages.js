@@ -24,6 +24,8 @@ export class Pages {
   /** @type {UncountedComment[]} */
   #own = [];
   #total = 0;
+  /** @type {number | null} */
+  #told = null; // the total that the page knows
   /** @type {Position} */
   #start = null; // position of the page that was loaded first: null, or {around}
   #latest = 0; // time of the thread's last known change
@@ -36,8 +38,8 @@ export class Pages {
   /**
    * `signal` is aborted when the thread is closed. The thread's make(data) returns a comment, and
    * context() returns the context in which comments are drawn. This class calls shown(comment) for
-   * each comment on a page, replaced() when it has replaced all comments, and say(text) for a
-   * status message.
+   * each comment on a page, replaced() when it has replaced all comments, counted(total) when the
+   * total has changed, and say(text) for a status message.
    *
    * @param {Place} place
    * @param {import("./guest.js").Guest} guest
@@ -48,6 +50,7 @@ export class Pages {
    *   shown: (comment: Comment) => void,
    *   replaced: () => void,
    *   say: (text: string) => void,
+   *   counted: (total: number) => void,
    * }} thread
    */
   constructor(place, guest, signal, thread) {
@@ -202,6 +205,8 @@ export class Pages {
   }
 
   #count(total) {
+    if (total !== this.#told) this.#thread.counted(total);
+    this.#told = total;
     this.#total = total;
     this.title.textContent = t("title", { count: total });
     this.#none.hidden = this.listing.size > 0;

@@ -1,5 +1,9 @@
 /** The thread to show: what the element, the script and the page say about it. */
 
+import * as script from "./script.js";
+
+const ORDERS = ["thread", "recent", "best", "oldest", "newest"];
+
 /**
  * @param {HTMLElement} host
  * @param {object} options
@@ -8,13 +12,14 @@
 export function placeOf(host, options) {
   /** @type {Record<string, string | undefined>} */
   const said = { __proto__: null, ...host.dataset, ...options };
-  const { site = script()?.dataset.site, thread, page, categories = "", account = "" } = said;
+  const { site = script.site(), thread, page, categories = "", account = "" } = said;
   // An element named "title" on the page can shadow document.title.
   const title = typeof document.title === "string" ? document.title : "";
   const url = page ?? canonicalUrl();
   return {
     site: site ?? "",
     query: thread ? { thread } : { page: url ?? address().href },
+    order: [remembered(), said.order].find((order) => ORDERS.includes(order ?? "")) ?? "",
     title: title.replace(/\s+/g, " ").slice(0, 300),
     // The query may identify the reader, so send it only if the page's URL names the thread. Then
     // the server drops all parameters that do not identify a page.
@@ -22,6 +27,20 @@ export function placeOf(host, options) {
     categories: categories.split(",").filter((name) => name.trim()),
     account,
   };
+}
+
+/** Tell whether the page embeds the widget in this element, and does not call `mount` itself. */
+export function isEmbedded(host) {
+  return host.dataset.site !== undefined || script.own() !== undefined;
+}
+
+/** Return the order that the reader chose, which memory.js stores as `order`. */
+function remembered() {
+  try {
+    return JSON.parse(localStorage.getItem("flatthread:order") ?? "null");
+  } catch {
+    return null; // storage is forbidden, or the value is damaged
+  }
 }
 
 function canonicalUrl() {
@@ -34,10 +53,4 @@ function address() {
   const url = new URL(location.href);
   url.hash = "";
   return url;
-}
-
-function script() {
-  /** @type {HTMLScriptElement[]} */
-  const all = Array.from(document.querySelectorAll("script[data-site]"));
-  return all.find((node) => node.src === import.meta.url) ?? all[0];
 }

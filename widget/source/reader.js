@@ -4,21 +4,21 @@ import { button, el } from "./dom.js";
 import css from "./flatthread.css";
 import * as lazy from "./lazy.js";
 import { Thread } from "./thread.js";
-import { t, use } from "./words.js";
+import { direction, language, t, use } from "./words.js";
 
 // Every style-src policy allows constructed style sheets, because they are not inline styles.
 const style = new CSSStyleSheet();
 style.replaceSync(css);
 
+let isPrepared = false;
+
 /** Set the language, its texts, and the loader of everything else. The first call counts. */
-export function prepare(language, entries, loader) {
+export function prepare(chosen, entries, loader) {
   if (isPrepared) return;
   isPrepared = true;
-  use(language, entries);
+  use(chosen, entries);
   lazy.connect(loader);
 }
-
-let isPrepared = false;
 
 /**
  * Show a thread, or an error with a button to try again.
@@ -27,24 +27,33 @@ let isPrepared = false;
  * @param {Place} place
  * @param {{
  *   first: Promise<Response>,
- *   view: { close: () => void },
- *   isCurrent: () => boolean,
+ *   view: { isClosed: boolean, onclose: (() => void) | null },
  *   again: () => void,
  * }} options `first` is the answer with the first page; the thread closes with `view`
  */
-export async function show(host, place, { first, view, isCurrent, again }) {
-  const thread = new Thread(place, first);
-  view.close = () => thread.close();
+export async function show(host, place, { first, view, again }) {
+  const tell = (name, detail) => {
+    host.dispatchEvent(new CustomEvent(`flatthread:${name}`, { bubbles: true, detail }));
+  };
+  const thread = new Thread(place, first, tell);
+  view.onclose = () => thread.close();
   const failure = await thread.open().then(
     () => null,
     (error) => error,
   );
-  if (!isCurrent()) return;
+  if (view.isClosed) return;
   // The element's own content stays visible until comments or an error can replace it.
-  const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
+  const root = /** @type {ShadowRoot} */ (host.shadowRoot);
+  thread.element.lang = language;
+  thread.element.dir = direction(language);
   root.adoptedStyleSheets = [style];
   root.replaceChildren(...(failure ? apology(failure, again) : [thread.element]));
-  if (!failure) thread.arrive();
+  if (failure) {
+    tell("error", { code: failure.code ?? "", status: failure.status ?? 0 });
+    return;
+  }
+  thread.arrive();
+  tell("ready", {});
 }
 
 function apology(error, again) {

@@ -43,9 +43,11 @@ export function addressOf(path, query) {
  * @param {Place} place
  * @returns {Promise<Response>}
  */
-export function firstPage({ site, query }) {
+export function firstPage({ site, query, order }) {
   const around = wantedComment();
-  const asked = { __proto__: null, ...query, limit: PAGE, ...(around && { around }) };
+  // The server has only one order around a comment.
+  const chosen = around ? { around } : order && { order };
+  const asked = { __proto__: null, ...query, limit: PAGE, ...chosen };
   const url = addressOf(`sites/${encodeURIComponent(site)}/comments`, asked);
   const answer = fetch(url, init("GET"));
   answer.catch(() => {}); // the reader bundle reports it

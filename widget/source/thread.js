@@ -22,6 +22,7 @@ const MINUTE = 60_000; // milliseconds
 export class Thread {
   #place;
   #first;
+  #tell;
   #guest;
   #votes;
   #pages;
@@ -33,8 +34,10 @@ export class Thread {
   /**
    * @param {Place} place
    * @param {Promise<Response>} first the answer with the first page
+   * @param {(name: string, detail: object) => void} tell sends an event to the page
    */
-  constructor(place, first) {
+  constructor(place, first, tell) {
+    this.#tell = tell;
     this.#place = place;
     this.#first = first;
     this.#guest = new Guest(place.site);
@@ -51,6 +54,7 @@ export class Thread {
       shown: (comment) => this.#forms.reopen(comment),
       replaced: () => this.#votes.load(),
       say: (text) => this.#say(text),
+      counted: (total) => this.#tell("count", { total }),
     });
     this.element = el(
       "section",
@@ -176,6 +180,7 @@ export class Thread {
     this.#listing.get(parent)?.close();
     const comment = this.#make({ replies: 0, ...data });
     this.#pages.insert(comment);
+    this.#tell("posted", { id: data.id, status: data.status });
     this.#say(comment.isPending ? t("pending") : t("posted"));
     this.#pages.catchUp(comment);
     return comment;

@@ -13,6 +13,12 @@ export let language = "en";
 let plurals = new Intl.PluralRules(language);
 let numbers = new Intl.NumberFormat(language);
 
+/** Return the direction in which a language is written. */
+export function direction(language) {
+  const { script = "" } = new Intl.Locale(language).maximize();
+  return ["Arab", "Hebr", "Thaa"].includes(script) ? "rtl" : "ltr";
+}
+
 /** Set the language, and the texts that `t` and `parts` fill. */
 export function use(chosen, entries) {
   language = chosen;

@@ -264,7 +264,13 @@ def preview(site_id: str) -> flask.Response:  # noqa: ARG001 - same
 def count_comments(site_id: str) -> flask.Response:
     """Count the listed comments of several threads, with one lookup of counters."""
     query_strings.read(request_shapes.NoQuery)
-    threads = [_canonical(raw) for raw in json_bodies.read(request_shapes.ThreadList).threads]
+    asked = json_bodies.read(request_shapes.ThreadList)
+    if len(asked.threads) + len(asked.pages) > request_shapes.MAX_COUNTS:
+        raise errors.BadInput("pages", "too-many-items", limit=request_shapes.MAX_COUNTS)
+    threads = [_canonical(raw) for raw in asked.threads]
+    if asked.pages:
+        site = site_settings.get(site_id)
+        threads += [_canonical_page(url, site) for url in asked.pages]
     return responses.fresh(response_shapes.Counts(totals.listed(site_id, threads)))
 
 
@@ -355,3 +361,12 @@ def _canonical(raw: str) -> str:
         return thread_ids.canonical_id(raw)
     except errors.BadInput as error:
         raise error.about("threads") from error
+
+
+def _canonical_page(url: str, site: records.Site) -> str:
+    try:
+        return thread_ids.canonical_page(
+            url, query_keys=site.query_keys, keep_trailing_slash=site.keep_trailing_slash
+        )
+    except errors.BadInput as error:
+        raise error.about("pages") from error

@@ -269,6 +269,7 @@ class AuthorsQuery(_Request, frozen=True):
 
 
 class ThreadList(_Request, frozen=True):
-    """The ids of the threads whose comments the call counts."""
+    """The threads whose comments the call counts, by their ids or the URLs of their pages."""
 
-    threads: Annotated[list[str], msgspec.Meta(max_length=MAX_COUNTS)]
+    threads: Annotated[list[str], msgspec.Meta(max_length=MAX_COUNTS)] = []
+    pages: Annotated[list[str], msgspec.Meta(max_length=MAX_COUNTS)] = []

@@ -22,7 +22,7 @@ blueprint = flask.Blueprint("pages", __name__)
 _FILES = Path(__file__).parents[1] / "static" / "widget"
 _HASHED = re.compile(r".+-\w{12}\.\w+")
 _IMMUTABLE = "public, max-age=31536000, immutable"
-_EMBEDDED = {"flatthread.js"}
+_EMBEDDED = {"flatthread.js", "count.js"}
 _MINUTES = "public, max-age=300"
 # Load balancers check the health every few seconds and do not wait as long as readers do.
 _HEALTH_SECONDS = 2.0

@@ -8,6 +8,7 @@ import ast
 import functools
 import html.parser
 import itertools
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -22,6 +23,7 @@ from comments.domain.languages import catalogue
 
 COMMENTS = Path(__file__).parents[3] / "comments"
 WIDGET = COMMENTS.parent / "widget"
+BUILT = COMMENTS / "web" / "static" / "widget"
 LANGUAGES = COMMENTS / "domain" / "languages"
 # Folders in comments/web/templates.
 TEMPLATES = ("admin", "public")
@@ -53,6 +55,7 @@ TECHNICAL = {
     ".ft-acts button", ".ft-pick input", "input, textarea, select, dialog, [contenteditable]",
     # Keys
     "Enter", "Escape",
+    "Arab", "Hebr", "Thaa",
     "Cookie", "Lax", "Link", "Origin", "Strict", "View",
     "public, max-age=300", "public, max-age=31536000, immutable",
     # Mail, and the name of a signature.
@@ -130,6 +133,18 @@ def test_a_text_holds_no_markup() -> None:
     """Values may be markup. The surrounding text is escaped or put into a document as text."""
     forms = itertools.chain.from_iterable(map(_forms, TEXTS.values()))
     assert [each for each in forms if re.search(r"<|&\w+;", each)] == []
+
+
+@pytest.mark.parametrize("language", _languages())
+def test_the_built_strings_are_those_of_the_catalogue(language: str) -> None:
+    """A language without a text has the English one."""
+    own, built = catalogue.of(language).entries, {}
+    for stem in ("strings", "writing"):
+        (file,) = BUILT.glob(f"{stem}-{language}-*.json")
+        built |= json.loads(file.read_text("utf-8"))
+    expected = {surface: {**SURFACES[surface], **own[surface]} for surface in built}
+    assert built == expected, "run scripts/build-widget"
+    assert {"widget", "widget-writing", "errors"} == built.keys()
 
 
 # Templates

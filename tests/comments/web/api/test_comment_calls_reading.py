@@ -187,6 +187,29 @@ def test_counting_an_invalid_thread_is_refused(client: FlaskClient, thread: str)
     refused(response, 400, "threads")
 
 
+def test_pages_are_counted_after_threads_by_the_sites_rules(client: FlaskClient) -> None:
+    path = "/api/v1/sites/demo/comments?page=https://blog.example/post/"
+    assert client.post(path, json={"name": "Ann", "body": "text"}).status_code == 201
+    asked = {"pages": ["http://blog.example/post?utm=1", "https://blog.example/"], "threads": ["t"]}
+    response = client.post("/api/v1/sites/demo/counts", json=asked)
+    assert answer(response) == {"counts": [0, 1, 0]}
+
+
+@pytest.mark.parametrize("pages", [["not a URL"], ["mailto:a@b.example"], ["https://a"] * 51, [1]])
+def test_pages_that_cannot_be_counted_are_refused_by_field(
+    client: FlaskClient, pages: object
+) -> None:
+    asked = {"threads": ["t"] * 50, "pages": pages}
+    response = client.post("/api/v1/sites/demo/counts", json=asked)
+    assert response.status_code == 400
+    assert response.get_json()["field"].startswith("pages")
+
+
+def test_pages_of_an_unknown_site_are_not_found(client: FlaskClient) -> None:
+    asked = {"pages": ["https://blog.example/"]}
+    refused(client.post("/api/v1/sites/nobody/counts", json=asked), 404)
+
+
 def test_an_unchanged_page_is_not_sent_again(client: FlaskClient) -> None:
     tag = client.get(THREAD).headers["ETag"]
     again = client.get(THREAD, headers={"If-None-Match": tag})

@@ -1,0 +1,68 @@
+/**
+ * The number of comments beside links, in one request for 100 threads.
+ *
+ *     <script type="module" src="https://HOST/widget/count.js" data-site="SITE" async></script>
+ *     <a href="/post" data-flatthread-count></a>
+ *
+ * docs/embedding.md lists the attributes. Pages that change their content call `refresh`.
+ */
+
+import { site } from "./script.js";
+
+const MOST = 100; // the server's limit for one request
+
+/** Fill all elements with `data-flatthread-count` below `root`. */
+export async function refresh(root = document) {
+  /** @type {NodeListOf<HTMLElement>} */
+  const found = root.querySelectorAll("[data-flatthread-count]");
+  const nodes = [...found].filter((node) => thread(node) || page(node).startsWith("http"));
+  for (let from = 0; from < nodes.length; from += MOST) await fill(nodes.slice(from, from + MOST));
+}
+
+async function fill(nodes) {
+  // The answer lists the threads before the pages.
+  nodes.sort((a, b) => Number(isPage(a)) - Number(isPage(b)));
+  const body = {
+    __proto__: null,
+    threads: bare(nodes.filter((node) => !isPage(node)).map(thread)),
+    pages: bare(nodes.filter(isPage).map(page)),
+  };
+  const path = `../api/v1/sites/${encodeURIComponent(site() ?? "")}/counts`;
+  const answer = await fetch(new URL(path, import.meta.url), {
+    __proto__: null,
+    method: "POST",
+    credentials: "omit",
+    headers: new Headers([["Content-Type", "application/json"]]),
+    body: JSON.stringify(body),
+  });
+  const { counts } = await answer.json();
+  nodes.forEach((node, at) => show(node, counts[at]));
+}
+
+function show(node, count) {
+  const { flatthreadOne, flatthreadOther } = node.dataset;
+  const language = node.closest("[lang]")?.lang || undefined;
+  const words = count === 1 ? (flatthreadOne ?? flatthreadOther) : flatthreadOther;
+  const number = count.toLocaleString(language);
+  node.textContent = words?.replace("{count}", () => number) ?? number;
+}
+
+function thread(node) {
+  return node.dataset.flatthreadCount;
+}
+
+function isPage(node) {
+  return !thread(node);
+}
+
+function page(node) {
+  return new URL(node.dataset.page ?? node.closest("a")?.href ?? "", location.href).href;
+}
+
+// The page may have changed how arrays are converted to JSON.
+function bare(list) {
+  return Object.setPrototypeOf(list, null);
+}
+
+if (document.readyState === "loading") addEventListener("DOMContentLoaded", () => refresh());
+else refresh();

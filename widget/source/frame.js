@@ -1,0 +1,46 @@
+/**
+ * What an element shows before its comments: its own content above a grey shape of the comments,
+ * and the sentence for a failed start.
+ *
+ * The height is reserved at once, so that less of the page moves when the comments appear. The
+ * page's own style for the element takes precedence.
+ */
+
+import failed from "./failed.css";
+import loading from "./loading.css";
+
+/** Show the element's own content, and reserve the height of some comments. */
+export function reserve(host) {
+  const shape = document.createElement("div");
+  shape.setAttribute("aria-hidden", "true");
+  fill(host, loading, [document.createElement("slot"), shape]);
+}
+
+/** Show only the element's own content. */
+export function clear(host) {
+  if (host.shadowRoot) fill(host, "", [document.createElement("slot")]);
+}
+
+/** Say that the widget's own files could not be loaded, with a button to try again. */
+export function apologize(host, language, again) {
+  const [sentence, label] = FAILURE[language];
+  const said = document.createElement("p");
+  const button = document.createElement("button");
+  said.setAttribute("role", "alert");
+  said.lang = language;
+  said.dir = "auto";
+  button.type = "button";
+  button.textContent = label;
+  button.addEventListener("click", again);
+  said.append(`${sentence} `, button);
+  fill(host, failed, [document.createElement("slot"), said]);
+}
+
+// Every style-src policy allows constructed style sheets, because they are not inline styles.
+function fill(host, css, nodes) {
+  const root = host.shadowRoot ?? host.attachShadow({ __proto__: null, mode: "open" });
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(css);
+  root.adoptedStyleSheets = [sheet];
+  root.replaceChildren(...nodes);
+}
