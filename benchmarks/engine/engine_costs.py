@@ -308,7 +308,7 @@ def measure_change(folder: Path, rounds: int, durability: str, flags: tuple[str,
 
 
 def measure_start(folder: Path, rounds: int) -> Bar:
-    """Start the server until its first answer, and an interpreter that imports its libraries."""
+    """Time a start of the server, and an interpreter that imports the same libraries."""
     request = protobufs.LookupRequest(project_id=PROJECT)
     request.keys.add().CopyFrom(comment(1).key)
 

@@ -227,7 +227,7 @@ class Adjacency(_Documents):
 
 
 class Embedded(Layout):
-    """All comments in one entity of the thread."""
+    """All comments of a thread in one entity."""
 
     name = "embedded"
 

@@ -62,7 +62,7 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Ended(msgspec.Struct):
-    """What happened to the connections of an attack.
+    """The outcome for each connection of an attack.
 
     `after` contains the seconds until each connection ended.
     """
