@@ -1,6 +1,6 @@
 """The calls that the classic layouts make to a Datastore, as raw messages over a channel.
 
-No object mapper is between a layout and the store, and nothing is cached.
+Layouts use no object mapper and no cache.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -235,7 +235,7 @@ class Embedded(Layout):
         """Store a thread.
 
         Raises:
-            TooLarge: It is larger than an entity can be.
+            TooLarge: The entity would be larger than the store allows.
         """
         self.client.put([self._entity(in_order(thread))])
 

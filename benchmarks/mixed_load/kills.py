@@ -45,7 +45,7 @@ _TICK = 0.05
 
 
 class Service:
-    """The product on a data folder, on a new port after each restart."""
+    """The product, which uses one data folder and gets a new port at each start."""
 
     def __init__(self, data: Path, world: World) -> None:
         self._data = data

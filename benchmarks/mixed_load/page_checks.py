@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _TEXT = re.compile(r"t(\d+) w(\d+) n(\d+) v(\d+)")
-# An article in the HTML, and its text.
+# Matches an article in the HTML and the text in it.
 _ARTICLE = re.compile(r'<article [^>]*id="comment-([a-z2-7]{26})"(.*?)</article>', re.DOTALL)
 TREES = ("thread", "recent", "best")  # The orders that keep discussions together.
 ORDERS = (*TREES, "oldest", "newest")

@@ -27,7 +27,7 @@ from comments.web.http import (
 )
 from comments.web.http.decode import json_bodies, query_strings
 
-# Nested in the blueprint of `comment_calls`, whose checks run first.
+# This blueprint is nested in that of `comment_calls`, whose checks run first.
 blueprint = flask.Blueprint("verdicts", __name__)
 
 _SIGNED = ("webhook-id", "webhook-timestamp", "webhook-signature")

@@ -52,10 +52,10 @@ class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ListQuery(_Request, frozen=True):
-    """The query for a list of comments, except `thread` and `page`.
+    """The parameters of a list of comments, apart from `thread` and `page`.
 
-    Without `order`, the site's default order is used. Lists that allow only the order `thread`,
-    which are those with `parent`, `around` or `limit=all`, use that.
+    Without `order`, the site's default order is used. Lists with `parent`, `around` or `limit=all`
+    always use the order `thread`.
     """
 
     order: thread_pages.ListingOrder | msgspec.UnsetType = msgspec.UNSET
@@ -66,7 +66,10 @@ class ListQuery(_Request, frozen=True):
 
 
 class EmbedQuery(_Request, frozen=True):
-    """The query for a thread as HTML, except `thread` and `page`. `order` is as in `ListQuery`."""
+    """The parameters of a thread as HTML, apart from `thread` and `page`.
+
+    `order` has the same meaning as in `ListQuery`.
+    """
 
     order: thread_pages.ListingOrder | msgspec.UnsetType = msgspec.UNSET
     limit: Limit = DEFAULT_LIMIT
@@ -83,7 +86,7 @@ class RepliesQuery(_Request, frozen=True):
 
 
 class NoQuery(_Request, frozen=True):
-    """A query without parameters, except `thread` and `page` if the call requires them."""
+    """No parameters, apart from `thread` and `page` if the call requires them."""
 
 
 class LinkQuery(_Request, frozen=True):
@@ -255,7 +258,7 @@ class NewVote(_Request, frozen=True):
 
 
 class OwnVotesQuery(_Request, frozen=True):
-    """The query for the caller's own votes, except `thread` and `page`."""
+    """The parameters of a list of the caller's own votes, apart from `thread` and `page`."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=cast_vote.MOST_OWN)] = cast_vote.MOST_OWN
     cursor: Cursor | msgspec.UnsetType = msgspec.UNSET

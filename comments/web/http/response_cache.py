@@ -6,8 +6,7 @@ does, with the headers that Flask set earlier and the bytes that `responses` cac
 
 The cache can also answer the first page of a thread with cached headers of a different thread of
 the same site, or of the same thread before a change. Only the body, its length and the ETag are
-new. In such a case, if the page can be read from the compacted thread, Flask would take half of the
-total time.
+new. If such a page can be read from the compacted thread, this saves half of the total time.
 
 Invariants:
 
