@@ -53,7 +53,7 @@ class _Axis:
         return start + share * (self.pixels - start)
 
     def ticks(self) -> Iterator[tuple[float, str]]:
-        """Return the powers of ten, and 0 if needed. 0."""
+        """Yield the powers of ten, and 0 if needed."""
         if self.has_zero:
             yield 0.0, "0"
         for power in range(self.low, self.high + 1):

@@ -54,8 +54,8 @@ class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ListQuery(_Request, frozen=True):
     """The parameters of a list of comments, apart from `thread` and `page`.
 
-    Without `order`, the site's default order is used. Lists with `parent`, `around` or `limit=all`
-    always use the order `thread`.
+    Without `order`, lists with `parent`, `around` or `limit=all` use the order `thread`, because it
+    is the only order that they allow. Other lists use the site's default order.
     """
 
     order: thread_pages.ListingOrder | msgspec.UnsetType = msgspec.UNSET
