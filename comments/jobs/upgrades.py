@@ -17,6 +17,7 @@ from google.cloud import ndb
 
 from comments.domain import records
 from comments.events import backlog
+from comments.jobs import rerendering
 from comments.store import ownership, per_process, reads, transactions
 from comments.store.models import event_rows
 from comments.tree.threads import details
@@ -97,4 +98,7 @@ def _adopt_one(name: records.ThreadName) -> None:
     transactions.apply(details.adopt(name))
 
 
-_WALKS = (_Walk("upgrades/threads", "Thread", _adopt),)
+_WALKS = (
+    _Walk("upgrades/threads", "Thread", _adopt),
+    _Walk(f"upgrades/text/{rerendering.VERSION}", "Comment", rerendering.rerender),
+)

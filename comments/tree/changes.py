@@ -8,7 +8,7 @@ from comments.domain import classifier_verdicts, records
 from comments.domain.records import Status
 from comments.events import outbox
 from comments.store.models import comment_rows, conversion
-from comments.tree.comment_writes import IN_TIME, changed_rows, existing, touch
+from comments.tree.comment_writes import changed_rows, existing, touch, touch_around_text
 from comments.tree.values import ChangeResult, RenderedText
 from comments.tree.visibility import has_listed_below, settled_tombstones, with_status
 
@@ -34,7 +34,8 @@ def edit(
     ruling = check(conversion.comment_record(row))
     if row.status == Status.RETRACTED:
         raise errors.NotFound("comment", comment_id)
-    if row.body == text.body and row.renderer == text.renderer:
+    # Also if another renderer made the HTML: a new renderer is no edit (`jobs/rerendering`).
+    if row.body == text.body:
         return ChangeResult(conversion.comment_record(row))
     if row.status in {Status.REJECTED, Status.HIDDEN}:
         raise errors.Conflict("comment-removed")
@@ -93,11 +94,7 @@ def count_votes(comment_id: str, cast: tuple[int, int], *, now: datetime) -> Cha
         return ChangeResult(conversion.comment_record(row))
     before = conversion.comment_state(row)
     row.up, row.down, row.score, row.cast_up, row.cast_down = votes
-    text_revision = row.text_revision or row.revision
-    row.revision += 1
-    row.text_revision = text_revision
-    if not row.unfolded and (row.listed or row.shelved):
-        row.unfolded, row.fold_by = True, now + IN_TIME
+    touch_around_text(row, now=now)
     return changed_rows(outbox.EventKind.VOTED, [(before, row)], now=now)
 
 

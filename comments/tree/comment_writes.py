@@ -66,6 +66,18 @@ def touch(row: comment_rows.CommentRow, *, was_listed: bool) -> None:
         row.changed = changed_at(row)
 
 
+def touch_around_text(row: comment_rows.CommentRow, *, now: datetime) -> None:
+    """Record a change that readers can see but that leaves the text as it is.
+
+    No text is removed, so no bucket has to be rewritten at once.
+    """
+    text_revision = row.text_revision or row.revision
+    row.revision += 1
+    row.text_revision = text_revision
+    if not row.unfolded and (row.listed or row.shelved):
+        row.unfolded, row.fold_by = True, now + IN_TIME
+
+
 def at_once(row: comment_rows.CommentRow) -> datetime | None:
     """Return the deadline for immediate compaction, or None for an unflagged row."""
     return AT_ONCE if row.unfolded else None

@@ -10,9 +10,9 @@ from comments.domain.counting import CountedChange as Counted
 from comments.events import outbox
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, conversion
-from comments.tree.comment_writes import OWNER, at_once, changed_at, touch
+from comments.tree.comment_writes import OWNER, at_once, changed_at, touch, touch_around_text
 from comments.tree.counters import in_transaction
-from comments.tree.values import Recategorized, TreePlace
+from comments.tree.values import Recategorized, RenderedText, TreePlace
 
 
 def compacted(seen: Mapping[str, tuple[int, bool]]) -> ownership.Writes:
@@ -56,6 +56,16 @@ def without_addresses(ids: Sequence[str]) -> ownership.Writes:
             row.author_email, row.fingerprint = "", b""
         row.origin, row.came_from = None, ""
     return ownership.Writes(OWNER, put=tuple(known))
+
+
+def rerendered(comment_id: str, text: RenderedText, *, now: datetime) -> ownership.Writes:
+    """Replace the HTML of a comment, unless its body has changed since the HTML was made."""
+    row = reads.get(comment_rows.comment_key(comment_id))
+    if row is None or row.body != text.body or row.renderer == text.renderer:
+        return ownership.Writes(OWNER)
+    row.html, row.renderer = text.html, text.renderer
+    touch_around_text(row, now=now)
+    return ownership.Writes(OWNER, put=(row,))
 
 
 def mend(name: records.ThreadName, places: "Sequence[TreePlace]") -> tuple[ownership.Writes, ...]:

@@ -16,7 +16,7 @@ from comments.reading.compaction import compactor, leftovers
 from comments.reading.materialized import directories, ranking, view_cache
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
-from comments.tree import changes, placement
+from comments.tree import comment_writes, placement
 from emulator import inprocess
 from tests.support.threads import compaction, reader_processes, sample_threads
 
@@ -68,7 +68,7 @@ class Instance(reader_processes.Reader):
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use small buckets; compact without a delay, because the comments' time never advances."""
     compaction.small_buckets(monkeypatch, 3)
-    for module in (placement, changes):
+    for module in (placement, comment_writes):
         monkeypatch.setattr(module, "IN_TIME", timedelta(0))
 
 

@@ -1,0 +1,64 @@
+"""Render stored bodies again after a change of the renderer or the sanitizer.
+
+`upgrades` calls `rerender` for all comments in key order, once for each version of the renderers.
+
+Invariants:
+
+1. Only the HTML changes: authors, readers and subscribers see no edit, and nobody gets mail or
+   webhooks. The revision of the text stays, so a form that is open for an edit can still be sent.
+2. A comment whose HTML stays the same is not written.
+3. The comment is flagged for compaction in the same commit, so readers see the new HTML at once,
+   and the buckets get it later. Old HTML was safe when it was written; it need not leave the
+   buckets at once.
+4. A text that the new renderer refuses keeps its HTML, sanitized again.
+
+During a rolling release, a process of the older release may store a comment behind the scan. That
+comment keeps the older HTML until the next version of the renderer.
+"""
+
+import functools
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from comments import errors
+from comments.domain import records
+from comments.domain.text import rendering, sanitizing
+from comments.events import backlog
+from comments.store import transactions
+from comments.tree import job_writes, values
+
+# The renderers by the first word of the name that is stored with their HTML.
+_RENDERERS: dict[str, tuple[str, Callable[[str], str]]] = {
+    "markdown": (rendering.RENDERER, rendering.render_markdown),
+    "html": (sanitizing.SANITISER, sanitizing.sanitise_html),
+}
+# The name of the scan contains this text, so a new version of a renderer starts a new scan.
+VERSION = f"{rendering.RENDERER}/{sanitizing.SANITISER}"
+
+
+def rerender(found: Iterable[Any]) -> None:
+    """Render the bodies of comments, which are passed as messages. Store the HTML that changes."""
+    for message in found:
+        stored = message.properties
+        body, html, was = (stored[each].string_value for each in ("body", "html", "renderer"))
+        name, render = _RENDERERS.get(was.partition("-")[0], (was, str))
+        if not body or was == name:
+            continue
+        try:
+            made = render(body)
+        except errors.BadInput:
+            made = sanitizing.safe(html)
+        if made == html:
+            continue
+        text = values.RenderedText(body, made, name)
+        store = functools.partial(_store, message.key.path[-1].name, text, datetime.now(UTC))
+        if transactions.transaction(store):
+            site, thread = (stored[each].string_value for each in ("site", "thread_id"))
+            backlog.changed(records.ThreadName(site, thread))
+
+
+def _store(comment_id: str, text: values.RenderedText, now: datetime) -> bool:
+    writes = job_writes.rerendered(comment_id, text, now=now)
+    transactions.apply(writes)
+    return bool(writes.put)
