@@ -127,7 +127,7 @@ class Shards:
             return writer
 
     def shard(self, name: records.ThreadName, writer: int, *, moves: bool) -> int:
-        """Return a writer's shard. If `moves` is true, assign a different shard."""
+        """Return a writer's shard, after replacing it if necessary or if `moves` is true."""
         with self._guard:
             busy = self._busy[name]
             others = {busy.kept[other] for other in busy.writing - {writer}}
