@@ -1,5 +1,7 @@
 """The widget starts early, in parallel and once; a failed file leaves a sentence and a retry."""
 
+import base64
+import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -82,6 +84,9 @@ def test_the_files_load_in_parallel(server: str, website: Website, tab: Tab, say
     expect(tab.page.locator("#flatthread")).to_have_attribute("aria-busy", "true")
     while len(held) < 3:
         tab.page.wait_for_timeout(10)
+    box = tab.page.locator("#flatthread").bounding_box()
+    assert box is not None
+    assert box["height"] > 300, "the entry reserves the height of some comments"
     for route in held:
         route.continue_()
     expect(bodies(tab.page)).to_have_text("hello")
@@ -171,6 +176,36 @@ def test_an_element_removed_while_loading_shows_and_reports_nothing(
     tab.page.evaluate("new Promise((done) => setTimeout(done, 50))")
     assert tab.page.evaluate("kept.shadowRoot.textContent") == ""
     assert tab.page.evaluate("events") == []
+
+
+def test_a_page_that_takes_a_waiting_element_over_decides_what_it_shows(
+    server: str, website: Website, tab: Tab, say: Say
+) -> None:
+    say("hello")
+    module = f"""<script type="module">
+        window.flatthread = await import("{server}/widget/flatthread.js");
+      </script>"""
+    tab.page.goto(website.put("taken", script(server) + FAR + element() + module))
+    tab.page.wait_for_function("window.flatthread")
+    host = "document.querySelector('#flatthread')"
+    tab.page.evaluate(f"flatthread.update({host}, {{ thread: 'other' }})")
+    expect(tab.page.locator(".ft-none:visible")).to_have_count(1)
+    tab.page.evaluate("scrollTo(0, 5000)")
+    tab.page.evaluate(
+        f"""async () => {{
+          const parent = {host}.parentNode;
+          window.kept = {host};
+          kept.remove();
+          await new Promise(requestAnimationFrame);
+          parent.append(kept);
+          await new Promise(requestAnimationFrame);
+        }}"""
+    )
+    expect(tab.page.locator(".ft-none:visible")).to_have_count(1)
+    tab.page.evaluate("flatthread.destroy(kept)")
+    tab.page.evaluate("document.body.append('a change')")
+    expect(tab.page.locator(".ft-thread")).to_have_count(0)
+    expect(tab.page.get_by_text("before")).to_be_visible()
 
 
 def test_each_of_two_elements_shows_its_own_thread(
@@ -357,6 +392,82 @@ def test_a_bundle_uses_no_text_while_it_is_loaded(
     tab.page.goto(website.put("plain", ""))
     url = f"{server}/widget/{built(stem)}"
     assert tab.page.evaluate("(url) => import(url).then(Object.keys)", url)
+
+
+GERMAN = json.dumps(
+    {
+        "widget": {
+            **catalogue.ENGLISH.entries["widget"],
+            "title": {"one": "{count} Kommentar", "other": "{count} Kommentare"},
+        }
+    }
+)
+
+
+def add_german(page: playwright.Page) -> None:
+    """Add a language to the built files."""
+    digest = base64.b64encode(hashlib.sha384(GERMAN.encode()).digest()).decode()
+
+    def entry(route: playwright.Route) -> None:
+        response = route.fetch()
+        text = response.text()
+        assert "strings:{en:" in text
+        text = text.replace("strings:{en:", f'strings:{{de:"{digest}",en:')
+        text = text.replace("{en:[", '{de:["Kommentare fehlen.","Nochmals"],en:[')
+        route.fulfill(response=response, body=text)
+
+    headers = {"Access-Control-Allow-Origin": "*"}
+    page.route("**/widget/flatthread.js*", entry)
+    page.route(
+        "**/widget/strings-de-*",
+        lambda route: route.fulfill(body=GERMAN, content_type="application/json", headers=headers),
+    )
+
+
+@pytest.mark.parametrize(
+    ("languages", "title"),
+    [
+        (("de", "en", "en", "en"), "1 Kommentar"),
+        (("", "de-AT", "en", "en"), "1 Kommentar"),
+        (("tlh", "DE", "en", "en"), "1 Kommentar"),
+        (("", "tlh", "de", "en"), "1 Kommentar"),
+        (("", "tlh", "", "de-CH"), "1 Kommentar"),
+        (("", "en", "de", "de"), "1 comment"),
+        (("", "tlh", "en", "de"), "1 comment"),
+        (("", "tlh", "", "tlh"), "1 comment"),
+    ],
+)
+def test_the_language_is_the_elements_the_pages_the_sites_or_the_browsers(
+    server: str,
+    website: Website,
+    open_tab: OpenTab,
+    say: Say,
+    languages: tuple[str, str, str, str],
+    title: str,
+) -> None:
+    say("hello")
+    of_element, of_page, site_language, of_browser = languages
+    tab = open_tab("about:blank", locale=of_browser)
+
+    def of_site(route: playwright.Route) -> None:
+        answer = route.fetch().json()
+        answer["options"]["language"] = site_language
+        route.fulfill(json=answer, headers={"Access-Control-Allow-Origin": "*"})
+
+    add_german(tab.page)
+    tab.page.route("**/comments?*", of_site)
+    body = f'<html lang="{of_page}">{script(server)}{element(f"data-lang={of_element}")}'
+    tab.page.goto(website.put("language", body))
+    expect(tab.page.locator(".ft-title")).to_have_text(title)
+
+
+def test_a_failure_is_told_in_the_pages_language(server: str, website: Website, tab: Tab) -> None:
+    tab.expected.append("net::ERR_FAILED")
+    add_german(tab.page)
+    tab.page.route("**/widget/strings-de-*", lambda route: route.abort())
+    tab.page.goto(website.put("german", f'<html lang="de">{script(server)}{element()}'))
+    expect(tab.page.get_by_role("alert")).to_contain_text("Kommentare fehlen.")
+    expect(tab.page.get_by_role("button", name="Nochmals")).to_be_visible()
 
 
 COUNTED = """

@@ -12,7 +12,7 @@
  */
 
 import * as files from "./files.js";
-import { watch } from "./finder.js";
+import * as finder from "./finder.js";
 import * as frame from "./frame.js";
 import * as languages from "./languages.js";
 import { isEmbedded, placeOf } from "./place.js";
@@ -41,8 +41,36 @@ let successor = null;
  * @param {HTMLElement} host
  * @param {Options} [options]
  */
-export async function mount(host, options = {}) {
-  destroy(host);
+export function mount(host, options = {}) {
+  finder.release(host);
+  return start(host, options);
+}
+
+/** Show a different thread in the same element, for single-page applications. */
+export function update(host, options) {
+  return mount(host, options);
+}
+
+/** Remove the thread, so that the element shows its own content again. */
+export function destroy(host) {
+  finder.release(host);
+  stop(host);
+}
+
+function stop(host) {
+  if (successor) successor.destroy(host);
+  views.get(host)?.close();
+  views.delete(host);
+  host.removeAttribute("aria-busy");
+  frame.clear(host);
+}
+
+/**
+ * @param {HTMLElement} host
+ * @param {Options} [options]
+ */
+async function start(host, options = {}) {
+  stop(host);
   if (successor) return successor.mount(host, options);
   const view = new View();
   views.set(host, view);
@@ -54,20 +82,6 @@ export async function mount(host, options = {}) {
     if (!view.isClosed) await recover(host, options, view);
   }
   if (!view.isClosed) host.removeAttribute("aria-busy");
-}
-
-/** Show a different thread in the same element, for single-page applications. */
-export function update(host, options) {
-  return mount(host, options);
-}
-
-/** Remove the thread, so that the element shows its own content again. */
-export function destroy(host) {
-  if (successor) successor.destroy(host);
-  views.get(host)?.close();
-  views.delete(host);
-  host.removeAttribute("aria-busy");
-  frame.clear(host);
 }
 
 /** A thread in an element, from `mount` to `destroy`. */
@@ -107,7 +121,7 @@ async function show(host, options, view) {
     __proto__: null,
     first,
     view,
-    again: () => mount(host, options),
+    again: () => start(host, options),
   });
 }
 
@@ -120,11 +134,11 @@ async function recover(host, options, view) {
   if (view.isClosed) return;
   if (fresh) {
     successor = fresh;
-    await mount(host, options);
+    await start(host, options);
     return;
   }
   const language = languages.ofPage(options.lang ?? host.dataset.lang) ?? languages.ofBrowser();
-  frame.apologize(host, language, () => mount(host, options));
+  frame.apologize(host, language, () => start(host, options));
   const detail = { code: "not-loaded", status: 0 };
   host.dispatchEvent(new CustomEvent("flatthread:error", { bubbles: true, detail }));
 }
@@ -137,8 +151,4 @@ async function newest() {
   return fresh && fresh.release !== release ? fresh : null;
 }
 
-watch({
-  mayStart: (host) => isEmbedded(host),
-  start: (host) => mount(host),
-  stop: destroy,
-});
+finder.watch({ mayStart: isEmbedded, start, stop });

@@ -14,6 +14,24 @@ import { wantedComment } from "./request.js";
 const ELEMENTS = "#flatthread"; // a page may contain several, although ids should be unique
 const NEAR = "100% 0px"; // starts one viewport early, so that readers rarely see it load
 
+/** @type {Set<HTMLElement>} */
+const found = new Set(); // elements on the page that start or have started by themselves
+/** @type {Set<HTMLElement>} */
+const waiting = new Set(); // elements that are not near the viewport yet
+/** @type {WeakSet<HTMLElement>} */
+const known = new WeakSet(); // all elements that were ever in `found`
+/** @type {(host: HTMLElement) => void} */
+let start;
+
+const near = new IntersectionObserver(
+  (entries) => {
+    for (const { isIntersecting, target } of entries) {
+      if (isIntersecting) begin(/** @type {HTMLElement} */ (target));
+    }
+  },
+  { __proto__: null, rootMargin: NEAR },
+);
+
 /**
  * Start each element once, and again if it was removed and inserted.
  *
@@ -23,49 +41,55 @@ const NEAR = "100% 0px"; // starts one viewport early, so that readers rarely se
  *   stop: (host: HTMLElement) => void,
  * }} actions
  */
-export function watch({ mayStart, start, stop }) {
-  const found = new Set();
-  const known = new WeakSet();
-
-  const begin = (host) => {
-    near.unobserve(host);
-    waiting.delete(host);
-    start(host);
-  };
-  const waiting = new Set();
-  const near = new IntersectionObserver(
-    (entries) => {
-      for (const { isIntersecting, target } of entries) if (isIntersecting) begin(target);
-    },
-    { __proto__: null, rootMargin: NEAR },
-  );
+export function watch(actions) {
+  start = actions.start;
   const look = () => {
     for (const host of found) {
       if (host.isConnected) continue;
-      found.delete(host);
-      waiting.delete(host);
-      near.unobserve(host);
-      stop(host);
+      forget(host);
+      actions.stop(host);
     }
-    for (const host of /** @type {NodeListOf<HTMLElement>} */ (
-      document.querySelectorAll(ELEMENTS)
-    )) {
-      // An element with a shadow root belongs to a caller of `mount`, or to another copy of this
-      // file.
-      if (found.has(host) || (host.shadowRoot && !known.has(host)) || !mayStart(host)) continue;
-      found.add(host);
-      known.add(host);
-      reserve(host);
-      if (host.dataset.load === "now" || wantedComment()) begin(host);
-      else {
-        waiting.add(host);
-        near.observe(host);
-      }
-    }
+    /** @type {NodeListOf<HTMLElement>} */
+    const hosts = document.querySelectorAll(ELEMENTS);
+    for (const host of hosts) if (isNew(host) && actions.mayStart(host)) add(host);
   };
   addEventListener("hashchange", () => {
     if (wantedComment()) for (const host of [...waiting]) begin(host);
   });
   new MutationObserver(look).observe(document, { __proto__: null, childList: true, subtree: true });
   look();
+}
+
+/** Leave an element to a caller of `mount`, who also decides when it ends. */
+export function release(host) {
+  forget(host);
+  known.delete(host);
+}
+
+// An element with a shadow root belongs to a caller of `mount`, or to another copy of this file.
+function isNew(host) {
+  return !found.has(host) && (!host.shadowRoot || known.has(host));
+}
+
+function add(host) {
+  found.add(host);
+  known.add(host);
+  reserve(host);
+  if (host.dataset.load === "now" || wantedComment()) begin(host);
+  else {
+    waiting.add(host);
+    near.observe(host);
+  }
+}
+
+function begin(host) {
+  waiting.delete(host);
+  near.unobserve(host);
+  start(host);
+}
+
+function forget(host) {
+  found.delete(host);
+  waiting.delete(host);
+  near.unobserve(host);
 }

@@ -405,13 +405,15 @@ exit 0
         assert ended.returncode == 0, ended.stderr
         assert ended.stdout.splitlines()[-1] == "== 3 passed in 0.1s =="
         tools = [line.split()[0] for line in did]
-        order = ("ruff", "lint-imports", "mypy", "prettier", "coverage")
+        order = ("ruff", "lint-imports", "mypy", "prettier", "build-widget", "coverage")
         assert sorted(order, key=tools.index) == list(order)
         read = did.index("python -m pytest --collect-only -qq")
         assert read < next(n for n, line in enumerate(did) if line.startswith("coverage run"))
         assert did[-1] == "coverage report"
 
-    @pytest.mark.parametrize("tool", ["ruff", "mypy", "lint-imports", "prettier", "coverage"])
+    @pytest.mark.parametrize(
+        "tool", ["ruff", "mypy", "lint-imports", "prettier", "build-widget", "coverage"]
+    )
     def test_it_fails_with_the_output_of_the_failing_tool(self, folder: Path, tool: str) -> None:
         ended, _ = self.gate(folder, FAILS=tool)
         assert ended.returncode != 0
