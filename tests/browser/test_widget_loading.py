@@ -80,10 +80,13 @@ def test_the_files_load_in_parallel(server: str, website: Website, tab: Tab, say
     held: list[playwright.Route] = []
     for pattern in ("**/widget/widget-*", "**/widget/strings-*", "**/comments?*"):
         tab.page.route(pattern, lambda route: held.append(route))  # noqa: PLW0108 - plain function
-    tab.page.goto(website.put("parallel", f'<html lang="en-GB">{script(server)}{element()}'))
+    with (
+        tab.page.expect_request("**/widget/widget-*"),
+        tab.page.expect_request("**/widget/strings-*"),
+        tab.page.expect_request("**/comments?*"),
+    ):
+        tab.page.goto(website.put("parallel", f'<html lang="en-GB">{script(server)}{element()}'))
     expect(tab.page.locator("#flatthread")).to_have_attribute("aria-busy", "true")
-    while len(held) < 3:
-        tab.page.wait_for_timeout(10)
     box = tab.page.locator("#flatthread").bounding_box()
     assert box is not None
     assert box["height"] > 300, "the entry reserves the height of some comments"

@@ -93,6 +93,7 @@ class Stocked:
             "parent": chosen(case.body, (None, *self.others)), "categories": [], "proof": "",
             "subject": "", "token": self.signed, "key": key, "code": code,
             "thread": True if name == "subscribe" else "", "threads": ["t", "other"],
+            "pages": ["https://demo.example/"],
         }  # fmt: skip
 
     def token(self, case: Case) -> str:
