@@ -54,8 +54,8 @@ class PublicComment(msgspec.Struct, frozen=True):
     `html` is sanitized; `replies` counts all comments below this one.
 
     A removed comment keeps only its place and has no text or author. `replies` is absent if it was
-    not counted. The field must stay last, because `with_replies` appends it to a fragment. `pinned`
-    is present only if true.
+    not counted. `pinned` and `replies` must stay the last fields, because `with_replies` appends
+    them to a fragment.
     """
 
     id: str
@@ -70,7 +70,7 @@ class PublicComment(msgspec.Struct, frozen=True):
     score: int
     status: Shown
     revision: int
-    pinned: bool | msgspec.UnsetType = msgspec.UNSET
+    pinned: bool = False
     replies: int | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -120,13 +120,14 @@ class ThreadPage(msgspec.Struct, frozen=True):
 
     `cursor` continues after the last comment and is None at the end. `total` counts the thread's
     comments; `changed` is the time of the thread's newest change, None if the thread has no
-    comments yet.
+    comments yet. `pinned` are the thread's pinned comments; only a first page has them.
     """
 
     rows: Rows | JoinedRows
     cursor: str | None
     total: int
     changed: datetime | None
+    pinned: Rows | JoinedRows | None = None
 
     @property
     def comments(self) -> tuple[bytes, ...]:
@@ -146,7 +147,8 @@ class ThreadPage(msgspec.Struct, frozen=True):
         """Return the part of the JSON that follows the comments, up to `members`."""
         cursor = msgspec.json.encode(self.cursor)
         changed = msgspec.json.encode(self.changed)
-        return b'"cursor":%b,"total":%d,"changed":%b' % (cursor, self.total, changed)
+        end = b'"cursor":%b,"total":%d,"changed":%b' % (cursor, self.total, changed)
+        return end if self.pinned is None else b'%b,"pinned":[%b]' % (end, self.pinned.json())
 
 
 class _State(msgspec.Struct, frozen=True):
@@ -158,6 +160,7 @@ class _State(msgspec.Struct, frozen=True):
 _STATE = msgspec.json.Decoder(_State)
 _DECODER = msgspec.json.Decoder(PublicComment)
 _RAW = msgspec.json.Decoder(list[msgspec.Raw])
+_PINNED, _UNPINNED = b',"pinned":true}', b',"pinned":false'
 _SEEMING = {
     records.Status.SPAM: records.Status.PENDING,
     records.Status.SHADOWED: records.Status.APPROVED,
@@ -170,10 +173,13 @@ _OWN = {
 }
 
 
-def page(listing: records.OrderedPage) -> ThreadPage:
+def page(listing: records.OrderedPage, pinned: records.PinnedComments | None = None) -> ThreadPage:
     """Convert a page of the ordered query to a public page."""
     rows = Rows(tuple(map(fragment, listing.comments)), listing.replies)
-    return ThreadPage(rows, listing.cursor, listing.total, listing.changed)
+    first = None
+    if pinned is not None:
+        first = Rows(tuple(map(fragment, pinned.comments)), pinned.replies)
+    return ThreadPage(rows, listing.cursor, listing.total, listing.changed, first)
 
 
 def comment(
@@ -194,7 +200,7 @@ def comment(
         score=0 if gone else record.score,
         status=Shown.REMOVED if gone else Shown.APPROVED,
         revision=record.revision,
-        pinned=True if record.pinned and not gone else msgspec.UNSET,
+        pinned=record.pinned and not gone,
         replies=replies,
     )
 
@@ -235,8 +241,17 @@ def seeming(status: records.Status) -> records.Status:
 
 
 def fragment(record: records.Comment) -> bytes:
-    """Encode a comment as a JSON object without `replies`."""
-    return msgspec.json.encode(comment(record))
+    """Encode a comment as a JSON object without `replies`, and with `pinned` only if it is true.
+
+    `with_replies` adds both, so buckets need not store the same words for every comment.
+    """
+    made = msgspec.json.encode(comment(record))
+    return made if is_pinned(made) else made.removesuffix(_UNPINNED + b"}") + b"}"
+
+
+def is_pinned(made: bytes) -> bool:
+    """Return whether a fragment contains a pinned comment."""
+    return made.endswith(_PINNED)
 
 
 def is_shown(made: bytes) -> bool:
@@ -250,11 +265,12 @@ def read(made: bytes, replies: int) -> PublicComment:
 
 
 def with_replies(made: bytes, replies: int) -> bytes:
-    """Append the number of replies to a fragment."""
-    return b'%b,"replies":%d}' % (made[:-1], replies)
+    """Append `pinned` if it is missing, and the number of replies, to a fragment."""
+    mark = b"" if is_pinned(made) else _UNPINNED
+    return b'%b%b,"replies":%d}' % (made[:-1], mark, replies)
 
 
 def without_replies(shown: msgspec.Raw) -> tuple[bytes, int]:
     """Split a comment's JSON into the fragment and the number of replies."""
     made, _, replies = bytes(shown).rpartition(b',"replies":')
-    return made + b"}", int(replies[:-1])
+    return made.removesuffix(_UNPINNED) + b"}", int(replies[:-1])

@@ -175,7 +175,8 @@ class Thread(msgspec.Struct, frozen=True):
     `child_count` counts all roots that the thread has ever had; `url` and `title` may be empty.
 
     The thread's `policy` overrides the site's policy. `title`, `url` and `categories` come from the
-    comment `named_by` ("" for none), except for the fields in `own`, which a moderator set.
+    comment `named_by` ("" for none), except for the fields in `own`, which a moderator set. `pins`
+    contains the ids of all pinned comments, and perhaps of comments that were pinned.
     """
 
     name: ThreadName
@@ -188,6 +189,7 @@ class Thread(msgspec.Struct, frozen=True):
     created: datetime | None = None
     named_by: str = ""
     own: tuple[str, ...] = ()
+    pins: tuple[str, ...] = ()
 
 
 class ThreadTerms(msgspec.Struct, frozen=True, array_like=True):
@@ -352,6 +354,13 @@ class ImportedComment(msgspec.Struct, frozen=True):
     source: str
     up: int = 0
     down: int = 0
+
+
+class PinnedComments(msgspec.Struct, frozen=True):
+    """The pinned comments that readers see, in reading order, each with its number of replies."""
+
+    comments: tuple[Comment, ...] = ()
+    replies: tuple[int, ...] = ()
 
 
 class OrderedPage(msgspec.Struct, frozen=True):

@@ -24,6 +24,7 @@ class RecentDiscussions(ListingPage):
         self, scheme: sorthash.Scheme, name: records.ThreadName, asked: PageRequest
     ) -> None:
         super().__init__(name, asked, ListingOrder.RECENT)
+        self._is_first = asked.cursor is None
         self._scheme = scheme
         self._place = "".join(self._after)
 
@@ -52,6 +53,7 @@ class BestDiscussions(ListingPage):
         self, scheme: sorthash.Scheme, name: records.ThreadName, asked: PageRequest
     ) -> None:
         super().__init__(name, asked, ListingOrder.BEST)
+        self._is_first = asked.cursor is None
         self._scheme = scheme
         self._ranking, self._place = self._after or ("", "")
 
@@ -101,7 +103,9 @@ class BestDiscussions(ListingPage):
         comments = presentation.Rows(
             tuple(entry.json for entry, _ in shown), tuple(below for _, below in shown)
         )
-        return presentation.ThreadPage(comments, cursor, view.total, view.changed)
+        return presentation.ThreadPage(
+            comments, cursor, view.total, view.changed, self._pinned_in(view)
+        )
 
     def _query(self) -> presentation.ThreadPage:
         self._shown = view = _whole_view(self.name)

@@ -1,11 +1,12 @@
 """Page through a thread flat by time, or one level at a time, with the ordered query."""
 
+import msgspec
+
 from comments.domain import presentation, records
 from comments.reading.materialized import merged_view, thread_view
 from comments.reading.materialized.view_cache import NotMaterialized
 from comments.reading.page_source import Found
 from comments.reading.thread_pages import ListingOrder, ListingPage, PageRequest, view_of
-from comments.store import transactions
 from comments.tree import ordered_query
 
 _TRIES = 3
@@ -25,6 +26,7 @@ class Flat(ListingPage):
     ) -> None:
         super().__init__(name, asked, order, parent or "")
         self._order, self._parent = order, parent
+        self._is_first = asked.cursor is None and parent is None
 
     def look(self, age: float = 0.0) -> str:
         """Return no tag, because the rows are unknown until the page is made."""
@@ -34,7 +36,8 @@ class Flat(ListingPage):
 
     def _cut(self, found: Found) -> presentation.ThreadPage:
         self._shown = view = view_of(found)
-        return _counted(view, self._run())
+        page = _counted(view, self._run())
+        return msgspec.structs.replace(page, pinned=self._pinned_in(view))
 
     def _query(self) -> presentation.ThreadPage:
         try:
@@ -45,8 +48,7 @@ class Flat(ListingPage):
         except NotMaterialized:
             pass
         self._shown = None
-        run = transactions.at_one_moment(lambda: self._run().counted())
-        return presentation.page(run)
+        return self._queried(lambda: self._run().counted())
 
     def _run(self) -> ordered_query.UncountedPage:
         return ordered_query.run(

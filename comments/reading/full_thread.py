@@ -12,7 +12,7 @@ import msgspec
 from comments import errors
 from comments.domain import records, sorthash
 from comments.domain.crypto import cursors
-from comments.reading.materialized import chunks, thread_view
+from comments.reading.materialized import chunks, first_page, merged_view, thread_view
 from comments.reading.page_source import Found, PageSource
 from comments.reading.thread_pages import view_of
 from comments.store import transactions
@@ -48,11 +48,18 @@ class WholeThread(PageSource[chunks.Whole]):
         view = view_of(found)
         if (view.total if self._is_whole else view.count(self._low, self._high)) > MOST:
             raise _too_many()
-        whole = chunks.cut(view, self._low, self._high)
+        whole = self._pieces(view)
         # Load the buckets here, because the caller retries with a new view if a bucket no longer
         # exists.
         whole.read([piece for piece in whole.pieces if piece.mark not in self.known])
         return whole
+
+    def _pieces(self, view: merged_view.View) -> chunks.Whole:
+        whole = chunks.cut(view, self._low, self._high)
+        if not self._is_whole:
+            return whole
+        about = msgspec.structs.replace(whole.about, pinned=first_page.pinned(view))
+        return msgspec.structs.replace(whole, about=about)
 
     def _query(self) -> chunks.Whole:
         return transactions.at_one_moment(self._of_rows)
@@ -63,7 +70,7 @@ class WholeThread(PageSource[chunks.Whole]):
         if len(rows) > MOST:
             raise _too_many()
         view = thread_view.from_rows(rows, changed=ordered_query.changed(name))
-        found = chunks.cut(view, self._low, self._high)
+        found = self._pieces(view)
         if self._is_whole:
             return found
         # The view contains only the rows of the subtree, but `total` counts the whole thread.

@@ -7,7 +7,7 @@ in other listings.
 
 import enum
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -16,6 +16,7 @@ from comments.domain import presentation, records, sorthash
 from comments.domain.crypto import cursors
 from comments.reading.materialized import buckets, first_page, merged_view
 from comments.reading.page_source import Found, PageSource
+from comments.sites import thread_info
 from comments.store import transactions
 from comments.store.models import comment_rows
 from comments.tree import ordered_query
@@ -57,6 +58,8 @@ class ListingPage(PageSource[presentation.ThreadPage]):
         self.name, self.asked, self.secret, self.order = name, asked, asked.secret, order
         self._label = cursors.label(comment_rows.thread_key_name(name), order, within)
         self.key = cursors.label(self._label, str(asked.limit), asked.cursor or "")
+        # Whether the page has the pinned comments. Subclasses set this for their first page.
+        self._is_first = False
         # The cursor's content, which is empty for the first page.
         self._after = (
             [] if asked.cursor is None else cursors.unseal(asked.cursor, self._label, asked.secret)
@@ -78,7 +81,24 @@ class ListingPage(PageSource[presentation.ThreadPage]):
         if len(found) > asked.limit:
             cursor = cursors.seal([shown[-1].sort_hash], self._label, asked.secret)
         comments = presentation.Rows(tuple(row.json for row in shown), below)
-        return presentation.ThreadPage(comments, cursor, total, view.changed)
+        return presentation.ThreadPage(comments, cursor, total, view.changed, self._pinned_in(view))
+
+    def _pinned_in(self, view: merged_view.View) -> presentation.Rows | None:
+        """Return the pinned comments for a first page, None for other pages."""
+        return first_page.pinned(view) if self._is_first else None
+
+    def _queried(self, page: Callable[[], records.OrderedPage]) -> presentation.ThreadPage:
+        """Make a page with the ordered query. All reads see the thread at the same moment."""
+
+        def read() -> tuple[records.OrderedPage, records.PinnedComments | None]:
+            found = page()
+            if not self._is_first:
+                return found, None
+            # A thread without comments has no row, which would be looked for at every request.
+            thread = thread_info.get(self.name) if found.comments else None
+            return found, ordered_query.pinned(self.name, thread.pins if thread else ())
+
+        return presentation.page(*transactions.at_one_moment(read))
 
 
 def view_of(found: Found) -> merged_view.View:
@@ -100,6 +120,7 @@ class InOrder(ListingPage):
         super().__init__(name, asked, ListingOrder.THREAD)
         if asked.cursor is None:
             self.first = asked.limit
+            self._is_first = True
 
     def _cut(self, found: Found) -> presentation.ThreadPage:
         if isinstance(found, first_page.FirstPage):
@@ -119,8 +140,7 @@ class InOrder(ListingPage):
                 secret=asked.secret,
             ).counted()
 
-        # Read the rows and the reply counts at the same moment.
-        return presentation.page(transactions.at_one_moment(counted))
+        return self._queried(counted)
 
 
 class Below(ListingPage):

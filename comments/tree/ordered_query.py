@@ -200,6 +200,15 @@ def comment(comment_id: str) -> tuple[records.Comment, tuple[records.Comment, ..
     return transactions.at_one_moment(read)
 
 
+def pinned(name: records.ThreadName, ids: Sequence[str]) -> records.PinnedComments:
+    """Read the pinned comments of a thread among these, and count the comments below each."""
+    rows = reads.get_multi([comment_rows.comment_key(each) for each in ids])
+    found = [conversion.comment_record(row) for row in rows if row is not None]
+    shown = [row for row in found if row.pinned and not row.is_tombstone]
+    shown.sort(key=lambda row: row.sort_hash)
+    return records.PinnedComments(tuple(shown), tuple(_below(name, row) for row in shown))
+
+
 def thread(name: records.ThreadName) -> tuple[records.Comment, ...]:
     """Read a thread's whole discussion with one query.
 

@@ -13,13 +13,15 @@ from comments import errors
 from comments.domain import records
 from comments.domain.records import Status
 from comments.events import audit_log, outbox
-from comments.store import transactions
+from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion
-from comments.tree.comment_writes import changed_rows, existing, touch
+from comments.tree.comment_writes import OWNER, changed_rows, existing, touch
+from comments.tree.threads import naming
 from comments.tree.values import ChangeResult
 from comments.tree.visibility import Changed, with_status
 
 _PINNED = "pinned"
+MOST_PINS = 3  # in a thread: every first page contains all pinned comments
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -84,9 +86,12 @@ def restore(comment_id: str, decision: Decision) -> ChangeResult:
 def pin(comment_id: str, decision: Decision, *, is_pinned: bool) -> ChangeResult:
     """Pin a comment for readers, or unpin it.
 
+    Pinning removes the pins of comments of the thread that readers no longer see.
+
     Raises:
         errors.NotFound: the comment does not exist.
-        errors.Conflict: the comment was retracted, or readers do not see it.
+        errors.Conflict: the comment was retracted, readers do not see it, or the thread already has
+            `MOST_PINS` pinned comments.
         errors.RevisionMismatch: the text has changed since the moderator saw it.
     """
 
@@ -97,14 +102,41 @@ def pin(comment_id: str, decision: Decision, *, is_pinned: bool) -> ChangeResult
         if is_pinned:
             _check_shown(row)
         before = conversion.comment_state(row)
+        thread, gone = _pins(row, is_pinned=is_pinned)
         row.pinned = is_pinned
         touch(row, was_listed=row.listed)
         if row.listed:
             row.changed = records.newest([row.changed, decision.now])
         said = ("", _PINNED) if is_pinned else (_PINNED, "")
-        return _decided(decision, [(before, row)], said)
+        change = _decided(decision, [(before, row)], said)
+        pins = ownership.Writes(OWNER, put=(thread, *gone))
+        return dataclasses.replace(change, writes=(*change.writes, pins))
 
     return _once(comment_id, decision, verb)
+
+
+def _pins(
+    row: comment_rows.CommentRow, *, is_pinned: bool
+) -> tuple[comment_rows.ThreadRow, list[comment_rows.CommentRow]]:
+    """Change the list of pins in a comment's thread. Return its row, and rows that lose their pin.
+
+    Raises:
+        errors.Conflict: the thread already has `MOST_PINS` pinned comments that readers see.
+    """
+    thread = reads.get(comment_rows.thread_key_of(row.thread))
+    others = [each for each in thread.pins if each != row.key.id()]
+    rows = reads.get_multi([comment_rows.comment_key(each) for each in others])
+    pinned = [each for each in rows if each is not None and each.pinned]
+    shown = [each for each in pinned if each.status == Status.APPROVED]
+    gone = [each for each in pinned if each.status != Status.APPROVED] if is_pinned else []
+    if is_pinned and len(shown) >= MOST_PINS:
+        raise errors.Conflict("too-many-pins", limit=MOST_PINS)
+    for each in gone:
+        each.pinned = False
+    kept = [each.key.id() for each in (shown if is_pinned else pinned)]
+    thread.pins = [*kept, row.key.id()] if is_pinned else kept
+    naming.forget(thread)
+    return thread, gone
 
 
 def _once(

@@ -46,7 +46,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from comments.domain import records, sorthash
+from comments.domain import presentation, records, sorthash
 from comments.reading.compaction import bucket_layout, bucket_writer, due_threads, leftovers
 from comments.reading.compaction.leftovers import delete_orphans
 from comments.reading.materialized import (
@@ -174,8 +174,20 @@ def prepare(
         best=best,
         about=about,
         replaced=_replaced(stored.content, best, now),
+        pinned=_pinned(base.content, fresh),
     )
     return PreparedBuckets(name, stored, content, tuple(attempt.written), attempt.token)
+
+
+def _pinned(
+    content: buckets.DirectoryContent, fresh: Sequence[deltas.DeltaRow]
+) -> tuple[tuple[str, str], ...]:
+    """List the pinned comments: those of the directory that did not change, and changed ones."""
+    changed = {row.entry.id for row in fresh}
+    kept = [each for each in content.pinned if each[1] not in changed]
+    listed = (row.entry for row in fresh if row.is_listed)
+    new = [(row.sort_hash, row.id) for row in listed if presentation.is_pinned(row.json)]
+    return tuple(sorted([*kept, *new]))
 
 
 def _replaced(

@@ -6,7 +6,8 @@ which contains changed rows until rewriting a bucket is worth the cost. Tail row
 rows.
 
     bucket     zlib(msgpack [entry...])        entry [hash, id, revision, json]
-    directory  zlib(msgpack [lines, tail, clearing, dead, changed, best, about, replaced])
+    directory  zlib(msgpack [lines, tail, clearing, dead, changed, best, about, replaced,
+               pinned])
     line       [key, first, last, count, heads, roots]
     mark       [hash, id, revision, json, held]        json "" for a row that is no longer listed
     best       [ranking, top]        see `ranking`; nil while no discussion has an upvote
@@ -24,6 +25,7 @@ rows.
 - `dead` lists the buckets of earlier directories that must be deleted.
 - `replaced` lists rankings of earlier directories, with the times when cursors that name them
   expire: [ranking, until].
+- `pinned` lists the pinned comments in reading order: [hash, id].
 
 Stored data outlives releases, so these formats must not change; golden tests check this.
 """
@@ -127,6 +129,7 @@ class DirectoryContent(msgspec.Struct, frozen=True, array_like=True):
     best: RankingKeys | None = None
     about: records.ThreadHeading | None = None
     replaced: tuple[Replaced, ...] = ()
+    pinned: tuple[tuple[str, str], ...] = ()
 
 
 class Bucket(msgspec.Struct, frozen=True, dict=True):

@@ -6,9 +6,10 @@ thread has not changed since its compaction, its first page costs one lookup, re
 thread's size. Neither the directory nor a bucket is decoded for that page.
 
     head      the number of the stored format, one byte
-              msgpack [tag, total, changed, about, weight, hashes, sent]
+              msgpack [tag, total, changed, about, weight, hashes, sent, pinned]
 
-`sent` is the JSON of the rows with their reply counts, in the form that a response contains.
+`sent` is the JSON of the rows with their reply counts, in the form that a response contains;
+`pinned` is the same for the pinned comments.
 Nothing is compressed, because reading a few more pages of data is faster than decompressing.
 
 A thread has no head if its first rows are too long, or if an older release compacted the thread. A
@@ -31,7 +32,7 @@ from comments.reading.materialized import merged_view
 
 ROWS = 50  # The default length of a page.
 BYTES = 96 * 1024  # Bytes of the rows' JSON; the directory leaves this much room in the entity.
-_FORM = b"\x02"
+_FORM = b"\x03"
 
 
 class FirstPage(msgspec.Struct, frozen=True, array_like=True):
@@ -44,6 +45,7 @@ class FirstPage(msgspec.Struct, frozen=True, array_like=True):
     weight: int
     hashes: tuple[str, ...]
     sent: bytes
+    pinned: bytes
 
     def holds(self, limit: int) -> bool:
         """Return whether the head has enough rows for a page of this length."""
@@ -59,13 +61,14 @@ class FirstPage(msgspec.Struct, frozen=True, array_like=True):
             cursor=cursors.seal([hashes[-1]], label, secret) if has_more else None,
             total=self.total,
             changed=self.changed,
+            pinned=presentation.JoinedRows(self.pinned),
         )
 
 
 def of(view: merged_view.View) -> FirstPage | None:
     """Make a directory's head from its view without a delta. Return None if rows are too long."""
     rows = list(itertools.islice(view.rows(limit=ROWS), ROWS))
-    if sum(len(row.json) for row in rows) > BYTES:
+    if sum(len(row.json) for row in (*rows, *view.pinned)) > BYTES:
         return None
     replies = tuple(view.below(row.sort_hash) for row in rows)
     return FirstPage(
@@ -76,7 +79,15 @@ def of(view: merged_view.View) -> FirstPage | None:
         weight=view.directory.weight,
         hashes=tuple(row.sort_hash for row in rows),
         sent=presentation.Rows(tuple(row.json for row in rows), replies).json(),
+        pinned=pinned(view).json(),
     )
+
+
+def pinned(view: merged_view.View) -> presentation.Rows:
+    """Return the pinned comments of a thread, for its first page."""
+    rows = view.pinned
+    below = tuple(view.below(row.sort_hash) for row in rows)
+    return presentation.Rows(tuple(row.json for row in rows), below)
 
 
 def about(view: merged_view.View) -> records.ThreadHeading | None:

@@ -23,7 +23,7 @@ from datetime import datetime
 
 import msgspec
 
-from comments.domain import sorthash
+from comments.domain import presentation, sorthash
 from comments.reading.materialized import buckets
 
 # A function that loads buckets by key in one call.
@@ -87,6 +87,16 @@ class View:
     def mark_of(self, comment_id: str) -> buckets.ChangedEntry | None:
         """Return the mark of a row, or None if the row does not differ from the buckets."""
         return next((mark for mark in self._marks if mark.id == comment_id), None)
+
+    @functools.cached_property
+    def pinned(self) -> list[buckets.ListedEntry]:
+        """Return the pinned comments that readers see, in reading order. Load their buckets."""
+        stored = self.directory.content.pinned
+        hashes = [each for each, comment_id in stored if comment_id not in self._replaced]
+        self.read(hashes)
+        found = [row for each in hashes for row in self.rows(each, each + "\0")]
+        found += [mark.entry for mark in self._marks if presentation.is_pinned(mark.json)]
+        return sorted(found, key=_hash_of)
 
     @functools.cached_property
     def _replaced(self) -> frozenset[str]:

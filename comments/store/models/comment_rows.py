@@ -58,6 +58,7 @@ class ThreadRow(schema.StoredRow):
     named_by = schema.TextProperty()
     named_at = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
     own = schema.TextProperty(repeated=True)
+    pins = schema.TextProperty(repeated=True)
     created = schema.DateTimeProperty(tzinfo=UTC)
 
 

@@ -87,6 +87,7 @@ def thread_record(row: ThreadRow) -> records.Thread:
         created=plain_or_none(row.created),
         named_by=row.named_by or "",
         own=tuple(row.own),
+        pins=tuple(row.pins),
     )
 
 

@@ -17,6 +17,7 @@ import msgspec
 from comments.domain import records
 from comments.store import caches, ownership, per_process, reads
 from comments.store.models import bucket_rows, comment_rows, conversion
+from comments.tree.threads import thread_cache
 
 _OWNER = "thread_terms"
 _TERM = 60.0  # seconds that a copy is used
@@ -37,9 +38,12 @@ def get(name: records.ThreadName, stored: records.ThreadTerms | None) -> records
     copies = COPIES.get()
     found = copies.get(name) or stored
     if found is None:
-        drops = copies.drops
-        found = of(reads.get(comment_rows.thread_key(name)))
+        drops, thread_drops = copies.drops, thread_cache.COPIES.get().drops
+        row = reads.get(comment_rows.thread_key(name))
+        found = of(row)
         copies.keep(name, found, drops=drops)
+        if row is not None:
+            thread_cache.keep(conversion.thread_record(row), drops=thread_drops)
     return found
 
 

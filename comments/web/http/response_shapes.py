@@ -51,6 +51,9 @@ class CommentPage(msgspec.Struct, frozen=True):
     `replies` than the page contains, get the others with `cursor` or with the comment's `replies`
     call.
 
+    Only a first page (without `cursor`, `parent` and `around`) has `pinned`, the thread's pinned
+    comments in reading order. They also keep their place in the thread.
+
     `order` is the order of this page. `thread` and `options` are at most a minute old.
     """
 
@@ -61,6 +64,7 @@ class CommentPage(msgspec.Struct, frozen=True):
     order: thread_pages.ListingOrder
     thread: PostingState
     options: PageOptions
+    pinned: list[presentation.PublicComment] | msgspec.UnsetType = msgspec.UNSET
 
 
 class PostedComment(msgspec.Struct, frozen=True):

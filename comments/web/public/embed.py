@@ -131,6 +131,7 @@ class _Shown(msgspec.Struct, frozen=True):
     address: str
     total: int
     items: list[nesting.Item]
+    pinned: list[presentation.PublicComment]
     links: nesting.Links
     is_first: bool
     is_ordered: bool
@@ -253,6 +254,7 @@ def _rendered(
         address=thread_info.address(about.url, asked.site) if about else "",
         total=found.total,
         items=nesting.items(comments, asked.order),
+        pinned=nesting.pinned(found),
         links=asked.links,
         is_first=not (query.cursor or query.around or query.below),
         is_ordered=not (query.around or query.below),

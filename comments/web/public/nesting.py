@@ -136,6 +136,12 @@ def shown(page: presentation.ThreadPage) -> list[presentation.PublicComment]:
     return list(map(presentation.read, page.comments, page.replies))
 
 
+def pinned(page: presentation.ThreadPage) -> list[presentation.PublicComment]:
+    """Return the pinned comments of a first page; none for other pages."""
+    rows = page.pinned or presentation.Rows((), ())
+    return list(map(presentation.read, rows.comments, rows.replies))
+
+
 def anchor(comment_id: str) -> str:
     """Return the id of the HTML element for a comment.
 

@@ -23,9 +23,10 @@ from tests.support.threads import compaction, reader_processes, sample_threads
 SCHEME, SECRET = sample_threads.SETTINGS.scheme, sample_threads.SETTINGS.secret
 # These stored bytes must stay readable. To change the format, increase the format number instead.
 GOLDEN = (
-    "0297a374616703d6ff69570a8092a57469746c65b268747470733a2f2f612e6578616d706c652fcd02bc92a2"
-    "4141a441414142c42d7b226964223a2261222c227265706c696573223a317d2c7b226964223a2262222c2272"
-    "65706c696573223a307d"
+    "0398a374616703d6ff69570a8093a57469746c65b268747470733a2f2f612e6578616d706c652fc0cd02bc92"
+    "a24141a441414142c42d7b226964223a2261222c227265706c696573223a317d2c7b226964223a2262222c22"
+    "7265706c696573223a307dc4247b226964223a2263222c2270696e6e6564223a747275652c227265706c6965"
+    "73223a307d"
 )
 HEAD = first_page.FirstPage(
     tag="tag",
@@ -35,6 +36,7 @@ HEAD = first_page.FirstPage(
     weight=700,
     hashes=("AA", "AAAB"),
     sent=b'{"id":"a","replies":1},{"id":"b","replies":0}',
+    pinned=b'{"id":"c","pinned":true,"replies":0}',
 )
 
 
@@ -48,7 +50,7 @@ def test_the_format_of_a_first_page_is_stable() -> None:
 
 def test_an_unknown_format_is_ignored() -> None:
     assert first_page.decode(b"") is None
-    assert first_page.decode(b"\x03" + first_page.encode(HEAD)[1:]) is None
+    assert first_page.decode(b"\x02" + first_page.encode(HEAD)[1:]) is None
     assert first_page.encode(None) == b""
 
 

@@ -153,9 +153,9 @@ def _shown(order: thread_pages.ListingOrder | None) -> Shown:
 
 def _by_the_ordered_query() -> Shown:
     rows, below, total = reader_processes.ordered_thread(NAME)
-    page = presentation.ThreadPage(
-        presentation.Rows(tuple(rows), tuple(below)), None, total, ordered_query.changed(NAME)
-    )
+    shown = presentation.Rows(tuple(rows), tuple(below))
+    none = presentation.Rows((), ())
+    page = presentation.ThreadPage(shown, None, total, ordered_query.changed(NAME), none)
     return _decoded(page.json())
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 Numbers = dict[str, int]
 DONE = "done"
+MOST_PINS = 3
 HELD = "casino"  # a word that a rule holds for moderation
 VERDICTS = {
     "approve": "approved",
@@ -222,6 +223,14 @@ class Ledger:
             return DONE
         if verb == "pin" and row.status != "approved":
             return "Conflict"
+        if verb == "pin":
+            others = [
+                each for each in self.said.values() if each.pinned and each.thread == row.thread
+            ]
+            if sum(each.status == "approved" for each in others) >= MOST_PINS:
+                return "Conflict"
+            for each in others:
+                each.pinned = each.status == "approved"
         row.pinned = verb == "pin"
         row.revision += 1
         self.audit.append(

@@ -44,8 +44,9 @@ def test_the_json_of_a_comment_has_these_fields(client: FlaskClient) -> None:
     (row,) = answer(client.get(THREAD))["comments"]
     assert row.keys() == {
         *("id", "slug", "parent", "reply_to", "level", "replies", "html", "author"),
-        *("created", "edited", "score", "status", "revision"),
+        *("created", "edited", "score", "status", "revision", "pinned"),
     }
+    assert row["pinned"] is False
     assert row["author"] == {"name": "Ann", "website": "https://ann.example/", "kind": "guest"}
     assert row["created"].endswith("Z")
     assert (row["edited"], row["score"], row["status"], row["revision"]) == (None, 0, "approved", 1)
@@ -53,7 +54,10 @@ def test_the_json_of_a_comment_has_these_fields(client: FlaskClient) -> None:
 
 def test_an_unknown_thread_is_an_empty_page(client: FlaskClient) -> None:
     page = answer(client.get("/api/v1/sites/demo/comments?thread=nothing"))
-    assert page.keys() == {"comments", "cursor", "total", "changed", "order", "thread", "options"}
+    assert page.keys() == {
+        *("comments", "cursor", "total", "changed", "pinned", "order", "thread", "options"),
+    }
+    assert page["pinned"] == []
     assert (page["comments"], page["cursor"], page["total"], page["changed"]) == ([], None, 0, None)
     assert (page["order"], page["thread"]) == ("thread", {"state": "open"})
 

@@ -94,7 +94,7 @@ def _write(
             secret=sample_threads.SETTINGS.secret,
         )
         members = page_members.of(site, name, "thread")
-        states.append(presentation.page(found).json(members))
+        states.append(presentation.page(found, records.PinnedComments()).json(members))
 
     note()
     for reader in readers:
