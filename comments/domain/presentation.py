@@ -74,6 +74,15 @@ class PublicComment(msgspec.Struct, frozen=True):
     replies: int | msgspec.UnsetType = msgspec.UNSET
 
 
+class OwnComment(PublicComment, frozen=True):
+    """A comment in an answer to its author.
+
+    The author can edit the text until `editable_until`; null if this time is over.
+    """
+
+    editable_until: datetime | None = None
+
+
 class Rows(msgspec.Struct, frozen=True):
     """Comments as fragments, each with its number of replies."""
 
@@ -219,16 +228,22 @@ def kind(record: records.Author) -> AuthorKind | None:
     return AuthorKind.GUEST if record.id.startswith(author_ids.GUEST) else None
 
 
-def own(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET) -> PublicComment:
+def own(
+    record: records.Comment,
+    replies: int | msgspec.UnsetType = msgspec.UNSET,
+    *,
+    editable_until: datetime | None = None,
+) -> OwnComment:
     """Return the author's view of their own comment; a pending comment has its text and status.
 
-    `seeming` defines the status.
+    `seeming` defines the status. A comment that appears as removed cannot be edited.
     """
     shown = _OWN.get(seeming(record.status))
     if shown is None:
-        return comment(record, replies)
+        return OwnComment(**msgspec.structs.asdict(comment(record, replies)))
     approved = msgspec.structs.replace(record, status=records.Status.APPROVED)
-    return msgspec.structs.replace(comment(approved, replies), status=shown)
+    seen = msgspec.structs.asdict(comment(approved, replies))
+    return OwnComment(**seen | {"status": shown, "editable_until": editable_until})
 
 
 def seeming(status: records.Status) -> records.Status:

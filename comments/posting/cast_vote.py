@@ -13,7 +13,7 @@ backlog. If the process stops before it counts the votes, `waiting` finds the co
 import dataclasses
 import functools
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from datetime import datetime
 
 from google.cloud import ndb
@@ -28,15 +28,20 @@ from comments.store import transactions
 from comments.tree import changes, values, votes
 
 MOST_OWN = 1000  # Votes in one response.
+MOST_UNCOUNTED = 20  # Comments in one response; each costs three reads.
 _AT_ONCE = 1000  # Maximum number of comments that one call of `waiting` returns.
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OwnVotesPage:
-    """A voter's votes on a thread's comments, by comment id. `cursor` leads to the next page."""
+    """A voter's votes on a thread's comments, by comment id. `cursor` leads to the next page.
+
+    `uncounted` is what the scores of comments with recent votes lack (`votes.uncounted`).
+    """
 
     votes: dict[str, int]
     cursor: str | None
+    uncounted: dict[str, int]
 
 
 def newcomer(comment_id: str, proof: str, key: str | None, request: SiteRequest) -> str:
@@ -129,9 +134,17 @@ def own(
         sign, comment_id = cursors.unseal(cursor, listing, secret)
         after = (sign, comment_id)
     found = votes.own(name, voter_id, after=after, limit=limit)
-    return OwnVotesPage(
-        found.votes, None if found.last is None else cursors.seal(found.last, listing, secret)
-    )
+    last = None if found.last is None else cursors.seal(found.last, listing, secret)
+    return OwnVotesPage(found.votes, last, {} if after else _uncounted(name, found.votes))
+
+
+def _uncounted(name: records.ThreadName, mine: Container[str]) -> dict[str, int]:
+    """Return what the scores of a thread's comments lack, first of comments with own votes.
+
+    Other comments are included, because the voter may have withdrawn a vote that is still counted.
+    """
+    waiting = sorted(votes.waiting(name), key=lambda each: (each not in mine, each))
+    return votes.uncounted(waiting[:MOST_UNCOUNTED])
 
 
 def count(comment_id: str, *, now: datetime) -> None:

@@ -5,7 +5,7 @@ new text is cleaned and rendered before the transaction, like the text of a new 
 """
 
 import hmac
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from comments import config, errors
 from comments.domain import classifier_verdicts, records
@@ -52,7 +52,7 @@ def edit(  # noqa: PLR0913 - the comment, the change and the caller
     def check(comment: records.Comment) -> records.Ruling | None:
         _check_site(comment, site)
         _check_owner(comment, author_id)
-        if (now - comment.created).total_seconds() > settings.edit_window:
+        if editable_until(comment, settings, now) is None:
             raise errors.Forbidden("edit-window-over")
         # A retry of an edit that was applied finds its own text at a higher revision.
         if comment.body == text.body:
@@ -69,6 +69,14 @@ def edit(  # noqa: PLR0913 - the comment, the change and the caller
         return change
 
     return _erased(transactions.transaction(verb, line=comment_id))
+
+
+def editable_until(
+    comment: records.Comment, settings: config.Settings, now: datetime
+) -> datetime | None:
+    """Return the end of a comment's edit window; None if it is over."""
+    end = comment.created + timedelta(seconds=settings.edit_window)
+    return end if now <= end else None
 
 
 def retract(

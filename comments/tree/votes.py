@@ -32,7 +32,7 @@ Invariants:
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from google.cloud import ndb
@@ -40,7 +40,7 @@ from google.cloud import ndb
 from comments import errors
 from comments.domain import records
 from comments.domain.records import Status
-from comments.store import ownership, reads
+from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, vote_rows
 
 COUNT_AFTER = timedelta(
@@ -269,6 +269,26 @@ def without(networks: list[ndb.Key], *, now: datetime) -> ownership.Writes:
     rows = reads.get_multi(networks)
     gone = tuple(row.key for row in rows if row is not None and row.due <= now)
     return ownership.Writes(_OWNER, delete=gone)
+
+
+def uncounted(comment_ids: Sequence[str]) -> dict[str, int]:
+    """Return the sum of all votes on each comment minus its score, unless the two are equal.
+
+    The votes and the scores are of the same moment. Imported votes are in the score and in the sum.
+    """
+
+    def read() -> dict[str, int]:
+        rows = reads.get_multi([comment_rows.comment_key(each) for each in comment_ids])
+        shown = [row for row in rows if row is not None and row.status == Status.APPROVED]
+        return {row.key.id(): _lacking(row) for row in shown}
+
+    found = transactions.at_one_moment(read) if comment_ids else {}
+    return {each: number for each, number in found.items() if number}
+
+
+def _lacking(row: comment_rows.CommentRow) -> int:
+    up, down = count(row.key.id())
+    return (up - down) - ((row.cast_up or 0) - (row.cast_down or 0))
 
 
 def own(name: records.ThreadName, voter: str, *, after: tuple[str, str] | None, limit: int) -> Own:

@@ -98,9 +98,10 @@ def post_comment(site_id: str) -> flask.Response:  # noqa: ARG001 - `admit` read
         replies = 0 if posted.created else msgspec.UNSET
         speaker = speaker or api_callers.Speaker(comment.site, comment.author.id)
         token = speaker.token(request.settings, request.now)
-        shown = response_shapes.PostedComment(presentation.own(comment, replies), *token)
+        shown = response_shapes.PostedComment(_own(comment, replies), *token)
     else:
-        shown = response_shapes.PostedComment(presentation.comment(comment))
+        public = msgspec.structs.asdict(presentation.comment(comment))
+        shown = response_shapes.PostedComment(presentation.OwnComment(**public))
     is_held = shown.comment.status is presentation.Shown.PENDING
     response = responses.of_comment(shown, comment.revision, 202 if is_held else 201)
     response.headers["Location"] = f"{blueprint.url_prefix}/comments/{comment.id}"
@@ -151,9 +152,7 @@ def edit_comment(comment_id: str) -> flask.Response:
         since=speaker.since,
         site=speaker.site,
     )
-    return responses.of_comment(
-        response_shapes.ChangedComment(presentation.own(comment)), comment.revision
-    )
+    return responses.of_comment(response_shapes.ChangedComment(_own(comment)), comment.revision)
 
 
 @blueprint.delete("/comments/<comment:comment_id>")
@@ -169,7 +168,7 @@ def retract_comment(comment_id: str) -> flask.Response:
         site=speaker.site,
     )
     return responses.of_comment(
-        response_shapes.ChangedComment(presentation.comment(comment)), comment.revision
+        response_shapes.ChangedComment(presentation.own(comment)), comment.revision
     )
 
 
@@ -272,6 +271,15 @@ def count_comments(site_id: str) -> flask.Response:
         site = site_settings.get(site_id)
         threads += [_canonical_page(url, site) for url in asked.pages]
     return responses.fresh(response_shapes.Counts(totals.listed(site_id, threads)))
+
+
+def _own(
+    comment: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET
+) -> presentation.OwnComment:
+    """Return a comment for its author, with the end of its edit window."""
+    request: SiteRequest = flask.g.asked
+    until = own_comment.editable_until(comment, request.settings, request.now)
+    return presentation.own(comment, replies, editable_until=until)
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from comments import errors
 from comments.domain import classifier_verdicts, presentation, records
 from comments.moderation import decisions
 from comments.moderation.classifiers import classifier_requests
-from comments.posting import file_report
+from comments.posting import file_report, own_comment
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.web.api import api_callers
@@ -44,9 +44,12 @@ def list_own_held(site_id: str) -> flask.Response:
     site = site_settings.get(site_id)
     thread, _ = query_strings.read_thread(request_shapes.NoQuery, site)
     found = decisions.own_held(records.ThreadName(site.id, thread), api_callers.of(site).id)
-    return responses.private(
-        responses.fresh(response_shapes.OwnHeld([presentation.own(each) for each in found]))
-    )
+    settings, now = context.settings(), datetime.now(UTC)
+    shown = [
+        presentation.own(each, editable_until=own_comment.editable_until(each, settings, now))
+        for each in found
+    ]
+    return responses.private(responses.fresh(response_shapes.OwnHeld(shown)))
 
 
 @blueprint.post("/comments/<comment:comment_id>/report")

@@ -123,7 +123,8 @@ def list_own_votes(site_id: str) -> flask.Response:
         cursor=query.cursor or None,
         secret=context.settings().secret,
     )
-    return responses.private(responses.fresh(response_shapes.OwnVotes(found.votes, found.cursor)))
+    shown = response_shapes.OwnVotes(found.votes, found.uncounted, found.cursor)
+    return responses.private(responses.fresh(shown))
 
 
 def _entered(account: accounts.Account, site_id: str, now: datetime) -> flask.Response:

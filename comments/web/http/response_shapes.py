@@ -74,7 +74,7 @@ class PostedComment(msgspec.Struct, frozen=True):
     token and contains only public data.
     """
 
-    comment: presentation.PublicComment
+    comment: presentation.OwnComment
     token: str | msgspec.UnsetType = msgspec.UNSET
     expires: datetime | msgspec.UnsetType = msgspec.UNSET
 
@@ -121,7 +121,7 @@ class OneComment(msgspec.Struct, frozen=True):
 class ChangedComment(msgspec.Struct, frozen=True):
     """A comment after a change."""
 
-    comment: presentation.PublicComment
+    comment: presentation.OwnComment
 
 
 class MailOffer(msgspec.Struct, frozen=True):
@@ -150,9 +150,15 @@ class CastVote(msgspec.Struct, frozen=True):
 
 
 class OwnVotes(msgspec.Struct, frozen=True):
-    """The caller's votes in a thread, by comment id. Send `cursor` to get the next page."""
+    """The caller's votes in a thread, by comment id. Send `cursor` to get the next page.
+
+    Votes are counted some seconds after they are cast. `uncounted` is what the `score` of a comment
+    lacks until then: `score` plus this number is the sum of all votes. It contains comments with
+    recent votes, first those with a vote of the caller, and is empty on later pages.
+    """
 
     votes: dict[str, int]
+    uncounted: dict[str, int]
     cursor: str | None
 
 
@@ -171,7 +177,7 @@ class TakenOpinion(msgspec.Struct, frozen=True):
 class OwnHeld(msgspec.Struct, frozen=True):
     """The caller's own pending and approved comments in a thread, in reading order."""
 
-    comments: list[presentation.PublicComment]
+    comments: list[presentation.OwnComment]
 
 
 class Erased(msgspec.Struct, frozen=True):

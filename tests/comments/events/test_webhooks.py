@@ -71,6 +71,7 @@ GOLDEN = {
             "score": 0,
             "status": "approved",
             "revision": 2,
+            "pinned": False,
         },
     },
 }

@@ -268,10 +268,11 @@ def test_a_voter_sees_their_own_votes_of_a_thread(
     def own(voter: str, limit: int = 100, cursor: str | None = None) -> cast_vote.OwnVotesPage:
         return cast_vote.own(NAME, voter, limit=limit, cursor=cursor, secret="s")
 
+    sample_votes.count_waiting()
     with testing.meter(engine) as cost:
-        assert own("g:bob") == cast_vote.OwnVotesPage(expected, None)
+        assert own("g:bob") == cast_vote.OwnVotesPage(expected, None, {})
     assert (cost.reads, cost.writes) == (2, 0)
-    assert own("g:nobody") == cast_vote.OwnVotesPage({}, None)
+    assert own("g:nobody") == cast_vote.OwnVotesPage({}, None, {})
     for limit in (1, 2, 3, 5):
         found: dict[str, int] = {}
         page = own("g:bob", limit)

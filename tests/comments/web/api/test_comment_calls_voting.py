@@ -202,6 +202,7 @@ def test_only_voters_see_their_own_votes(client: FlaskClient) -> None:
     shown = client.get(VOTES, headers=bearer(ann))
     assert answer(shown) == {
         "votes": {one["comment"]["id"]: 1, two["comment"]["id"]: -1},
+        "uncounted": {two["comment"]["id"]: -1},
         "cursor": None,
     }
     assert shown.headers["Cache-Control"] == "private, no-store"
