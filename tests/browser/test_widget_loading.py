@@ -252,14 +252,21 @@ def test_a_failed_file_leaves_a_sentence_and_a_retry(
 ) -> None:
     say("at last")
     tab.expected.append("net::ERR_FAILED")
-    tab.page.route(f"**/{file}", lambda route: route.abort(), times=1)
+    tab.page.route(f"**/{file}", lambda route: route.abort(), times=2)
     tab.page.goto(website.put("failed", EVENTS + script(server) + element()))
     expect(tab.page.get_by_role("alert")).to_contain_text("The comments could not be loaded.")
     expect(tab.page.get_by_text("before")).to_be_visible()
     assert [name for name, *_ in tab.page.evaluate("events")] == ["error"]
-    tab.page.get_by_role("button", name="Try again").click()
+    again = tab.page.get_by_role("button", name="Try again")
+    again.focus()
+    with tab.page.expect_event("requestfailed"):
+        again.press("Enter")
+    expect(again).to_be_focused()
+    again.press("Enter")
     expect(bodies(tab.page)).to_have_text("at last")
-    assert [name for name, *_ in tab.page.evaluate("events")] == ["error", "count", "ready"]
+    expect(tab.page.locator(".ft-title")).to_be_focused()
+    names = [name for name, *_ in tab.page.evaluate("events")]
+    assert names == ["error", "error", "count", "ready"]
 
 
 @pytest.mark.parametrize("stem", ["widget", "strings-en", "writer", "writing-en"])
@@ -496,6 +503,17 @@ def test_counts_fill_a_page_with_one_request_for_a_hundred_threads(
     expect(tab.page.locator("i").last).to_have_text("0")
     # A browser first asks whether the page may send JSON.
     assert [name for name in found if name == "counts"] == ["counts"] * 2
+
+
+def test_a_failed_request_for_counts_leaves_the_content(
+    server: str, website: Website, tab: Tab
+) -> None:
+    tab.expected.append("net::ERR_FAILED")
+    tab.page.route("**/counts", lambda route: route.abort())
+    counts = f'<script type=module src="{server}/widget/count.js" data-site=demo async></script>'
+    with tab.page.expect_event("requestfailed"):
+        tab.page.goto(website.put("failed", f"{counts}<i data-flatthread-count=demo>some</i>"))
+    expect(tab.page.locator("i")).to_have_text("some")
 
 
 def test_the_english_strings_are_the_catalogue(server: str, tab: Tab) -> None:

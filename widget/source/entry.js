@@ -66,10 +66,13 @@ function stop(host) {
 }
 
 /**
+ * After a click on "Try again", the focus goes to the thread or to the next such button, because the
+ * clicked button is gone.
+ *
  * @param {HTMLElement} host
  * @param {Options} [options]
  */
-async function start(host, options = {}) {
+async function start(host, options = {}, isRetry = false) {
   stop(host);
   if (successor) return successor.mount(host, options);
   const view = new View();
@@ -81,7 +84,9 @@ async function start(host, options = {}) {
   } catch {
     if (!view.isClosed) await recover(host, options, view);
   }
-  if (!view.isClosed) host.removeAttribute("aria-busy");
+  if (view.isClosed) return;
+  host.removeAttribute("aria-busy");
+  if (isRetry) frame.focus(host);
 }
 
 /** A thread in an element, from `mount` to `destroy`. */
@@ -121,7 +126,7 @@ async function show(host, options, view) {
     __proto__: null,
     first,
     view,
-    again: () => start(host, options),
+    again: () => start(host, options, true),
   });
 }
 
@@ -138,7 +143,7 @@ async function recover(host, options, view) {
     return;
   }
   const language = languages.ofPage(options.lang ?? host.dataset.lang) ?? languages.ofBrowser();
-  frame.apologize(host, language, () => start(host, options));
+  frame.apologize(host, language, () => start(host, options, true));
   const detail = { code: "not-loaded", status: 0 };
   host.dispatchEvent(new CustomEvent("flatthread:error", { bubbles: true, detail }));
 }

@@ -36,6 +36,12 @@ export function apologize(host, language, again) {
   fill(host, failed, [document.createElement("slot"), said]);
 }
 
+/** Focus the heading of the thread, or the button that tries again. */
+export function focus(host) {
+  const options = { __proto__: null, preventScroll: true };
+  host.shadowRoot?.querySelector("[role=alert] button, h2")?.focus(options);
+}
+
 // Every style-src policy allows constructed style sheets, because they are not inline styles.
 function fill(host, css, nodes) {
   const root = host.shadowRoot ?? host.attachShadow({ __proto__: null, mode: "open" });

@@ -52,6 +52,7 @@ DYNAMIC = {
 TECHNICAL = {
     # HTML, CSS and HTTP.
     "nofollow ugc noopener", 'link[rel~="canonical"][href]', "Authorization", "Bearer \0", "GET",
+    "[role=alert] button, h2",
     ".ft-acts button", ".ft-pick input", "input, textarea, select, dialog, [contenteditable]",
     # Keys
     "Enter", "Escape",
