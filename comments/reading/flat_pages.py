@@ -9,17 +9,17 @@ from comments.reading.page_source import Found
 from comments.reading.thread_pages import ListingOrder, ListingPage, PageRequest, view_of
 from comments.tree import ordered_query
 
-_TRIES = 3
-
 
 class Flat(ListingPage):
     """A page that is flat by time or shows one level. Only the ordered query can list its rows.
 
     If the thread is materialized, a view supplies the reply counts, which saves a query for each
     row. The rows are read between two probes. If both probes give the same result, nothing has
-    changed between them, so rows and counts show the same moment. A flat page has no tag and is
-    identified by its bytes.
+    changed between them, so rows and counts show the same moment, and the view's tag identifies the
+    page: while no probe finds a change, the rows need not be read again.
     """
+
+    is_exact = True
 
     def __init__(
         self, name: records.ThreadName, asked: PageRequest, order: ListingOrder, parent: str | None
@@ -29,25 +29,20 @@ class Flat(ListingPage):
         self._is_first = asked.cursor is None and parent is None
 
     def look(self, age: float = 0.0) -> str:
-        """Return no tag, because the rows are unknown until the page is made."""
-        del age
-        self._page = None
-        return ""
+        """Find the view of the thread and return the page's tag."""
+        tag = super().look(age)
+        # A cached page must not be sent again after an older probe (`freshness`).
+        self.lasts = ""
+        return tag
 
     def _cut(self, found: Found) -> presentation.ThreadPage:
-        self._shown = view = view_of(found)
+        view = view_of(found)
         page = _counted(view, self._run())
+        if thread_view.tag(self.name) != view.tag:
+            raise NotMaterialized("the thread changed while it was read")
         return msgspec.structs.replace(page, pinned=self._pinned_in(view))
 
     def _query(self) -> presentation.ThreadPage:
-        try:
-            for _ in range(_TRIES):
-                tag, page = thread_view.using(self.name, lambda view: (view.tag, self._cut(view)))
-                if thread_view.tag(self.name) == tag:
-                    return page
-        except NotMaterialized:
-            pass
-        self._shown = None
         return self._queried(lambda: self._run().counted())
 
     def _run(self) -> ordered_query.UncountedPage:

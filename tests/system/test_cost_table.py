@@ -68,6 +68,10 @@ def _counts(priced: PricedThread) -> Call:
     return lambda process: process.client.post("/api/v1/sites/demo/counts", json=asked)
 
 
+def _unchanged(path: str) -> Callable[[PricedThread], Call]:
+    return lambda priced: get(path, **{"If-None-Match": _tag(priced, path)})(priced)
+
+
 MIDDLE = COMMENTS // 2
 READS: dict[str, Callable[[PricedThread], Call]] = {
     "first page": get(PAGE),
@@ -79,15 +83,17 @@ READS: dict[str, Callable[[PricedThread], Call]] = {
     "first page, `order=best`, without votes": get(f"{PAGE}&order=best"),
     "first page, `order=best`, with votes": get(f"{SITE}?thread=voted&order=best"),
     "first page of 50, `order=newest`": get(f"{PAGE}&order=newest"),
+    **{
+        f"first page, `order={order}`, answered 304": _unchanged(f"{PAGE}&order={order}")
+        for order in ("recent", "best", "oldest", "newest")
+    },
     "page around a comment": lambda priced: get(f"{PAGE}&around={priced.ids[MIDDLE]}")(priced),
     "replies below a comment": lambda priced: get(f"{api_requests.ONE}{priced.ids[0]}/replies")(
         priced
     ),
     "one comment": lambda priced: get(f"{api_requests.ONE}{priced.ids[0]}")(priced),
     "whole thread (150 comments)": get(f"{PAGE}&limit=all"),
-    "whole thread, answered 304": lambda priced: get(
-        f"{PAGE}&limit=all", **{"If-None-Match": _tag(priced, f"{PAGE}&limit=all")}
-    )(priced),
+    "whole thread, answered 304": _unchanged(f"{PAGE}&limit=all"),
     "page without JavaScript": get("/embed/demo?thread=page"),
     "thread of 10 comments, never compacted": get(f"{SITE}?thread=new"),
     "thread without comments": get(f"{SITE}?thread=none"),
