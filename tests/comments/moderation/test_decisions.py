@@ -293,7 +293,8 @@ def test_of_two_concurrent_decisions_one_succeeds_and_the_other_is_refused(
 ) -> None:
     for attempt in range(6):
         with open_store.context():
-            row = sample_threads.post(site, f"{attempt}")
+            # A thread of its own, because the number of pins in a thread is limited.
+            row = sample_threads.post(site, f"{attempt}", thread=f"thread {attempt}")
         found = _at_once(
             open_store,
             lambda row=row: _decide(row, Verb.REJECT, ADA, revision=1),  # type: ignore[misc]
