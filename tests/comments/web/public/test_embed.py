@@ -8,6 +8,7 @@ import pytest
 from comments.domain import records
 from comments.posting import own_comment
 from comments.reading import thread_pages
+from comments.sites import site_settings
 from comments.store import connection
 from comments.web.public import nesting
 from tests.conftest import ROOT
@@ -70,6 +71,22 @@ def test_every_order_of_the_api_is_linked(
         current = [v["href"] for _, v in page.elements if "aria-current" in v]
         plain = order is thread_pages.ListingOrder.THREAD
         assert current == ["?thread=page" if plain else f"?thread=page&order={order}"]
+
+
+def test_a_page_without_an_order_has_the_order_of_the_site(
+    client: flask.testing.FlaskClient,
+    open_store: connection.Store,
+    compacted_page: dict[str, records.Comment],
+) -> None:
+    with open_store.context():
+        site_settings.change("demo", options={"order": "newest"})
+    page = get(client)
+    assert page.ids == get(client, order="newest").ids != get(client, order="thread").ids
+    hrefs = {v["href"] or "" for _, v in page.elements if "href" in v}
+    assert {"?thread=page", "?thread=page&order=thread"} <= hrefs
+    assert "?thread=page&order=newest" not in hrefs
+    around = next(each for each in hrefs if "around=" in each)
+    assert client.get(f"/embed/demo{around.partition('#')[0]}").status_code == 200
 
 
 def test_an_uncompacted_thread_is_shown_too(
