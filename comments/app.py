@@ -27,7 +27,7 @@ from comments.sites import site_settings, usage
 from comments.store import connection, server_address
 from comments.web import cron
 from comments.web.admin import account_pages, blueprints, provider_login
-from comments.web.api import comment_calls, own_data
+from comments.web.api import comment_calls, moderator_calls, own_data
 from comments.web.http import (
     context,
     cors,
@@ -44,6 +44,7 @@ from comments.web.public import (
     login_code_page,
     login_window_page,
     moderation_link_page,
+    moderation_window_page,
     service_pages,
     subscription_page,
 )
@@ -57,7 +58,7 @@ WARMED = 32  # Maximum number of threads; Python runs code faster after a few do
 _CUT = 4  # For this many of the threads, a page of one comment is requested too.
 _QUIET = 2.0  # Seconds before a new process looks for unfinished work.
 _SITE = re.compile(
-    r"/(?:api/v1/sites|embed|feeds|admin/sites|sign-in/sites)/([a-z0-9-]{1,63})(?:/|$)"
+    r"/(?:api/v1/sites|embed|feeds|admin/sites|sign-in/sites|moderate/sites)/([a-z0-9-]{1,63})(?:/|$)"
 )
 _log = logging.getLogger("flatthread")
 
@@ -74,8 +75,8 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
     app.url_map.merge_slashes = False
     app.url_map.converters |= {"site": paths.SiteId, "comment": paths.CommentId}
     context.keep(app, context.Context(settings, store))
-    app.register_blueprint(comment_calls.blueprint)
-    app.register_blueprint(own_data.blueprint)
+    for calls in (comment_calls, own_data, moderator_calls):
+        app.register_blueprint(calls.blueprint)
     app.register_blueprint(service_pages.blueprint)
     app.register_blueprint(embed.blueprint)
     app.register_blueprint(feed_views.blueprint)
@@ -85,6 +86,7 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
     app.register_blueprint(provider_login.blueprint)
     app.register_blueprint(login_code_page.blueprint)
     app.register_blueprint(login_window_page.blueprint)
+    app.register_blueprint(moderation_window_page.blueprint)
     for blueprint in blueprints.BLUEPRINTS:
         app.register_blueprint(blueprint)
     app.register_blueprint(cron.blueprint)

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 import msgspec
+from google.cloud import ndb
 
 from comments import errors
 from comments.accounts import identities
@@ -31,6 +32,7 @@ from comments.store.models import account_rows, conversion
 
 _OWNER = "accounts"
 _ADDRESS, _TOTP = "account address", "authenticator"
+_BELOW = ("Session", "ModerationSession")  # the kinds whose rows are below their account
 AUTHOR = author_ids.ACCOUNT  # the prefix of accounts' author ids
 _TAKEN = {identities.LOGIN: "login-taken", identities.MAIL: "address-taken"}
 
@@ -300,9 +302,12 @@ def remove(account: str) -> bool:
     The account's comments stay, with an author id that no longer has an account. `personal_data`
     erases the comments too.
     """
-    query = reads.Query("Session", ancestor=account_rows.account_key(account), keys_only=True)
-    sessions = [entity.key.path[-1].name for entity in reads.fetch(query)]
-
+    below = account_rows.account_key(account)
+    sessions = [
+        ndb.Key(kind, entity.key.path[-1].name, parent=below)
+        for kind in _BELOW
+        for entity in reads.fetch(reads.Query(kind, ancestor=below, keys_only=True))
+    ]
     first = identities.FIRST_OWNER.name("")
 
     def body() -> bool:
@@ -314,7 +319,7 @@ def remove(account: str) -> bool:
             # Keep the record that an owner existed: it makes all invitations for a first owner
             # invalid.
             *(account_rows.identity_key(name) for name in row.identities if name != first),
-            *(account_rows.session_key(account, name) for name in sessions),
+            *sessions,
         )
         transactions.apply(ownership.Writes(_OWNER, delete=gone))
         return True

@@ -42,6 +42,7 @@ class LinkPurpose(enum.StrEnum):
     SECOND_STEP = "second-step"
     VOUCHER = "voucher"
     CONFIRMATION = "confirmation"
+    MODERATION = "moderation"
 
 
 class OneTimeLink(NamedTuple):

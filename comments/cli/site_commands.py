@@ -6,6 +6,7 @@ from typing import Any
 import click
 from flask.cli import AppGroup
 
+from comments.accounts import moderation_sessions
 from comments.cli import console
 from comments.domain import site_options
 from comments.domain.text import web_origins
@@ -134,6 +135,8 @@ def _set_site(  # noqa: PLR0917 - click passes each option by name
         moderators=_given(moderators),
         options=given or None,
     )
+    if given.get("moderation") is False:
+        moderation_sessions.end_all(site_id)
     # The given origins replace all earlier ones. Show the new value, in case the operator did not
     # intend to replace them all.
     named = f"{changed.id} ({', '.join(changed.origins)})" if origins else changed.id

@@ -207,6 +207,23 @@ def cases(comment_ids: Sequence[str]) -> dict[str, records.Case]:
     return {case.comment.id: case for case in _cases(keys) if case is not None}
 
 
+def pending(name: records.ThreadName) -> tuple[list[records.Case], bool]:
+    """Return the pending comments of a thread in reading order, and whether there are more.
+
+    If there are more than `MOST`, the choice among them is arbitrary.
+    """
+    where = (
+        ("thread", "=", comment_rows.thread_key_name(name)),
+        ("status", "=", Status.PENDING.value),
+    )
+    query = reads.Query("Comment", where=where, limit=MOST + 1, keys_only=True)
+    found = cases([_name(message) for message in reads.fetch(query)])
+    # A comment may have been decided since the index was read.
+    held = [case for case in found.values() if case.comment.status is Status.PENDING]
+    held.sort(key=lambda case: case.comment.sort_hash)
+    return held[:MOST], len(held) > MOST
+
+
 def ancestors(comment: records.Comment, most: int) -> list[records.Comment]:
     """Return up to `most` of a comment's nearest ancestors, from the root down."""
     above: list[records.Comment] = []

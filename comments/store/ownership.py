@@ -33,6 +33,7 @@ OWNERS: dict[str, str | frozenset[str]] = {
     "Account": "accounts",
     "Identity": "accounts",
     "Session": "accounts",
+    "ModerationSession": "accounts",
     "Ticket": "accounts",
     "SiteKeys": "accounts",
     "Providers": "accounts",

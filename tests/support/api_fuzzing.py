@@ -29,7 +29,7 @@ from comments.posting import new_comment
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import connection
-from comments.web.api import api_tokens, openapi
+from comments.web.api import api_tokens, operations
 from tests.support.people import site_tokens
 from tests.support.threads import sample_threads
 
@@ -37,7 +37,7 @@ SECRET = sample_threads.SETTINGS.secret
 OWN, VOTER, LEAVER = "g:own", "g:voter", "g:leaver"
 SPEAKERS = {"eraseAuthor": LEAVER, "vote": VOTER, "withdrawVote": VOTER}
 THREADS = ("t", "t", "other", "none")
-IN_THREAD = {each.name for each in openapi.OPERATIONS if "thread" in str(each.extra)}
+IN_THREAD = {each.name for each in operations.OPERATIONS if "thread" in str(each.extra)}
 MOSTLY = (True, True, True, False)
 _ID = re.compile("[a-z2-7]{26}")
 _SITE = re.compile("[a-z0-9-]{1,63}")

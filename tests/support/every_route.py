@@ -16,6 +16,7 @@ a call with a status of 400 or above must leave the comment unchanged.
 import contextlib
 import dataclasses
 import re
+import secrets
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -126,7 +127,7 @@ class AllRoles:
         form = None if row.form is None else {**row.form, **made}
         if form is not None and row.chosen:
             form[f"c.{comment}"] = "1"
-        if form is not None and row.rule.startswith(("/admin", "/sign-in")):
+        if form is not None and row.rule.startswith(("/admin", "/sign-in", "/moderate")):
             headers["Sec-Fetch-Site"] = "same-origin"
             page = client.get("/admin/account").text
             found = re.search(r'name="form" value="([a-z2-7]{26})"', page)
@@ -199,6 +200,11 @@ def _deciding(service: AllRoles) -> dict[str, str]:
     return {"token": moderation_links.link(comment, "gone@demo.example", secret=SECRET, now=now)}
 
 
+def _challenge(_world: AllRoles) -> dict[str, str]:
+    # A challenge is valid for one grant.
+    return {"challenge": secrets.token_urlsafe(32)}
+
+
 def _form(link: Callable[[AllRoles], dict[str, str]], purpose: str) -> Callable[[AllRoles], dict]:
     """Return the form that a link's page posts."""
 
@@ -253,6 +259,25 @@ ROWS = [
     Row("POST", f"{SITE}/sign-in", {}, 202, json={"email": "ann@example.org"}),
     Row("POST", f"{SITE}/sign-in/code", {}, 401, json={"key": "k", "code": "c", "name": "Ann"}),
     Row("GET", f"{SITE}/sign-in", {}, 200),
+    # These calls need a moderator's token, which no caller has; the service does not accept theirs.
+    Row("POST", f"{SITE}/moderation/session", {}, 401, json={"verifier": "v" * 43, "code": "c"}),
+    Row("DELETE", f"{SITE}/moderation/session", {}, 401),
+    Row("GET", f"{SITE}/moderation/comments", {}, 401, query=T),
+    Row("POST", f"{SITE}/moderation/comments", {}, 401, query=T, json={"name": "A", "body": "b"}),
+    Row("POST", f"{ONE}/decision", {}, 401, json={"verb": "hide"}),
+    Row("PUT", f"{ONE}/ban", {}, 401, json={}),
+    Row("DELETE", f"{ONE}/ban", {}, 401),
+    # The session decides: staff of this site get the button, and others the sign-in form.
+    Row("GET", "/moderate/sites/<site:site_id>", {"elsewhere": 403}, 200, query=WINDOW),
+    Row("POST", "/moderate/sites/<site:site_id>", {"moderator": 200, "owner": 200}, 403,
+        form={"origin": WINDOW["origin"]}, made=_challenge),
+    # The origin is not registered. Sign-ins that begin here would use up the network's attempts.
+    Row("POST", "/moderate/sites/<site:site_id>/sign-in", {}, 403,
+        form={**WINDOW, "origin": "https://evil.example", "login": "owner", "password": PASSWORD}),
+    Row("POST", "/moderate/sites/<site:site_id>/provider", {}, 403,
+        form={**WINDOW, "origin": "https://evil.example", "provider": "acme"}),
+    Row("POST", "/moderate/sites/<site:site_id>/code", {}, 400,
+        form={**WINDOW, "token": "t" * 43, "code": "0"}),
     Row("POST", f"{SITE}/sign-in/provider", {}, 401, json={"verifier": "v" * 43, "code": "c"}),
     # Everyone may start a login at a provider; a return without a started login is refused.
     Row("GET", "/sign-in/sites/<site:site_id>", {}, 200, query=WINDOW),
@@ -307,6 +332,7 @@ ROWS = [
     # secret.
     Row("POST", "/admin/account/authenticator", dict.fromkeys(STAFF, 400), 403,
         form={"current": PASSWORD, "key": "x", "code": "0"}),
+    Row("POST", "/admin/account/moderation/end", ACTS, 403, form={"session": "a" * 26}),
     Row("POST", "/admin/account/authenticator/remove", ACTS, 403, form={"current": PASSWORD}),
 ]  # fmt: skip
 

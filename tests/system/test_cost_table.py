@@ -16,7 +16,7 @@ from comments.store import connection
 from comments.tree import ordered_query
 from emulator import inprocess, testing
 from tests.support import prepared_stores, programs
-from tests.support.people import api_requests
+from tests.support.people import account_holders, api_requests, moderators
 from tests.support.threads import cache_twins, compaction, sample_threads, sample_votes
 from tests.support.threads.cache_twins import PAGE, SITE
 
@@ -185,6 +185,14 @@ def _written(priced: PricedThread) -> Iterator[str]:
     yield line("other vote", "PUT", vote, json={"value": -1}, headers=voter)
     yield line("the same vote again", "PUT", vote, json={"value": -1}, headers=voter)
     yield line("vote withdrawn", "DELETE", vote, headers=voter)
+    with process.store.context():
+        token = moderators.token(account_holders.account("ann", account_holders.OWNER))
+    moderator = {"Authorization": f"Bearer {token}"}
+    deciding = f"{api_requests.ONE}{priced.ids[1]}/decision"
+    for name, verb in (("decision in the thread", "hide"), ("undo of this decision", "restore")):
+        yield line(name, "POST", deciding, json={"verb": verb}, headers=moderator)
+    pending = f"{SITE.removesuffix('comments')}moderation/comments?thread=page"
+    yield line("list of no pending comments", "GET", pending, headers=moderator)
 
 
 def _listed(columns: int) -> str:

@@ -28,8 +28,11 @@ REGISTERED = "https://demo.example"
 ALLOW = "Access-Control-Allow-Origin"
 NOBODY = "a" * 26
 API = "/api/v1"
-PERSONAL = {f"{API}/sites/<site:site_id>/{name}" for name in ("author", "votes", "held")}
-STAFF = ("/admin", "/sign-in")
+PERSONAL = {
+    f"{API}/sites/<site:site_id>/{name}"
+    for name in ("author", "votes", "held", "moderation/comments")
+}
+STAFF = ("/admin", "/sign-in", "/moderate")
 LINKED = ("/subscriptions", "/decisions")  # the URLs of these links are credentials
 TYPES = {
     "application/json", "application/problem+json", "application/atom+xml; charset=utf-8",
@@ -259,7 +262,7 @@ def _policy(answer: Answer) -> Iterator[str]:
 
 def _keeping(answer: Answer) -> Iterator[str]:
     kept = answer.response.headers["Cache-Control"]
-    is_private = answer.rule in PERSONAL or answer.path.startswith(("/admin", *LINKED, "/sign-in"))
+    is_private = answer.rule in PERSONAL or answer.path.startswith((*STAFF, *LINKED))
     is_change = not answer.is_read
     if (answer.is_refusal or is_private or is_change) and "no-store" not in kept:
         yield f"kept: {kept}"

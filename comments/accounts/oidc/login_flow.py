@@ -42,6 +42,7 @@ class LoginPurpose(enum.StrEnum):
     """The purpose of a login flow. The value is stored as text."""
 
     DESK = "desk"  # Sign in as an owner or moderator.
+    MODERATE = "moderate"  # The same, in the window that grants a moderation session.
     LINK = "link"  # Link the provider to the current account.
     INVITATION = "invitation"  # Accept an invitation.
     READER = "reader"  # Sign in as a reader.
@@ -54,7 +55,8 @@ class Goal(msgspec.Struct, frozen=True):
     - `invitation`: the invitation's token. `name`: the display name for a new account.
     - `session`: the token of the browser's session, which browsers do not send when they come back
       from another site.
-    - `site`, `origin` and `challenge`: values of the page where the reader signs in.
+    - `site`, `origin` and `challenge`: values of the page where the reader signs in, or where the
+      moderator moderates.
     """
 
     aim: LoginPurpose

@@ -48,6 +48,19 @@ class SessionRow(schema.StoredRow):
     seen = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
 
 
+class ModerationSessionRow(schema.StoredRow):
+    """A page of a site where a moderator decides about comments.
+
+    `origin` is the page's origin, and `epoch` the account's `epoch` at the beginning.
+    """
+
+    site = schema.StringProperty(required=True)
+    origin = schema.TextProperty(required=True)
+    epoch = schema.TextProperty(required=True)
+    created = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
+    seen = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
+
+
 class TicketRow(schema.StoredRow):
     """A one-time link: its token allows one action.
 
@@ -91,6 +104,10 @@ def identity_key(name: str) -> ndb.Key:
 
 def session_key(account: str, name: str) -> ndb.Key:
     return ndb.Key(SessionRow, name, parent=account_key(account))
+
+
+def moderation_session_key(account: str, name: str) -> ndb.Key:
+    return ndb.Key(ModerationSessionRow, name, parent=account_key(account))
 
 
 def ticket_key(name: str) -> ndb.Key:

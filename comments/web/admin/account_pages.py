@@ -14,7 +14,7 @@ import flask
 import msgspec
 
 from comments import errors
-from comments.accounts import accounts, first_owner, invitations, sessions
+from comments.accounts import accounts, first_owner, invitations, moderation_sessions, sessions
 from comments.accounts.oidc import linking, providers
 from comments.accounts.passwords import credentials, password_login, totp
 from comments.domain import records, roles
@@ -196,6 +196,14 @@ def remove_authenticator() -> flask.Response:
     return _changed(sent.current, change)
 
 
+@blueprint.post("/account/moderation/end")
+def end_moderation() -> flask.Response:
+    """End the account's moderation session on pages of a site."""
+    sent = forms.read(request_shapes.EndedSession)
+    moderation_sessions.revoke(signed_in.require_account().id, sent.session)
+    return signed_in.go("admin/account")
+
+
 def offer_providers(blueprint: flask.Blueprint) -> None:
     """Give the templates of a blueprint the list of sign-in providers."""
     blueprint.context_processor(lambda: {"providers_of_desk": providers.of_desk})
@@ -218,6 +226,7 @@ def account_page(
         address=totp.address(key, service=labels.text("admin.service"), login=login),
         ways=[each for each in known if each.at_desk or each.issuer in linked],
         linked=linked,
+        moderating=moderation_sessions.of_account(account, now=datetime.now(UTC)),
     )
 
 

@@ -91,8 +91,8 @@ def list_comments(site_id: str) -> flask.Response:
 def post_comment(site_id: str) -> flask.Response:  # noqa: ARG001 - `admit` reads the site
     """Post a comment. Repeated requests with the same Idempotency-Key store only one comment."""
     request: SiteRequest = flask.g.asked
-    submission, speaker = _submission(request)
-    posted = new_comment.post(submission, request)
+    speaker = api_callers.on(request.site)
+    posted = new_comment.post(submission(request, speaker), request)
     comment = posted.comment
     if posted.is_authors:
         replies = 0 if posted.created else msgspec.UNSET
@@ -315,22 +315,16 @@ def _refuse_beside_around(query: request_shapes.ListQuery) -> None:
             raise errors.BadInput(name, "conflicting-fields", other="around")
 
 
-def _submission(
-    request: SiteRequest,
-) -> tuple[new_comment.Submission, api_callers.Speaker | None]:
-    """Return the submitted comment, and the caller if the request has a token.
-
-    Accounts always post under their own name.
-    """
+def submission(request: SiteRequest, speaker: api_callers.Speaker | None) -> new_comment.Submission:
+    """Return the comment that a caller submits. Accounts always post under their own name."""
     thread, _ = query_strings.read_thread(request_shapes.NoQuery, request.site)
     key = preconditions.idempotency_key()
-    speaker = api_callers.on(request.site)
     sent = json_bodies.read(request_shapes.NewComment)
     author = records.Author(sent.name, sent.website, sent.email)
     if speaker is not None:
         name = speaker.name or sent.name
         author = records.Author(name, sent.website, sent.email, speaker.id, speaker.is_staff)
-    submission = new_comment.Submission(
+    return new_comment.Submission(
         thread=thread,
         parent=sent.parent,
         author=author,
@@ -344,7 +338,6 @@ def _submission(
         turnstile=sent.turnstile,
         trap=sent.subject,
     )
-    return submission, speaker
 
 
 def _cast(

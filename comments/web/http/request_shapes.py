@@ -155,6 +155,33 @@ class NewAuthenticator(Confirmed, frozen=True):
     code: Typed
 
 
+class EndedSession(_Request, frozen=True):
+    """The id of a moderation session to end."""
+
+    session: Annotated[str, msgspec.Meta(pattern="^[a-z2-7]{26}$", max_length=26)]
+
+
+class ModerationCode(_Request, frozen=True):
+    """The verifier of a page, and the code from the window that granted a moderation session."""
+
+    verifier: Annotated[str, msgspec.Meta(min_length=43, max_length=128)]
+    code: Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
+
+
+class NewDecision(_Request, frozen=True):
+    """A moderator's decision about a comment, with a reason for other moderators."""
+
+    verb: Literal["approve", "reject", "spam", "hide", "restore", "pin", "unpin"]
+    reason: str = ""
+
+
+class NewBan(_Request, frozen=True):
+    """A ban of a comment's author, for a number of days or, with null, permanently."""
+
+    days: Annotated[int, msgspec.Meta(ge=1, le=3650)] | None = None
+    reason: str = ""
+
+
 class NewSubscription(_Request, frozen=True):
     """A request for mail about new comments in a thread or replies to the caller's comments."""
 

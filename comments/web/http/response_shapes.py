@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from comments.accounts.oidc import providers as oidc_providers
-from comments.domain import presentation, site_options
+from comments.domain import presentation, records, site_options
 from comments.moderation import thread_access
 from comments.reading import thread_pages
 
@@ -178,6 +178,49 @@ class OwnHeld(msgspec.Struct, frozen=True):
     """The caller's own pending and approved comments in a thread, in reading order."""
 
     comments: list[presentation.OwnComment]
+
+
+class ModeratorToken(msgspec.Struct, frozen=True):
+    """A moderator's token for the comments of one site, valid until `expires`, and their name."""
+
+    token: str
+    expires: datetime
+    name: str
+
+
+class EndedModeration(msgspec.Struct, frozen=True):
+    """Confirms that the token is no longer valid."""
+
+    status: Literal["ended"] = "ended"
+
+
+class ModeratedComment(msgspec.Struct, frozen=True):
+    """A comment as moderators see it.
+
+    `status` is the stored status. `rule` says what gave the comment its status, such as `policy`,
+    `reports` or `rule:` with a rule's id; `reason` explains it in English. Both may be empty.
+    """
+
+    comment: presentation.PublicComment
+    status: records.Status
+    rule: str
+    reason: str
+
+
+class HeldComments(msgspec.Struct, frozen=True):
+    """The pending comments of a thread, in reading order.
+
+    `more` says that there are further pending comments, which only the admin console lists.
+    """
+
+    comments: list[ModeratedComment]
+    more: bool
+
+
+class BannedAuthor(msgspec.Struct, frozen=True):
+    """Confirms a ban of a comment's author, or its end."""
+
+    status: Literal["banned", "unbanned"]
 
 
 class Erased(msgspec.Struct, frozen=True):

@@ -20,13 +20,14 @@ from datetime import UTC, datetime
 import flask
 
 from comments import errors
-from comments.accounts.oidc import login_flow, oidc_client, popup_exchange, providers
+from comments.accounts import window_codes
+from comments.accounts.oidc import linking, login_flow, oidc_client, popup_exchange, providers
 from comments.domain import records
 from comments.sites import site_settings
 from comments.web.admin import provider_login, signed_in
 from comments.web.http import context, request_shapes
 from comments.web.http.decode import forms, query_strings
-from comments.web.public import provider_redirects
+from comments.web.public import moderation_window_page, provider_redirects
 
 blueprint = flask.Blueprint("windows", __name__, url_prefix="/sign-in")
 
@@ -93,7 +94,12 @@ def come_back() -> flask.Response:
     offered = providers.of_site(goal.site) if is_reader else providers.of_desk()
     provider = providers.chosen(goal.provider, offered)
     person = provider_redirects.peer(provider).identify(answer, asked, secret=secret, now=now)
-    return _hand_over(goal, person, now) if is_reader else provider_login.arrive(goal, person)
+    if is_reader:
+        return _hand_over(goal, person, now)
+    if goal.aim is login_flow.LoginPurpose.MODERATE:
+        come = linking.sign_in(person, browser=goal.session, secret=secret, now=now)
+        return moderation_window_page.arrive(goal, come)
+    return provider_login.arrive(goal, person)
 
 
 def _hand_over(
@@ -111,7 +117,7 @@ def _hand_over(
 def _site(site_id: str, asked: _Asked) -> records.Site:
     site = site_settings.get(site_id)
     _check_origin(site, asked.origin)
-    popup_exchange.checked_challenge(asked.challenge)
+    window_codes.checked_challenge(asked.challenge)
     return site
 
 

@@ -11,7 +11,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from comments import errors
-from comments.accounts import accounts, identities, reader_accounts
+from comments.accounts import accounts, identities, reader_accounts, window_codes
 from comments.accounts.oidc import oidc_client, popup_exchange, providers
 from comments.domain import records
 from comments.sites import site_settings
@@ -155,7 +155,7 @@ def test_code_and_verifier_are_valid_together_once_and_on_their_site(
 def test_a_code_expires(store: connection.Store, site: records.Site) -> None:
     code = issue()
     with pytest.raises(reader_accounts.Refused):
-        enter(code, now=here() + popup_exchange.TERM + timedelta(seconds=1))
+        enter(code, now=here() + window_codes.TERM + timedelta(seconds=1))
     assert enter(code).name == "Ann"
 
 
@@ -174,8 +174,8 @@ def test_concurrent_guesses_are_counted_one_by_one(
         return "in"
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        said = list(pool.map(guess, range(3 * popup_exchange.TRIES)))
-    assert said.count("wrong-code") == popup_exchange.TRIES
+        said = list(pool.map(guess, range(3 * window_codes.TRIES)))
+    assert said.count("wrong-code") == window_codes.TRIES
     assert set(said) == {"wrong-code", "too-many-guesses"}
     with open_store.context(), pytest.raises(reader_accounts.Refused):
         enter(code)

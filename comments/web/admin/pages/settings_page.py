@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import flask
 
+from comments.accounts import moderation_sessions
 from comments.domain import records, roles, site_options
 from comments.events import audit_log
 from comments.moderation import policy_changes, rulebook
@@ -49,7 +50,10 @@ def change_policy(site_id: str) -> flask.Response:
 
 @blueprint.post("/settings")
 def change(site_id: str) -> flask.Response:
-    """Change the settings of the site, with the same checks as on the command line."""
+    """Change the settings of the site, with the same checks as on the command line.
+
+    Turning moderation in threads off ends the sessions of moderators there.
+    """
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.SiteForm)
     act = audit_log.Act(visit.account.actor, "set-site", sent.reason)
@@ -88,4 +92,6 @@ def change_options(site_id: str) -> flask.Response:
         },
         noted=site_settings.Noted(act, datetime.now(UTC)),
     )
+    if not sent.moderation:
+        moderation_sessions.end_all(visit.site.id)
     return site_visit.done(visit, "settings", "saved")

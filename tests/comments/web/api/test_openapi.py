@@ -10,7 +10,7 @@ import openapi_spec_validator
 from flask.testing import FlaskClient
 
 from comments.domain import presentation
-from comments.web.api import openapi
+from comments.web.api import openapi, operations
 
 
 def document() -> dict[str, object]:
@@ -23,7 +23,7 @@ def test_the_document_is_valid_openapi() -> None:
 
 
 def test_every_route_is_described_and_every_description_has_a_route(app: flask.Flask) -> None:
-    assert _routes(app) == {(item.method, item.path) for item in openapi.OPERATIONS}
+    assert _routes(app) == {(item.method, item.path) for item in operations.OPERATIONS}
 
 
 def test_every_response_is_as_described(client: FlaskClient) -> None:
@@ -69,7 +69,7 @@ def assert_described(value: object, name: str) -> None:
 
 
 def test_parameters_contain_no_references() -> None:
-    for operation in openapi.OPERATIONS:
+    for operation in operations.OPERATIONS:
         assert "$ref" not in str(openapi._query_parameters(operation))
 
 

@@ -1,0 +1,213 @@
+"""The calls of `/api/v1` for moderators in a thread, with the token of a moderation session.
+
+The page of the thread gets the token from the service's own window (`moderation_window_page`). Only
+these calls accept the token, and they accept no other. They offer less than the admin console: the
+pending comments of a thread, decisions about comments, bans of their authors, and replies as staff.
+
+Invariants:
+
+1. A token is good for the comments of its own site, and only on pages of the origin that it was
+   granted to.
+2. Every call looks up the session, so a call that arrives after the end of a session is refused. A
+   call that runs at that moment may still be completed.
+3. No call is accepted while the site's option `moderation` is off.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import flask
+import msgspec
+
+from comments import errors
+from comments.accounts import moderation_sessions, window_codes
+from comments.domain import presentation, records
+from comments.domain.records import Status, Verb
+from comments.moderation import bans, decisions, policy_changes, review_queue
+from comments.posting import new_comment
+from comments.sites import site_settings
+from comments.sites.site_request import SiteRequest
+from comments.web.api import api_callers, comment_calls
+from comments.web.http import (
+    context,
+    cors,
+    problems,
+    request_shapes,
+    response_shapes,
+    responses,
+)
+from comments.web.http.decode import json_bodies, preconditions, query_strings
+
+blueprint = flask.Blueprint("moderator", __name__, url_prefix="/api/v1")
+
+_BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +(m\.[A-Za-z0-9._-]{1,100})")
+
+
+@blueprint.before_request
+def admit() -> flask.Response | None:
+    """Answer preflights, and refuse requests from pages whose origin is not registered."""
+    site = _site(flask.request.view_args or {})
+    if flask.request.method == "OPTIONS":
+        return cors.preflight(site)
+    if site is None:
+        # Only a caller with a valid token may learn that there is no such comment.
+        _session()
+        raise errors.NotFound("comment", (flask.request.view_args or {})["comment_id"])
+    flask.request.environ[context.SITE] = site.id
+    cors.check(site)
+    flask.g.asked = context.request_to(site)
+    if not site.options.moderation:
+        raise errors.Forbidden("moderation-off", site=site.id)
+    return None
+
+
+@blueprint.post("/sites/<site:site_id>/moderation/session")
+def begin_moderation(site_id: str) -> flask.Response:
+    """Exchange a verifier and the window's code for a token."""
+    query_strings.read(request_shapes.NoQuery)
+    sent = json_bodies.read(request_shapes.ModerationCode)
+    begun = moderation_sessions.begin(
+        window_codes.PresentedCode(sent.verifier, sent.code),
+        site_id,
+        flask.request.headers.get("Origin"),
+        secret=context.settings().secret,
+        now=datetime.now(UTC),
+    )
+    session = begun.session
+    shown = response_shapes.ModeratorToken(begun.token, session.expires, session.account.name)
+    return responses.private(responses.fresh(shown))
+
+
+@blueprint.delete("/sites/<site:site_id>/moderation/session")
+def end_moderation(site_id: str) -> flask.Response:  # noqa: ARG001 - `admit` reads the site
+    """End the token's session."""
+    query_strings.read(request_shapes.NoQuery)
+    _moderator()
+    moderation_sessions.end(_token(), context.settings().secret)
+    return responses.private(responses.fresh(response_shapes.EndedModeration()))
+
+
+@blueprint.get("/sites/<site:site_id>/moderation/comments")
+@cors.personal
+def list_pending(site_id: str) -> flask.Response:
+    """List the pending comments of a thread."""
+    site = site_settings.get(site_id)
+    _moderator()
+    thread, _ = query_strings.read_thread(request_shapes.NoQuery, site)
+    cases, more = review_queue.pending(records.ThreadName(site.id, thread))
+    shown = response_shapes.HeldComments([_shown(case) for case in cases], more)
+    return responses.private(responses.fresh(shown))
+
+
+@blueprint.post("/sites/<site:site_id>/moderation/comments")
+def post_as_staff(site_id: str) -> flask.Response:  # noqa: ARG001 - same
+    """Post a comment as the moderator. The answer contains no token for the comment."""
+    request: SiteRequest = flask.g.asked
+    session = _moderator()
+    speaker = api_callers.member(session.account, session.site)
+    submission = comment_calls.submission(request, speaker)
+    comment = new_comment.post(submission, request).comment
+    shown = response_shapes.PostedComment(presentation.own(comment, 0))
+    is_held = shown.comment.status is presentation.Shown.PENDING
+    return responses.private(responses.of_comment(shown, comment.revision, 202 if is_held else 201))
+
+
+@blueprint.post("/comments/<comment:comment_id>/decision")
+def decide(comment_id: str) -> flask.Response:
+    """Decide about a comment, with the checks and the audit log of the admin console."""
+    query_strings.read(request_shapes.NoQuery)
+    session, revision = _moderator(), preconditions.revision()
+    sent = json_bodies.read(request_shapes.NewDecision)
+    decisions.decide(
+        session.site,
+        comment_id,
+        Verb(sent.verb),
+        session.account.actor,
+        now=datetime.now(UTC),
+        reason=sent.reason.strip(),
+        revision=revision,
+    )
+    case = decisions.case(session.site, comment_id)
+    return responses.private(responses.of_comment(_shown(case), case.comment.revision))
+
+
+@blueprint.route("/comments/<comment:comment_id>/ban", methods=["PUT"])
+def ban_author(comment_id: str) -> flask.Response:
+    """Ban the author of a comment. Networks and mailboxes are banned in the admin console only."""
+    query_strings.read(request_shapes.NoQuery)
+    session, sent = _moderator(), json_bodies.read(request_shapes.NewBan)
+    author, now = decisions.case(session.site, comment_id).comment.author.id, datetime.now(UTC)
+    bans.ban(
+        session.site,
+        author,
+        bans.BanScope(comment=comment_id),
+        session.account.actor,
+        secret=context.settings().secret,
+        now=now,
+        until=None if sent.days is None else now + timedelta(days=sent.days),
+        reason=sent.reason.strip(),
+    )
+    return responses.private(responses.fresh(response_shapes.BannedAuthor("banned")))
+
+
+@blueprint.delete("/comments/<comment:comment_id>/ban")
+def unban_author(comment_id: str) -> flask.Response:
+    """Lift the ban of a comment's author."""
+    query_strings.read(request_shapes.NoQuery)
+    session = _moderator()
+    author = decisions.case(session.site, comment_id).comment.author.id
+    policy_changes.unban(session.site, author, session.account.actor, now=datetime.now(UTC))
+    return responses.private(responses.fresh(response_shapes.BannedAuthor("unbanned")))
+
+
+def _site(path: dict[str, str]) -> records.Site | None:
+    """Return the site that a request is about, or None if its comment does not exist.
+
+    The site of a comment decides which pages may call, even if readers do not see the comment.
+    """
+    if "site_id" in path:
+        return site_settings.get(path["site_id"])
+    found = review_queue.cases([path["comment_id"]])
+    return next((site_settings.get(case.comment.site) for case in found.values()), None)
+
+
+def _moderator() -> moderation_sessions.ModerationSession:
+    """Return the session of the token, on the site and the origin of the request.
+
+    Raises:
+        problems.Unauthenticated: there is no token, or it is not valid for the site.
+        errors.Forbidden: the session belongs to pages of a different origin.
+    """
+    session, site = _session(), flask.g.asked.site.id
+    if session.site != site:
+        raise problems.Unauthenticated("token-of-other-site")
+    if flask.request.headers.get("Origin") not in {None, session.origin}:
+        raise errors.Forbidden("origin-not-allowed", site=site)
+    return session
+
+
+def _session() -> moderation_sessions.ModerationSession:
+    if "Authorization" not in flask.request.headers:
+        raise problems.Unauthenticated("no-token")
+    secret, now = context.settings().secret, datetime.now(UTC)
+    session = moderation_sessions.find(_token(), secret, now=now)
+    if session is None:
+        raise problems.Unauthenticated("token-expired")
+    return session
+
+
+def _token() -> str:
+    found = _BEARER.fullmatch(flask.request.headers["Authorization"])
+    if found is None:
+        raise problems.Unauthenticated
+    return found[1]
+
+
+def _shown(case: records.Case) -> response_shapes.ModeratedComment:
+    shown = presentation.comment(case.comment)
+    if case.comment.status is Status.PENDING:
+        # Only approved comments have a text in their public form.
+        approved = msgspec.structs.replace(case.comment, status=Status.APPROVED)
+        pending = {"status": presentation.Shown.PENDING}
+        shown = msgspec.structs.replace(presentation.comment(approved), **pending)
+    return response_shapes.ModeratedComment(shown, case.comment.status, case.rule, case.why)

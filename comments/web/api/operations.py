@@ -1,0 +1,254 @@
+"""List all calls of the API with the types of their requests and answers.
+
+`openapi` describes them in the OpenAPI document. A test compares `OPERATIONS` with the routes.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+
+from comments.domain.crypto import proof_of_work
+from comments.jobs import personal_data
+from comments.web.http import request_shapes, response_shapes
+
+Json: TypeAlias = dict[str, Any]
+
+_THREAD: tuple[Json, ...] = (
+    {
+        "name": "thread",
+        "in": "query",
+        "description": "The thread's id, chosen by the site. Send either this or `page`.",
+        "schema": {"type": "string", "minLength": 1},
+    },
+    {
+        "name": "page",
+        "in": "query",
+        "description": "The URL of the thread's page. Send either this or `thread`.",
+        "schema": {"type": "string", "minLength": 1},
+    },
+)
+_KEY: Json = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "Makes retries safe: requests with the same key post only one comment.",
+    "schema": {"type": "string", "minLength": 16, "maxLength": 255, "pattern": "^[!-~]+$"},
+}
+_REVISION: Json = {
+    "name": "If-Match",
+    "in": "header",
+    "description": "Change the comment only if it is at this revision.",
+    "schema": {"type": "string", "pattern": '^"[1-9][0-9]*"$'},
+}
+_SIGNED: tuple[Json, ...] = tuple(
+    {
+        "name": name,
+        "in": "header",
+        "description": description,
+        "required": True,
+        "schema": {"type": "string", "minLength": 1},
+    }
+    for name, description in (
+        ("webhook-id", "An id of the message, as in Standard Webhooks."),
+        ("webhook-timestamp", "Seconds since 1970; at most five minutes from now."),
+        ("webhook-signature", "The signature of id, timestamp and body with the shared secret."),
+    )
+)
+KNOWN: Json = {
+    "name": "If-None-Match",
+    "in": "header",
+    "description": "Answer 304 without a body if the ETag is one of these.",
+    "schema": {"type": "string"},
+}
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """One call: its route, parameters and body, its answer, and its error statuses."""
+
+    method: str
+    path: str
+    name: str
+    summary: str
+    answer: type[msgspec.Struct] | None
+    refusals: tuple[int, ...]
+    query: type[msgspec.Struct] = request_shapes.NoQuery
+    body: type[msgspec.Struct] | None = None
+    extra: tuple[Json, ...] = ()
+    status: int = 200
+    also: tuple[int, ...] = ()  # Other statuses that have the same answer.
+    headers: tuple[str, ...] = ()  # The headers of the answer.
+    # Whether a token of a guest or an account is ignored, optional or required, or whether a
+    # moderator's token is required.
+    security: tuple[Mapping[str, list[str]], ...] = ()
+
+
+_TOKEN_TAKEN: tuple[Json, ...] = ({}, {"guest": []})
+_TOKEN_NEEDED: tuple[Json, ...] = ({"guest": []},)
+_MODERATOR: tuple[Json, ...] = ({"moderator": []},)
+_WRITE = (400, 403, 404, 413, 415, 503)
+_TAG = ("ETag",)
+_COMMENTS = "/sites/{site}/comments"
+_ONE = "/comments/{id}"
+_MODERATION = "/sites/{site}/moderation"
+
+OPERATIONS = (
+    Operation(
+        "get", _COMMENTS, "listComments", "List a page of a thread",
+        response_shapes.CommentPage, (400, 404, 410, 503), query=request_shapes.ListQuery,
+        extra=(*_THREAD, KNOWN), headers=_TAG,
+    ),
+    Operation(
+        "post", _COMMENTS, "postComment", "Post a comment",
+        response_shapes.PostedComment, (*_WRITE, 401, 409, 429), body=request_shapes.NewComment,
+        extra=(*_THREAD, _KEY), status=201, also=(202,), security=_TOKEN_TAKEN,
+        headers=("Location", "ETag", "Idempotent-Replayed"),
+    ),
+    Operation(
+        "get", "/sites/{site}/challenge", "challenge",
+        "Get a challenge to solve before a post, a vote, a report or a sign-in mail",
+        proof_of_work.Challenge, (400, 404, 503), query=request_shapes.ChallengeQuery,
+    ),
+    Operation(
+        "get", _ONE, "showComment", "Get a comment with its ancestors",
+        response_shapes.OneComment, (400, 404, 503), headers=_TAG,
+    ),
+    Operation(
+        "patch", _ONE, "editComment", "Replace the text of your own comment",
+        response_shapes.ChangedComment, (*_WRITE, 401, 409, 412, 429), body=request_shapes.NewBody,
+        extra=(_REVISION,), security=_TOKEN_NEEDED, headers=_TAG,
+    ),
+    Operation(
+        "delete", _ONE, "retractComment", "Delete your own comment",
+        response_shapes.ChangedComment, (400, 401, 403, 404, 409, 412, 503), extra=(_REVISION,),
+        security=_TOKEN_NEEDED, headers=_TAG,
+    ),
+    Operation(
+        "post", f"{_MODERATION}/session", "beginModeration",
+        "Exchange the code of the moderation window for a moderator's token",
+        response_shapes.ModeratorToken, (*_WRITE, 401), body=request_shapes.ModerationCode,
+    ),
+    Operation(
+        "delete", f"{_MODERATION}/session", "endModeration", "End a moderator's token",
+        response_shapes.EndedModeration, (400, 401, 403, 404, 503), security=_MODERATOR,
+    ),
+    Operation(
+        "get", f"{_MODERATION}/comments", "listPending", "List the pending comments of a thread",
+        response_shapes.HeldComments, (400, 401, 403, 404, 503), extra=_THREAD,
+        security=_MODERATOR,
+    ),
+    Operation(
+        "post", f"{_MODERATION}/comments", "postAsStaff", "Post a comment as a moderator",
+        response_shapes.PostedComment, (*_WRITE, 401, 409, 429), body=request_shapes.NewComment,
+        extra=(*_THREAD, _KEY), status=201, also=(202,), security=_MODERATOR, headers=_TAG,
+    ),
+    Operation(
+        "post", f"{_ONE}/decision", "decide", "Decide about a comment as a moderator",
+        response_shapes.ModeratedComment, (*_WRITE, 401, 409, 412),
+        body=request_shapes.NewDecision, extra=(_REVISION,), security=_MODERATOR, headers=_TAG,
+    ),
+    Operation(
+        "put", f"{_ONE}/ban", "banAuthor", "Ban the author of a comment as a moderator",
+        response_shapes.BannedAuthor, (*_WRITE, 401, 409), body=request_shapes.NewBan,
+        security=_MODERATOR,
+    ),
+    Operation(
+        "delete", f"{_ONE}/ban", "unbanAuthor", "Lift the ban of a comment's author",
+        response_shapes.BannedAuthor, (400, 401, 403, 404, 503), security=_MODERATOR,
+    ),
+    Operation(
+        "get", f"{_ONE}/replies", "listReplies", "List a page of the comments below a comment",
+        response_shapes.CommentPage, (400, 404, 503), query=request_shapes.RepliesQuery,
+        extra=(KNOWN,), headers=_TAG,
+    ),
+    Operation(
+        "get", "/sites/{site}/subscription", "offerMail", "Tell whether this service sends mail",
+        response_shapes.MailOffer, (400, 404, 503),
+    ),
+    Operation(
+        "put", "/sites/{site}/subscription", "subscribe",
+        "Ask an address to confirm mail about new comments in a thread, or about replies",
+        response_shapes.ConfirmationRequested, (*_WRITE, 401, 409, 429),
+        body=request_shapes.NewSubscription,
+        extra=_THREAD, status=202, security=_TOKEN_TAKEN,
+    ),
+    Operation(
+        "put", f"{_ONE}/vote", "vote", "Vote on a comment",
+        response_shapes.CastVote, (*_WRITE, 401, 409, 429), body=request_shapes.NewVote,
+        extra=(_KEY,), security=_TOKEN_TAKEN,
+    ),
+    Operation(
+        "delete", f"{_ONE}/vote", "withdrawVote", "Withdraw your vote",
+        response_shapes.CastVote, (400, 401, 403, 404, 409, 503), security=_TOKEN_NEEDED,
+    ),
+    Operation(
+        "post", "/sites/{site}/session", "enterSite",
+        "Sign in a reader with a token that the site has signed",
+        response_shapes.ReaderSession, (*_WRITE, 401), body=request_shapes.Assertion,
+    ),
+    Operation(
+        "get", "/sites/{site}/sign-in", "offerEntry", "List the ways to sign in to a site",
+        response_shapes.EntryOffer, (400, 404, 503),
+    ),
+    Operation(
+        "post", "/sites/{site}/sign-in", "askToEnter", "Send a mail with a link to a sign-in code",
+        response_shapes.Pending, (*_WRITE, 409, 429), body=request_shapes.AskedEntry, status=202,
+    ),
+    Operation(
+        "post", "/sites/{site}/sign-in/code", "enterByCode",
+        "Sign in with the code that a mail linked to",
+        response_shapes.ReaderSession, (*_WRITE, 401), body=request_shapes.Code,
+    ),
+    Operation(
+        "post", "/sites/{site}/sign-in/provider", "enterByProvider",
+        "Sign in with the code that a provider's pop-up showed",
+        response_shapes.ReaderSession, (*_WRITE, 401), body=request_shapes.Voucher,
+    ),
+    Operation(
+        "get", "/sites/{site}/author", "exportAuthor",
+        "Export all data that is stored about the caller on a site",
+        personal_data.Everything, (400, 401, 403, 404, 503), security=_TOKEN_NEEDED,
+    ),
+    Operation(
+        "delete", "/sites/{site}/author", "eraseAuthor",
+        "Erase part of the data that is stored about the caller; repeat until done",
+        response_shapes.Erased, (400, 401, 403, 404, 409, 503), security=_TOKEN_NEEDED,
+    ),
+    Operation(
+        "post", f"{_ONE}/report", "reportComment", "Report a comment to the site's moderators",
+        response_shapes.Reported, (*_WRITE, 401, 429), body=request_shapes.NewReport, status=202,
+        security=_TOKEN_TAKEN,
+    ),
+    Operation(
+        "post", "/sites/{site}/opinions", "giveOpinion",
+        "Give a verdict on a comment, as the site's classifier",
+        response_shapes.TakenOpinion, (*_WRITE, 401, 409), body=request_shapes.GivenOpinion,
+        extra=_SIGNED,
+    ),
+    Operation(
+        "get", "/sites/{site}/votes", "listOwnVotes", "List your own votes in a thread",
+        response_shapes.OwnVotes, (400, 401, 403, 404, 503), query=request_shapes.OwnVotesQuery,
+        extra=_THREAD, security=_TOKEN_NEEDED,
+    ),
+    Operation(
+        "get", "/sites/{site}/held", "listOwnHeld",
+        "List your own comments in a thread, including held ones",
+        response_shapes.OwnHeld, (400, 401, 403, 404, 503), extra=_THREAD, security=_TOKEN_NEEDED,
+    ),
+    Operation(
+        "get", "/sites/{site}/authors", "listAuthors", "List a site's authors, highest score first",
+        response_shapes.AuthorPage, (400, 404, 503), query=request_shapes.AuthorsQuery,
+        extra=(KNOWN,), headers=_TAG,
+    ),
+    Operation(
+        "post", "/sites/{site}/preview", "previewComment", "Render a text as it would be stored",
+        response_shapes.Preview, (*_WRITE, 429), body=request_shapes.NewBody,
+    ),
+    Operation(
+        "post", "/sites/{site}/counts", "countComments", "Count the comments in several threads",
+        response_shapes.Counts, _WRITE, body=request_shapes.ThreadList,
+    ),
+    Operation(
+        "get", "/openapi.json", "describe", "Get this document", None, (), extra=(KNOWN,),
+        headers=_TAG,
+    ),
+)  # fmt: skip

@@ -1,0 +1,209 @@
+"""The window in which a moderator lets a page of a site moderate its comments.
+
+The widget opens the window on this service's origin, where the session cookie of the admin console
+is first-party. The window names the site, the origin of the page, and what the page may do. Only
+the window's button grants anything. A person who is not signed in, or who has no role on the site,
+signs in here first. The window then sends a code to the page that opened it (`window_codes`).
+
+Invariants:
+
+1. The code is sent only to the exact origin that opened the window, which must be one of the site's
+   origins.
+2. A grant requires a session with a role on the site, and the token of this window's own form.
+3. Like the windows for readers, these pages keep their opener, and receive no messages. The sign-in
+   is part of this window because the pages under `/admin` would sever the opener.
+4. A redirect leads back to this window only. Its query has the values that the window checks.
+"""
+
+from datetime import UTC, datetime
+from urllib.parse import urlencode
+
+import flask
+
+from comments import errors
+from comments.accounts import accounts, moderation_sessions, sessions, window_codes
+from comments.accounts.oidc import linking, login_flow, providers
+from comments.accounts.passwords import password_login
+from comments.domain import records, roles
+from comments.sites import site_settings
+from comments.web.admin import account_pages, labels, signed_in
+from comments.web.http import context, request_shapes
+from comments.web.http.decode import forms, query_strings
+from comments.web.public import provider_redirects
+
+blueprint = flask.Blueprint("moderation_window", __name__, url_prefix="/moderate/sites")
+
+
+class _Asked(request_shapes.NoQuery, frozen=True):
+    """The origin of the page that opened the window, and the challenge of its verifier."""
+
+    origin: request_shapes.Typed
+    challenge: request_shapes.Typed
+
+
+class _SignIn(_Asked, frozen=True):
+    """The same values, a name with its password, and an authenticator's code if there is one."""
+
+    login: request_shapes.Typed
+    password: request_shapes.Typed
+    code: request_shapes.Typed = ""
+
+
+class _Provider(_Asked, frozen=True):
+    """The same values, and a provider's name."""
+
+    provider: request_shapes.Typed
+
+
+class _Step(_Asked, frozen=True):
+    """The same values, an authenticator's code, and the token of the login that it completes."""
+
+    token: request_shapes.Typed
+    code: request_shapes.Typed
+
+
+@blueprint.after_request
+def _keep_opener(response: flask.Response) -> flask.Response:
+    response.headers["Cross-Origin-Opener-Policy"] = "unsafe-none"
+    return response
+
+
+# Functions run in reverse order of registration, so `_keep_opener` overrides the guard's header.
+signed_in.guard(blueprint)
+account_pages.offer_providers(blueprint)
+
+
+@blueprint.get("/<site:site_id>")
+def show(site_id: str) -> flask.Response:
+    """Show what the page may do and the button, or the sign-in form."""
+    asked = query_strings.read(_Asked)
+    site = _site(site_id, asked)
+    account = signed_in.signed_in()
+    if account is None:
+        if flask.request.headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}:
+            # The browser sent no cookie, because another site opened the window. The guard answers
+            # with a page that reloads itself.
+            raise signed_in.NotSignedIn
+        return _sign_in_form(site, asked)
+    if not _may(account, site):
+        problem = labels.text("admin.moderate-no-role", name=account.name, site=site.id)
+        return _sign_in_form(site, asked, status=403, problem=problem)
+    hours = int(moderation_sessions.TERM.total_seconds() // 3600)
+    return signed_in.page("admin/moderate.html", site=site, asked=asked, hours=hours)
+
+
+@blueprint.post("/<site:site_id>")
+def grant(site_id: str) -> flask.Response:
+    """Let the page moderate, and show the code."""
+    asked = forms.read(_Asked)
+    site, account = _site(site_id, asked), signed_in.require_account()
+    if not _may(account, site):
+        raise errors.Forbidden("not-allowed", role=roles.Role.MODERATOR, site=site.id)
+    secret, now = context.settings().secret, datetime.now(UTC)
+    code = moderation_sessions.grant(
+        account, site.id, asked.origin, asked.challenge, secret=secret, now=now
+    )
+    return signed_in.page("admin/moderate_granted.html", code=code, origin=asked.origin)
+
+
+@blueprint.post("/<site:site_id>/sign-in")
+@signed_in.open_to_all
+def sign_in(site_id: str) -> flask.Response:
+    """Sign in with a password, and return to the button."""
+    sent = forms.read(_SignIn)
+    site = _site(site_id, sent)
+    attempt = password_login.LoginAttempt(
+        sent.login, sent.password, sent.code, context.network(), signed_in.cookie()
+    )
+    secret = context.settings().secret
+    try:
+        session = password_login.sign_in(attempt, secret=secret, now=datetime.now(UTC))
+    except password_login.Wrong as error:
+        said = labels.problem(error)
+        return _sign_in_form(site, sent, status=403, problem=said, login=sent.login)
+    return _back(session, site.id, sent)
+
+
+@blueprint.post("/<site:site_id>/provider")
+@signed_in.open_to_all
+def choose(site_id: str) -> flask.Response:
+    """Send the moderator to the chosen provider."""
+    sent = forms.read(_Provider)
+    site = _site(site_id, sent)
+    provider = providers.chosen(sent.provider, providers.of_desk())
+    goal = login_flow.Goal(
+        login_flow.LoginPurpose.MODERATE,
+        provider.name,
+        session=signed_in.cookie(),
+        site=site.id,
+        origin=sent.origin,
+        challenge=sent.challenge,
+    )
+    return provider_redirects.depart(goal, provider)
+
+
+@blueprint.post("/<site:site_id>/code")
+@signed_in.open_to_all
+def show_code(site_id: str) -> flask.Response:
+    """Complete a sign-in through a provider with the authenticator's code."""
+    sent = forms.read(_Step)
+    site = _site(site_id, sent)
+    try:
+        session = linking.finish(
+            sent.token,
+            sent.code,
+            browser=signed_in.cookie(),
+            network=context.network(),
+            secret=context.settings().secret,
+            now=datetime.now(UTC),
+        )
+    except password_login.Wrong as error:
+        status, problem = signed_in.status_of(error), labels.text("admin.second-step-wrong")
+        return _second_step(sent.token, site.id, sent, status=status, problem=problem)
+    return _back(session, site.id, sent)
+
+
+def arrive(goal: login_flow.Goal, come: sessions.Session | linking.CodeAsked) -> flask.Response:
+    """Continue in the window after a provider has identified the moderator."""
+    asked = _Asked(goal.origin, goal.challenge)
+    if isinstance(come, linking.CodeAsked):
+        return _second_step(come.token, goal.site, asked)
+    return _back(come, goal.site, asked)
+
+
+def _back(session: sessions.Session, site_id: str, asked: _Asked) -> flask.Response:
+    query = urlencode({"origin": asked.origin, "challenge": asked.challenge})
+    return signed_in.give(signed_in.go(f"moderate/sites/{site_id}?{query}"), session)
+
+
+def _sign_in_form(
+    site: records.Site, asked: _Asked, *, status: int = 200, problem: str = "", login: str = ""
+) -> flask.Response:
+    return signed_in.page(
+        "admin/moderate_sign_in.html",
+        status=status, site=site, asked=asked, problem=problem, login=login,
+    )  # fmt: skip
+
+
+def _second_step(
+    token: str, site_id: str, asked: _Asked, *, status: int = 200, problem: str = ""
+) -> flask.Response:
+    return signed_in.page(
+        "admin/second_step.html",
+        status=status, token=token, problem=problem, asked=asked,
+        action=f"moderate/sites/{site_id}/code",
+    )  # fmt: skip
+
+
+def _may(account: accounts.Account, site: records.Site) -> bool:
+    return account.may(roles.Right.MODERATE, site.id)
+
+
+def _site(site_id: str, asked: _Asked) -> records.Site:
+    site = site_settings.get(site_id)
+    if asked.origin == "null" or asked.origin not in site.origins:
+        raise errors.Forbidden("origin-not-allowed", site=site.id)
+    if not site.options.moderation:
+        raise errors.Forbidden("moderation-off", site=site.id)
+    window_codes.checked_challenge(asked.challenge)
+    return site
