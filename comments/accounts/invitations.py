@@ -7,7 +7,7 @@ Each link is shown or mailed once and works once. The content of a reset link's 
     reset   JSON [account, mark, whether it removes the second factor]
 
 `Account.reset` is the mark of the account's latest reset link. The mark is cleared when the link is
-used or the password is changed in a different way. Links from older releases have no mark and are
+used or the password is changed some other way. Links from older releases have no mark and are
 refused; such links were valid for only a day.
 
 Invariants:

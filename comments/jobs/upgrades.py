@@ -84,7 +84,7 @@ def _move_on(key: ndb.Key, seen: str, position: str) -> None:
 
 
 def _adopt(found: list[Any]) -> None:
-    """Store which comment names each thread, for threads without this value (see `naming`)."""
+    """Store the id of the comment that names each thread, if it is missing (see `naming`)."""
     for message in found:
         if message.properties["named_by"].WhichOneof("value_type") == "string_value":
             continue

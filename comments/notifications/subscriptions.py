@@ -40,7 +40,7 @@ from comments.store.models.comment_rows import comment_id
 _OWNER = "subscriptions"
 _THREAD, _REPLIES = "thread", "replies"
 _AT_ONCE = 100  # Maximum number of subscriptions in one transaction.
-_TOKEN = 16  # Bytes in the token that makes each change of followers unique.
+_TOKEN = 16  # Bytes in the token that makes each follower change unique.
 
 
 class SubscriptionTarget(NamedTuple):

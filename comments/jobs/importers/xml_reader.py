@@ -48,8 +48,8 @@ class Element(msgspec.Struct, frozen=True):
 
     `serial` is the record's number; `inside` is the serial of the enclosing record.
 
-    The keys of `fields` are paths within the record: `author/name` is a text, `parent@id` an
-    attribute.
+    The keys of `fields` are paths within the record: `author/name` is element text, `parent@id`
+    an attribute.
     """
 
     name: str

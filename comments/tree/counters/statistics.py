@@ -34,7 +34,7 @@ _LAST = "\U0010ffff"
 
 
 class StatisticsEntry(msgspec.Struct, frozen=True):
-    """The numbers of a website, a category, a day, or a category on a day.
+    """The statistics of a website, a category, a day, or a category on a day.
 
     Without a `category`, the numbers are for the whole site; without a `day`, for all time.
     `comments` is the number of approved comments.

@@ -33,7 +33,7 @@ _TERMS = msgspec.json.Decoder(records.ThreadTerms)
 def get(name: records.ThreadName, stored: records.ThreadTerms | None) -> records.ThreadTerms:
     """Return a thread's terms, at most a minute old.
 
-    `stored` is the copy in its directory; without one, read the thread's row once a minute.
+    `stored` is the copy in the thread's directory. Without it, read the thread's row once a minute.
     """
     copies = COPIES.get()
     found = copies.get(name) or stored

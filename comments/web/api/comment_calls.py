@@ -196,7 +196,7 @@ def offer_mail(site_id: str) -> flask.Response:
 
 @blueprint.route("/sites/<site:site_id>/subscription", methods=["PUT"])
 def subscribe(site_id: str) -> flask.Response:
-    """Send a mail that asks to confirm a subscription to a thread's new comments or to replies."""
+    """Mail a confirmation request for a subscription to a thread's new comments or to replies."""
     request: SiteRequest = flask.g.asked
     thread, _ = query_strings.read_thread(request_shapes.NoQuery, request.site)
     speaker = api_callers.on(request.site)

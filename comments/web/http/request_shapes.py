@@ -191,7 +191,7 @@ class NewSubscription(_Request, frozen=True):
 
 
 class NewComment(_Request, frozen=True):
-    """A new comment. `parent` is the id of the answered comment, or null for a root comment.
+    """A new comment. `parent` is the id of the comment that it answers, or null for a root.
 
     `title`, `url` and `categories` describe the page with the thread; a thread shows the values
     from its oldest approved comment. `proof` is a solved challenge, and `turnstile` is a Turnstile

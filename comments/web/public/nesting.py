@@ -35,7 +35,7 @@ class Item(msgspec.Struct, frozen=True):
     The template closes `closes` lists before it writes the comment.
 
     `answers` is the id of the answered comment, or None if the nesting already shows which comment
-    it answers. `answered` is the answered comment if it is on the page.
+    it answers. `answered` is the comment that it replies to, if that is on the page.
     """
 
     comment: presentation.PublicComment

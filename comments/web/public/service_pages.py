@@ -60,7 +60,7 @@ def health() -> flask.Response:
 
 @blueprint.get("/")
 def demo() -> flask.Response:
-    """Show a page that embeds a thread in the same way as a site.
+    """Show a page that embeds a thread as a website would.
 
     `?site=` and `?thread=` choose the thread. The page shows both values as text and passes them to
     the widget; the API checks them.

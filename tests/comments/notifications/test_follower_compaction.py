@@ -212,7 +212,7 @@ def test_loading_beside_faster_compactions_loses_nobody(
 def test_an_interrupted_cleaning_is_found_through_the_remaining_mark(
     engine: inprocess.Engine, store: connection.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Let each of the cleaning's commits fail once."""
+    """Let each commit of the cleanup fail once."""
     monkeypatch.setattr(follower_lists, "MARKS", 4)
     names = [f"{number:02d}" for number in range(20)]
     failing = 0

@@ -115,7 +115,7 @@ CONTENT_OF = buckets.DirectoryContent(
     ids=["lines", "tail", "rows to be cleared"],
 )
 def test_the_weight_of_a_directory_is_about_its_memory(content: buckets.DirectoryContent) -> None:
-    """A cache that is limited in bytes needs a realistic size for each item."""
+    """A cache with a limit in bytes needs a realistic size for each item."""
     stored = buckets.encode_content(content)
     tracemalloc.start()
     try:
