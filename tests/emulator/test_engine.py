@@ -113,12 +113,12 @@ def test_a_commit_or_allocation_with_too_large_a_response_changes_nothing(
 ) -> None:
     monkeypatch.setattr(commits, "MAX_RESPONSE_BYTES", 400)
     entities = [{"upsert": near.entity(near.key("T", n))} for n in range(1, 21)]
-    with assert_refused("INVALID_ARGUMENT", "Send fewer"):
+    with assert_refused("INVALID_ARGUMENT", "Send a smaller request"):
         near.commit(*entities)
     assert near.names() == []
     near.commit(*entities[:5])
     assert len(near.names()) == 5
-    with assert_refused("INVALID_ARGUMENT", "Send fewer"):
+    with assert_refused("INVALID_ARGUMENT", "Send a smaller request"):
         near.call("AllocateIds", keys=[near.key("T")] * 20)
     assert len(near.call("AllocateIds", keys=[near.key("T")] * 5).keys) == 5
 

@@ -61,6 +61,13 @@ def admit() -> flask.Response | None:
     return None
 
 
+@blueprint.after_request
+def _vary(response: flask.Response) -> flask.Response:
+    """Say that every answer depends on the token, including refusals."""
+    response.vary.add("Authorization")
+    return response
+
+
 @blueprint.post("/sites/<site:site_id>/moderation/session")
 def begin_moderation(site_id: str) -> flask.Response:
     """Exchange a verifier and the window's code for a token."""

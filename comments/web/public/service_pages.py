@@ -20,7 +20,7 @@ from comments.web.http import responses
 blueprint = flask.Blueprint("pages", __name__)
 
 _FILES = Path(__file__).parents[1] / "static" / "widget"
-_HASHED = re.compile(r".+-\w{12}\.\w+")
+_HASHED = re.compile(r"^.+-\w{12}\.\w+")
 _IMMUTABLE = "public, max-age=31536000, immutable"
 _EMBEDDED = {"flatthread.js", "count.js"}
 _MINUTES = "public, max-age=300"
