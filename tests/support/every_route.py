@@ -378,7 +378,7 @@ ROWS += [
     Row("POST", f"{DESK}/settings/policy", {**SETTLE, "moderator": 403}, 403,
         form={"policy": "off", "close_after": "0", "reports": "3"}),
     Row("POST", f"{DESK}/settings/options", {**SETTLE, "moderator": 403}, 403,
-        form={"votes": "on", "website": "on", "guests": "on", "live": "60"}),
+        form={"votes": "on", "website": "on", "guests": "on", "moderation": "on", "live": "60"}),
     Row("GET", f"{DESK}/advisers", {**AT_DESK, "moderator": 403}, 303),
     # There is nothing to remove, but callers without permission must not learn this.
     Row("POST", f"{DESK}/advisers", {**SETTLE, "moderator": 403, "owner": 404}, 403,
