@@ -4,6 +4,8 @@
 /** The thread to show, its page's metadata, and the site's token for its reader. */
 interface Place extends Bare {
   site: string;
+  /** The key of the thread in this browser's storage. */
+  spot: string;
   query: { thread?: string; page?: string };
   /** The order that the reader or the page chose, "" for the site's. */
   order: string;
@@ -11,6 +13,7 @@ interface Place extends Bare {
   url: string;
   categories: string[];
   account: string;
+  theme?: string;
 }
 
 interface Author {
@@ -37,20 +40,39 @@ interface CommentData {
   edited: string | null;
   score: number;
   replies: number;
+  pinned?: boolean;
+  editable_until?: string | null;
 }
 
 /** A comment in the responses to a post and to a request for held comments, which lack `replies`. */
 type UncountedComment = Omit<CommentData, "replies">;
+
+/** The options that a site's owner has chosen. */
+interface SiteOptions extends Bare {
+  votes: boolean;
+  website: boolean;
+  guests: boolean;
+  order: string;
+  images: string[];
+  live: number;
+  theme: "auto" | "light" | "dark";
+  language: string;
+  moderation: boolean;
+}
 
 interface CommentPage {
   comments: CommentData[];
   cursor: string | null;
   total: number;
   changed: string;
+  order?: string;
+  options?: SiteOptions;
+  thread?: { state: "open" | "closed" | "read-only" };
+  pinned?: CommentData[];
 }
 
 /** The first page of a thread, the page after a cursor, or the page around a comment. */
-type Position = { cursor?: string | null; around?: string } | null;
+type Position = { cursor?: string | null; around?: string; order?: string } | null;
 
 interface Capability extends Bare {
   token: string;

@@ -14,7 +14,7 @@ from comments.jobs.importers import import_progress
 from comments.moderation import decisions, policy_changes, rules
 from comments.store import connection
 from tests.browser.conftest import OpenTab, Say, Tab
-from tests.browser.test_conversation import comment, write
+from tests.browser.test_conversation import choose, comment, write
 from tests.support import stored_state
 from tests.support.html import accessibility
 from tests.support.people import account_holders
@@ -307,7 +307,7 @@ def test_a_guest_is_held_approved_held_again_for_a_link_banned_and_restored(
 
     write(guest, "Hello there")
     for _ in range(2):
-        expect(comment(guest, "Hello there")).to_contain_text("Waiting for approval. Only you")
+        expect(comment(guest, "Hello there")).to_contain_text("Waiting for approval")
         expect(guest.get_by_role("heading", name="1 comment")).to_have_count(0)
         guest.reload()
     see(reader, None)
@@ -361,14 +361,14 @@ def approve(page: playwright.Page, queue: str) -> None:
 
 
 def edit(page: playwright.Page, body: str, text: str) -> None:
-    comment(page, body).get_by_role("button", name="Edit").click()
+    choose(comment(page, body), "Edit")
     form = page.get_by_role("form", name="Edit")
     form.get_by_role("textbox").first.fill(text)
     form.get_by_role("button", name="Save").click()
 
 
 def ban(page: playwright.Page) -> None:
-    """Ban the decided comment's author and hide all their comments."""
+    """Ban the author of the rejected comment and hide all their comments."""
     page.get_by_role("link", name="All comments by this author").click()
     page.get_by_text("Ban this author").click()
     page.get_by_label("Hide existing comments").check()

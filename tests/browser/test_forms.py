@@ -5,6 +5,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenTab, Say
+from tests.browser.test_conversation import choices, comment
 
 pytestmark = pytest.mark.browser
 
@@ -21,8 +22,8 @@ def fill(form: playwright.Locator, **values: str) -> None:
 
 
 def error_beside(form: playwright.Locator, name: str) -> playwright.Locator:
-    field = form.locator(".ft-field", has=form.page.get_by_role("textbox", name=name))
-    return field.get_by_role("alert")
+    described = form.get_by_role("textbox", name=name).get_attribute("aria-describedby")
+    return form.locator(f"[id='{described}']")
 
 
 def on_posts(page: playwright.Page, handle: object) -> None:
@@ -168,7 +169,7 @@ def test_a_changed_text_after_a_lost_answer_is_another_comment(
     fill(form, Comment="other words")
     form.get_by_role("button", name="Post comment").click()
 
-    expect(tab.page.get_by_role("listitem", name="Comment by Ada")).to_have_count(1)
+    expect(tab.page.get_by_text("Your comment was posted.").first).to_be_visible()
     tab.page.reload()
     expect(tab.page.get_by_role("listitem", name="Comment by Ada")).to_have_count(2)
     assert len(set(keys)) == 2
@@ -216,11 +217,12 @@ def test_an_expired_token_does_not_prevent_posting(server: str, open_tab: OpenTa
     }""")
 
     tab.expect_status(401)
-    fill(form, Comment="second", Name="Ada")
+    fill(form, Comment="second")
     form.get_by_role("button", name="Post comment").click()
     expect(tab.page.get_by_role("listitem")).to_have_count(2)
     tab.page.reload()
-    expect(tab.page.get_by_role("button", name="Delete")).to_have_count(2)
+    assert "Delete" in choices(comment(tab.page, "first"))
+    assert "Delete" in choices(comment(tab.page, "second"))
 
 
 def test_the_preview_equals_what_is_stored(server: str, open_tab: OpenTab) -> None:

@@ -13,7 +13,9 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser import widget_form
 from tests.browser.conftest import OpenTab, Say, Website
+from tests.browser.test_conversation import choose, comment
 
 pytestmark = pytest.mark.browser
 
@@ -28,7 +30,7 @@ PAGES = (
     "/admin/{0}", "/widget/{0}", "/feeds/{0}",
 )  # fmt: skip
 STRANGE = """host => Array.from(
-    host.shadowRoot.querySelectorAll("img, script, svg, iframe, [onload], [onerror]"),
+    host.shadowRoot.querySelectorAll("img, script, svg:not(.ft-icon), iframe, [onload], [onerror]"),
     (node) => node.outerHTML)"""
 
 LEADING = """Array.from(document.querySelectorAll("a[href], form[action]"),
@@ -41,15 +43,14 @@ def script(server: str, attributes: str = "") -> str:
 
 
 def write(page: playwright.Page | playwright.Locator, body: str, name: str = "Ada") -> None:
-    form = page.get_by_role("form", name="Write a comment")
-    form.get_by_role("textbox", name="Comment").fill(body)
-    form.get_by_role("textbox", name="Name").fill(name)
+    form = widget_form.opened(page)
+    widget_form.fill(form, body, name)
     form.get_by_role("button", name="Post comment").click()
     expect(page.locator(".ft-body", has_text=body)).to_be_visible()
 
 
-def change(page: playwright.Page, body: str) -> None:
-    page.get_by_role("button", name="Edit").first.click()
+def change(page: playwright.Page, old: str, body: str) -> None:
+    choose(comment(page, old), "Edit")
     form = page.get_by_role("form", name="Edit your comment")
     form.get_by_role("textbox", name="Comment").fill(body)
     form.get_by_role("button", name="Save changes").click()
@@ -178,12 +179,12 @@ def test_tampered_prototypes_and_clobbered_names_change_and_learn_nothing(
     page = tab.page
     page.goto(website.put("host", body))
     write(page, "as it was")
-    change(page, "mended")
+    change(page, "as it was", "mended")
     expect(page.locator(".ft-body")).to_have_text("mended")
     reply(page, "Ada", "an answer")
     page.reload()
     expect(page.locator(".ft-body")).to_have_text(["mended", "an answer"])
-    page.get_by_role("button", name="Delete").nth(1).click()
+    choose(comment(page, "an answer"), "Delete")
     page.get_by_role("button", name="Delete comment").click()
     expect(page.locator(".ft-body")).to_have_text(["mended"])
     for url, sent in asked:
@@ -213,7 +214,7 @@ def test_two_threads_on_a_page_stay_separate_after_repeated_mounts(
     # Both threads look for the comment named in the URL's fragment, and only one contains it.
     page.evaluate("show('first', 'first')")
     expect(page.locator(".ft-body")).to_have_text(["in the first", "in the first"])
-    two.get_by_role("button", name="Delete").click()
+    choose(two.get_by_role("listitem"), "Delete")
     two.get_by_role("button", name="Delete comment").click()
     expect(two.locator(".ft-body")).to_have_count(0)
     write(one, "still there", "Ada")
@@ -247,9 +248,9 @@ def test_the_strictest_policy_is_not_violated_by_any_action(
     reply(page, "Bob", "an answer")
     page.reload()
     expect(page.locator(".ft-body", has_text="an answer")).to_be_visible()
-    change(page, "*edited*")
+    change(page, "mine x", "*edited*")
     expect(page.locator(".ft-body em")).to_have_text("edited")
-    page.get_by_role("button", name="Delete").first.click()
+    choose(comment(page, "edited"), "Delete")
     page.get_by_role("button", name="Delete comment").click()
     expect(page.locator(".ft-body em")).to_have_count(0)
     assert page.evaluate("window.violations") == []
@@ -270,7 +271,7 @@ def test_a_token_is_in_no_url_no_referrer_and_no_post_body(
     page.get_by_role("button", name="Upvote Bob's comment").click()
     page.reload()
     expect(page.locator(".ft-body", has_text="mine")).to_be_visible()
-    page.get_by_role("button", name="Delete").first.click()
+    choose(comment(page, "mine"), "Delete")
     page.get_by_role("button", name="Delete comment").click()
     expect(page.locator(".ft-body", has_text="mine")).to_have_count(0)
     kept = page.evaluate("JSON.stringify(localStorage)")

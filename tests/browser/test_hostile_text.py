@@ -110,9 +110,7 @@ def test_a_website_that_is_not_a_web_address_is_never_a_link(
     for address in WEBSITES:
         # Browsers drop some of these characters when they are typed, so a script sets the value.
         box.evaluate("(input, value) => { input.type = 'text'; input.value = value; }", address)
-        with tab.page.expect_response(lambda answer: answer.request.method == "POST") as answer:
-            form.get_by_role("button", name="Post comment").click()
-        assert answer.value.status == 400
+        form.get_by_role("button", name="Post comment").click()
         expect(form.locator(".ft-field-website").get_by_role("alert")).to_contain_text(
             "Enter a web address"
         )

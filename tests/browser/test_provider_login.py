@@ -1,4 +1,4 @@
-"""Moderators and readers log in through a real provider, even without third-party cookies."""
+"""Readers, even without third-party cookies, and moderators log in through a real provider."""
 
 import dataclasses
 import json
@@ -19,16 +19,16 @@ from comments.accounts import accounts
 from comments.events import message_sender
 from comments.sites import site_settings
 from comments.store import connection
-from tests.browser import conftest
+from tests.browser import conftest, widget_form
 from tests.browser.conftest import ARGUMENTS, BROWSERS, PATIENCE, Tab, Website
-from tests.browser.test_conversation import comment
+from tests.browser.test_conversation import choices, comment, sign_out, signed_in
 from tests.support.html import accessibility
 from tests.support.people import account_holders, provider_process
 from tests.support.people.account_holders import OWNER, PASSWORD, SECRET
 
 pytestmark = pytest.mark.browser
 
-# This option makes Chromium block third-party cookies and storage, as Incognito mode and Safari do.
+# Chromium that blocks third-party cookies and storage, as Incognito mode and Safari do.
 NO_THIRD_PARTIES = "--test-third-party-cookie-phaseout"
 
 
@@ -44,11 +44,11 @@ class Stage:
     contexts: list[playwright.BrowserContext] = dataclasses.field(default_factory=list)
 
     def open(self, url: str, *, fresh: bool = False) -> Tab:
-        """Open a tab, or with `fresh` a tab in a different person's browser."""
+        """Open a tab; with `fresh`, in another person's browser."""
         if fresh or not self.contexts:
             context = self.browser.new_context()
             context.set_default_timeout(PATIENCE)
-            # The provider's own pages request fonts and an icon that are unavailable here.
+            # The provider's own pages request fonts and an icon, which are not available.
             nothing = {"status": 200, "content_type": "text/css", "body": ""}
             context.route(re.compile("^https://"), lambda route: route.fulfill(**nothing))
             context.route(f"{self.issuer}/favicon.ico", lambda route: route.fulfill(**nothing))
@@ -60,7 +60,7 @@ class Stage:
         return tab
 
     def page(self, name: str = "page", *, before: str = "", **headers: str) -> str:
-        """Publish a page with the widget on the website."""
+        """Publish a page of the website with the widget."""
         return self.website.put(
             name,
             f"{before}<script type=module src='{self.server}/widget/flatthread.js' "
@@ -79,7 +79,7 @@ def browser(chromium: playwright.Browser) -> Iterator[playwright.Browser]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[serving.BaseWSGIServer]:
-    """A server with a known address; each test gives it an application that knows this address."""
+    """A server with a known address; each test passes it an application that knows the address."""
     made = serving.make_server("127.0.0.1", 0, flask.Flask("nothing"), threaded=True)
     with conftest.running(made):
         yield made
@@ -120,7 +120,7 @@ def stage(
 
 
 def at_provider(page: playwright.Page, who: str, issuer: str) -> None:
-    """Sign in at the provider and give consent."""
+    """Sign in at the provider, and consent."""
     page.wait_for_url(f"{issuer}/interaction/**")
     page.locator("input[name=login]").fill(who)
     page.locator("input[name=password]").fill("any")
@@ -154,12 +154,12 @@ def test_a_reader_signs_in_on_another_site_posts_returns_and_signs_out(stage: St
     window.get_by_role("button", name="Continue with Acme").click()
     at_provider(window, "ann", stage.issuer)
     # The name comes from the provider's ID token, so the reader does not type one.
-    expect(page.get_by_text("Commenting as Ann")).to_be_visible()
+    signed_in(page, "Ann")
     expect(page.get_by_role("textbox", name="Comment")).to_have_value("Typed before")
     page.get_by_role("button", name="Post comment").click()
     expect(comment(page, "Typed before")).to_be_visible()
     assert closed == [True]
-    # B11: the page stores the token for its own site, and no URL contains the token.
+    # B11: the page stores the token for its own site, and the token is in no URL.
     kept = json.loads(page.evaluate("localStorage['flatthread:member:demo']"))
     assert kept["token"].startswith("a.")
     assert not any(kept["token"] in each for each in addresses)
@@ -168,15 +168,15 @@ def test_a_reader_signs_in_on_another_site_posts_returns_and_signs_out(stage: St
     assert names == {"__Host-flatthread-journey"}
 
     page.reload()
-    expect(page.get_by_text("Commenting as Ann")).to_be_visible()
-    expect(comment(page, "Typed before").get_by_role("button", name="Edit")).to_be_visible()
-    page.get_by_role("button", name="Sign out").click()
-    expect(page.get_by_role("textbox", name="Name")).to_be_visible()
+    signed_in(page, "Ann")
+    assert "Edit" in choices(comment(page, "Typed before"))
+    sign_out(page)
+    expect(widget_form.opened(page).get_by_role("textbox", name="Name")).to_be_visible()
     assert '"a.' not in page.evaluate("JSON.stringify(localStorage)")
 
 
 def test_our_cookies_are_unavailable_in_another_sites_frame(stage: Stage) -> None:
-    """Check that the test browser blocks third-party cookies, as the other tests assume."""
+    """This proves that the test browser blocks third-party cookies, as the other tests assume."""
     framed = stage.website.put("inner", "<p>inner", Set_Cookie="k=v; SameSite=None; Secure")
     inner = framed.replace("127.0.0.1", "localhost")
     tab = stage.open(inner)
@@ -188,7 +188,7 @@ def test_our_cookies_are_unavailable_in_another_sites_frame(stage: Stage) -> Non
 
 
 def test_the_code_is_typed_if_the_window_loses_its_opener(stage: Stage) -> None:
-    # A page with this policy has no connection to the windows that it opens.
+    # Such a page has no connection to the windows that it opens.
     page = stage.open(stage.page(Cross_Origin_Opener_Policy="same-origin")).page
     write(page, name="Bea")
     window = open_window(page)
@@ -204,7 +204,7 @@ def test_the_code_is_typed_if_the_window_loses_its_opener(stage: Stage) -> None:
     expect(panel.get_by_text("This code is wrong.")).to_be_visible()
     panel.get_by_label("Code").fill(code)
     panel.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_text("Commenting as Bea")).to_be_visible()
+    signed_in(page, "Bea")
 
 
 def test_the_reader_opens_the_window_by_a_link_if_pop_ups_are_blocked(stage: Stage) -> None:
@@ -219,7 +219,7 @@ def test_the_reader_opens_the_window_by_a_link_if_pop_ups_are_blocked(stage: Sta
     panel = page.get_by_role("group", name="Sign in")
     panel.get_by_label("Code").fill(window.locator(".ft-key").inner_text())
     page.keyboard.press("Enter")
-    expect(page.get_by_text("Commenting as Bea")).to_be_visible()
+    signed_in(page, "Bea")
 
 
 def go_on(window: playwright.Page, address: str) -> None:
@@ -239,7 +239,7 @@ FUZZ = """
       JSON.stringify({flatthread: "code", code: "aaaa aaaa"}),
     ]
 """
-# Messages arrive in order, so the arrival of this message proves that all earlier ones arrived.
+# Messages arrive in order: when this one has arrived, so have all earlier ones.
 LAST = """
     () => new Promise((done) => {
         addEventListener("message", ({ data }) => data === "last" && done());
@@ -258,7 +258,7 @@ RIGHT = '{flatthread: "code", code: "aaaa aaaa"}'
 
 
 def test_messages_from_other_windows_do_nothing(stage: Stage) -> None:
-    """D4, on the page's side: the page accepts only the code from our own window."""
+    """D4, on the page's side: the page accepts nothing except the code from our own window."""
     tab = stage.open(stage.page())
     page = tab.page
     write(page, name="Ann")
@@ -268,14 +268,14 @@ def test_messages_from_other_windows_do_nothing(stage: Stage) -> None:
     before = page.evaluate("[location.href, document.body.innerHTML, history.length]")
     # The window and the origin are right, but the messages are not a code.
     window.evaluate(f"for (const each of {FUZZ}) opener.postMessage(each, '*')")
-    # The message and the origin are right, but the sender is a different window: the page itself or
-    # a frame.
+    # The message and the origin are right, but it comes from other windows: the page itself, and a
+    # frame.
     page.evaluate(f"postMessage({RIGHT}, '*')")
     page.evaluate(FRAME, f"{stage.server}/embed/demo?thread=demo")
     page.frames[1].evaluate(f"parent.postMessage({RIGHT}, '*')")
     page.evaluate("document.querySelector('iframe').remove()")
     # The window and the message are right, but the window has navigated to the provider's origin or
-    # to an attacker's.
+    # another one.
     window.get_by_role("button", name="Continue with Acme").click()
     window.wait_for_url(f"{stage.issuer}/interaction/**")
     window.evaluate(f"opener.postMessage({RIGHT}, '*')")
@@ -287,7 +287,7 @@ def test_messages_from_other_windows_do_nothing(stage: Stage) -> None:
     assert page.evaluate("[location.href, document.body.innerHTML, history.length]") == before
     expect(page.get_by_role("group", name="Sign in").get_by_label("Code")).to_have_value("")
     expect(page.get_by_role("textbox", name="Name").first).to_have_value("Ann")
-    # The page accepts the code from our own window, which proves that the page was listening.
+    # Then the code from our own window works, which proves that the page listens.
     go_on(window, f"{stage.server}/")
     with page.expect_request("**/sign-in/provider") as asked:
         window.evaluate(f"opener.postMessage({RIGHT}, '*')")
@@ -305,8 +305,7 @@ def test_our_window_ignores_messages_and_sends_only_to_one_origin(stage: Stage) 
     address = window.url
     window.wait_for_load_state()
     text = window.content()
-    # An attacker lures the reader to a foreign page that opens the same window; this page gets no
-    # code.
+    # A foreign page to which an attacker lured the reader opens the same window, and gets no code.
     evil = stage.website.put(
         "evil",
         "<p>evil<script>window.heard = [];"
@@ -348,7 +347,7 @@ def test_a_moderator_links_a_provider_signs_in_with_it_and_unlinks_it(
     panel.get_by_label("Current password").fill(PASSWORD)
     panel.get_by_role("button").click()
     at_provider(page, "ann", stage.issuer)
-    # The browser sends the session cookie even after a redirect from a different site.
+    # The browser sends the session cookie even though another site redirected it here.
     expect(page.get_by_role("button", name="Unlink Acme")).to_be_visible()
     assert accessibility.complaints(page) == []
     page.get_by_role("button", name="Sign out", exact=True).click()

@@ -9,8 +9,9 @@ from playwright.sync_api import expect
 
 from comments.accounts import login_mail_rush
 from comments.sites import proof_policy
+from tests.browser import widget_form
 from tests.browser.conftest import OpenTab, Website
-from tests.browser.test_conversation import comment
+from tests.browser.test_conversation import choices, comment, sign_out, signed_in
 from tests.support.outside import mail_server
 
 pytestmark = [pytest.mark.browser, pytest.mark.settings(mail=True)]
@@ -27,14 +28,14 @@ def _code_in_another_browser(server: str, open_tab: OpenTab, box: mail_server.Bo
 
 def _come_back_and_leave(page: playwright.Page) -> None:
     page.reload()
-    expect(page.get_by_text("Commenting as Ann")).to_be_visible()
-    expect(comment(page, "Typed before").get_by_role("button", name="Edit")).to_be_visible()
-    page.get_by_role("button", name="Sign out").click()
-    expect(page.get_by_role("textbox", name="Name")).to_be_visible()
-    expect(comment(page, "Typed before").get_by_role("button", name="Edit")).to_have_count(0)
+    signed_in(page, "Ann")
+    assert "Edit" in choices(comment(page, "Typed before"))
+    sign_out(page)
+    expect(widget_form.opened(page).get_by_role("textbox", name="Name")).to_be_visible()
+    assert "Edit" not in choices(comment(page, "Typed before"))
     assert '"a.' not in page.evaluate("JSON.stringify(localStorage)")
     page.reload()
-    expect(page.get_by_role("textbox", name="Name")).to_be_visible()
+    expect(widget_form.opened(page).get_by_role("textbox", name="Name")).to_be_visible()
 
 
 def test_a_reader_signs_in_posts_returns_and_signs_out(
@@ -69,7 +70,7 @@ def test_a_reader_signs_in_posts_returns_and_signs_out(
     expect(asking.get_by_text("This code is wrong.")).to_be_visible()
     asking.get_by_label("Code").fill(code)
     asking.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_text("Commenting as Ann")).to_be_visible()
+    signed_in(page, "Ann")
     expect(page.get_by_role("textbox", name="Comment")).to_have_value("Typed before")
     page.get_by_role("button", name="Post comment").click()
     expect(comment(page, "Typed before")).to_be_visible()

@@ -9,8 +9,9 @@ from playwright.sync_api import expect
 from comments.accounts import accounts, identities
 from comments.domain import records
 from comments.store import connection
+from tests.browser import widget_form
 from tests.browser.conftest import OpenTab, Say, Website
-from tests.browser.test_conversation import comment
+from tests.browser.test_conversation import choices, choose, comment, signed_in
 from tests.support.people import site_tokens
 from tests.support.people.account_holders import SECRET
 
@@ -52,7 +53,7 @@ def test_a_reader_signed_in_on_the_site_posts_votes_and_edits(
     say("Before")
     ann = site_tokens.token(secret)
     page = open_tab(publish(ann)).page
-    expect(page.get_by_text("Commenting as Ann")).to_be_visible()
+    signed_in(page, "Ann")
     expect(page.get_by_role("textbox", name="Name")).to_have_count(0)
     _write(page, "By Ann")
     expect(page.get_by_role("listitem", name="Comment by Ann")).to_be_visible()
@@ -67,7 +68,7 @@ def test_a_reader_signed_in_on_the_site_posts_votes_and_edits(
     expect(page.get_by_role("button", name="Upvote Ada's comment")).to_have_attribute(
         "aria-pressed", "true"
     )
-    comment(page, "By Ann").get_by_role("button", name="Edit").click()
+    choose(comment(page, "By Ann"), "Edit")
     form = page.get_by_role("form", name="Edit your comment")
     form.get_by_role("textbox", name="Comment").fill("Edited by Ann")
     form.get_by_role("button", name="Save changes").click()
@@ -75,14 +76,14 @@ def test_a_reader_signed_in_on_the_site_posts_votes_and_edits(
 
     # First, a second reader is signed in to the site in the same browser; then, no reader is.
     page.goto(publish(site_tokens.token(secret, sub="43", name="Bob")))
-    expect(page.get_by_text("Commenting as Bob")).to_be_visible()
-    expect(comment(page, "Edited by Ann").get_by_role("button", name="Edit")).to_have_count(0)
+    signed_in(page, "Bob")
+    assert "Edit" not in choices(comment(page, "Edited by Ann"))
     page.goto(publish(""))
-    expect(page.get_by_role("textbox", name="Name")).to_have_value("")
-    expect(comment(page, "Edited by Ann").get_by_role("button", name="Edit")).to_have_count(0)
+    expect(widget_form.opened(page).get_by_role("textbox", name="Name")).to_have_value("")
+    assert "Edit" not in choices(comment(page, "Edited by Ann"))
 
     page.goto(publish(site_tokens.token(secret)))
-    comment(page, "Edited by Ann").get_by_role("button", name="Delete").click()
+    choose(comment(page, "Edited by Ann"), "Delete")
     page.get_by_role("button", name="Delete comment").click()
     expect(comment(page, "Edited by Ann")).to_have_count(0)
 
@@ -93,14 +94,14 @@ def test_an_invalid_token_leaves_an_informed_guest(
     tab = open_tab(publish(site_tokens.token("another secret of thirty-two bytes")))
     tab.expect_status(401)
     expect(tab.page.get_by_text("Sign-in failed.")).to_be_visible()
-    expect(tab.page.get_by_role("textbox", name="Name")).to_be_visible()
+    expect(widget_form.opened(tab.page).get_by_role("textbox", name="Name")).to_be_visible()
 
 
 def test_an_account_with_an_expired_token_does_not_become_a_guest(
     publish: Publish, open_tab: OpenTab, secret: str, open_store: connection.Store
 ) -> None:
     tab = open_tab(publish(site_tokens.token(secret)))
-    expect(tab.page.get_by_text("Commenting as Ann")).to_be_visible()
+    signed_in(tab.page, "Ann")
     with open_store.context():
         ann = accounts.by_identity(identities.of_provider("site/demo", "42"), SECRET)
         assert ann is not None

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from comments.store import connection
 from tests.browser.conftest import OpenTab, Say
-from tests.browser.test_conversation import comment, write
+from tests.browser.test_conversation import choose, comment, write
 from tests.support.threads import sample_votes
 
 pytestmark = pytest.mark.browser
@@ -118,7 +118,7 @@ def test_own_and_retracted_comments_have_no_vote_buttons(
     write(page, "mine")
     expect(score(page, "mine")).to_have_text("0")
     expect(up(page, "mine")).to_have_count(0)
-    comment(page, "mine").get_by_role("button", name="Edit").click()
+    choose(comment(page, "mine"), "Edit")
     form = comment(page, "mine").get_by_role("form", name="Edit your comment")
     form.get_by_role("textbox", name="Comment").fill("still mine")
     form.get_by_role("button", name="Save changes").click()

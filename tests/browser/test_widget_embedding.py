@@ -9,7 +9,9 @@ from playwright.sync_api import expect
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import conversion
+from tests.browser import widget_form
 from tests.browser.conftest import OpenTab, Say, Website
+from tests.browser.test_conversation import choose, comment
 
 pytestmark = pytest.mark.browser
 
@@ -26,9 +28,8 @@ def script(server: str, site: str = "demo") -> str:
 
 
 def post(page: playwright.Page, body: str, *, shows: str = "") -> None:
-    form = page.get_by_role("form", name="Write a comment")
-    form.get_by_role("textbox", name="Comment").fill(body)
-    form.get_by_role("textbox", name="Name").fill("Ada")
+    form = widget_form.opened(page)
+    widget_form.fill(form, body, "Ada")
     form.get_by_role("button", name="Post comment").click()
     expect(page.locator(".ft-body", has_text=shows or body)).to_be_visible()
 
@@ -45,7 +46,7 @@ def test_a_strict_policy_with_trusted_types_is_not_violated(
     post(tab.page, "under a strict policy")
     tab.page.reload()
     expect(tab.page.locator(".ft-body")).to_have_text("under a strict policy")
-    button = tab.page.get_by_role("button", name="Post comment")
+    button = widget_form.opened(tab.page).get_by_role("button", name="Post comment")
     assert button.evaluate("node => getComputedStyle(node).cursor") == "pointer"
     assert tab.page.evaluate("window.violations") == []
 
@@ -214,8 +215,8 @@ def test_a_page_of_an_unregistered_origin_reads_and_is_told_that_it_cannot_write
     tab = open_tab(foreign)
     expect(tab.page.locator(".ft-body")).to_have_text("public")
     tab.expected += ["blocked by CORS policy", "net::ERR_FAILED"]
-    form = tab.page.get_by_role("form", name="Write a comment")
-    form.get_by_role("textbox", name="Comment").fill("may I?")
+    form = widget_form.opened(tab.page)
+    widget_form.fill(form, "may I?", "Ada")
     form.get_by_role("button", name="Post comment").click()
     expect(form.get_by_role("alert").filter(has_text="try again")).to_be_visible()
     expect(form.get_by_role("textbox", name="Comment")).to_have_value("may I?")
@@ -282,6 +283,7 @@ def test_the_pages_colors_and_variables_are_inherited(
     page = open_tab(website.put("styled", html)).page
     title = page.locator(".ft-title")
     expect(title).to_have_css("color", "rgb(1, 2, 3)")
+    widget_form.opened(page)
     expect(page.locator(".ft-submit")).to_have_css("background-color", "rgb(9, 99, 9)")
     expect(page.locator(".ft-submit")).to_have_css("letter-spacing", "7px")
 
@@ -316,6 +318,6 @@ def test_without_storage_people_can_still_post(
       </script>{script(server)}<div id="flatthread"></div>"""
     page = open_tab(website.put("forgetful", html)).page
     post(page, "no memory")
-    page.get_by_role("button", name="Delete").click()
+    choose(comment(page, "no memory"), "Delete")
     page.get_by_role("button", name="Delete comment").click()
     expect(page.get_by_text("No comments yet.")).to_be_visible()

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from comments.domain.languages import catalogue
+from tests.browser import widget_form
 from tests.browser.conftest import OpenTab, Say, built
 
 pytestmark = [pytest.mark.browser, pytest.mark.settings(mail=True)]
@@ -84,9 +85,10 @@ def test_the_widget_shows_only_texts_of_the_catalogue(
     form.get_by_role("textbox", name="Name").fill("6")
     expect(form.get_by_role("checkbox")).to_have_count(2)
     form.get_by_role("button", name="Post comment").click()
-    expect(page.get_by_role("button", name="Delete")).to_be_visible()
-    page.get_by_role("button", name="Reply to").first.click()
-    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("heading", name="3 comments")).to_be_visible()
+    page.get_by_role("button", name="Reply to").last.click()
+    page.get_by_role("button", name="More actions").first.click()
+    page.get_by_role("menuitem", name="Delete").click()
     expect(page.get_by_role("button", name="Keep comment")).to_be_visible()
     shown = [text for text in page.evaluate(TEXTS) if text]
     assert len(shown) > 60
@@ -120,6 +122,7 @@ def test_an_error_is_translated_by_its_code(
     headers = {"Retry-After": "7", "Access-Control-Expose-Headers": "Retry-After"}
     answer = {"status": status, "headers": headers, "body": json.dumps(problem)}
     tab.page.route("**/preview", lambda route: route.fulfill(**answer))
-    form = tab.page.get_by_role("form", name="Write a comment")
+    form = widget_form.opened(tab.page)
+    form.get_by_role("textbox", name="Comment").fill("a text")
     form.get_by_role("button", name="Preview").click()
     expect(form.get_by_role("alert").filter(has_text=shown)).to_be_visible()

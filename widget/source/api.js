@@ -130,7 +130,11 @@ export function withdraw(id, token) {
  * @param {Place} place
  * @param {string} token
  * @param {string} [cursor]
- * @returns {Promise<{ votes: Record<string, 1 | -1>, cursor: string | null }>}
+ * @returns {Promise<{
+ *   votes: Record<string, 1 | -1>,
+ *   uncounted?: Record<string, number>,
+ *   cursor: string | null,
+ * }>}
  */
 export function ownVotes({ site, query }, token, cursor) {
   return call("GET", `sites/${part(site)}/votes`, {

@@ -7,6 +7,7 @@
 import * as api from "./api.js";
 import { Composer } from "./composer.js";
 import { button, el, isBusy, setBusy } from "./dom.js";
+import { stub } from "./stub.js";
 import { t } from "./writing.js";
 
 export class Changes {
@@ -26,14 +27,14 @@ export class Changes {
   /** Open the form that edits a comment's text. */
   open(comment) {
     const composer = new Composer({
-      label: t("edit-yours"),
+      stub: stub(t("edit-yours"), ""),
       submit: t("save"),
       fields: ["body"],
       values: { body: this.#guest.own(comment.id)?.body },
       draft: this.#thread.draft(`${comment.id}:edit`),
       send: ({ body }) => this.#save(comment, body),
       preview: this.#thread.preview,
-      note: null,
+      account: null,
       cancel: () => comment.leave(),
     });
     comment.element.classList.add("ft-editing");

@@ -2,47 +2,78 @@
  * One comment as a list item: its author, time and text, and the actions that its reader may take.
  *
  * The item keeps its element when the comment changes. A form or a question opens in the `slot`
- * below the text. Nesting is shown only by indentation: all items are in one flat list, in the
- * server's order.
+ * below the text. Nesting is shown only by indentation and lines: all items are in one flat list,
+ * in the server's order.
  */
 
+import { avatar } from "./avatar.js";
 import { button, el, webUrl } from "./dom.js";
+import { icon } from "./icons.js";
+import { menuButton } from "./menubutton.js";
 import * as prose from "./prose.js";
 import * as times from "./times.js";
 import { parts, t } from "./words.js";
 
-const KINDS = ["guest", "member", "staff"];
-
 /**
  * @typedef {{
  *   nameOf: (id: string) => string | null,
- *   isOwn: (id: string) => boolean,
  *   votes: (comment: Comment) => HTMLElement[],
- * }} Context
+ *   writer: () => Promise<import("./lazy.js").Writer | null>,
+ *   items: (writer: import("./lazy.js").Writer, comment: Comment) => import("./menu.js").Item[],
+ *   isMuted: (comment: Comment) => boolean,
+ *   isNew: (comment: Comment) => boolean,
+ *   mayReply: () => boolean,
+ *   body: (fragment: DocumentFragment) => DocumentFragment,
+ * }} Context What a comment shows that depends on other comments, the reader or the site.
+ */
+
+/**
+ * @typedef {{
+ *   reply: (comment: Comment) => unknown,
+ *   share: (comment: Comment) => unknown,
+ *   toggle: (comment: Comment) => unknown,
+ *   unmute: (comment: Comment) => unknown,
+ *   goTo: (id: string) => unknown,
+ *   follow: (comment: Comment) => unknown,
+ * }} Actions
  */
 
 export class Comment {
   #actions;
+  /** @type {HTMLButtonElement | null} */
+  #toggle = null;
+  /** @type {HTMLElement | null} */
+  #onward = null;
   /** @type {CommentData} */
   data;
   /** @type {import("./composer.js").Composer | null} */
   composer = null;
+  /** @type {HTMLElement | null} */
+  body = null;
+  /** @type {HTMLElement | null} */
+  replyButton = null;
+  /** Whether the comment is shown near the form instead of at its place in the thread. */
+  isAside = false;
+  /** New replies that the page does not show yet. */
+  news = 0;
 
   /**
-   * The functions in `actions` are called with this comment, except goTo, which is called with an
-   * id. `context` has data about other comments and the reader; its votes(comment) returns the
-   * elements that show a comment's votes.
-   *
    * @param {CommentData} data
-   * @param {Record<"reply" | "change" | "remove", (comment: Comment) => unknown>
-   *   & { goTo: (id: string) => unknown }} actions
+   * @param {Actions} actions
    * @param {Context} context
    */
   constructor(data, actions, context) {
     this.#actions = actions;
     this.data = data;
-    this.element = el("li", { class: "ft-comment", tabindex: "-1", "data-id": data.id });
+    this.gutter = el("div", { class: "ft-gutter", "aria-hidden": "true" });
+    this.main = el("div", { class: "ft-item" });
     this.slot = el("div", { class: "ft-slot" });
+    this.element = el(
+      "li",
+      { class: "ft-comment", tabindex: "-1", "data-id": data.id },
+      this.gutter,
+      this.main,
+    );
     this.show(data, context);
   }
 
@@ -67,6 +98,10 @@ export class Comment {
     return this.element.classList.contains("ft-editing");
   }
 
+  get isCollapsed() {
+    return this.element.classList.contains("ft-collapsed");
+  }
+
   get name() {
     return this.data.author?.name || t("anonymous");
   }
@@ -79,11 +114,41 @@ export class Comment {
    */
   show(data, context) {
     this.data = data;
-    this.element.style.setProperty("--level", String(data.level));
+    this.indent(data.level);
     this.element.setAttribute("aria-level", String(data.level + 1));
     this.element.classList.toggle("ft-removed", this.isRemoved);
+    this.element.classList.toggle("ft-is-pending", this.isPending);
     if (this.isRemoved) this.#showTombstone();
+    else if (context.isMuted(this)) this.#showMuted();
     else this.#showContent(context);
+    this.countReplies();
+  }
+
+  indent(level) {
+    this.element.style.setProperty("--level", String(level));
+  }
+
+  /** Hide or show the text and the actions; the list hides the replies. */
+  collapse(isCollapsed) {
+    this.element.classList.toggle("ft-collapsed", isCollapsed);
+    this.countReplies();
+  }
+
+  /** Show how many replies a collapsed comment has, and which button hides them. */
+  countReplies() {
+    if (!this.#toggle) return;
+    const { replies } = this.data;
+    this.element.classList.toggle("ft-parent", replies > 0);
+    this.#toggle.hidden = replies === 0 && !this.isCollapsed;
+    this.#toggle.setAttribute("aria-expanded", String(!this.isCollapsed));
+    this.#toggle.setAttribute(
+      "aria-label",
+      this.isCollapsed
+        ? t("expand-thread", { name: this.name })
+        : t("collapse-thread", { name: this.name }),
+    );
+    const hidden = this.isCollapsed && replies > 0 ? t("hidden-replies", { count: replies }) : "";
+    this.#toggle.replaceChildren(icon(this.isCollapsed ? "plus" : "less"), hidden);
   }
 
   close() {
@@ -94,13 +159,55 @@ export class Comment {
   /** Close the slot and return the focus to the button that opened it. */
   leave() {
     this.close();
-    this.replyButton?.focus();
+    (this.replyButton ?? this.element).focus();
+  }
+
+  /** Mark a comment that its reader just posted. `isElsewhere` offers its place in the thread. */
+  welcome(isElsewhere) {
+    this.element.classList.add("ft-own");
+    const go = button("ft-go", t("view-in-thread"), () => this.#actions.goTo(this.id));
+    this.#note(
+      this.isPending ? t("pending") : t("posted"),
+      isElsewhere && !this.isPending ? go : null,
+    );
+  }
+
+  /** Say that there are replies which the page does not show yet. */
+  announce(count) {
+    this.news = count;
+    for (const old of this.main.querySelectorAll(".ft-news")) old.remove();
+    if (count === 0) return;
+    this.slot.before(
+      button("ft-news", t("new-replies", { count }), () => this.#actions.follow(this)),
+    );
+  }
+
+  /** Show a button that leads on to the replies, or none. */
+  offer(onward) {
+    this.#onward?.remove();
+    this.#onward = onward || null;
+    if (this.#onward) this.slot.before(this.#onward);
+  }
+
+  #note(text, more) {
+    for (const old of this.main.querySelectorAll(".ft-note-own")) old.remove();
+    this.slot.before(el("p", { class: "ft-note-own" }, text, more && " ", more));
   }
 
   #showTombstone() {
     this.close();
+    this.#toggle = this.replyButton = this.body = null;
     this.element.setAttribute("aria-label", t("removed"));
-    this.element.replaceChildren(el("p", { class: "ft-tombstone" }, t("removed")), this.slot);
+    this.main.replaceChildren(el("p", { class: "ft-tombstone" }, t("removed")), this.slot);
+  }
+
+  #showMuted() {
+    this.close();
+    this.#toggle = this.replyButton = this.body = null;
+    const said = t("muted", { name: this.name });
+    this.element.setAttribute("aria-label", said);
+    const show = button("ft-unmute", t("unmute"), () => this.#actions.unmute(this));
+    this.main.replaceChildren(el("p", { class: "ft-tombstone" }, said, " ", show), this.slot);
   }
 
   #showContent(context) {
@@ -112,26 +219,41 @@ export class Comment {
         ? t("comment-by", { name: this.name })
         : t("reply-by", { name: this.name, to: toName ?? t("another-comment") }),
     );
-    const body = el("div", { class: "ft-body ft-prose", dir: "auto" });
-    body.append(prose.nodes(this.data.html));
-    this.replyButton = button("ft-reply", t("reply"), () => this.#actions.reply(this), {
-      "aria-label": t("reply-to", { name: this.name }),
-    });
-    this.element.replaceChildren(
-      this.#head(toName),
-      body,
-      el(
-        "div",
-        { class: "ft-actions" },
-        ...(this.isPending ? [] : [...context.votes(this), this.replyButton]),
-        ...this.#ownButtons(context),
-      ),
-      this.slot,
+    this.body = el("div", { class: "ft-body ft-prose", dir: "auto" });
+    this.body.append(context.body(prose.nodes(this.data.html)));
+    this.#toggle = button("ft-toggle", "", () => this.#actions.toggle(this));
+    this.replyButton = context.mayReply()
+      ? button("ft-reply", t("reply"), () => this.#actions.reply(this), {
+          "aria-label": t("reply-to", { name: this.name }),
+        })
+      : null;
+    this.main.replaceChildren(
+      avatar(this.name),
+      this.#head(toName, context),
+      el("div", { class: "ft-content" }, this.body, this.#actionRow(context), this.slot),
     );
   }
 
-  #head(toName) {
-    const { author, id, created, edited } = this.data;
+  #actionRow(context) {
+    const label = t("more-actions", { name: this.name });
+    const more = menuButton("ft-more-actions", [icon("more")], label, context.writer, (writer) =>
+      context.items(writer, this),
+    );
+    if (this.isPending) return el("div", { class: "ft-actions" }, more);
+    return el(
+      "div",
+      { class: "ft-actions" },
+      ...context.votes(this),
+      this.replyButton,
+      button("ft-share", t("share"), () => this.#actions.share(this), {
+        "aria-label": t("share-link", { name: this.name }),
+      }),
+      more,
+    );
+  }
+
+  #head(toName, context) {
+    const { author, id, created, edited, pinned } = this.data;
     const website = webUrl(author?.website);
     const name = el("bdi", {}, this.name);
     return el(
@@ -141,10 +263,13 @@ export class Comment {
         ? el("a", { class: "ft-author", href: website, rel: "nofollow ugc noopener" }, name)
         : el("span", { class: "ft-author" }, name),
       kind(author),
+      pinned ? el("span", { class: "ft-badge ft-pinned" }, icon("pin"), t("pinned")) : null,
       this.#answered(toName),
       el("a", { class: "ft-time", href: addressOf(id) }, times.time(created)),
       edited ? el("span", { class: "ft-edited" }, t("edited")) : null,
-      this.isPending ? el("span", { class: "ft-pending" }, t("pending")) : null,
+      context.isNew(this) ? el("span", { class: "ft-badge ft-new" }, t("new")) : null,
+      this.isPending ? el("span", { class: "ft-badge ft-pending" }, t("waiting")) : null,
+      this.#toggle,
     );
   }
 
@@ -163,24 +288,16 @@ export class Comment {
       ...parts("in-reply-to", { name: el("a", { href: addressOf(to), onclick }, name) }),
     );
   }
-
-  #ownButtons(context) {
-    if (!context.isOwn(this.id)) return [];
-    return [
-      button("ft-edit", t("edit"), () => this.#actions.change(this)),
-      button("ft-remove", t("delete"), () => this.#actions.remove(this)),
-    ];
-  }
 }
 
-/** Show the kind of author, because anyone can choose any name. */
+/** Mark signed-in authors and moderators, because anyone can choose any name. */
 function kind(author) {
   const kind = author?.kind;
-  if (!KINDS.includes(kind)) return null;
-  return el("span", { class: "ft-kind", "data-kind": kind }, t(`kind-${kind}`));
+  if (kind !== "member" && kind !== "staff") return null;
+  return el("span", { class: `ft-badge ft-kind`, "data-kind": kind }, t(`kind-${kind}`));
 }
 
 /** Return a comment's permalink on this page, which a <base> element does not affect. */
-function addressOf(id) {
+export function addressOf(id) {
   return `${location.href.split("#")[0]}#comment-${id}`;
 }

@@ -1,34 +1,58 @@
 /**
  * The form for writing and editing a comment.
  *
- * It is used at the top of a thread and below a comment, for replies and edits. Text is never lost:
- * the draft stores it from the first letter until the server has confirmed it. An error appears
- * next to the field that it names.
+ * It is used at the top of a thread and below a comment, for replies and edits. It is one line
+ * until the reader uses it. Text is never lost: the draft stores it from the first letter until the
+ * server has confirmed it. An error appears next to the field that it names.
  */
 
-import { button, el, isBusy, setBusy } from "./dom.js";
-import { t } from "./words.js";
+import { button, el, isBusy, setBusy, webUrl } from "./dom.js";
+import { formatted, FORMATS } from "./formatting.js";
+import { icon } from "./icons.js";
+import { t as widgetText } from "./words.js";
+import { t } from "./writing.js";
 
 let count = 0; // makes element ids unique in their shadow root
+
+/** @typedef {import("./stub.js").Stub} Stub */
 
 export class Composer {
   #form;
   #draft;
   #send;
   #preview;
+  /** @type {Record<string, HTMLInputElement | HTMLTextAreaElement>} */
   #inputs = {};
   #errors = {};
   #submit;
   #glance;
   #subject;
+  #tabs;
+  #about;
+  #identity;
 
   /**
-   * `label` names the form, and `submit` its button. `fields` lists the fields to show: body, name
-   * and website. `values` fill the fields that the draft leaves empty. `send(values, subject)` and
-   * `preview(body)` return promises. `cancel` is null for a form that cannot be closed. `note`
-   * contains nodes to show above the buttons.
+   * Complete the form `stub`. `submit` is the label of its button. `fields` lists the fields to
+   * show: body, name and website. `values` fill the fields that the draft leaves empty.
+   * `send(values, subject)` and `preview(body)` return promises. `cancel` is null for a form that
+   * cannot be closed. `account` is the name of a signed-in reader, or null. `aside` are elements to
+   * show above the text.
+   *
+   * @param {{ stub: Stub } & Record<string, any>} options
    */
-  constructor({ label, submit, fields, values, draft, send, preview, cancel, note }) {
+  constructor({
+    stub: { form, box, body },
+    submit,
+    fields,
+    values,
+    draft,
+    send,
+    preview,
+    cancel,
+    account,
+    aside = [],
+  }) {
+    this.#form = form;
     this.#draft = draft;
     this.#send = send;
     this.#preview = preview;
@@ -37,26 +61,43 @@ export class Composer {
     this.#submit = el("button", { type: "submit", class: "ft-submit" }, submit);
     // A honeypot: people do not see this field, so only bots fill it in.
     this.#subject = el("input", { ...KINDS.subject, name: "subject", class: "ft-subject" });
-    const controls = fields.map((field) => this.#field(field, values));
-    const [body, ...about] = controls;
+    this.#inputs.body = body;
+    this.#errors.body = el("p", { class: "ft-error", id: `${body.id}-error`, role: "alert" });
     this.#errors.form = el("p", { class: "ft-error", role: "alert" });
-    this.#form = el(
-      "form",
-      { class: "ft-form", "aria-label": label, novalidate: true },
-      body,
-      this.#glance,
-      about.length ? el("div", { class: "ft-about" }, ...about, this.#subject) : null,
-      note ? el("p", { class: "ft-hint ft-as", dir: "auto" }, ...note) : null,
-      this.#errors.form,
+    const about = fields.slice(1).map((field) => this.#field(field, values));
+    this.#about = about.length ? el("div", { class: "ft-about" }, ...about, this.#subject) : null;
+    this.#tabs = [
+      button("ft-tab", t("write-tab"), () => this.#showText(), { "aria-pressed": "true" }),
+      button("ft-tab ft-show-preview", t("preview"), () => this.#showPreview(), {
+        "aria-pressed": "false",
+      }),
+    ];
+    this.#identity = el("p", { class: "ft-identity", dir: "auto" });
+    const controls = el(
+      "div",
+      { class: "ft-buttons" },
+      this.#identity,
+      cancel && button("ft-cancel", t("cancel"), () => this.#discard(cancel)),
+      this.#submit,
+    );
+    form.prepend(...aside);
+    box.prepend(el("div", { class: "ft-bar-text" }, ...this.#tabs, this.#toolbar()));
+    box.append(this.#glance);
+    form.append(
+      this.#errors.body,
       el(
         "div",
-        { class: "ft-buttons" },
-        this.#submit,
-        button("ft-show-preview", t("preview"), () => this.#showPreview()),
-        cancel && button("ft-cancel", t("cancel"), () => this.#discard(cancel)),
+        { class: "ft-more-form" },
+        ...[this.#about, this.#errors.form, controls].filter(isNode),
       ),
     );
+    form.classList.add("ft-open");
+    const typed = body.value;
+    body.value ||= draft.values?.body || values.body || "";
+    this.#identify(account, values);
     this.#listen(cancel);
+    this.#grow();
+    if (typed) draft.write(this.#values);
   }
 
   get element() {
@@ -69,6 +110,22 @@ export class Composer {
     body.setSelectionRange(body.value.length, body.value.length);
   }
 
+  /** Let the reader change the name; before, a returning guest's name is shown as text. */
+  rename() {
+    this.#identity.replaceChildren();
+    if (!this.#about) return;
+    this.#about.hidden = false;
+    this.#inputs.name?.focus();
+  }
+
+  /** Insert a text at the cursor, on lines of its own. */
+  insert(text) {
+    const { body } = this.#inputs;
+    const before = body.value.slice(0, body.selectionStart ?? 0);
+    const gap = before && !before.endsWith("\n\n") ? (before.endsWith("\n") ? "\n" : "\n\n") : "";
+    this.#type(`${gap}${text}`);
+  }
+
   get #values() {
     const entries = Object.entries(this.#inputs).map(([name, input]) => [name, input.value]);
     return Object.assign(Object.create(null), Object.fromEntries(entries));
@@ -76,13 +133,13 @@ export class Composer {
 
   #field(name, values) {
     const id = `ft-${name}-${++count}`;
-    const input = el(name === "body" ? "textarea" : "input", {
+    const input = el("input", {
       ...KINDS[name],
       id,
       name,
       class: `ft-input ft-input-${name}`,
       dir: "auto",
-      "aria-describedby": name === "body" ? `${id}-hint ${id}-error` : `${id}-error`,
+      "aria-describedby": `${id}-error`,
     });
     input.value = this.#draft.values?.[name] || values[name] || "";
     this.#inputs[name] = input;
@@ -90,43 +147,102 @@ export class Composer {
     return el(
       "div",
       { class: `ft-field ft-field-${name}` },
-      el("label", { for: id, class: "ft-label" }, t(`field-${name}`)),
+      el("label", { for: id, class: "ft-label" }, t(`label-${name}`)),
       input,
       this.#errors[name],
-      name === "body" ? el("p", { class: "ft-hint", id: `${id}-hint` }, t("body-hint")) : null,
     );
   }
 
+  #toolbar() {
+    const tools = Object.keys(FORMATS).map((name) =>
+      button(`ft-tool-${name}`, icon(/** @type {any} */ (name)), () => this.#format(name), {
+        "aria-label": t(`format-${name}`),
+        title: t(`format-${name}`),
+      }),
+    );
+    const label = { class: "ft-toolbar", role: "group", "aria-label": t("formatting") };
+    return el("div", label, ...tools);
+  }
+
+  /** Say who is writing. A guest who has a name can change it. */
+  #identify(account, values) {
+    const name = account ?? (values.name && !this.#draft.values ? values.name : null);
+    if (this.#about) this.#about.hidden = name !== null;
+    if (name === null || (account === null && !this.#about)) return;
+    const said = el("span", {}, t("commenting-as", { name }));
+    const change = button("ft-change-name", widgetText("change-name"), () => this.rename());
+    this.#identity.replaceChildren(said, ...(account === null ? [" ", change] : []));
+  }
+
   #listen(cancel) {
+    const { body } = this.#inputs;
     this.#form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#submitOnce();
     });
     this.#form.addEventListener("input", () => {
-      this.#glance.hidden = true;
+      this.#grow();
       this.#draft.write(this.#values);
     });
-    for (const type of ["keydown", "keypress", "keyup"]) {
-      // Pages bind shortcuts to letters, and cannot tell that a field in the shadow root has focus.
-      this.#form.addEventListener(type, (event) => event.stopPropagation());
-    }
     this.#form.addEventListener("keydown", (event) => {
       if (event.isComposing) return;
-      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.#form.requestSubmit();
-      if (event.key === "Escape" && cancel) cancel();
+      const isCommand = event.ctrlKey || event.metaKey;
+      if (event.key === "Enter" && isCommand) this.#form.requestSubmit();
+      if (event.key === "Escape") {
+        if (cancel) cancel();
+        else body.blur();
+      }
+      const format = isCommand && event.target === body && SHORTCUTS[event.key.toLowerCase()];
+      if (!format) return;
+      event.preventDefault();
+      this.#format(format);
     });
+  }
+
+  #format(name) {
+    const { body } = this.#inputs;
+    this.#showText();
+    body.focus();
+    const { start, end, text, select } = formatted(name, body.value, [
+      body.selectionStart ?? 0,
+      body.selectionEnd ?? 0,
+    ]);
+    body.setSelectionRange(start, end);
+    this.#type(text);
+    body.setSelectionRange(...select);
+  }
+
+  /** Replace the selection as if it was typed, so that the browser can undo it. */
+  #type(text) {
+    const { body } = this.#inputs;
+    body.focus();
+    if (document.execCommand?.("insertText", false, text)) return;
+    body.setRangeText(text, body.selectionStart ?? 0, body.selectionEnd ?? 0, "end");
+    body.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+
+  /** Fit the height to the text, where style sheets cannot do it (field-sizing). */
+  #grow() {
+    const { body } = this.#inputs;
+    if (CSS.supports("field-sizing", "content")) return;
+    body.style.blockSize = "auto";
+    body.style.blockSize = `${body.scrollHeight + 2}px`;
   }
 
   async #submitOnce() {
     if (isBusy(this.#submit)) return;
     this.#clearErrors();
-    const values = this.#values;
+    const values = this.#checked();
+    if (values === null) return;
     setBusy(this.#submit, true);
     try {
       await this.#send(values, this.#subject.value);
       this.#draft.sent(values);
-      if (this.#inputs.body.value === values.body) this.#inputs.body.value = "";
-      this.#glance.hidden = true;
+      const { body } = this.#inputs;
+      if (body.value === values.body) body.value = "";
+      this.#showText();
+      this.#grow();
+      if (this.#about) this.#identify(null, values);
     } catch (error) {
       if (error.isFinal) this.#draft.refused(this.#values);
       this.#showError(error);
@@ -135,24 +251,59 @@ export class Composer {
     }
   }
 
+  /** Return the values if they can be sent. If not, show what is missing and return null. */
+  #checked() {
+    const { website } = this.#inputs;
+    if (website?.value.trim() && !/^\s*[a-z][a-z\d+.-]*:/i.test(website.value)) {
+      website.value = `https://${website.value.trim()}`;
+    }
+    const values = this.#values;
+    const faults = {
+      body: !values.body.trim() && t("body-missing"),
+      name: this.#inputs.name && !values.name.trim() && t("name-missing"),
+      website: values.website?.trim() && webUrl(values.website.trim()) === null && t("bad-website"),
+    };
+    const field = Object.keys(faults).find((name) => faults[name]);
+    if (field === undefined) return values;
+    this.#showText();
+    this.#showError({ field, message: faults[field] }, { isOwn: true });
+    return null;
+  }
+
   /** Close the form and drop the draft. (Escape closes the form and keeps the draft.) */
   #discard(cancel) {
     this.#draft.drop();
     cancel();
   }
 
+  #showText() {
+    this.#glance.hidden = true;
+    this.#inputs.body.hidden = false;
+    this.#press(0);
+  }
+
   async #showPreview() {
     this.#clearErrors();
     const { body } = this.#inputs;
     const shown = body.value;
+    if (!shown.trim()) {
+      body.focus();
+      return;
+    }
     try {
       const nodes = await this.#preview(shown);
       if (body.value !== shown) return;
       this.#glance.replaceChildren(nodes);
       this.#glance.hidden = false;
+      body.hidden = true;
+      this.#press(1);
     } catch (error) {
       this.#showError(error);
     }
+  }
+
+  #press(at) {
+    this.#tabs.forEach((tab, index) => tab.setAttribute("aria-pressed", String(index === at)));
   }
 
   #clearErrors() {
@@ -160,17 +311,28 @@ export class Composer {
     for (const input of Object.values(this.#inputs)) input.removeAttribute("aria-invalid");
   }
 
-  #showError({ field, message }) {
+  /** Show an error next to its field. Never take the focus from a reader who is typing. */
+  #showError({ field, message }, { isOwn = false } = {}) {
     const input = Object.hasOwn(this.#inputs, field) ? this.#inputs[field] : null;
     this.#errors[input ? field : "form"].textContent = message;
-    input?.setAttribute("aria-invalid", "true");
-    input?.focus();
+    if (!input) return;
+    if (this.#about?.contains(input)) {
+      this.#about.hidden = false;
+      this.#identity.replaceChildren();
+    }
+    input.setAttribute("aria-invalid", "true");
+    const root = /** @type {ShadowRoot | Document} */ (this.#form.getRootNode());
+    const focused = root.activeElement;
+    if (isOwn || !focused || !focused.matches("input, textarea")) input.focus();
   }
 }
 
+const isNode = (child) => child !== null;
+
+const SHORTCUTS = { __proto__: null, b: "bold", i: "italic", k: "link" };
+
 const KINDS = {
-  subject: { tabindex: "-1", autocomplete: "off", "aria-hidden": "true" },
-  body: { rows: "4", required: true },
+  subject: { tabindex: "-1", autocomplete: "off", "aria-hidden": "true", hidden: true },
   name: { autocomplete: "nickname", required: true },
   website: { type: "url", autocomplete: "url", inputmode: "url", placeholder: "https://" },
 };

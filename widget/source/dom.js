@@ -29,12 +29,12 @@ export function el(name, attributes, ...children) {
  * Create a button that never submits a form.
  *
  * @param {string} className
- * @param {string} label
+ * @param {string | Node} content
  * @param {(event: any) => unknown} onclick
  * @param {Record<string, any>} [attributes]
  */
-export function button(className, label, onclick, attributes) {
-  return el("button", { type: "button", class: className, onclick, ...attributes }, label);
+export function button(className, content, onclick, attributes) {
+  return el("button", { type: "button", class: className, onclick, ...attributes }, content);
 }
 
 function setClass(node, value) {

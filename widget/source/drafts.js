@@ -7,6 +7,7 @@
  */
 
 import * as memory from "./memory.js";
+import { randomKey } from "./random.js";
 
 export class Draft {
   #key;
@@ -65,10 +66,4 @@ export class Draft {
     if (this.values?.body === values.body) this.drop();
     this.#attempt = null;
   }
-}
-
-/** Return 128 random bits in hex. (Pages on plain http have no crypto.randomUUID.) */
-export function randomKey() {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -78,7 +78,7 @@ export class Guest {
    * Return the stored data of an own comment that can still be changed, or null.
    *
    * @param {string} id
-   * @returns {{ token: string, body: string, expires: string } | null}
+   * @returns {{ token: string, body: string, expires: string, until?: string | null } | null}
    */
   own(id) {
     const mine = this.#mine();
@@ -95,11 +95,39 @@ export class Guest {
     memory.save(`guest:${this.#site}`, { __proto__: null, token, expires });
   }
 
+  /** Return the milliseconds for which an own comment can be edited. */
+  editableFor(id) {
+    const until = this.own(id)?.until;
+    return until ? Date.parse(until) - Date.now() : Infinity;
+  }
+
+  /**
+   * Store until when an own comment can be edited, as the server says.
+   *
+   * @param {UncountedComment} comment
+   */
+  note({ id, editable_until: until }) {
+    const mine = this.#mine();
+    if (until === undefined || !Object.hasOwn(mine, id)) return;
+    this.#write(id, { __proto__: null, ...mine[id], until });
+  }
+
+  /** Forget everything about a guest, or about the comments of an account. */
+  erase() {
+    memory.drop(this.#key);
+    if (this.#member) return;
+    memory.drop(`guest:${this.#site}`);
+    memory.drop("me");
+  }
+
+  /** Store the name for the next comment. */
+  rename(values) {
+    memory.save("me", { __proto__: null, name: values.name, website: values.website });
+  }
+
   /** Store a newly posted comment. */
   keep(id, values, token, expires) {
-    if (!this.#member) {
-      memory.save("me", { __proto__: null, name: values.name, website: values.website });
-    }
+    if (!this.#member) this.rename(values);
     if (!token) return;
     this.meet(token, expires);
     const kept = this.#member ? null : token;

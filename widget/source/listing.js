@@ -7,16 +7,23 @@
 
 import { el } from "./dom.js";
 
+/** @typedef {import("./comment.js").Comment} Comment */
+
 export class Listing {
-  /** @type {Map<string, import("./comment.js").Comment>} */
+  /** @type {Map<string, Comment>} */
   #comments = new Map();
+  /** The reader's new comments that start a discussion, newest first, above the others. */
+  aside = el("ol", { class: "ft-list ft-aside", role: "list" });
   element = el("ol", { class: "ft-list", role: "list" });
 
   [Symbol.iterator]() {
     return this.#comments.values();
   }
 
-  /** @param {string | null | undefined} id */
+  /**
+   * @param {string | null | undefined} id
+   * @returns {Comment | undefined}
+   */
   get(id) {
     return id ? this.#comments.get(id) : undefined;
   }
@@ -32,6 +39,7 @@ export class Listing {
   clear() {
     this.#comments.clear();
     this.element.replaceChildren();
+    this.aside.replaceChildren();
   }
 
   append(comment) {
@@ -39,13 +47,30 @@ export class Listing {
     this.element.append(comment.element);
   }
 
-  /** Insert a newly posted comment after all replies to its parent. Return whether it is new. */
+  /** Insert a comment after all replies to its parent, which is its place in the thread. */
   insert(comment) {
     const isNew = this.#take(comment);
-    const { parent, reply_to: answered } = comment.data;
-    const above = this.get(parent) ?? this.get(answered);
+    const above = this.parentOf(comment);
     if (above) this.#lastBelow(above).after(comment.element);
     else this.element.append(comment.element);
+    if (isNew) this.#countReplies(comment, 1);
+    return isNew;
+  }
+
+  /**
+   * Show a newly posted comment first among the replies to its parent, or above the thread. Return
+   * whether it is new.
+   */
+  welcome(comment) {
+    const isNew = this.#take(comment);
+    const above = this.parentOf(comment);
+    if (above) above.element.after(comment.element);
+    else this.aside.prepend(comment.element);
+    const isElsewhere = above
+      ? (this.#after(comment)?.level ?? 0) > above.level
+      : this.element.childElementCount > 0;
+    comment.isAside = isElsewhere || !above;
+    comment.welcome(isElsewhere);
     if (isNew) this.#countReplies(comment, 1);
     return isNew;
   }
@@ -84,6 +109,34 @@ export class Listing {
     comment.element.scrollIntoView({ block: "center" });
   }
 
+  /** @returns {Comment | undefined} */
+  parentOf({ data }) {
+    return this.get(data.parent) ?? this.get(data.reply_to);
+  }
+
+  /** Return the comments below a comment. */
+  below(comment) {
+    /** @type {Comment[]} */
+    const found = [];
+    let next = this.#after(comment);
+    while (next && next.level > comment.level) {
+      found.push(next);
+      next = this.#after(next);
+    }
+    return found;
+  }
+
+  /** Return the ancestor of a comment at a level, or the comment itself. */
+  ancestor(comment, level) {
+    let found = comment;
+    while (found && found.level > level) found = this.get(found.data.parent);
+    return found;
+  }
+
+  #after(comment) {
+    return this.get(comment.element.nextElementSibling?.dataset.id);
+  }
+
   #take(comment) {
     const known = this.get(comment.id);
     known?.element.remove();
@@ -92,18 +145,14 @@ export class Listing {
   }
 
   #lastBelow(above) {
-    let last = above.element;
-    for (;;) {
-      const next = this.get(last.nextElementSibling?.dataset.id);
-      if (!next || next.level <= above.level) return last;
-      last = next.element;
-    }
+    return (this.below(above).at(-1) ?? above).element;
   }
 
   #countReplies(comment, change) {
     let above = this.get(comment.data.parent);
     while (above) {
       above.data.replies += change;
+      above.countReplies();
       above = this.get(above.data.parent);
     }
   }

@@ -1,5 +1,6 @@
 /**
- * Small values that are stored between visits, in localStorage with the prefix "flatthread:".
+ * Small values that are stored between visits, in localStorage with the prefix "flatthread:", or
+ * for one visit, in sessionStorage.
  *
  * If storage is forbidden or full, values last only while the page is open. People can edit
  * storage, so a value that cannot be parsed counts as missing. The embedding page can read all
@@ -17,8 +18,18 @@ function bare(_, value) {
 
 /** Return the value for `key`, or null. */
 export function load(key) {
+  return read("localStorage", key);
+}
+
+/** Return the value that was stored for `key` in this tab, or null. */
+export function loadVisit(key) {
+  return read("sessionStorage", key);
+}
+
+/** @param {"localStorage" | "sessionStorage"} storage */
+function read(storage, key) {
   try {
-    const text = localStorage.getItem(PREFIX + key);
+    const text = window[storage].getItem(PREFIX + key);
     if (text !== null) return JSON.parse(text, bare);
   } catch {
     // Storage is forbidden, or the value is damaged: only `held` may have a value.
@@ -27,9 +38,19 @@ export function load(key) {
 }
 
 export function save(key, value) {
+  write("localStorage", key, value);
+}
+
+/** Store a value until the tab is closed. */
+export function saveVisit(key, value) {
+  write("sessionStorage", key, value);
+}
+
+/** @param {"localStorage" | "sessionStorage"} storage */
+function write(storage, key, value) {
   held.set(key, value);
   try {
-    localStorage.setItem(PREFIX + key, JSON.stringify(value));
+    window[storage].setItem(PREFIX + key, JSON.stringify(value));
   } catch {
     // Storage is forbidden or full: `held` has the value while the page is open.
   }

@@ -1,9 +1,8 @@
 /**
  * The loaded pages of a thread, and loading of more pages.
  *
- * This class contains the list of comments, its title with the total number of comments, and the
- * buttons that load more. It adds the reader's pending comments, and comments that others posted
- * while the reader wrote.
+ * This class contains the list of comments, the pinned comments above it, and the buttons that load
+ * more. It adds the reader's pending comments, and finds out about comments that others posted.
  */
 
 import * as api from "./api.js";
@@ -28,29 +27,38 @@ export class Pages {
   #told = null; // the total that the page knows
   /** @type {Position} */
   #start = null; // position of the page that was loaded first: null, or {around}
+  /** @type {string | undefined} */
+  #order;
   #latest = 0; // time of the thread's last known change
   #whole = el("div", { class: "ft-whole" });
+  #pinned = el("div", { class: "ft-pins" });
+  #bar = el("div", { class: "ft-bar" });
   #none = el("p", { class: "ft-none" }, t("no-comments"));
   #foot = el("div", { class: "ft-foot" });
   listing = new Listing();
-  title = el("h2", { class: "ft-title", tabindex: "-1" });
 
   /**
    * `signal` is aborted when the thread is closed. The thread's make(data) returns a comment, and
    * context() returns the context in which comments are drawn. This class calls shown(comment) for
-   * each comment on a page, replaced() when it has replaced all comments, counted(total) when the
-   * total has changed, and say(text) for a status message.
+   * each comment on a page, replaced() when it has replaced all comments, changed() after any
+   * change of the list, heard(page) for each page, count(total, waiting) to show the total,
+   * counted(total) when it has changed, and say(text) for a status message.
    *
    * @param {Place} place
    * @param {import("./guest.js").Guest} guest
    * @param {AbortSignal} signal
    * @param {{
    *   make: (data: CommentData) => Comment,
+   *   card: (data: CommentData) => Node,
    *   context: () => import("./comment.js").Context,
    *   shown: (comment: Comment) => void,
    *   replaced: () => void,
-   *   say: (text: string) => void,
+   *   changed: () => void,
+   *   heard: (page: CommentPage) => void,
+   *   count: (total: number, waiting: number) => void,
    *   counted: (total: number) => void,
+   *   reveal: (comment: Comment) => void,
+   *   say: (text: string) => void,
    * }} thread
    */
   constructor(place, guest, signal, thread) {
@@ -58,14 +66,24 @@ export class Pages {
     this.#guest = guest;
     this.#signal = signal;
     this.#thread = thread;
+    this.#order = place.order;
   }
 
-  /** The elements below the title and the form. */
-  get elements() {
-    return [this.#whole, this.listing.element, this.#none, this.#foot];
+  /** The elements below the form; `back` is shown above the list. */
+  elements(back) {
+    return [
+      this.#bar,
+      this.listing.aside,
+      this.#pinned,
+      this.#whole,
+      back,
+      this.listing.element,
+      this.#none,
+      this.#foot,
+    ];
   }
 
-  async openFirst(asked = api.list(this.#place)) {
+  async openFirst(asked = this.#list(null)) {
     this.#replace(await asked, null);
   }
 
@@ -80,48 +98,60 @@ export class Pages {
     }
   }
 
-  /** Show a comment in this thread, and load its page if necessary. */
+  /** Load the first page in a different order. */
+  async sort(order) {
+    this.#order = order;
+    await this.#try(() => this.openFirst());
+  }
+
+  /** Show a comment at its place in this thread, and load its page if necessary. */
   async goTo(id) {
     if (id === null) return;
-    if (!this.listing.get(id)) await this.#try(() => this.openAround(id));
-    const comment = this.listing.get(id);
-    if (comment) this.listing.point(comment);
+    const known = this.listing.get(id);
+    if (!known || known.isAside) await this.#try(() => this.openAround(id));
+    this.point(this.listing.get(id));
+  }
+
+  /** @param {Comment | undefined} comment */
+  point(comment) {
+    if (!comment) return;
+    this.#thread.reveal(comment);
+    this.listing.point(comment);
   }
 
   /**
-   * Insert a newly posted comment, and count it unless it awaits approval.
+   * Show a newly posted comment, and count it unless it awaits approval.
    *
    * @param {Comment} comment
    */
-  insert(comment) {
-    const isNew = this.listing.insert(comment);
+  welcome(comment) {
+    const isNew = this.listing.welcome(comment);
     const isCounted = isNew && !comment.isPending;
     this.#hear({
       changed: isCounted ? comment.data.created : null,
       total: this.#total + (isCounted ? 1 : 0),
     });
+    this.#thread.changed();
     this.listing.point(comment);
   }
 
   /** Change the total number of comments. */
   countMore(change) {
     this.#count(this.#total + change);
+    this.#thread.changed();
   }
 
   /**
-   * Show changes by others while the reader wrote a comment: reload the page that was loaded first,
-   * and update the total. If the call fails or a cache returns an older page, change nothing.
-   *
-   * @param {Comment} posted
+   * Show changes by others: reload the page that was loaded first, and update the total. If the
+   * call fails or a cache returns an older page, change nothing.
    */
-  async catchUp(posted) {
+  async catchUp() {
     const start = this.#start;
-    const asked = Promise.all([api.list(this.#place, start), lazy.writer()]);
+    const asked = Promise.all([this.#list(start), lazy.writer()]);
     const [page, writer] = await asked.catch(() => [null, null]);
     if (page === null || writer === null) return;
     const isNew = Date.parse(page.changed) >= this.#latest;
     if (!isNew || start !== this.#start || this.#signal.aborted) return;
-    const isHere = posted.element.matches(":focus");
     writer.weave(this.listing, page.comments, {
       make: this.#thread.make,
       context: this.#thread.context(),
@@ -131,7 +161,52 @@ export class Pages {
     });
     this.#hear(page);
     this.#offerRest(page.cursor);
-    if (isHere) this.listing.point(posted);
+    this.#thread.changed();
+  }
+
+  /** Find out about new comments, and offer to show them. Return whether there are any. */
+  async poll() {
+    const start = this.#start;
+    const page = await this.#list(start);
+    const isNew = Date.parse(page.changed) > this.#latest;
+    if (!isNew || start !== this.#start || this.#signal.aborted) return false;
+    this.#thread.heard(page);
+    let below = 0;
+    for (const { id, replies } of page.comments) {
+      const comment = this.listing.get(id);
+      const more = comment && comment.data.parent === null ? replies - comment.data.replies : 0;
+      if (comment && more > 0) comment.announce(more);
+      if (more > 0) below += more;
+    }
+    this.#offerNews(page.total - this.#total, below);
+    return true;
+  }
+
+  /** Show the comments that a poll found. */
+  async showNews() {
+    this.#bar.replaceChildren();
+    for (const comment of this.listing) comment.announce(0);
+    const isWhole = this.#start === null && this.#cursor === null;
+    if (isWhole || this.#order !== "thread") {
+      await this.catchUp();
+    } else {
+      // The newest discussions are at the end of this order, on a page that is not loaded.
+      await this.sort("recent");
+    }
+  }
+
+  /** @param {Position} start */
+  #list(start) {
+    return api.list(this.#place, { ...(this.#order && { order: this.#order }), ...start });
+  }
+
+  /** Offer new discussions as a bar; new replies are announced at the comments above them. */
+  #offerNews(count, below) {
+    this.#bar.replaceChildren();
+    if (count <= 0) return;
+    const label = t("new-comments", { count });
+    this.#bar.append(button("ft-show-new", label, () => this.showNews()));
+    this.#thread.say(below === count ? "" : label);
   }
 
   /**
@@ -140,8 +215,12 @@ export class Pages {
    */
   #replace(page, start) {
     this.#start = start;
+    this.#order = page.order ?? this.#order;
     this.listing.clear();
     this.#own = [];
+    this.#bar.replaceChildren();
+    this.#thread.heard(page);
+    this.#pinned.replaceChildren(...(page.pinned ?? []).map((data) => this.#thread.card(data)));
     this.#append(page);
     this.#thread.replaced();
     this.#showHeld();
@@ -159,6 +238,7 @@ export class Pages {
     this.#hear(page);
     this.#insertOwn();
     this.#showMore();
+    this.#thread.changed();
   }
 
   /** Insert the reader's pending comments, or none if the call fails. */
@@ -166,8 +246,10 @@ export class Pages {
     const { token } = this.#guest;
     if (!token) return;
     const { comments } = await api.held(this.#place, token).catch(() => ({ comments: [] }));
+    for (const data of comments) this.#guest.note(data);
     this.#own = comments;
     this.#insertOwn();
+    this.#thread.changed();
   }
 
   /** Insert own comments: pending ones now, others after the last page, as their page has them. */
@@ -206,9 +288,9 @@ export class Pages {
 
   #count(total) {
     if (total !== this.#told) this.#thread.counted(total);
-    this.#told = total;
-    this.#total = total;
-    this.title.textContent = t("title", { count: total });
+    this.#told = this.#total = total;
+    const waiting = [...this.listing].filter((comment) => comment.isPending).length;
+    this.#thread.count(total, waiting);
     this.#none.hidden = this.listing.size > 0;
   }
 
@@ -224,7 +306,10 @@ export class Pages {
     this.#thread.say(t("loading"));
     const before = this.listing.last;
     const done = await this.#try(async () => {
-      const page = await api.list(this.#place, { cursor: this.#cursor });
+      const page = await api.list(this.#place, {
+        ...(this.#order && { order: this.#order }),
+        cursor: this.#cursor,
+      });
       this.#append(page);
       this.#thread.say(t("loaded", { count: page.comments.length }));
     });
@@ -235,7 +320,7 @@ export class Pages {
 
   async #showWhole() {
     history.replaceState(history.state, "", location.href.split("#")[0]);
-    if (await this.#try(() => this.openFirst())) this.title.focus();
+    if (await this.#try(() => this.openFirst())) this.#thread.say(t("whole-shown"));
   }
 
   /** Try an action, and show errors below the list. Return whether the action succeeded. */

@@ -18,6 +18,7 @@ export function placeOf(host, options) {
   const url = page ?? canonicalUrl();
   return {
     site: site ?? "",
+    spot: `${site}:${thread ?? url ?? address().href}`,
     query: thread ? { thread } : { page: url ?? address().href },
     order: [remembered(), said.order].find((order) => ORDERS.includes(order ?? "")) ?? "",
     title: title.replace(/\s+/g, " ").slice(0, 300),

@@ -1,15 +1,19 @@
 /**
  * The forms that post comments: one at the top of a thread, and one below a comment for a reply.
- *
- * When the reader begins to write, this module loads the modules that only writers need: mail,
- * sign-in and proofs of work.
+ * Loads when the reader begins to write.
  */
 
 import * as api from "./api.js";
 import { Composer } from "./composer.js";
+import { button, el } from "./dom.js";
 import { Draft } from "./drafts.js";
-import * as lazy from "./lazy.js";
-import { t } from "./words.js";
+import { quoted } from "./formatting.js";
+import { offer as offerMail } from "./notify.js";
+import { Proofs } from "./proof.js";
+import { offer as offerSignIn } from "./signin.js";
+import { stub } from "./stub.js";
+import { t as widgetText } from "./words.js";
+import { t } from "./writing.js";
 
 /** @typedef {import("./comment.js").Comment} Comment */
 
@@ -19,17 +23,9 @@ export class PostForms {
   #thread;
 
   /**
-   * The thread's note() returns nodes that name the account. Its posted(data, parent) shows a
-   * comment and returns it. This class calls entered(member) when the reader has signed in.
-   *
    * @param {import("./guest.js").Guest} guest
    * @param {Place} place
-   * @param {{
-   *   note: () => (Node | string)[] | null,
-   *   preview: (body: string) => Promise<Node>,
-   *   posted: (data: UncountedComment, parent: string | null) => Comment,
-   *   entered: (member: Member) => void,
-   * }} thread
+   * @param {import("./forms.js").Owner} thread
    */
   constructor(guest, place, thread) {
     this.#guest = guest;
@@ -37,13 +33,13 @@ export class PostForms {
     this.#thread = thread;
   }
 
-  /** Make the form for the top of the thread. */
-  main() {
+  /** Make the form at the top of the thread complete. */
+  main(made) {
     return this.#make({
-      label: t("write"),
+      stub: made,
       submit: t("post"),
       parent: null,
-      draft: new Draft(this.#spot),
+      draft: new Draft(this.#place.spot),
       cancel: null,
     });
   }
@@ -68,62 +64,65 @@ export class PostForms {
   }
 
   draftBelow(id) {
-    return new Draft(`${this.#spot}:${id}`);
-  }
-
-  get #spot() {
-    const { site, query } = this.#place;
-    return `${site}:${query.thread ?? query.page}`;
+    return new Draft(`${this.#place.spot}:${id}`);
   }
 
   /** @param {Comment} comment */
   #openReply(comment) {
+    const quote = button("ft-quote", t("quote"), () => {
+      const { body } = comment;
+      if (body) composer.insert(quoted(chosenIn(body) || body.innerText));
+    });
     const composer = this.#make({
-      label: t("reply-to", { name: comment.name }),
+      stub: stub(widgetText("reply-to", { name: comment.name }), t("reply-here")),
       submit: t("post-reply"),
       parent: comment.id,
       draft: this.draftBelow(comment.id),
       cancel: () => comment.leave(),
+      aside: [
+        el("p", { class: "ft-answering" }, t("replying-to", { name: comment.name }), " ", quote),
+      ],
     });
     comment.composer = composer;
     comment.slot.replaceChildren(composer.element);
   }
 
-  #make({ label, submit, parent, draft, cancel }) {
+  /** @param {{ parent: string | null, draft: Draft } & Record<string, any>} options */
+  #make({ parent, draft, ...shown }) {
     /** @type {Awaited<ReturnType<import("./notify.js").offer>> | undefined} */
     let notify;
-    /** @type {Promise<import("./proof.js").Proofs | null> | null} */
+    /** @type {Proofs | null} */
     let proofs = null;
+    const { website } = this.#thread.options();
+    const isGuest = this.#guest.name === null;
     const composer = new Composer({
-      label,
-      submit,
-      fields: this.#guest.name === null ? ["body", "name", "website"] : ["body"],
-      note: this.#thread.note(),
+      .../** @type {any} */ (shown),
+      fields: isGuest ? ["body", "name", ...(website ? ["website"] : [])] : ["body"],
+      account: this.#guest.name,
       values: this.#guest.profile,
       draft,
       send: async (values, subject) =>
-        this.#post({ values, subject, parent }, draft, notify, await proving()),
+        this.#post({ values, subject, parent }, draft, notify, proving()),
       preview: this.#thread.preview,
-      cancel,
     });
     const form = composer.element;
     const used = async () => {
-      const writer = await lazy.writer().catch(() => null);
-      notify = await writer?.offerMail(form, this.#place);
-      if (parent !== null || this.#guest.name !== null) return;
-      writer?.offerSignIn(form, this.#place.site, this.#thread.entered);
+      notify = await offerMail(form, this.#place);
+      if (parent === null && isGuest) {
+        offerSignIn(form, this.#place.site, this.#thread.entered);
+      }
     };
-    const proving = () => {
-      if (this.#guest.name !== null) return null; // members need no proof
-      return (proofs ??= lazy.writer().then(
-        ({ Proofs }) => new Proofs(this.#place.site, form),
-        () => (proofs = null), // the next call tries again; the server names what is missing
-      ));
-    };
-    const begin = async () => (await proving())?.prepare();
+    const proving = () =>
+      this.#guest.name === null // members need no proof
+        ? (proofs ??= new Proofs(this.#place.site, form))
+        : null;
+    const begin = () => proving()?.prepare();
     form.addEventListener("focusin", used, { __proto__: null, once: true });
     form.addEventListener("focusin", begin);
     form.addEventListener("input", begin);
+    if (form.matches(":focus-within")) {
+      form.dispatchEvent(new FocusEvent("focusin"));
+    }
     return composer;
   }
 
@@ -136,8 +135,12 @@ export class PostForms {
       const post = (proved) => api.post(this.#place, { ...body, ...proved }, attempt);
       return proofs ? proofs.send(post) : post();
     };
-    const answer = await this.#send(send, draft, values);
+    const answer = await this.#send(send, draft, values).catch((error) => {
+      this.#thread.refused(error);
+      throw error;
+    });
     this.#guest.keep(answer.comment.id, values, answer.token, answer.expires);
+    this.#guest.note(answer.comment);
     const comment = this.#thread.posted(answer.comment, parent);
     if (wanted) notify.ask(wanted, answer.token, comment.slot);
   }
@@ -159,4 +162,13 @@ export class PostForms {
       return send(draft.attempt(values, null));
     }
   }
+}
+
+/** Return the text that the reader has selected in an element, or "". */
+function chosenIn(element) {
+  const root = element.getRootNode();
+  // Chromium selects across shadow roots only through the root's own method.
+  const selection = root.getSelection?.() ?? document.getSelection();
+  if (!selection || selection.isCollapsed || !element.contains(selection.anchorNode)) return "";
+  return selection.toString();
 }

@@ -7,17 +7,48 @@
 import * as api from "./api.js";
 import { Comment } from "./comment.js";
 import { button, el } from "./dom.js";
+import { Folding } from "./folding.js";
+import { Forms } from "./forms.js";
 import { Guest } from "./guest.js";
+import { Header } from "./header.js";
+import { icon } from "./icons.js";
 import * as lazy from "./lazy.js";
+import { Live } from "./live.js";
+import * as memory from "./memory.js";
 import { Pages } from "./pages.js";
-import { PostForms } from "./postforms.js";
+import { card } from "./pins.js";
 import * as prose from "./prose.js";
 import { wantedComment } from "./request.js";
+import * as surroundings from "./surroundings.js";
 import * as times from "./times.js";
+import { Mutes, visit } from "./visits.js";
 import { Votes } from "./votes.js";
 import { t } from "./words.js";
 
 const MINUTE = 60_000; // milliseconds
+const TALLEST = 420; // pixels of a body that is shown in full
+
+/** States of the thread for this reader, by the code of a refused post. */
+const REFUSALS = {
+  __proto__: null,
+  "thread-closed": "closed",
+  "read-only": "read-only",
+  "author-banned": "banned",
+};
+
+/** The options of a site whose server does not send any. @type {SiteOptions} */
+const PLAIN = {
+  __proto__: null,
+  votes: true,
+  website: true,
+  guests: true,
+  order: "thread",
+  images: [],
+  live: 0,
+  theme: "auto",
+  language: "",
+  moderation: false,
+};
 
 export class Thread {
   #place;
@@ -27,9 +58,20 @@ export class Thread {
   #votes;
   #pages;
   #forms;
+  #mutes;
+  /** @type {import("./actions.js").Actions | null} */
+  #actions = null;
+  #folding;
+  #seen;
+  /** @type {SiteOptions} */
+  #options = PLAIN;
+  #state = "open";
   #stop = new AbortController();
+  #header;
   #top = el("div", { class: "ft-top" });
   #status = el("p", { class: "ft-status", role: "status" });
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #fading;
 
   /**
    * @param {Place} place
@@ -41,49 +83,67 @@ export class Thread {
     this.#place = place;
     this.#first = first;
     this.#guest = new Guest(place.site);
+    this.#mutes = new Mutes(place.site);
+    this.#seen = visit(place.spot, Date.now());
     this.#votes = new Votes(this.#guest, place);
-    this.#forms = new PostForms(this.#guest, place, {
-      note: () => this.#note,
+    this.#forms = new Forms(this.#guest, place, {
+      options: () => this.#options,
       preview: (body) => this.#preview(body),
       posted: (data, parent) => this.#posted(data, parent),
       entered: (member) => this.#entered(member),
+      refused: (error) => this.#refused(error),
+      writer: () => this.#writer(),
     });
+    this.#header = new Header({
+      sort: (order) => this.#sort(order),
+      writer: () => this.#writer(),
+      readerItems: (writer) => this.#act(writer).readerItems(),
+    });
+    this.element = el("section", { class: "ft-thread", "aria-label": t("comments") });
     this.#pages = new Pages(place, this.#guest, this.#stop.signal, {
       make: (data) => this.#make(data),
+      card: (data) => card(data, () => this.#pages.goTo(data.id)),
       context: () => this.#context,
       shown: (comment) => this.#forms.reopen(comment),
-      replaced: () => this.#votes.load(),
-      say: (text) => this.#say(text),
+      replaced: () => this.#replaced(),
+      changed: () => this.#arrange(),
+      heard: (page) => this.#heard(page),
+      count: (total, waiting) => this.#header.count(total, waiting),
       counted: (total) => this.#tell("count", { total }),
+      reveal: (comment) => this.#folding.reveal(comment),
+      say: (text) => this.#say(text),
     });
-    this.element = el(
-      "section",
-      { class: "ft-thread", "aria-label": t("comments") },
-      this.#pages.title,
+    this.#folding = new Folding(this.#listing, this.element);
+    this.element.append(
+      this.#header.element,
       this.#top,
-      ...this.#pages.elements,
+      ...this.#pages.elements(this.#folding.back),
       this.#status,
     );
+    this.#listen();
   }
 
   /** Load the first page, or the page with the comment that the URL names. */
   async open() {
     const wanted = wantedComment();
     if (this.#place.account) await this.#enter();
-    this.#top.replaceChildren(this.#forms.main().element);
     const first = api.answer(this.#first);
     await (wanted ? this.#pages.openAround(wanted, first) : this.#pages.openFirst(first));
+    this.#reform({ refocus: false });
     const { signal } = this.#stop;
     if (signal.aborted) return;
     addEventListener("hashchange", () => this.#pages.goTo(wantedComment()), { signal });
     const ageing = setInterval(() => times.refresh(this.element), MINUTE);
     signal.addEventListener("abort", () => clearInterval(ageing));
+    if (this.#options.live > 0) new Live(() => this.#pages.poll(), this.#options.live, signal);
   }
 
-  /** Scroll to the comment that the URL names, once the thread is on the page. */
+  /** Once the thread is on the page, arrange what depends on sizes, and scroll to the URL's comment. */
   arrive() {
-    const comment = this.#listing.get(wantedComment());
-    if (comment) this.#listing.point(comment);
+    const root = /** @type {ShadowRoot} */ (this.element.getRootNode());
+    surroundings.follow(root.host, this.element, this.#stop.signal);
+    this.#arrange();
+    this.#pages.point(this.#listing.get(wantedComment()));
   }
 
   close() {
@@ -92,6 +152,67 @@ export class Thread {
 
   get #listing() {
     return this.#pages.listing;
+  }
+
+  /** Clicks on the lines beside a comment collapse the comment that the line belongs to. */
+  #listen() {
+    this.element.addEventListener("click", (event) => {
+      const gutter = /** @type {HTMLElement} */ (event.target).closest?.(".ft-gutter");
+      const item = /** @type {HTMLElement | null | undefined} */ (gutter?.parentElement);
+      const comment = this.#listing.get(item?.dataset.id);
+      if (!gutter || !comment) return;
+      const { left, right, width } = gutter.getBoundingClientRect();
+      const isLtr = getComputedStyle(gutter).direction === "ltr";
+      const from = isLtr ? event.clientX - left : right - event.clientX;
+      const shown = Number(comment.element.style.getPropertyValue("--level"));
+      const at = Math.min(Math.floor((from / width) * shown), shown - 1);
+      const above = this.#listing.ancestor(comment, comment.level - shown + at);
+      if (above && !above.isRemoved) this.#folding.toggle(above);
+    });
+  }
+
+  /** @param {CommentPage} page */
+  #heard(page) {
+    this.#options = { ...PLAIN, ...page.options };
+    const state = page.thread?.state ?? "open";
+    const isOther = state !== this.#state;
+    this.#state = state;
+    this.#header.offerOrders(page.order ?? this.#place.order ?? this.#options.order);
+    if (isOther && this.#top.hasChildNodes()) this.#reform({ refocus: false });
+    const { theme } = this.#options;
+    if (!this.#place.theme && theme !== "auto") this.element.dataset.theme = theme;
+  }
+
+  #replaced() {
+    this.#folding.reset();
+    this.#votes.load();
+  }
+
+  /** Hide collapsed and deep replies, and shorten long bodies. */
+  #arrange() {
+    if (!this.element.isConnected) return;
+    this.#folding.apply();
+    const bodies = [...this.#listing].filter(({ body }) => body && !("seen" in body.dataset));
+    const tall = bodies.filter(
+      ({ body, element }) => !element.hidden && body.scrollHeight > TALLEST + 80,
+    );
+    for (const { body, element } of bodies) if (!element.hidden) body.dataset.seen = "";
+    for (const { body } of tall) this.#clamp(body);
+  }
+
+  #clamp(body) {
+    body.classList.add("ft-clamped");
+    const more = button("ft-show-more", t("show-more"), () => {
+      body.classList.remove("ft-clamped");
+      more.remove();
+      body.closest("li")?.focus();
+    });
+    body.after(more);
+  }
+
+  #sort(order) {
+    memory.save("order", order);
+    return this.#pages.sort(order);
   }
 
   /** Sign in with the site's token. If the server refuses the token, show why. */
@@ -107,63 +228,104 @@ export class Thread {
   #entered(member) {
     this.#guest.enter(member, { stays: true });
     this.#reform();
+    this.#redraw();
   }
 
   #signOut() {
     this.#guest.signOut();
     this.#reform();
+    this.#redraw();
   }
 
-  #reform() {
-    const composer = this.#forms.main();
-    this.#top.replaceChildren(composer.element);
-    composer.focus();
+  /** Show the form at the top, or why there is none. */
+  #reform({ refocus = true } = {}) {
+    const { name } = this.#guest;
+    this.#header.welcome(name ?? this.#guest.profile.name);
+    if (this.#state !== "open") {
+      const text = t(`state-${this.#state}`);
+      this.#top.replaceChildren(el("p", { class: "ft-notice" }, icon("lock"), text));
+      return;
+    }
+    if (name === null && !this.#options.guests) {
+      this.#top.replaceChildren(this.#forms.entrance());
+      return;
+    }
+    this.#top.replaceChildren(this.#forms.main());
+    if (refocus) this.#forms.focus();
+  }
+
+  async #erased() {
+    this.#say(t("erased"));
+    await this.#pages.openFirst();
+    this.#reform({ refocus: false });
+  }
+
+  #redraw() {
     this.#votes.load();
     for (const comment of this.#listing) comment.show(comment.data, this.#context);
-  }
-
-  get #note() {
-    const { name } = this.#guest;
-    if (name === null) return null;
-    const leave = button("ft-sign-out", t("sign-out"), () => this.#signOut());
-    return this.#guest.maySignOut
-      ? [t("commenting-as", { name }), " ", leave]
-      : [t("commenting-as", { name })];
+    this.#arrange();
   }
 
   /** @param {CommentData} data */
   #make(data) {
     const actions = {
       reply: (comment) => this.#forms.reply(comment),
-      change: async (comment) => (await this.#changes())?.open(comment),
-      remove: async (comment) => (await this.#changes())?.ask(comment),
+      share: async (comment) => this.#act(await this.#writer())?.share(comment),
+      toggle: (comment) => this.#folding.toggle(comment),
+      unmute: async (comment) => this.#act(await this.#writer())?.mute(comment, false),
       goTo: (id) => this.#pages.goTo(id),
+      follow: () => this.#pages.showNews(),
     };
     return new Comment(data, actions, this.#context);
   }
 
+  /** @returns {import("./comment.js").Context} */
   get #context() {
     return {
       nameOf: (id) => this.#listing.get(id)?.name ?? null,
-      isOwn: (id) => this.#guest.own(id) !== null,
-      votes: (comment) => this.#votes.elements(comment, this.#guest.own(comment.id) === null),
+      votes: (comment) =>
+        this.#options.votes
+          ? this.#votes.elements(comment, this.#guest.own(comment.id) === null)
+          : [],
+      writer: () => this.#writer(),
+      items: (writer, comment) => this.#act(writer).items(comment),
+      isMuted: ({ id, data }) => this.#guest.own(id) === null && this.#mutes.has(data.author),
+      isNew: ({ id, data }) =>
+        this.#seen > 0 && Date.parse(data.created) > this.#seen && this.#guest.own(id) === null,
+      mayReply: () => this.#state === "open" && (this.#options.guests || this.#guest.name !== null),
+      body: (fragment) => fragment,
     };
   }
 
-  /** Load the module that edits and deletes comments. Return null if that fails. */
-  async #changes() {
-    const writer = await lazy.writer().catch(() => null);
-    if (writer === null) {
-      this.#say(t("unreachable"));
-      return null;
-    }
-    return new writer.Changes(this.#guest, {
-      draft: (spot) => this.#forms.draftBelow(spot),
+  /** Return what the reader can do, from the modules for writing; null without them. */
+  #act(writer) {
+    if (writer === null) return null;
+    return (this.#actions ??= new writer.Actions(this.#guest, this.#mutes, this.#place, {
+      writer: () => this.#writer(),
       preview: (body) => this.#preview(body),
+      toggle: (comment) => this.#folding.toggle(comment),
+      redraw: () => this.#redraw(),
+      rename: () => this.#forms.rename(),
+      signOut: () => this.#signOut(),
+      erased: () => this.#erased(),
+      panel: () => this.#header.panel,
+      say: (text, options) => this.#say(text, options),
       changed: (comment, data) => this.#changed(comment, data),
       saved: (comment) => this.#saved(comment),
       removed: (comment) => this.#removed(comment),
-    });
+    }));
+  }
+
+  /** Load the modules for writing. If that fails, say so and return null. */
+  async #writer() {
+    try {
+      const writer = await lazy.writer();
+      writer.dress(this.element);
+      return writer;
+    } catch {
+      this.#say(t("unreachable"), { isVisible: true });
+      return null;
+    }
   }
 
   async #preview(body) {
@@ -179,11 +341,19 @@ export class Thread {
   #posted(data, parent) {
     this.#listing.get(parent)?.close();
     const comment = this.#make({ replies: 0, ...data });
-    this.#pages.insert(comment);
+    this.#pages.welcome(comment);
     this.#tell("posted", { id: data.id, status: data.status });
     this.#say(comment.isPending ? t("pending") : t("posted"));
-    this.#pages.catchUp(comment);
+    this.#header.welcome(this.#guest.name ?? this.#guest.profile.name);
+    this.#pages.catchUp();
     return comment;
+  }
+
+  /** React to a refused post: a thread that was closed meanwhile shows no form. */
+  #refused({ code = "" }) {
+    if (!Object.hasOwn(REFUSALS, code)) return;
+    this.#state = REFUSALS[code];
+    this.#reform({ refocus: false });
   }
 
   /** Show a comment's new data. Correct the total, which does not include pending comments. */
@@ -191,6 +361,7 @@ export class Thread {
     const waited = comment.isPending;
     comment.show({ ...comment.data, ...data }, this.#context);
     if (waited !== comment.isPending) this.#pages.countMore(waited ? 1 : -1);
+    this.#arrange();
   }
 
   #saved(comment) {
@@ -200,11 +371,16 @@ export class Thread {
 
   #removed(comment) {
     this.#pages.countMore(-this.#listing.bury(comment));
-    (comment.element.isConnected ? comment.element : this.#pages.title).focus();
+    (comment.element.isConnected ? comment.element : this.#header.title).focus();
     this.#say(t("deleted"));
   }
 
-  #say(text) {
+  /** Announce a text to screen readers; with `isVisible`, show it for some seconds too. */
+  #say(text, { isVisible = false } = {}) {
+    clearTimeout(this.#fading);
     this.#status.textContent = text;
+    this.#status.classList.toggle("ft-toast", isVisible);
+    if (!isVisible) return;
+    this.#fading = setTimeout(() => this.#status.classList.remove("ft-toast"), 4000);
   }
 }

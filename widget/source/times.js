@@ -44,3 +44,11 @@ function ago(moment) {
   const [unit, size] = UNITS.findLast(([, size]) => seconds >= size) ?? UNITS[0];
   return formats().relative.format(-Math.floor(seconds / size), unit);
 }
+
+/** Write the time that is left, rounded up, such as "12 min". */
+export function left(milliseconds) {
+  const seconds = Math.max(Math.ceil(milliseconds / 1000), 0);
+  const [unit, size] = UNITS.findLast(([, size]) => seconds >= size) ?? ["second", 1];
+  const format = new Intl.NumberFormat(language, { style: "unit", unit, unitDisplay: "short" });
+  return format.format(Math.ceil(seconds / size));
+}

@@ -9,7 +9,8 @@
 
 import * as api from "./api.js";
 import { button, el, isBusy, setBusy } from "./dom.js";
-import { randomKey } from "./drafts.js";
+import { randomKey } from "./random.js";
+import { icon } from "./icons.js";
 import * as lazy from "./lazy.js";
 import { language, t } from "./words.js";
 
@@ -32,18 +33,24 @@ export class Votes {
   /** Load the reader's votes. If that fails, no button is pressed, and voting still works. */
   async load() {
     const found = new Map();
+    const counted = new Map();
     const token = this.#guest.token;
     try {
       for (let cursor = token && ""; cursor !== null;) {
         const page = await api.ownVotes(this.#place, token, cursor);
-        for (const [id, value] of Object.entries(page.votes)) found.set(id, value);
+        for (const [id, value] of Object.entries(page.votes)) {
+          found.set(id, value);
+          counted.set(id, value);
+        }
+        for (const [id, missing] of Object.entries(page.uncounted ?? {}))
+          counted.set(id, (found.get(id) ?? 0) - missing);
         cursor = page.cursor;
       }
     } catch {
       return;
     }
     this.#mine = found;
-    this.#counted = new Map(found);
+    this.#counted = counted;
     for (const control of this.#controls.values()) control.refresh();
   }
 
@@ -65,13 +72,11 @@ export class Votes {
       const press = (value) => this.#press(comment.id, value, { group, error, refresh });
       buttons.set(
         1,
-        voteButton("ft-vote-up", "\u25b2", t("upvote", { name: comment.name }), () => press(1)),
+        voteButton("up", t("upvote", { name: comment.name }), () => press(1)),
       );
       buttons.set(
         -1,
-        voteButton("ft-vote-down", "\u25bc", t("downvote", { name: comment.name }), () =>
-          press(-1),
-        ),
+        voteButton("down", t("downvote", { name: comment.name }), () => press(-1)),
       );
       score.before(buttons.get(1));
       score.after(buttons.get(-1));
@@ -152,6 +157,7 @@ export class Votes {
   }
 }
 
-function voteButton(className, sign, label, onclick) {
-  return button(className, sign, onclick, { "aria-label": label });
+/** @param {"up" | "down"} way */
+function voteButton(way, label, onclick) {
+  return button(`ft-vote ft-vote-${way}`, icon(way), onclick, { "aria-label": label });
 }

@@ -12,7 +12,8 @@
  */
 export function weave(listing, page, { make, context, stays, isStart, isEnd }) {
   const ids = new Set(page.map(({ id }) => id));
-  const isOn = ({ dataset }) => ids.has(dataset.id);
+  // A comment that is shown near the form stays there until the next full load.
+  const isOn = ({ dataset }) => ids.has(dataset.id) && !listing.get(dataset.id)?.isAside;
   const items = [...listing.element.children];
   const from = isStart ? 0 : Math.max(items.findIndex(isOn), 0);
   const to = isEnd ? items.length : Math.max(items.findLastIndex(isOn), 0);
@@ -25,6 +26,7 @@ export function weave(listing, page, { make, context, stays, isStart, isEnd }) {
   for (const data of page) {
     const known = listing.get(data.id);
     if (known) renew(known, data, context);
+    if (known?.isAside) continue;
     // A kept comment that is not on the page stays after the same comment as before.
     while (known && next && !isOn(next)) next = next.nextElementSibling;
     if (known && next === known.element) next = next.nextElementSibling;

@@ -52,7 +52,8 @@ DYNAMIC = {
 TECHNICAL = {
     # HTML, CSS and HTTP.
     "nofollow ugc noopener", 'link[rel~="canonical"][href]', "Authorization", "Bearer \0", "GET",
-    "[role=alert] button, h2",
+    "[role=alert] button, h2", "input, textarea", "color-mix(in srgb, currentColor, currentColor)",
+    "(pointer: coarse)", "(prefers-color-scheme: dark)",
     ".ft-acts button", ".ft-pick input", "input, textarea, select, dialog, [contenteditable]",
     # Keys
     "Enter", "Escape",
@@ -275,11 +276,11 @@ def _scripts() -> Iterator[tuple[str, str, Mapping[str, str]]]:
         for file in sorted((WIDGET / folder).glob("*.js")):
             source = COMMENT.sub("", file.read_text("utf-8"))
             functions = {
-                name.strip(): modules[module]
+                name.rpartition(" as ")[2].strip(): modules[module]
                 for names, module in IMPORT.findall(source)
                 if module in modules
                 for name in names.split(",")
-                if name.strip() in {"t", "parts"}
+                if name.split(" as ")[0].strip() in {"t", "parts"}
             }
             yield f"{folder}/{file.name}", source, functions
 

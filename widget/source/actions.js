@@ -1,0 +1,149 @@
+/** What a reader can do with a comment, and in the menu at the top of a thread. */
+
+import { addressOf } from "./comment.js";
+import * as times from "./times.js";
+import { t as widgetText } from "./words.js";
+import { t } from "./writing.js";
+
+/** @typedef {import("./comment.js").Comment} Comment */
+/** @typedef {import("./menu.js").Item} Item */
+
+export class Actions {
+  #guest;
+  #mutes;
+  #place;
+  #thread;
+
+  /**
+   * The thread's writer() loads the modules for writing, or returns null. Its toggle(comment) hides
+   * or shows replies, redraw() shows all comments again, and say(text, {isVisible}) announces a
+   * result. When a comment's data changes, this class calls changed(comment, data), and afterwards
+   * saved(comment) or removed(comment).
+   *
+   * @param {import("./guest.js").Guest} guest
+   * @param {import("./visits.js").Mutes} mutes
+   * @param {Place} place
+   * @param {{
+   *   writer: () => Promise<import("./lazy.js").Writer | null>,
+   *   preview: (body: string) => Promise<Node>,
+   *   toggle: (comment: Comment) => void,
+   *   redraw: () => void,
+   *   rename: () => void,
+   *   signOut: () => void,
+   *   erased: () => Promise<void>,
+   *   panel: () => HTMLElement,
+   *   say: (text: string, options?: { isVisible: boolean }) => void,
+   *   changed: (comment: Comment, data: object) => void,
+   *   saved: (comment: Comment) => void,
+   *   removed: (comment: Comment) => void,
+   * }} thread
+   */
+  constructor(guest, mutes, place, thread) {
+    this.#guest = guest;
+    this.#mutes = mutes;
+    this.#place = place;
+    this.#thread = thread;
+  }
+
+  /**
+   * Return the items of a comment's menu.
+   *
+   * @param {Comment} comment
+   * @returns {Item[]}
+   */
+  items(comment) {
+    const folding = {
+      label: comment.isCollapsed ? t("expand") : t("collapse"),
+      act: () => this.#thread.toggle(comment),
+    };
+    if (this.#guest.own(comment.id) === null) {
+      return [
+        folding,
+        { label: t("mute", { name: comment.name }), act: () => this.mute(comment, true) },
+        { label: t("report"), act: () => this.#report(comment) },
+      ];
+    }
+    const left = this.#guest.editableFor(comment.id);
+    const edit = {
+      label: left === Infinity ? t("edit") : t("edit-for", { time: times.left(left) }),
+      act: async () => (await this.#changes())?.open(comment),
+    };
+    const remove = {
+      label: t("delete"),
+      class: "ft-danger",
+      act: async () => (await this.#changes())?.ask(comment),
+    };
+    return [...(left > 0 ? [edit] : []), remove, folding];
+  }
+
+  /**
+   * Return the items of the reader's own menu.
+   *
+   * @returns {Item[]}
+   */
+  readerItems() {
+    const guest = this.#guest;
+    const unmute = () => {
+      this.#mutes.clear();
+      this.#thread.redraw();
+    };
+    return [
+      guest.name === null && { label: widgetText("change-name"), act: this.#thread.rename },
+      this.#mutes.size > 0 && { label: t("unmute-all"), act: unmute },
+      guest.token !== null && { label: t("erase-me"), act: () => this.#erase() },
+      guest.maySignOut && { label: t("sign-out"), act: this.#thread.signOut },
+    ].filter((item) => item !== false);
+  }
+
+  /** Hide or show all comments by the author of a comment, in this browser. */
+  mute(comment, isMuted) {
+    if (isMuted) this.#mutes.add(comment.data.author);
+    else this.#mutes.remove(comment.data.author);
+    this.#thread.redraw();
+    comment.element.focus();
+  }
+
+  /** Pass on a comment's permalink: with the phone's own dialog, or by copying it. */
+  async share(comment) {
+    const url = addressOf(comment.id);
+    const isPhone = matchMedia("(pointer: coarse)").matches;
+    try {
+      if (isPhone && navigator.share) await navigator.share({ url, title: document.title });
+      else {
+        await navigator.clipboard.writeText(url);
+        this.#thread.say(t("link-copied"), { isVisible: true });
+      }
+    } catch (error) {
+      if (error.name === "AbortError") return; // the reader closed the dialog
+      // Pages on plain http and some policies forbid the clipboard; the address bar still works.
+      history.replaceState(history.state, "", url);
+      this.#thread.say(t("link-in-address"), { isVisible: true });
+    }
+  }
+
+  async #report(comment) {
+    const writer = await this.#thread.writer();
+    if (!writer) return;
+    const report = new writer.Report(this.#guest, this.#place.site);
+    report.ask(comment, (text) => this.#thread.say(text));
+  }
+
+  async #erase() {
+    const writer = await this.#thread.writer();
+    if (!writer) return;
+    new writer.Erasure(this.#guest, this.#place, this.#thread.erased).ask(this.#thread.panel());
+  }
+
+  /** Return the forms that edit and delete comments, or null if their module does not load. */
+  async #changes() {
+    const writer = await this.#thread.writer();
+    if (writer === null) return null;
+    return new writer.Changes(this.#guest, {
+      draft: (spot) => new writer.Draft(`${this.#place.spot}:${spot}`),
+      preview: this.#thread.preview,
+      changed: this.#thread.changed,
+      saved: this.#thread.saved,
+      removed: this.#thread.removed,
+    });
+  }
+}

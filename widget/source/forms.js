@@ -1,0 +1,129 @@
+/**
+ * The way to the forms for writing. Until the reader uses one, the form at the top is one line, and
+ * the code for writing is not loaded.
+ */
+
+import { button, el } from "./dom.js";
+import * as lazy from "./lazy.js";
+import * as memory from "./memory.js";
+import { stub } from "./stub.js";
+import { t } from "./words.js";
+
+/** @typedef {import("./comment.js").Comment} Comment */
+
+/**
+ * @typedef {{
+ *   options: () => SiteOptions,
+ *   preview: (body: string) => Promise<Node>,
+ *   posted: (data: UncountedComment, parent: string | null) => Comment,
+ *   entered: (member: Member) => void,
+ *   refused: (error: Error & { code?: string }) => void,
+ *   writer: () => Promise<import("./lazy.js").Writer | null>,
+ * }} Owner The thread: options() returns the site's options, and posted(data, parent) shows a
+ *   comment and returns it. writer() loads the modules for writing, or returns null. The
+ *   forms call entered(member) when the reader has signed in, and refused(error) when the server
+ *   refuses a post.
+ */
+
+export class Forms {
+  #guest;
+  #place;
+  #thread;
+  /** @type {import("./postforms.js").PostForms | null} */
+  #forms = null;
+  /** @type {import("./composer.js").Composer | null} */
+  #composer = null;
+  /** @type {import("./stub.js").Stub | null} */
+  #stub = null;
+
+  /**
+   * @param {import("./guest.js").Guest} guest
+   * @param {Place} place
+   * @param {Owner} thread
+   */
+  constructor(guest, place, thread) {
+    this.#guest = guest;
+    this.#place = place;
+    this.#thread = thread;
+  }
+
+  /** Make the form for the top of the thread. */
+  main() {
+    const made = stub(t("write"), t("write-here"));
+    this.#stub = made;
+    this.#composer = null;
+    const begin = () => this.#begin(made);
+    made.form.addEventListener("focusin", begin);
+    made.form.addEventListener("pointerenter", () => lazy.writer().catch(() => {}));
+    if (memory.load(`draft:${this.#place.spot}`)) begin();
+    return made.form;
+  }
+
+  /** Focus the form at the top. */
+  focus() {
+    this.#stub?.body.focus();
+  }
+
+  /** Let a guest change the name, in the form at the top. */
+  async rename() {
+    if (this.#stub) (await this.#begin(this.#stub))?.rename();
+  }
+
+  /** Make what the form is replaced by where only signed-in readers can comment. */
+  entrance() {
+    const anchor = el("div", {});
+    const open = button("ft-submit", t("sign-in-first"), async () => {
+      const writer = await this.#thread.writer();
+      if (!writer) return;
+      open.remove();
+      writer.offerSignIn(anchor, this.#place.site, this.#thread.entered);
+    });
+    return el(
+      "div",
+      { class: "ft-entrance" },
+      el("p", { class: "ft-notice" }, t("members-only")),
+      open,
+      anchor,
+    );
+  }
+
+  /**
+   * Open the form below a comment, or focus it if it is open.
+   *
+   * @param {Comment} comment
+   */
+  async reply(comment) {
+    (await this.#ready())?.reply(comment);
+  }
+
+  /**
+   * Open the form below a comment if the reader has a draft of a reply.
+   *
+   * @param {Comment} comment
+   */
+  async reopen(comment) {
+    if (!memory.load(`draft:${this.#place.spot}:${comment.id}`)) return;
+    (await this.#ready())?.reopen(comment);
+  }
+
+  /** Make the form at the top complete; return its composer, or null if the code does not load. */
+  async #begin(made) {
+    const forms = await this.#ready();
+    if (made !== this.#stub) return null;
+    for (const old of made.form.querySelectorAll(".ft-error")) old.remove();
+    if (forms === null) {
+      const again = button("ft-again", t("again"), () => this.#begin(made));
+      made.form.append(
+        el("p", { class: "ft-error", role: "alert" }, `${t("unreachable")} `, again),
+      );
+      return null;
+    }
+    return (this.#composer ??= forms.main(made));
+  }
+
+  async #ready() {
+    const writer = await this.#thread.writer();
+    if (writer === null) return null;
+    return (this.#forms ??= new writer.PostForms(this.#guest, this.#place, this.#thread));
+  }
+}

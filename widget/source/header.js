@@ -1,0 +1,81 @@
+/** The top of a thread: its title, the sort menu, and the menu of the reader. */
+
+import { avatar } from "./avatar.js";
+import { el } from "./dom.js";
+import { icon } from "./icons.js";
+import { menuButton } from "./menubutton.js";
+import { t } from "./words.js";
+
+/** The orders that readers can choose; the API has more. */
+export const ORDERS = ["best", "recent", "thread"];
+
+export class Header {
+  #thread;
+  #order = "thread";
+  #sorting = el("div", { class: "ft-tool" });
+  #reader = el("div", { class: "ft-tool" });
+  #waiting = el("span", { class: "ft-waiting" });
+  title = el("h2", { class: "ft-title", tabindex: "-1" });
+  /** Forms that belong to the header open here. */
+  panel = el("div", { class: "ft-panel" });
+
+  /**
+   * @param {{
+   *   sort: (order: string) => unknown,
+   *   readerItems: (writer: import("./lazy.js").Writer) => import("./menu.js").Item[],
+   *   writer: () => Promise<import("./lazy.js").Writer | null>,
+   * }} thread
+   */
+  constructor(thread) {
+    this.#thread = thread;
+    this.element = el(
+      "header",
+      { class: "ft-header" },
+      el("div", { class: "ft-heading" }, this.title, this.#waiting),
+      el("div", { class: "ft-tools" }, this.#sorting, this.#reader),
+      this.panel,
+    );
+  }
+
+  /** Show the number of comments, and of the reader's own comments that await approval. */
+  count(total, waiting) {
+    this.title.textContent = t("title", { count: total });
+    this.#waiting.textContent = waiting > 0 ? t("own-waiting", { count: waiting }) : "";
+    this.#sorting.hidden = total < 2;
+  }
+
+  /** Offer the orders; `order` is the current one. */
+  offerOrders(order) {
+    this.#order = order;
+    const name = ORDERS.includes(order) ? t(`order-${order}`) : "";
+    const content = [el("span", { class: "ft-order" }, name), icon("open")];
+    const label = t("sorted-by", { order: name });
+    this.#sorting.replaceChildren(
+      menuButton("ft-sort", content, label, this.#thread.writer, () =>
+        ORDERS.map((each) => ({
+          label: t(`order-${each}`),
+          checked: each === this.#order,
+          act: () => this.#thread.sort(each),
+        })),
+      ),
+    );
+  }
+
+  /** Show the menu of a reader with this name; none for a reader without a name. */
+  welcome(name) {
+    if (!name) {
+      this.#reader.replaceChildren();
+      return;
+    }
+    const content = [avatar(name), el("bdi", { class: "ft-reader-name" }, name), icon("open")];
+    this.#reader.replaceChildren(
+      menuButton(
+        "ft-reader",
+        content,
+        t("reader-menu", { name }),
+        this.#thread.writer,
+        this.#thread.readerItems,
+      ),
+    );
+  }
+}

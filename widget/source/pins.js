@@ -1,0 +1,33 @@
+/** Pinned comments: cards above the list that lead to the comments' places in the thread. */
+
+import { avatar } from "./avatar.js";
+import { addressOf } from "./comment.js";
+import { button, el } from "./dom.js";
+import { icon } from "./icons.js";
+import * as prose from "./prose.js";
+import * as times from "./times.js";
+import { t } from "./words.js";
+
+/**
+ * @param {CommentData} data
+ * @param {() => unknown} go shows the comment at its place
+ */
+export function card(data, go) {
+  const name = data.author?.name || t("anonymous");
+  const body = el("div", { class: "ft-body ft-prose", dir: "auto" });
+  body.append(prose.nodes(data.html));
+  return el(
+    "article",
+    { class: "ft-pin", "aria-label": t("pinned-by", { name }) },
+    el("p", { class: "ft-pin-mark" }, icon("pin"), t("pinned")),
+    avatar(name),
+    el(
+      "header",
+      { class: "ft-head" },
+      el("span", { class: "ft-author" }, el("bdi", {}, name)),
+      el("a", { class: "ft-time", href: addressOf(data.id) }, times.time(data.created)),
+    ),
+    body,
+    button("ft-go", t("view-in-thread"), go),
+  );
+}
