@@ -5,15 +5,16 @@
 //   source/count.js          count.js               another file that pages embed
 //   source/reader.js          widget-DIGEST.js       everything that a reader needs, with the styles
 //   source/writer.js ...      writer-DIGEST.js ...   modules that load later
-//   domain/languages/LANG     strings-LANG-DIGEST.json, writing-LANG-DIGEST.json
+//   domain/languages/LANG     strings-LANG-DIGEST.json, and writing-LANG-DIGEST.json, which loads later
 //   pages/                    the same names         scripts and styles of the service's own pages
 //
 // A later bundle imports the modules that the reader bundle already contains from the reader bundle.
 // Each module therefore exists once in a page, and readers load no file with shared code. The
 // reader bundle exports those modules' names with the module's name as prefix (`words_t`).
 //
-// The entry names the other files by the digests of their contents. Nothing else may refer to a
-// later bundle or to strings, because a file's digest depends on the files that it names.
+// The entry names the other files by the digests of their contents, except that the strings of a
+// language name the file of its later texts. Nothing else may refer to a later bundle or to strings,
+// because a file's digest depends on the files that it names.
 
 import { createHash } from "node:crypto";
 import * as fs from "node:fs";
@@ -30,8 +31,8 @@ const TARGET = path.join(HERE, "../comments/web/static/widget");
 
 // Bundles that load later, by the name of their module.
 const LATER = ["writer"];
-// Files of strings, and the surfaces of the catalogue in each.
-const STRINGS = { strings: ["widget"], writing: ["widget-writing", "errors"] };
+// The surfaces of the catalogue whose texts load later.
+const WRITING = ["widget-writing", "errors"];
 // Texts in the entry, for failures before the strings have arrived.
 const FAILURE = ["failed", "again"];
 
@@ -183,9 +184,9 @@ class Built {
     this.files.set(name, content);
   }
 
-  /** Add a file whose name contains its digest. Return the digest (SHA-384, base64). */
+  /** Add a file whose name contains its digest. Return the digest (SHA-256, base64). */
   putHashed(stem, suffix, content) {
-    const digest = createHash("sha384").update(content).digest("base64");
+    const digest = createHash("sha256").update(content).digest("base64");
     this.put(hashedName(stem, digest, suffix), content);
     return digest;
   }
@@ -199,14 +200,12 @@ function hashedName(stem, digest, suffix) {
 async function build() {
   const built = new Built();
   const texts = catalogues();
-  const digests = {};
-  for (const [stem, surfaces] of Object.entries(STRINGS)) {
-    digests[stem] = {};
-    for (const [language, catalogue] of Object.entries(texts)) {
-      const chosen = surfaces.map((surface) => [surface, catalogue[surface]]);
-      const content = JSON.stringify(Object.fromEntries(chosen));
-      digests[stem][language] = built.putHashed(`${stem}-${language}`, "json", content);
-    }
+  const digests = { strings: {} };
+  for (const [language, { widget, ...others }] of Object.entries(texts)) {
+    const later = Object.fromEntries(WRITING.map((surface) => [surface, others[surface]]));
+    const writing = built.putHashed(`writing-${language}`, "json", JSON.stringify(later));
+    const content = JSON.stringify({ widget, writing });
+    digests.strings[language] = built.putHashed(`strings-${language}`, "json", content);
   }
   const shared = await sharedModules();
   const reader = await readerBundle(shared);

@@ -12,7 +12,7 @@ from tests.browser.conftest import built
 # each file that loads later.
 READER = 20_000
 STRINGS_LIMIT = 2_000
-ENTRY = 4_500  # contains two digests for every language
+ENTRY = 4_500  # contains a digest and two texts for every language
 COUNTS = 1_000
 LATER = {"writer": 14_000, "writing": 8_000}
 

@@ -114,13 +114,13 @@ async function show(host, options, view) {
   const [reader, language, strings] = await Promise.all([
     files.script("widget"),
     chosen,
-    chosen.then((language) => files.strings("strings", language)),
+    chosen.then(files.strings),
   ]);
   if (view.isClosed) return;
   reader.prepare(language, strings.widget, {
     __proto__: null,
     script: files.script,
-    strings: (stem) => files.strings(stem, language),
+    writing: () => files.writing(language),
   });
   await reader.show(host, place, {
     __proto__: null,

@@ -24,28 +24,31 @@ export function script(name) {
   return once(name, () => load(address(name, "js", DIGESTS[name]), DIGESTS[name]));
 }
 
-/**
- * Load a file of strings once.
- *
- * @param {"strings" | "writing"} stem
- * @param {string} language
- */
-export function strings(stem, language) {
-  return once(`${stem}-${language}`, async (name) => {
-    const digest = DIGESTS[stem][language];
-    const answer = await fetch(address(name, "json", digest), {
+/** Load the texts of a language that readers see at once. */
+export function strings(language) {
+  return texts(`strings-${language}`, DIGESTS.strings[language]);
+}
+
+/** Load the texts of a language that only writers see. Its strings contain the digest. */
+export async function writing(language) {
+  return texts(`writing-${language}`, (await strings(language)).writing);
+}
+
+function texts(stem, digest) {
+  return once(stem, async () => {
+    const answer = await fetch(address(stem, "json", digest), {
       __proto__: null,
       credentials: "omit",
-      integrity: `sha384-${digest}`,
+      integrity: `sha256-${digest}`,
       signal: AbortSignal.timeout(TIMEOUT),
     });
-    if (!answer.ok) throw new Error(name);
+    if (!answer.ok) throw new Error(stem);
     return answer.json();
   });
 }
 
 function once(name, begin) {
-  const started = (loading[name] ??= begin(name));
+  const started = (loading[name] ??= begin());
   started.catch(() => delete loading[name]);
   return started;
 }
@@ -69,7 +72,7 @@ function preloaded(link, url, digest) {
     const late = setTimeout(fail, TIMEOUT, new Error(url));
     link.rel = "modulepreload";
     link.crossOrigin = "";
-    link.integrity = `sha384-${digest}`;
+    link.integrity = `sha256-${digest}`;
     link.href = url;
     // A policy with a nonce allows what has the same nonce as the page's script.
     link.nonce = own()?.nonce ?? "";

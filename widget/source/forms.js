@@ -108,9 +108,10 @@ export class Forms {
 
   /** Make the form at the top complete; return its composer, or null if the code does not load. */
   async #begin(made) {
+    if (made === this.#stub && this.#composer) return this.#composer;
     const forms = await this.#ready();
     if (made !== this.#stub) return null;
-    for (const old of made.form.querySelectorAll(".ft-error")) old.remove();
+    for (const old of made.form.querySelectorAll(".ft-again")) old.parentElement.remove();
     if (forms === null) {
       const again = button("ft-again", t("again"), () => this.#begin(made));
       made.form.append(

@@ -10,7 +10,7 @@
 /**
  * @typedef {{
  *   script: (name: string) => Promise<any>,
- *   strings: (stem: string) => Promise<Record<string, import("./words.js").Entries>>,
+ *   writing: () => Promise<Record<string, import("./words.js").Entries>>,
  * }} Loader
  */
 
@@ -28,7 +28,7 @@ export function connect(given) {
  * @returns {Promise<Writer>}
  */
 export async function writer() {
-  const [loaded, strings] = await Promise.all([loader.script("writer"), loader.strings("writing")]);
+  const [loaded, strings] = await Promise.all([loader.script("writer"), loader.writing()]);
   loaded.useTexts(strings);
   return loaded;
 }
