@@ -15,6 +15,7 @@ from comments import config
 from comments.accounts import accounts
 from comments.domain import records, roles
 from comments.errors import NotFound
+from comments.moderation import review_queue
 from comments.sites import site_settings
 from comments.tree import ordered_query
 from comments.web.api import api_tokens
@@ -81,6 +82,12 @@ def of(site: records.Site) -> Speaker:
     if found.site != site.id:
         raise problems.Unauthenticated("token-of-other-site")
     return found
+
+
+def site_of_any(comment_id: str) -> records.Site | None:
+    """Return the site of a comment, which readers need not see, or None if there is no comment."""
+    found = review_queue.cases([comment_id])
+    return next((site_settings.get(case.comment.site) for case in found.values()), None)
 
 
 def site_of(comment_id: str, *, is_own: bool) -> records.Site:

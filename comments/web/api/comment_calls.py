@@ -351,7 +351,8 @@ def _cast(
 def _site_asked_about(path: dict[str, str]) -> records.Site | None:
     try:
         if "comment_id" in path:
-            return site_settings.get(ordered_query.comment(path["comment_id"])[0].site)
+            # Authors may edit and delete their held comments too.
+            return api_callers.site_of_any(path["comment_id"])
         return site_settings.get(path["site_id"]) if "site_id" in path else None
     except errors.NotFound:
         return None

@@ -46,13 +46,17 @@ _BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +(m\.[A-Za-z0-9._-]{1,100})")
 @blueprint.before_request
 def admit() -> flask.Response | None:
     """Answer preflights, and refuse requests from pages whose origin is not registered."""
-    site = _site(flask.request.view_args or {})
+    path = flask.request.view_args or {}
+    if "site_id" in path:
+        site: records.Site | None = site_settings.get(path["site_id"])
+    else:
+        site = api_callers.site_of_any(path["comment_id"])
     if flask.request.method == "OPTIONS":
         return cors.preflight(site)
     if site is None:
         # Only a caller with a valid token may learn that there is no such comment.
         _session()
-        raise errors.NotFound("comment", (flask.request.view_args or {})["comment_id"])
+        raise errors.NotFound("comment", path["comment_id"])
     flask.request.environ[context.SITE] = site.id
     cors.check(site)
     flask.g.asked = context.request_to(site)
@@ -165,17 +169,6 @@ def unban_author(comment_id: str) -> flask.Response:
     author = decisions.case(session.site, comment_id).comment.author.id
     policy_changes.unban(session.site, author, session.account.actor, now=datetime.now(UTC))
     return responses.private(responses.fresh(response_shapes.BannedAuthor("unbanned")))
-
-
-def _site(path: dict[str, str]) -> records.Site | None:
-    """Return the site that a request is about, or None if its comment does not exist.
-
-    The site of a comment decides which pages may call, even if readers do not see the comment.
-    """
-    if "site_id" in path:
-        return site_settings.get(path["site_id"])
-    found = review_queue.cases([path["comment_id"]])
-    return next((site_settings.get(case.comment.site) for case in found.values()), None)
 
 
 def _moderator() -> moderation_sessions.ModerationSession:

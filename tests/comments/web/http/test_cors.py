@@ -6,8 +6,11 @@ import pytest
 from flask.testing import FlaskClient
 
 from comments.domain import records
+from comments.domain.records import Verb
+from comments.moderation import decisions
 from comments.sites import site_settings
 from comments.store import connection
+from tests.support.people.account_holders import here
 
 THREAD = "/api/v1/sites/demo/comments?thread=t"
 REGISTERED = "http://localhost:8080"
@@ -117,6 +120,22 @@ def test_a_preflight_names_what_is_allowed(client: FlaskClient) -> None:
         assert "Origin" in response.headers["Vary"]
         assert "Access-Control-Allow-Private-Network" not in response.headers
         assert "Access-Control-Allow-Credentials" not in response.headers
+
+
+def test_authors_may_edit_and_delete_their_held_comment_from_their_page(
+    store: connection.Store, client: FlaskClient
+) -> None:
+    posted = client.post(THREAD, json=SENT).get_json()
+    held = posted["comment"]["id"]
+    decisions.decide("demo", held, Verb.HOLD, records.Actor("cli", "Ada"), now=here())
+    path, headers = f"/api/v1/comments/{held}", {"Origin": REGISTERED}
+    preflight = client.options(path, headers=headers)
+    assert (preflight.status_code, preflight.headers[ALLOW]) == (204, REGISTERED)
+    foreign = client.options(path, headers={"Origin": "http://evil.com"})
+    assert ALLOW not in foreign.headers
+    own = {**headers, "Authorization": f"Bearer {posted['token']}"}
+    response = client.delete(path, headers=own)
+    assert (response.status_code, response.headers[ALLOW]) == (200, REGISTERED)
 
 
 @pytest.mark.parametrize(
