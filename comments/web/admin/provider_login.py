@@ -13,7 +13,7 @@ from comments import errors
 from comments.accounts import accounts, first_owner, sessions
 from comments.accounts.oidc import linking, login_flow, oidc_client, providers
 from comments.accounts.passwords import password_login
-from comments.web.admin import account_pages, labels, signed_in
+from comments.web.admin import account_pages, labels, second_step, signed_in
 from comments.web.http import context, request_shapes
 from comments.web.http.decode import forms
 from comments.web.public import provider_redirects
@@ -62,22 +62,8 @@ def sign_in() -> flask.Response:
 def show_code() -> flask.Response:
     """Complete a provider login with the code from the account's authenticator app."""
     sent = forms.read(_Step)
-    try:
-        session = linking.finish(
-            sent.token,
-            sent.code,
-            browser=signed_in.cookie(),
-            network=context.network(),
-            secret=context.settings().secret,
-            now=datetime.now(UTC),
-        )
-    except password_login.Wrong as error:
-        status = signed_in.status_of(error)
-        problem = labels.text("admin.second-step-wrong")
-        return signed_in.page(
-            "admin/second_step.html", status=status, problem=problem, token=sent.token
-        )
-    return signed_in.give(signed_in.go("admin"), session)
+    come = second_step.finish(sent.token, sent.code)
+    return come if isinstance(come, flask.Response) else _welcome(come)
 
 
 @blueprint.post("/welcome/provider")
@@ -150,8 +136,12 @@ def arrive(goal: login_flow.Goal, person: oidc_client.ProviderUser) -> flask.Res
     else:
         come = linking.sign_in(person, browser=browser, secret=secret, now=now)
     if isinstance(come, linking.CodeAsked):
-        return signed_in.page("admin/second_step.html", token=come.token)
-    return signed_in.give(signed_in.go("admin"), come)
+        return second_step.form(come.token)
+    return _welcome(come)
+
+
+def _welcome(session: sessions.Session) -> flask.Response:
+    return signed_in.give(signed_in.go("admin"), session)
 
 
 def _chosen(name: str) -> providers.Provider:

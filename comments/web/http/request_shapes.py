@@ -89,6 +89,19 @@ class NoQuery(_Request, frozen=True):
     """No parameters, apart from `thread` and `page` if the call requires them."""
 
 
+class WindowQuery(_Request, frozen=True):
+    """The origin of the page that opened a window, and the challenge of the page's verifier."""
+
+    origin: Typed
+    challenge: Typed
+
+
+class WindowProvider(WindowQuery, frozen=True):
+    """The same values, and the name of the provider that the person chose in the window."""
+
+    provider: Typed
+
+
 class LinkQuery(_Request, frozen=True):
     """The query in a link from a mail."""
 

@@ -32,19 +32,6 @@ from comments.web.public import moderation_window_page, provider_redirects
 blueprint = flask.Blueprint("windows", __name__, url_prefix="/sign-in")
 
 
-class _Asked(request_shapes.NoQuery, frozen=True):
-    """The origin of the page that opened the window, and the challenge that the page made."""
-
-    origin: request_shapes.Typed
-    challenge: request_shapes.Typed
-
-
-class _Chosen(_Asked, frozen=True):
-    """The same values, and the name of the provider that the reader chose."""
-
-    provider: request_shapes.Typed
-
-
 @blueprint.after_request
 def _keep_opener(response: flask.Response) -> flask.Response:
     response.headers["Cross-Origin-Opener-Policy"] = "unsafe-none"
@@ -59,7 +46,7 @@ signed_in.guard(blueprint)
 @blueprint.get("/sites/<site:site_id>")
 def show(site_id: str) -> flask.Response:
     """Show a button for each provider of a site."""
-    asked = query_strings.read(_Asked)
+    asked = query_strings.read(request_shapes.WindowQuery)
     site = _site(site_id, asked)
     found = providers.of_site(site.id)
     return signed_in.page("admin/window.html", site=site, asked=asked, providers=found)
@@ -69,7 +56,7 @@ def show(site_id: str) -> flask.Response:
 @signed_in.open_to_all
 def choose(site_id: str) -> flask.Response:
     """Send the reader to the chosen provider."""
-    sent = forms.read(_Chosen)
+    sent = forms.read(request_shapes.WindowProvider)
     site = _site(site_id, sent)
     provider = providers.chosen(sent.provider, providers.of_site(site.id))
     goal = login_flow.Goal(
@@ -114,7 +101,7 @@ def _hand_over(
     return signed_in.page("admin/handed.html", code=code, origin=goal.origin)
 
 
-def _site(site_id: str, asked: _Asked) -> records.Site:
+def _site(site_id: str, asked: request_shapes.WindowQuery) -> records.Site:
     site = site_settings.get(site_id)
     _check_origin(site, asked.origin)
     window_codes.checked_challenge(asked.challenge)

@@ -26,7 +26,7 @@ from comments.accounts.oidc import linking, login_flow, providers
 from comments.accounts.passwords import password_login
 from comments.domain import records, roles
 from comments.sites import site_settings
-from comments.web.admin import account_pages, labels, signed_in
+from comments.web.admin import account_pages, labels, second_step, signed_in
 from comments.web.http import context, request_shapes
 from comments.web.http.decode import forms, query_strings
 from comments.web.public import provider_redirects
@@ -34,14 +34,7 @@ from comments.web.public import provider_redirects
 blueprint = flask.Blueprint("moderation_window", __name__, url_prefix="/moderate/sites")
 
 
-class _Asked(request_shapes.NoQuery, frozen=True):
-    """The origin of the page that opened the window, and the challenge of its verifier."""
-
-    origin: request_shapes.Typed
-    challenge: request_shapes.Typed
-
-
-class _SignIn(_Asked, frozen=True):
+class _SignIn(request_shapes.WindowQuery, frozen=True):
     """The same values, a name with its password, and an authenticator's code if there is one."""
 
     login: request_shapes.Typed
@@ -49,13 +42,7 @@ class _SignIn(_Asked, frozen=True):
     code: request_shapes.Typed = ""
 
 
-class _Provider(_Asked, frozen=True):
-    """The same values, and a provider's name."""
-
-    provider: request_shapes.Typed
-
-
-class _Step(_Asked, frozen=True):
+class _Step(request_shapes.WindowQuery, frozen=True):
     """The same values, an authenticator's code, and the token of the login that it completes."""
 
     token: request_shapes.Typed
@@ -76,7 +63,7 @@ account_pages.offer_providers(blueprint)
 @blueprint.get("/<site:site_id>")
 def show(site_id: str) -> flask.Response:
     """Show what the page may do and the button, or the sign-in form."""
-    asked = query_strings.read(_Asked)
+    asked = query_strings.read(request_shapes.WindowQuery)
     site = _site(site_id, asked)
     account = signed_in.signed_in()
     if account is None:
@@ -95,7 +82,7 @@ def show(site_id: str) -> flask.Response:
 @blueprint.post("/<site:site_id>")
 def grant(site_id: str) -> flask.Response:
     """Let the page moderate, and show the code."""
-    asked = forms.read(_Asked)
+    asked = forms.read(request_shapes.WindowQuery)
     site, account = _site(site_id, asked), signed_in.require_account()
     if not _may(account, site):
         raise errors.Forbidden("not-allowed", role=roles.Role.MODERATOR, site=site.id)
@@ -128,7 +115,7 @@ def sign_in(site_id: str) -> flask.Response:
 @signed_in.open_to_all
 def choose(site_id: str) -> flask.Response:
     """Send the moderator to the chosen provider."""
-    sent = forms.read(_Provider)
+    sent = forms.read(request_shapes.WindowProvider)
     site = _site(site_id, sent)
     provider = providers.chosen(sent.provider, providers.of_desk())
     goal = login_flow.Goal(
@@ -148,36 +135,32 @@ def show_code(site_id: str) -> flask.Response:
     """Complete a sign-in through a provider with the authenticator's code."""
     sent = forms.read(_Step)
     site = _site(site_id, sent)
-    try:
-        session = linking.finish(
-            sent.token,
-            sent.code,
-            browser=signed_in.cookie(),
-            network=context.network(),
-            secret=context.settings().secret,
-            now=datetime.now(UTC),
-        )
-    except password_login.Wrong as error:
-        status, problem = signed_in.status_of(error), labels.text("admin.second-step-wrong")
-        return _second_step(sent.token, site.id, sent, status=status, problem=problem)
-    return _back(session, site.id, sent)
+    come = second_step.finish(sent.token, sent.code, _step_form(site.id, sent))
+    return come if isinstance(come, flask.Response) else _back(come, site.id, sent)
 
 
 def arrive(goal: login_flow.Goal, come: sessions.Session | linking.CodeAsked) -> flask.Response:
     """Continue in the window after a provider has identified the moderator."""
-    asked = _Asked(goal.origin, goal.challenge)
+    asked = request_shapes.WindowQuery(goal.origin, goal.challenge)
     if isinstance(come, linking.CodeAsked):
-        return _second_step(come.token, goal.site, asked)
+        return second_step.form(come.token, _step_form(goal.site, asked))
     return _back(come, goal.site, asked)
 
 
-def _back(session: sessions.Session, site_id: str, asked: _Asked) -> flask.Response:
+def _back(
+    session: sessions.Session, site_id: str, asked: request_shapes.WindowQuery
+) -> flask.Response:
     query = urlencode({"origin": asked.origin, "challenge": asked.challenge})
     return signed_in.give(signed_in.go(f"moderate/sites/{site_id}?{query}"), session)
 
 
 def _sign_in_form(
-    site: records.Site, asked: _Asked, *, status: int = 200, problem: str = "", login: str = ""
+    site: records.Site,
+    asked: request_shapes.WindowQuery,
+    *,
+    status: int = 200,
+    problem: str = "",
+    login: str = "",
 ) -> flask.Response:
     return signed_in.page(
         "admin/moderate_sign_in.html",
@@ -185,21 +168,15 @@ def _sign_in_form(
     )  # fmt: skip
 
 
-def _second_step(
-    token: str, site_id: str, asked: _Asked, *, status: int = 200, problem: str = ""
-) -> flask.Response:
-    return signed_in.page(
-        "admin/second_step.html",
-        status=status, token=token, problem=problem, asked=asked,
-        action=f"moderate/sites/{site_id}/code",
-    )  # fmt: skip
+def _step_form(site_id: str, asked: request_shapes.WindowQuery) -> dict[str, object]:
+    return {"asked": asked, "action": f"moderate/sites/{site_id}/code"}
 
 
 def _may(account: accounts.Account, site: records.Site) -> bool:
     return account.may(roles.Right.MODERATE, site.id)
 
 
-def _site(site_id: str, asked: _Asked) -> records.Site:
+def _site(site_id: str, asked: request_shapes.WindowQuery) -> records.Site:
     site = site_settings.get(site_id)
     if asked.origin == "null" or asked.origin not in site.origins:
         raise errors.Forbidden("origin-not-allowed", site=site.id)
