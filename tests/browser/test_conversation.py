@@ -365,8 +365,10 @@ def test_escape_closes_a_reply_and_restores_the_focus(
     page = open_tab(server).page
     reply = page.get_by_role("button", name="Reply to Ada")
     reply.click()
+    form = page.get_by_role("form", name="Reply to Ada")
+    expect(form.get_by_role("textbox", name="Comment")).to_be_focused()
     page.keyboard.press("Escape")
-    expect(page.get_by_role("form", name="Reply to Ada")).to_have_count(0)
+    expect(form).to_have_count(0)
     expect(reply).to_be_focused()
 
 

@@ -1,6 +1,9 @@
 /** What a reader can do with a comment, and in the menu at the top of a thread. */
 
+import { Changes } from "./changes.js";
 import { addressOf } from "./comment.js";
+import { Erasure } from "./erasure.js";
+import { Report } from "./report.js";
 import * as times from "./times.js";
 import { t as widgetText } from "./words.js";
 import { t } from "./writing.js";
@@ -13,10 +16,10 @@ export class Actions {
   #mutes;
   #place;
   #thread;
+  #changes;
 
   /**
-   * The thread's writer() loads the modules for writing, or returns null. Its toggle(comment) hides
-   * or shows replies, redraw() shows all comments again, and say(text, {isVisible}) announces a
+   * The thread's toggle(comment) hides or shows replies, redraw() shows all comments again, and say(text, {isVisible}) announces a
    * result. When a comment's data changes, this class calls changed(comment, data), and afterwards
    * saved(comment) or removed(comment).
    *
@@ -24,8 +27,6 @@ export class Actions {
    * @param {import("./visits.js").Mutes} mutes
    * @param {Place} place
    * @param {{
-   *   writer: () => Promise<import("./lazy.js").Writer | null>,
-   *   preview: (body: string) => Promise<Node>,
    *   toggle: (comment: Comment) => void,
    *   redraw: () => void,
    *   rename: () => void,
@@ -43,6 +44,7 @@ export class Actions {
     this.#mutes = mutes;
     this.#place = place;
     this.#thread = thread;
+    this.#changes = new Changes(guest, place, thread);
   }
 
   /**
@@ -66,12 +68,12 @@ export class Actions {
     const left = this.#guest.editableFor(comment.id);
     const edit = {
       label: left === Infinity ? t("edit") : t("edit-for", { time: times.left(left) }),
-      act: async () => (await this.#changes())?.open(comment),
+      act: () => this.#changes.open(comment),
     };
     const remove = {
       label: t("delete"),
       class: "ft-danger",
-      act: async () => (await this.#changes())?.ask(comment),
+      act: () => this.#changes.ask(comment),
     };
     return [...(left > 0 ? [edit] : []), remove, folding];
   }
@@ -121,29 +123,12 @@ export class Actions {
     }
   }
 
-  async #report(comment) {
-    const writer = await this.#thread.writer();
-    if (!writer) return;
-    const report = new writer.Report(this.#guest, this.#place.site);
+  #report(comment) {
+    const report = new Report(this.#guest, this.#place.site);
     report.ask(comment, (text) => this.#thread.say(text));
   }
 
-  async #erase() {
-    const writer = await this.#thread.writer();
-    if (!writer) return;
-    new writer.Erasure(this.#guest, this.#place, this.#thread.erased).ask(this.#thread.panel());
-  }
-
-  /** Return the forms that edit and delete comments, or null if their module does not load. */
-  async #changes() {
-    const writer = await this.#thread.writer();
-    if (writer === null) return null;
-    return new writer.Changes(this.#guest, {
-      draft: (spot) => new writer.Draft(`${this.#place.spot}:${spot}`),
-      preview: this.#thread.preview,
-      changed: this.#thread.changed,
-      saved: this.#thread.saved,
-      removed: this.#thread.removed,
-    });
+  #erase() {
+    new Erasure(this.#guest, this.#place, this.#thread.erased).ask(this.#thread.panel());
   }
 }

@@ -4,23 +4,36 @@
  * The form or question opens below its comment and closes when the server has answered.
  */
 
-import * as api from "./api.js";
 import { Composer } from "./composer.js";
 import { button, el, isBusy, setBusy } from "./dom.js";
+import { Draft } from "./drafts.js";
+import { preview } from "./preview.js";
 import { stub } from "./stub.js";
 import { t } from "./writing.js";
+import * as calls from "./writingcalls.js";
+
+/** @typedef {import("./comment.js").Comment} Comment */
 
 export class Changes {
   #guest;
+  #place;
   #thread;
 
   /**
-   * `thread` has the methods draft(spot) and preview(body). When a comment's data changes, this
-   * class calls its changed(comment, data). When a change is complete, this class calls its
-   * saved(comment) or removed(comment).
+   * When a comment's data changes, this class calls the thread's changed(comment, data). When a
+   * change is complete, it calls the thread's saved(comment) or removed(comment).
+   *
+   * @param {import("./guest.js").Guest} guest
+   * @param {Place} place
+   * @param {{
+   *   changed: (comment: Comment, data: object) => void,
+   *   saved: (comment: Comment) => void,
+   *   removed: (comment: Comment) => void,
+   * }} thread
    */
-  constructor(guest, thread) {
+  constructor(guest, place, thread) {
     this.#guest = guest;
+    this.#place = place;
     this.#thread = thread;
   }
 
@@ -31,9 +44,9 @@ export class Changes {
       submit: t("save"),
       fields: ["body"],
       values: { body: this.#guest.own(comment.id)?.body },
-      draft: this.#thread.draft(`${comment.id}:edit`),
+      draft: new Draft(`${this.#place.spot}:${comment.id}:edit`),
       send: ({ body }) => this.#save(comment, body),
-      preview: this.#thread.preview,
+      preview: (body) => preview(this.#place.site, body),
       account: null,
       cancel: () => comment.leave(),
     });
@@ -55,7 +68,7 @@ export class Changes {
 
   async #save(comment, body) {
     try {
-      const { comment: data } = await api.edit(comment.data, body, this.#token(comment));
+      const { comment: data } = await calls.edit(comment.data, body, this.#token(comment));
       this.#guest.rewrite(comment.id, body);
       comment.close();
       this.#thread.changed(comment, data);
@@ -68,7 +81,7 @@ export class Changes {
 
   /** Get the revision of an edit made elsewhere, such as in another tab. Keep the typed text. */
   async #catchUp(comment, error) {
-    const { comment: data } = await api.read(comment.id);
+    const { comment: data } = await calls.read(comment.id);
     this.#thread.changed(comment, data);
     error.message = t("overtaken");
   }
@@ -78,7 +91,7 @@ export class Changes {
     setBusy(control, true);
     place.textContent = "";
     try {
-      await api.retract(comment.id, this.#token(comment));
+      await calls.retract(comment.id, this.#token(comment));
       this.#guest.forget(comment.id);
       this.#thread.changed(comment, { status: "removed", author: null, html: "" });
       this.#thread.removed(comment);

@@ -14,7 +14,6 @@ import { t } from "./words.js";
 /**
  * @typedef {{
  *   options: () => SiteOptions,
- *   preview: (body: string) => Promise<Node>,
  *   posted: (data: UncountedComment, parent: string | null) => Comment,
  *   entered: (member: Member) => void,
  *   refused: (error: Error & { code?: string }) => void,

@@ -5,6 +5,8 @@
  * The entry knows the files' names. It cannot be imported from here, so it passes its loader.
  */
 
+import { t } from "./words.js";
+
 /** @typedef {typeof import("./writer.js")} Writer */
 
 /**
@@ -23,12 +25,17 @@ export function connect(given) {
 }
 
 /**
- * Load the modules for writing, and their texts. A later call tries again after a failure.
+ * Load the modules for writing, and their texts. A failure is an error with a sentence for the
+ * reader; a later call tries again.
  *
  * @returns {Promise<Writer>}
  */
 export async function writer() {
-  const [loaded, strings] = await Promise.all([loader.script("writer"), loader.writing()]);
-  loaded.useTexts(strings);
-  return loaded;
+  try {
+    const [loaded, strings] = await Promise.all([loader.script("writer"), loader.writing()]);
+    loaded.useTexts(strings);
+    return loaded;
+  } catch {
+    throw new Error(t("unreachable"));
+  }
 }

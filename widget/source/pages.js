@@ -245,7 +245,10 @@ export class Pages {
   async #showHeld() {
     const { token } = this.#guest;
     if (!token) return;
-    const { comments } = await api.held(this.#place, token).catch(() => ({ comments: [] }));
+    const { comments } = await lazy
+      .writer()
+      .then((writer) => writer.held(this.#place, token))
+      .catch(() => ({ comments: [] }));
     for (const data of comments) this.#guest.note(data);
     this.#own = comments;
     this.#insertOwn();

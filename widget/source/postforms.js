@@ -3,7 +3,6 @@
  * Loads when the reader begins to write.
  */
 
-import * as api from "./api.js";
 import { Composer } from "./composer.js";
 import { button, el } from "./dom.js";
 import { Draft } from "./drafts.js";
@@ -11,9 +10,11 @@ import { quoted } from "./formatting.js";
 import { offer as offerMail } from "./notify.js";
 import { Proofs } from "./proof.js";
 import { offer as offerSignIn } from "./signin.js";
+import { preview } from "./preview.js";
 import { stub } from "./stub.js";
 import { t as widgetText } from "./words.js";
 import { t } from "./writing.js";
+import * as calls from "./writingcalls.js";
 
 /** @typedef {import("./comment.js").Comment} Comment */
 
@@ -103,7 +104,7 @@ export class PostForms {
       draft,
       send: async (values, subject) =>
         this.#post({ values, subject, parent }, draft, notify, proving()),
-      preview: this.#thread.preview,
+      preview: (body) => preview(this.#place.site, body),
     });
     const form = composer.element;
     const used = async () => {
@@ -132,7 +133,7 @@ export class PostForms {
     const said = name === null ? values : { ...values, name };
     const body = { ...said, ...(parent && { parent }), ...(subject && { subject }) };
     const send = (attempt) => {
-      const post = (proved) => api.post(this.#place, { ...body, ...proved }, attempt);
+      const post = (proved) => calls.post(this.#place, { ...body, ...proved }, attempt);
       return proofs ? proofs.send(post) : post();
     };
     const answer = await this.#send(send, draft, values).catch((error) => {

@@ -17,7 +17,6 @@ import { Live } from "./live.js";
 import * as memory from "./memory.js";
 import { Pages } from "./pages.js";
 import { card } from "./pins.js";
-import * as prose from "./prose.js";
 import { wantedComment } from "./request.js";
 import * as surroundings from "./surroundings.js";
 import * as times from "./times.js";
@@ -61,6 +60,8 @@ export class Thread {
   #mutes;
   /** @type {import("./actions.js").Actions | null} */
   #actions = null;
+  /** @type {InstanceType<import("./lazy.js").Writer["Ballots"]> | null} */
+  #sending = null;
   #folding;
   #seen;
   /** @type {SiteOptions} */
@@ -85,10 +86,9 @@ export class Thread {
     this.#guest = new Guest(place.site);
     this.#mutes = new Mutes(place.site);
     this.#seen = visit(place.spot, Date.now());
-    this.#votes = new Votes(this.#guest, place);
+    this.#votes = new Votes(async (id, value) => (await this.#ballots()).send(id, value));
     this.#forms = new Forms(this.#guest, place, {
       options: () => this.#options,
-      preview: (body) => this.#preview(body),
       posted: (data, parent) => this.#posted(data, parent),
       entered: (member) => this.#entered(member),
       refused: (error) => this.#refused(error),
@@ -185,7 +185,7 @@ export class Thread {
 
   #replaced() {
     this.#folding.reset();
-    this.#votes.load();
+    this.#loadVotes();
   }
 
   /** Hide collapsed and deep replies, and shorten long bodies. */
@@ -210,6 +210,20 @@ export class Thread {
     body.after(more);
   }
 
+  /** Load the reader's votes. If that fails, no button is pressed, and voting still works. */
+  async #loadVotes() {
+    try {
+      if (this.#guest.token) this.#votes.replace(...(await (await this.#ballots()).load()));
+      else this.#votes.replace(new Map(), new Map());
+    } catch {}
+  }
+
+  /** Return what sends votes, from the modules for writing. */
+  async #ballots() {
+    const { Ballots } = await lazy.writer();
+    return (this.#sending ??= new Ballots(this.#guest, this.#place));
+  }
+
   #sort(order) {
     memory.save("order", order);
     return this.#pages.sort(order);
@@ -218,7 +232,8 @@ export class Thread {
   /** Sign in with the site's token. If the server refuses the token, show why. */
   async #enter() {
     try {
-      this.#guest.enter(await api.enter(this.#place.site, this.#place.account));
+      const { enter } = await lazy.writer();
+      this.#guest.enter(await enter(this.#place.site, this.#place.account));
     } catch (error) {
       this.#say(t("not-signed-in", { why: error.message }));
     }
@@ -261,7 +276,7 @@ export class Thread {
   }
 
   #redraw() {
-    this.#votes.load();
+    this.#loadVotes();
     for (const comment of this.#listing) comment.show(comment.data, this.#context);
     this.#arrange();
   }
@@ -301,8 +316,6 @@ export class Thread {
   #act(writer) {
     if (writer === null) return null;
     return (this.#actions ??= new writer.Actions(this.#guest, this.#mutes, this.#place, {
-      writer: () => this.#writer(),
-      preview: (body) => this.#preview(body),
       toggle: (comment) => this.#folding.toggle(comment),
       redraw: () => this.#redraw(),
       rename: () => this.#forms.rename(),
@@ -326,10 +339,6 @@ export class Thread {
       this.#say(t("unreachable"), { isVisible: true });
       return null;
     }
-  }
-
-  async #preview(body) {
-    return prose.nodes((await api.preview(this.#place.site, body)).html);
   }
 
   /**

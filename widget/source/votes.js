@@ -1,97 +1,74 @@
 /**
- * Votes: a comment's two vote buttons, the score between them, and the reader's own votes.
+ * Votes: a comment's two vote buttons and the score between them.
  *
  * The server sends the same page to all readers and counts a vote some seconds later. The visible
- * score is therefore the page's score plus the reader's own later change. Votes are sent
- * sequentially, because a guest's first vote returns the token for the next ones. A first vote may
- * need a proof of work, which is computed after the button shows the vote.
+ * score is therefore the page's score plus the reader's own later change. A button shows a vote at
+ * once, while the module that sends it (ballots.js) may still be loading.
  */
 
-import * as api from "./api.js";
 import { button, el, isBusy, setBusy } from "./dom.js";
-import { randomKey } from "./random.js";
 import { icon } from "./icons.js";
-import * as lazy from "./lazy.js";
 import { language, t } from "./words.js";
 
 export class Votes {
-  #guest;
-  #place;
+  #send;
+  /** The reader's votes by comment id, and the part of each that the page's score contains. */
   #mine = new Map();
   #counted = new Map();
   #controls = new Map();
-  #attempts = new Map();
-  /** @type {import("./proof.js").Proofs | null} */
-  #proofs = null;
-  #turn = Promise.resolve();
 
-  constructor(guest, place) {
-    this.#guest = guest;
-    this.#place = place;
+  /** @param {(id: string, value: number) => Promise<void>} send 1, -1, or 0 to withdraw */
+  constructor(send) {
+    this.#send = send;
   }
 
-  /** Load the reader's votes. If that fails, no button is pressed, and voting still works. */
-  async load() {
-    const found = new Map();
-    const counted = new Map();
-    const token = this.#guest.token;
-    try {
-      for (let cursor = token && ""; cursor !== null;) {
-        const page = await api.ownVotes(this.#place, token, cursor);
-        for (const [id, value] of Object.entries(page.votes)) {
-          found.set(id, value);
-          counted.set(id, value);
-        }
-        for (const [id, missing] of Object.entries(page.uncounted ?? {}))
-          counted.set(id, (found.get(id) ?? 0) - missing);
-        cursor = page.cursor;
-      }
-    } catch {
-      return;
-    }
-    this.#mine = found;
+  /**
+   * Show these own votes.
+   *
+   * @param {Map<string, number>} mine
+   * @param {Map<string, number>} counted
+   */
+  replace(mine, counted) {
+    this.#mine = mine;
     this.#counted = counted;
-    for (const control of this.#controls.values()) control.refresh();
+    for (const refresh of this.#controls.values()) refresh();
   }
 
   /** Return the elements that show a comment's votes, with buttons only if the reader may vote. */
   elements(comment, mayVote) {
+    const { id, name } = comment;
     const score = el("span", { class: "ft-score", "aria-hidden": "true" });
     const group = el("div", { class: "ft-votes", role: "group" }, score);
     const error = el("p", { class: "ft-error", role: "alert" });
     const buttons = new Map();
     const refresh = () => {
-      const shown = comment.data.score + this.#of(comment.id) - this.#countedOf(comment.id);
+      const shown = comment.data.score + this.#of(id) - (this.#counted.get(id) ?? 0);
       score.textContent = shown.toLocaleString(language);
       group.setAttribute("aria-label", t("score", { score: shown }));
       for (const [value, control] of buttons) {
-        control.setAttribute("aria-pressed", String(this.#of(comment.id) === value));
+        control.setAttribute("aria-pressed", String(this.#of(id) === value));
       }
     };
     if (mayVote) {
-      const press = (value) => this.#press(comment.id, value, { group, error, refresh });
+      const press = (value) => this.#press(id, value, { group, error, refresh });
       buttons.set(
         1,
-        voteButton("up", t("upvote", { name: comment.name }), () => press(1)),
+        voteButton("up", t("upvote", { name }), () => press(1)),
       );
       buttons.set(
         -1,
-        voteButton("down", t("downvote", { name: comment.name }), () => press(-1)),
+        voteButton("down", t("downvote", { name }), () => press(-1)),
       );
       score.before(buttons.get(1));
       score.after(buttons.get(-1));
     }
-    this.#controls.set(comment.id, { refresh });
+    this.#controls.set(id, refresh);
     refresh();
     return [group, error];
   }
 
   #of(id) {
     return this.#mine.get(id) ?? 0;
-  }
-
-  #countedOf(id) {
-    return this.#counted.get(id) ?? 0;
   }
 
   /** Vote, or withdraw the vote if the button is already pressed. */
@@ -104,56 +81,13 @@ export class Votes {
     this.#mine.set(id, value);
     refresh();
     try {
-      await this.#inTurn(() => this.#send(id, value));
+      await this.#send(id, value);
     } catch (problem) {
       this.#mine.set(id, before);
       refresh();
       error.textContent = problem.message;
     }
     setBusy(group, false);
-  }
-
-  #inTurn(send) {
-    const sent = this.#turn.then(send);
-    this.#turn = sent.catch(() => {});
-    return sent;
-  }
-
-  async #send(id, value) {
-    try {
-      const { token, expires } = await this.#call(id, value);
-      this.#guest.meet(token, expires);
-      this.#attempts.delete(id);
-    } catch (problem) {
-      if (problem.status !== 401 || !this.#guest.token || this.#guest.name !== null) throw problem;
-      // The server no longer accepts the token. A vote without a token returns a new one.
-      this.#guest.leave();
-      await this.#send(id, value);
-    }
-  }
-
-  async #call(id, value) {
-    const { token } = this.#guest;
-    if (!value) return api.withdraw(id, token);
-    // Use the same attempt until an answer arrives, so that a retried vote counts only once.
-    const attempt = this.#attempts.get(id) ?? {
-      key: randomKey(),
-      proof: token ? "" : await this.#proof(),
-    };
-    this.#attempts.set(id, attempt);
-    try {
-      return await api.vote(id, value, { ...attempt, token });
-    } catch (problem) {
-      if (token || !(await lazy.writer()).isStale(problem)) throw problem;
-      attempt.proof = await this.#proof();
-      return api.vote(id, value, { ...attempt, token });
-    }
-  }
-
-  async #proof() {
-    const { Proofs } = await lazy.writer();
-    this.#proofs ??= new Proofs(this.#place.site, null, "vote");
-    return (await this.#proofs.take()).proof;
   }
 }
 

@@ -1,0 +1,92 @@
+/**
+ * Sending votes, and loading the reader's own votes.
+ *
+ * Votes are sent sequentially, because a guest's first vote returns the token for the next ones. A
+ * first vote may need a proof of work.
+ */
+
+import { Proofs, isStale } from "./proof.js";
+import { randomKey } from "./random.js";
+import * as calls from "./writingcalls.js";
+
+export class Ballots {
+  #guest;
+  #place;
+  #attempts = new Map();
+  /** @type {Proofs | null} */
+  #proofs = null;
+  /** @type {Promise<void>} */
+  #turn = Promise.resolve();
+
+  constructor(guest, place) {
+    this.#guest = guest;
+    this.#place = place;
+  }
+
+  /**
+   * Return the reader's votes in the thread by comment id, and the part of each that the page's
+   * score contains.
+   *
+   * @returns {Promise<[Map<string, number>, Map<string, number>]>}
+   */
+  async load() {
+    /** @type {Map<string, number>} */
+    const mine = new Map();
+    const counted = new Map();
+    const token = this.#guest.token;
+    for (let cursor = token && ""; cursor !== null;) {
+      const page = await calls.ownVotes(this.#place, token, cursor);
+      for (const [id, value] of Object.entries(page.votes)) {
+        mine.set(id, value);
+        counted.set(id, value);
+      }
+      for (const [id, missing] of Object.entries(page.uncounted ?? {}))
+        counted.set(id, (mine.get(id) ?? 0) - missing);
+      cursor = page.cursor;
+    }
+    return [mine, counted];
+  }
+
+  /** Vote 1 or -1, or withdraw the vote (0), after the votes before it. */
+  send(id, value) {
+    const sent = this.#turn.then(() => this.#send(id, value));
+    this.#turn = sent.catch(() => {});
+    return sent;
+  }
+
+  async #send(id, value) {
+    try {
+      const { token, expires } = await this.#call(id, value);
+      this.#guest.meet(token, expires);
+      this.#attempts.delete(id);
+    } catch (problem) {
+      if (problem.status !== 401 || !this.#guest.token || this.#guest.name !== null) throw problem;
+      // The server no longer accepts the token. A vote without a token returns a new one.
+      this.#guest.leave();
+      await this.#send(id, value);
+    }
+  }
+
+  async #call(id, value) {
+    const { token } = this.#guest;
+    if (!value) return calls.withdraw(id, token);
+    // Use the same attempt until an answer arrives, so that a retried vote counts only once.
+    const attempt = this.#attempts.get(id) ?? {
+      key: randomKey(),
+      proof: token ? "" : await this.#proof(),
+    };
+    this.#attempts.set(id, attempt);
+    try {
+      return await calls.vote(id, value, { ...attempt, token });
+    } catch (problem) {
+      if (token || !isStale(problem)) throw problem;
+      attempt.proof = await this.#proof();
+      return calls.vote(id, value, { ...attempt, token });
+    }
+  }
+
+  async #proof() {
+    this.#proofs ??= new Proofs(this.#place.site, null, "vote");
+    return (await this.#proofs.take()).proof;
+  }
+}

@@ -1,0 +1,13 @@
+/** The preview of a comment: its text as the server would store it. */
+
+import * as prose from "./prose.js";
+import * as calls from "./writingcalls.js";
+
+/**
+ * @param {string} site
+ * @param {string} body the Markdown
+ * @returns {Promise<Node>}
+ */
+export async function preview(site, body) {
+  return prose.nodes((await calls.preview(site, body)).html);
+}
