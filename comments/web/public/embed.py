@@ -7,15 +7,18 @@ these pages in a frame.
 """
 
 import hashlib
+from datetime import UTC, datetime
 from pathlib import Path
 
 import flask
 import msgspec
 
 from comments import errors
-from comments.domain import presentation, records
+from comments.domain import presentation, records, site_options
 from comments.domain.languages import catalogue
+from comments.moderation import thread_access
 from comments.reading import listings, thread_pages
+from comments.reading.materialized import thread_view
 from comments.sites import site_settings, thread_info
 from comments.tree import ordered_query
 from comments.web.http import (
@@ -28,7 +31,7 @@ from comments.web.http import (
     security_headers,
 )
 from comments.web.http.decode import query_strings
-from comments.web.public import json_ld, nesting
+from comments.web.public import avatars, json_ld, nesting
 
 blueprint = flask.Blueprint("embed", __name__, url_prefix="/embed")
 
@@ -39,6 +42,7 @@ _COMMENTS = Path(__file__).parents[2]
 _SOURCES = (
     "domain/languages/en/embed.json",
     "domain/languages/formats.py",
+    "web/public/avatars.py",
     "web/public/embed.py",
     "web/public/nesting.py",
     "web/public/json_ld.py",
@@ -108,6 +112,7 @@ class _Asked(msgspec.Struct, frozen=True):
     query: request_shapes.EmbedQuery
     order: thread_pages.ListingOrder
     links: nesting.Links
+    access: thread_access.ThreadAccess
 
     @property
     def limits(self) -> thread_pages.PageRequest:
@@ -136,6 +141,13 @@ class _Shown(msgspec.Struct, frozen=True):
     is_first: bool
     is_ordered: bool
     next: str
+    options: site_options.SiteOptions
+    access: thread_access.ThreadAccess
+
+    @property
+    def closed(self) -> str:
+        """Return why the thread accepts no comments; "" if it accepts them."""
+        return "" if self.access is thread_access.ThreadAccess.OPEN else self.access.value
 
     @property
     def heading(self) -> str:
@@ -171,6 +183,7 @@ def _asked(site: records.Site, *, base: str) -> _Asked:
         query=query,
         order=order,
         links=nesting.Links(base, name, order, query.limit, default),
+        access=thread_access.shown(site, thread_view.terms(name), datetime.now(UTC)),
     )
 
 
@@ -201,7 +214,7 @@ def _answer(asked: _Asked, template: str) -> flask.Response:
         asked.site,
         responses.PageFormat(
             lambda found: _rendered(asked, template, nesting.shown(found), found, source),
-            made_of=repr((_RELEASE, asked.site.origins, asked.links.default)),
+            made_of=repr((_RELEASE, asked.site.origins, asked.site.options, asked.access)),
             kind=f"{template} {asked.links.base}",
             content_type=_HTML,
             describe=lambda found: _pointer(asked, found),
@@ -259,11 +272,15 @@ def _rendered(
         is_first=not (query.cursor or query.around or query.below),
         is_ordered=not (query.around or query.below),
         next=asked.next(found.cursor),
+        options=asked.site.options,
+        access=asked.access,
     )
     data = json_ld.posting(
         title=shown.title, address=shown.address, total=shown.total, items=shown.items
     )
-    made = flask.render_template(template, shown=shown, d=nesting, data=data, root=_root())
+    made = flask.render_template(
+        template, shown=shown, d=nesting, avatars=avatars, data=data, root=_root()
+    )
     return made.encode()
 
 

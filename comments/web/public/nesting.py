@@ -18,6 +18,8 @@ from comments.web.http import request_shapes
 
 # Each comment on every fifth level links to a separate page with the comment's replies.
 STEP = 5
+# Replies are indented up to this level, as in the widget.
+DEEPEST = 12
 # The orders that a page offers, in this sequence.
 _ORDERS = (
     thread_pages.ListingOrder.THREAD,
@@ -44,6 +46,11 @@ class Item(msgspec.Struct, frozen=True):
     closes: int
     answers: str | None
     answered: presentation.PublicComment | None
+
+    @property
+    def is_flat(self) -> bool:
+        """True if the replies to the comment are not indented further."""
+        return self.depth >= DEEPEST
 
     @property
     def is_deep(self) -> bool:
@@ -179,6 +186,11 @@ def web_address(text: str) -> str:
 def machine_time(moment: datetime) -> str:
     """Return a time for a `datetime` attribute, which allows at most three decimals."""
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def day(moment: datetime) -> str:
+    """Return a date in the format for readers, in UTC."""
+    return formats.day(moment, catalogue.ENGLISH.language)
 
 
 def human_time(moment: datetime) -> str:
