@@ -33,8 +33,6 @@ const TARGET = path.join(HERE, "../comments/web/static/widget");
 const LATER = ["writer"];
 // The surfaces of the catalogue whose texts load later.
 const WRITING = ["widget-writing", "errors"];
-// Texts in the entry, for failures before the strings have arrived.
-const FAILURE = ["failed", "again"];
 
 const COMMON = {
   absWorkingDir: HERE,
@@ -152,7 +150,10 @@ async function laterBundle(name, shared, readerName) {
   return (await bundle({ entryPoints: [source(name)], plugins: [fromReader, styles] })).text;
 }
 
-/** Return {language: {surface: entries}}. English texts fill gaps, so no language lacks a text. */
+/**
+ * Return {language: {surface: entries}}. English texts fill gaps, so no language lacks a text. Gaps
+ * in `errors` stay: then the widget shows the server's English sentence (problems.js).
+ */
 function catalogues() {
   const read = (language) => {
     const folder = path.join(LANGUAGES, language);
@@ -168,7 +169,7 @@ function catalogues() {
       const own = read(name);
       const merged = Object.entries(english).map(([surface, texts]) => [
         surface,
-        { ...texts, ...own[surface] },
+        surface === "errors" ? own.errors : { ...texts, ...own[surface] },
       ]);
       return [name, Object.fromEntries(merged)];
     }),
@@ -214,13 +215,10 @@ async function build() {
   for (const name of LATER) {
     digests[name] = built.putHashed(name, "js", await laterBundle(name, shared, readerName));
   }
-  const failure = Object.entries(texts).map(([language, { widget }]) => [
-    language,
-    FAILURE.map((name) => widget[name]),
-  ]);
+  const { failed, again } = texts.en.widget; // until the strings arrive
   const define = {
     DIGESTS: JSON.stringify(digests),
-    FAILURE: JSON.stringify(Object.fromEntries(failure)),
+    FAILURE: JSON.stringify({ language: "en", failed, again }),
   };
   built.put(
     "flatthread.js",

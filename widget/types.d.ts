@@ -128,9 +128,9 @@ interface ShadowRootInit extends Bare {}
 
 interface RequestInit extends Bare {}
 
-// The build sets these: the digests of the built files, and texts for early failures.
+// The build sets these: the digests of the built files, and the English texts for early failures.
 declare const DIGESTS: Record<string, any>;
-declare const FAILURE: Record<string, string[]>;
+declare const FAILURE: { language: string; failed: string; again: string };
 
 declare module "*.css" {
   const text: string;

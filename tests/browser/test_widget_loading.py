@@ -1,7 +1,5 @@
 """The widget starts early, in parallel and once; a failed file leaves a sentence and a retry."""
 
-import base64
-import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -403,36 +401,6 @@ def test_a_bundle_uses_no_text_while_it_is_loaded(
     assert tab.page.evaluate("(url) => import(url).then(Object.keys)", url)
 
 
-GERMAN = json.dumps(
-    {
-        "widget": {
-            **catalogue.ENGLISH.entries["widget"],
-            "title": {"one": "{count} Kommentar", "other": "{count} Kommentare"},
-        }
-    }
-)
-
-
-def add_german(page: playwright.Page) -> None:
-    """Add a language to the built files."""
-    digest = base64.b64encode(hashlib.sha256(GERMAN.encode()).digest()).decode()
-
-    def entry(route: playwright.Route) -> None:
-        response = route.fetch()
-        text = response.text()
-        assert "strings:{en:" in text
-        text = text.replace("strings:{en:", f'strings:{{de:"{digest}",en:')
-        text = text.replace("{en:[", '{de:["Kommentare fehlen.","Nochmals"],en:[')
-        route.fulfill(response=response, body=text)
-
-    headers = {"Access-Control-Allow-Origin": "*"}
-    page.route("**/widget/flatthread.js*", entry)
-    page.route(
-        "**/widget/strings-de-*",
-        lambda route: route.fulfill(body=GERMAN, content_type="application/json", headers=headers),
-    )
-
-
 @pytest.mark.parametrize(
     ("languages", "title"),
     [
@@ -441,6 +409,10 @@ def add_german(page: playwright.Page) -> None:
         (("tlh", "DE", "en", "en"), "1 Kommentar"),
         (("", "tlh", "de", "en"), "1 Kommentar"),
         (("", "tlh", "", "de-CH"), "1 Kommentar"),
+        (("ar", "en", "en", "en"), "تعليق واحد"),
+        (("ja-JP", "en", "en", "en"), "コメント1件"),
+        (("", "zh", "", "fr-CA"), "1 commentaire"),
+        (("", "zh", "", "zh"), "1 comment"),
         (("", "en", "de", "de"), "1 comment"),
         (("", "tlh", "en", "de"), "1 comment"),
         (("", "tlh", "", "tlh"), "1 comment"),
@@ -463,20 +435,31 @@ def test_the_language_is_the_elements_the_pages_the_sites_or_the_browsers(
         answer["options"]["language"] = site_language
         route.fulfill(json=answer, headers={"Access-Control-Allow-Origin": "*"})
 
-    add_german(tab.page)
     tab.page.route("**/comments?*", of_site)
     body = f'<html lang="{of_page}">{script(server)}{element(f"data-lang={of_element}")}'
     tab.page.goto(website.put("language", body))
     expect(tab.page.locator(".ft-title")).to_have_text(title)
 
 
-def test_a_failure_is_told_in_the_pages_language(server: str, website: Website, tab: Tab) -> None:
+@pytest.mark.parametrize(
+    ("blocked", "told"),
+    [
+        ("widget", ("de", "Die Kommentare konnten nicht geladen werden.", "Erneut versuchen")),
+        # Without its strings, the widget knows only these two texts.
+        ("strings-de", ("en", "The comments could not be loaded.", "Try again")),
+    ],
+)
+def test_a_failure_is_told_in_the_pages_language(
+    server: str, website: Website, tab: Tab, blocked: str, told: tuple[str, str, str]
+) -> None:
+    language, sentence, again = told
     tab.expected.append("net::ERR_FAILED")
-    add_german(tab.page)
-    tab.page.route("**/widget/strings-de-*", lambda route: route.abort())
+    tab.page.route(f"**/widget/{blocked}-*", lambda route: route.abort())
     tab.page.goto(website.put("german", f'<html lang="de">{script(server)}{element()}'))
-    expect(tab.page.get_by_role("alert")).to_contain_text("Kommentare fehlen.")
-    expect(tab.page.get_by_role("button", name="Nochmals")).to_be_visible()
+    message = tab.page.get_by_role("alert")
+    expect(message).to_contain_text(sentence)
+    expect(message).to_have_attribute("lang", language)
+    expect(tab.page.get_by_role("button", name=again)).to_be_visible()
 
 
 COUNTED = """

@@ -1,5 +1,6 @@
 """The widget fills in texts as the server does and shows only texts from the catalogue."""
 
+import itertools
 import json
 import re
 
@@ -13,8 +14,9 @@ from tests.browser.conftest import OpenTab, Say, built
 
 pytestmark = [pytest.mark.browser, pytest.mark.settings(mail=True)]
 
-FILL = """async ([reader, entries, values]) => {
-  const { words_texts } = await import(`/widget/${reader}`);
+FILL = """async ([reader, language, entries, values]) => {
+  const { words_texts, words_use } = await import(`/widget/${reader}`);
+  words_use(language, entries);
   const { t } = words_texts(entries);
   return Object.fromEntries(Object.keys(entries).map((name) => [name, t(name, values)]));
 }"""
@@ -31,16 +33,19 @@ TEXTS = """() => {
 }"""
 
 
-@pytest.mark.parametrize("surface", ["widget", "widget-writing", "errors"])
-@pytest.mark.parametrize("count", [0, 1, 2, 1145])
+@pytest.mark.parametrize("language", catalogue.languages())
 def test_the_widget_fills_texts_as_the_server_does(
-    server: str, open_tab: OpenTab, surface: str, count: int
+    server: str, open_tab: OpenTab, language: str
 ) -> None:
-    entries = catalogue.ENGLISH.entries[surface]
-    names = set(re.findall(r"\{(\w+)\}", json.dumps(entries)))
-    values = {name: f"{{{name}}} $& <b>" for name in names} | {"count": count}
-    expected = {name: catalogue.ENGLISH.text(f"{surface}.{name}", **values) for name in entries}
-    assert open_tab(server).page.evaluate(FILL, [built("widget"), entries, values]) == expected
+    page, texts = open_tab(server).page, catalogue.of(language)
+    cases = itertools.product(("widget", "widget-writing", "errors"), (0, 1, 2, 3, 11, 1145, 10**6))
+    for surface, count in cases:
+        entries = texts.entries[surface]
+        names = set(re.findall(r"\{(\w+)\}", json.dumps(entries)))
+        values = {name: f"{{{name}}} $& <b>" for name in names} | {"count": count}
+        expected = {name: texts.text(f"{surface}.{name}", **values) for name in entries}
+        filled = page.evaluate(FILL, [built("widget"), language, entries, values])
+        assert filled == expected, (surface, count)
 
 
 def _bracketed(text: str) -> str:

@@ -94,6 +94,8 @@ class View {
   isClosed = false;
   /** @type {(() => void) | null} */
   onclose = null;
+  /** What a failure says: in English until the strings arrive. */
+  failure = FAILURE;
 
   close() {
     this.isClosed = true;
@@ -114,7 +116,11 @@ async function show(host, options, view) {
   const [reader, language, strings] = await Promise.all([
     files.script("widget"),
     chosen,
-    chosen.then(files.strings),
+    chosen.then(async (language) => {
+      const strings = await files.strings(language);
+      view.failure = { ...strings.widget, language };
+      return strings;
+    }),
   ]);
   if (view.isClosed) return;
   reader.prepare(language, strings.widget, {
@@ -142,8 +148,7 @@ async function recover(host, options, view) {
     await start(host, options);
     return;
   }
-  const language = languages.ofPage(options.lang ?? host.dataset.lang) ?? languages.ofBrowser();
-  frame.apologize(host, language, () => start(host, options, true));
+  frame.apologize(host, view.failure, () => start(host, options, true));
   const detail = { code: "not-loaded", status: 0 };
   host.dispatchEvent(new CustomEvent("flatthread:error", { bubbles: true, detail }));
 }

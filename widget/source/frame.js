@@ -22,17 +22,16 @@ export function clear(host) {
 }
 
 /** Say that the widget's own files could not be loaded, with a button to try again. */
-export function apologize(host, language, again) {
-  const [sentence, label] = FAILURE[language];
+export function apologize(host, texts, again) {
   const said = document.createElement("p");
   const button = document.createElement("button");
   said.setAttribute("role", "alert");
-  said.lang = language;
+  said.lang = texts.language;
   said.dir = "auto";
   button.type = "button";
-  button.textContent = label;
+  button.textContent = texts.again;
   button.addEventListener("click", again);
-  said.append(`${sentence} `, button);
+  said.append(`${texts.failed} `, button);
   fill(host, failed, [document.createElement("slot"), said]);
 }
 

@@ -19,17 +19,14 @@ export function choose(lang, first) {
   return (chosen ??= find(lang, first));
 }
 
-/** @param {string | undefined} lang */
-export function ofPage(lang) {
-  return supported(lang) ?? supported(document.documentElement.lang);
-}
-
-export function ofBrowser() {
-  return navigator.languages.map(supported).find((language) => language) ?? "en";
-}
-
 async function find(lang, first) {
-  return ofPage(lang) ?? supported(await ofSite(first)) ?? ofBrowser();
+  return (
+    supported(lang) ??
+    supported(document.documentElement.lang) ??
+    supported(await ofSite(first)) ??
+    navigator.languages.map(supported).find((language) => language) ??
+    "en"
+  );
 }
 
 async function ofSite(first) {

@@ -9,6 +9,10 @@ named `count` chooses among them:
 
 Whole numbers are formatted by the rules of the language. The widget fills in the same texts by the
 same rules (`words.js`).
+
+English is complete. The other languages have the surfaces for readers; mail and the admin console
+are in English. `meta.json` in a language's folder contains the language's own name, and `read-by`:
+the native speaker who has read the texts, or null.
 """
 
 import functools
@@ -66,9 +70,11 @@ class Catalogue:
 def of(language: str) -> Catalogue:
     """Return the catalogue of a language, read from its files once per process."""
     folder = resources.files(__package__) / language
-    files = (file for file in folder.iterdir() if file.name.endswith(".json"))
+    files = (each for each in folder.iterdir() if each.name.endswith(".json"))
     entries = {
-        file.name.removesuffix(".json"): json.loads(file.read_text("utf-8")) for file in files
+        file.name.removesuffix(".json"): json.loads(file.read_text("utf-8"))
+        for file in files
+        if file.name != "meta.json"
     }
     return Catalogue(language, entries)
 

@@ -1,4 +1,7 @@
-"""The English sentence for an error, made from its code, field and parameters."""
+"""The sentence for an error, made from its code, field and parameters.
+
+A language has the sentences that readers can meet; the others are in English.
+"""
 
 from collections.abc import Mapping
 
@@ -30,6 +33,9 @@ def of_code(
     Raises:
         KeyError: the code has no sentence, or a placeholder has no parameter.
     """
+    own = texts.entries["errors"]
+    if code not in own and f"{code}.{field}" not in own:
+        texts = catalogue.ENGLISH
     values: dict[str, object] = {"field": field, **(params or {})}
     seconds = values.get("seconds")
     if isinstance(seconds, int):

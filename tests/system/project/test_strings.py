@@ -8,23 +8,18 @@ import ast
 import functools
 import html.parser
 import itertools
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import jinja2
-import pytest
-from babel import Locale
 from jinja2 import nodes
 
 from comments.domain.languages import catalogue
 
 COMMENTS = Path(__file__).parents[3] / "comments"
 WIDGET = COMMENTS.parent / "widget"
-BUILT = COMMENTS / "web" / "static" / "widget"
-LANGUAGES = COMMENTS / "domain" / "languages"
 # Folders in comments/web/templates.
 TEMPLATES = ("admin", "public")
 # Modules in the folders below widget, each with the catalogue surface of its functions.
@@ -113,40 +108,10 @@ def _placeholders(entry: catalogue.Entry) -> frozenset[str]:
     return frozenset(itertools.chain.from_iterable(map(PLACEHOLDER.findall, _forms(entry))))
 
 
-def _languages() -> list[str]:
-    return sorted({each.parent.name for each in LANGUAGES.glob("*/*.json")})
-
-
-@pytest.mark.parametrize("language", _languages())
-def test_a_language_has_every_text_in_every_plural_form(language: str) -> None:
-    texts = catalogue.of(language)
-    categories = {*Locale.parse(language, sep="-").plural_form.tags, "other"}
-    assert texts.entries.keys() == SURFACES.keys()
-    for surface, entries in texts.entries.items():
-        assert entries.keys() == SURFACES[surface].keys(), surface
-        for name, entry in entries.items():
-            original = SURFACES[surface][name]
-            assert _placeholders(entry) == _placeholders(original), (surface, name)
-            assert isinstance(entry, str) == isinstance(original, str), (surface, name)
-            assert isinstance(entry, str) or entry.keys() == categories, (surface, name)
-
-
 def test_a_text_holds_no_markup() -> None:
     """Values may be markup. The surrounding text is escaped or put into a document as text."""
     forms = itertools.chain.from_iterable(map(_forms, TEXTS.values()))
     assert [each for each in forms if re.search(r"<|&\w+;", each)] == []
-
-
-@pytest.mark.parametrize("language", _languages())
-def test_the_built_strings_are_those_of_the_catalogue(language: str) -> None:
-    """A language without a text has the English one."""
-    own, built = catalogue.of(language).entries, {}
-    for stem in ("strings", "writing"):
-        (file,) = BUILT.glob(f"{stem}-{language}-*.json")
-        built |= json.loads(file.read_text("utf-8"))
-    expected = {surface: {**SURFACES[surface], **own[surface]} for surface in built}
-    assert built == expected, "run scripts/build-widget"
-    assert {"widget", "widget-writing", "errors"} == built.keys()
 
 
 # Templates
