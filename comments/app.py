@@ -40,6 +40,7 @@ from comments.web.http import (
 from comments.web.http.decode import paths
 from comments.web.public import (
     embed,
+    example_pages,
     feed_views,
     login_code_page,
     login_window_page,
@@ -78,6 +79,7 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
     for calls in (comment_calls, own_data, moderator_calls):
         app.register_blueprint(calls.blueprint)
     app.register_blueprint(service_pages.blueprint)
+    app.register_blueprint(example_pages.blueprint)
     app.register_blueprint(embed.blueprint)
     app.register_blueprint(feed_views.blueprint)
     app.register_blueprint(subscription_page.blueprint)

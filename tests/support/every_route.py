@@ -144,7 +144,10 @@ SETTINGS = config.Settings(secret=SECRET)
 
 
 def path_of(rule: str, comment: str) -> str:
-    segments = {"site_id": "demo", "comment_id": comment, "name": "flatthread.js", "rest": "none"}
+    segments = {
+        "site_id": "demo", "comment_id": comment, "name": "flatthread.js", "example": "events",
+        "rest": "none",
+    }  # fmt: skip
     return re.sub(r"<(?:\w+:)?(\w+)>", lambda found: segments[found[1]], rule)
 
 
@@ -224,6 +227,8 @@ ADDRESS = {"email": "ann@example.org", "thread": True}
 ROWS = [
     # Public routes: everyone may read.
     Row("GET", "/", {}, 200),
+    Row("GET", "/examples", {}, 200),
+    Row("GET", "/examples/<example>", {}, 200),
     Row("GET", "/healthz", {}, 200),
     Row("GET", "/widget/<name>", {}, 200),
     Row("GET", f"{API}/openapi.json", {}, 200),

@@ -37,6 +37,9 @@ _PAGE = (
     "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types flatthread"
 )
+# The page of all examples shows each example in a frame.
+FRAMING = f"{_PAGE}; frame-src 'self'"
+FRAMED_BY_OURSELVES = _PAGE.replace("frame-ancestors 'none'", "frame-ancestors 'self'")
 # A page with a thread runs no script. The page's JSON-LD is a data block, which browsers do not
 # execute.
 _FRAMED = (

@@ -16,6 +16,10 @@ SOURCE = programs.ROOT / "widget" / "source"
 SCRIPTS = {path.name: path.read_text() for path in sorted(SOURCE.glob("*.js"))}
 STYLES = [*sorted(SOURCE.glob("*.css")), programs.ROOT / "widget" / "pages" / "tokens.css"]
 EMBEDDING = (programs.ROOT / "docs" / "embedding.md").read_text()
+EXAMPLES = {
+    path.name: path.read_text()
+    for path in (programs.ROOT / "comments" / "web" / "static" / "examples").iterdir()
+}
 STYLING = (programs.ROOT / "docs" / "styling.md").read_text()
 
 
@@ -70,25 +74,37 @@ def test_the_options_of_mount_are_complete() -> None:
     assert set(existing) <= attributes()
 
 
+def functions() -> list[str]:
+    return re.findall(r"^export (?:async )?function (\w+)", SCRIPTS["entry.js"], re.MULTILINE)
+
+
 def test_the_functions_are_complete() -> None:
-    functions = re.findall(r"^export (?:async )?function (\w+)", SCRIPTS["entry.js"], re.MULTILINE)
     imported = re.search(r"import \{ (.*) \} from .*flatthread\.js", EMBEDDING)
     assert imported is not None
-    assert_lists(imported[1].split(", "), functions)
+    assert_lists(imported[1].split(", "), functions())
+
+
+def events() -> set[str]:
+    texts = "".join(SCRIPTS.values())
+    sent = set(re.findall(r"\btell\(\"(\w+)\"", texts))
+    return sent | set(re.findall(r"CustomEvent\(\"flatthread:(\w+)\"", texts))
 
 
 def test_the_events_are_complete() -> None:
-    texts = "".join(SCRIPTS.values())
-    sent = set(re.findall(r"\btell\(\"(\w+)\"", texts))
-    sent |= set(re.findall(r"CustomEvent\(\"flatthread:(\w+)\"", texts))
-    assert_lists(first_cells(section(EMBEDDING, "Events")), {f"flatthread:{each}" for each in sent})
+    listed = first_cells(section(EMBEDDING, "Events"))
+    assert_lists(listed, {f"flatthread:{name}" for name in events()})
 
 
-def test_the_attributes_for_counts_are_complete() -> None:
+def counting_attributes() -> set[str]:
     text = SCRIPTS["count.js"]
     names = set(re.findall(r"dataset\.(\w+)", text))
     for taken in re.findall(r"const \{([^}]*)\} = node\.dataset", text):
         names |= {name.strip() for name in taken.split(",")}
+    return names
+
+
+def test_the_attributes_for_counts_are_complete() -> None:
+    names = counting_attributes()
     listed = first_cells(section(EMBEDDING, "Comment counts"))
     assert_lists(listed, {f"data-{kebab(name)}" for name in names})
 
@@ -128,3 +144,19 @@ def test_the_variables_and_parts_are_complete(
 ) -> None:
     names = {each for name in existing() for each in INSERTED.get(name, {name})}
     assert_lists(first_cells(section(STYLING, heading)), names)
+
+
+def test_everything_has_an_example() -> None:
+    """The example `finder` shows the part of each element, so it needs no list."""
+    for name in attributes():
+        assert f"data-{kebab(name)}=" in EXAMPLES[f"{name}.html"]
+    for name in functions():
+        assert f"{name}(" in EXAMPLES["functions.js"]
+    for name in events():
+        assert f'"flatthread:{name}"' in EXAMPLES["events.js"]
+    for name in counting_attributes():
+        assert f"data-{kebab(name)}" in EXAMPLES["counts.html"]
+    for field in msgspec.structs.fields(site_options.SiteOptions):
+        assert f'name="{field.name}"' in EXAMPLES["options.html"]
+    for name in variables():
+        assert f"  {name}: " in EXAMPLES["colors.css"] + EXAMPLES["shapes.css"]

@@ -21,7 +21,9 @@ from tests.support.threads import sample_threads
 PAGE = "/api/v1/sites/demo/comments?thread=t"
 HELD = "only its author and moderators may see this"
 # Example values for URL variables. New variables need an example here.
-EXAMPLES = {"site_id": "demo", "name": "flatthread.js", "rest": "nowhere"}
+EXAMPLES = {
+    "site_id": "demo", "name": "flatthread.js", "rest": "nowhere", "example": "events",
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -103,7 +103,7 @@ def paths(app: flask.Flask, open_store: connection.Store, site: records.Site) ->
     return [
         *found, f"/api/v1/comments/{one}", f"/api/v1/comments/{one}/replies", "/feeds/demo", "/",
         "/api/v1/sites/demo/authors", "/api/v1/openapi.json", "/widget/flatthread.js",
-        "/widget/demo.css", "/?site=x&thread=y",
+        "/widget/demo.css", "/?site=x&thread=y", "/examples", "/examples/events",
         # Requests that are refused.
         "/nothing", "/api/v1/sites/demo/comments?thread=page&limit=0", "/embed/demo", "/feeds/no",
         "/widget/nothing.js",
