@@ -1,7 +1,7 @@
 """Each language has every text that readers see, in its own typography, and no English is left.
 
-The English texts are the original: the others have the same keys, placeholders and surfaces. Mail,
-the admin console and the demo are in English.
+The English texts are the original: the others have the same keys and placeholders. Mail, the admin
+console, the demo and the examples are in English.
 """
 
 import itertools
