@@ -23,7 +23,7 @@ from typing import Any
 
 from comments import errors
 from comments.domain import records
-from comments.domain.text import rendering, sanitizing
+from comments.domain.text import imported_html, rendering, sanitizing
 from comments.events import backlog
 from comments.store import transactions
 from comments.tree import job_writes, values
@@ -31,7 +31,7 @@ from comments.tree import job_writes, values
 # The renderers by the first word of the name that is stored with their HTML.
 _RENDERERS: dict[str, tuple[str, Callable[[str], str]]] = {
     "markdown": (rendering.RENDERER, rendering.render_markdown),
-    "html": (sanitizing.SANITISER, sanitizing.sanitise_html),
+    "html": (sanitizing.SANITISER, lambda source: imported_html.convert(source).html),
 }
 # The name of the scan contains this text, so a new version of a renderer starts a new scan.
 VERSION = f"{rendering.RENDERER}/{sanitizing.SANITISER}"

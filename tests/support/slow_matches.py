@@ -28,7 +28,7 @@ import comments
 from comments import app as apps
 from comments import config, errors
 from comments.domain import categories, thread_ids
-from comments.domain.text import cleaning, mail_addresses, rendering, sanitizing
+from comments.domain.text import cleaning, imported_html, mail_addresses, rendering, sanitizing
 from comments.events.mail import compose, plain_words
 from comments.moderation import rules
 from comments.store import connection
@@ -95,7 +95,7 @@ def functions() -> dict[str, tuple[Callable[[str], object], int]]:
         "a name": (cleaning.clean_name, cleaning.MAX_NAME),
         "a long name": (cleaning.clean_name, LONG),
         "a website": (cleaning.clean_website, cleaning.MAX_WEBSITE),
-        "HTML of an import": (sanitizing.sanitise_html, sanitizing.MAX_HTML),
+        "HTML of an import": (imported_html.convert, sanitizing.MAX_HTML),
         "plain text": (sanitizing.plain_text, sanitizing.MAX_HTML),
         "linked data": (
             lambda text: json_ld.plain(sanitizing.sanitise_html(text)),

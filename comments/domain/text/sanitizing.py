@@ -57,6 +57,8 @@ ATTRIBUTES = {
 }
 LINK_REL = "nofollow ugc noopener"
 
+# Elements whose content is not text.
+WITHOUT_TEXT = {"script", "style", "template", "noscript", "math", "svg"}
 # A tag in the sanitizer's format: in lower case, with all values in double quotes.
 TAG = re.compile(r'<(/?)([a-z][a-z0-9]*)((?: [a-z-]+="[^"]*")*)>')
 _ALIGNMENTS = {"left", "center", "right"}
@@ -69,11 +71,29 @@ def sanitise_html(source: str) -> str:
     Raises:
         errors.BadInput: the body exceeds a limit or is not text.
     """
+    check(source)
+    return checked(source)
+
+
+def check(source: str) -> None:
+    """Check HTML before it is parsed.
+
+    Raises:
+        errors.BadInput: it exceeds a limit or is not text.
+    """
     cleaning.refuse("body", source, cleaning.REFUSED)
     if len(source) > MAX_HTML:
         raise errors.BadInput("body", "too-long", limit=MAX_HTML)
     if source.count("<") > MAX_TAGS:
         raise errors.BadInput("body", "too-much-markup")
+
+
+def checked(source: str) -> str:
+    """Sanitize HTML and check the result.
+
+    Raises:
+        errors.BadInput: the result exceeds a limit.
+    """
     cleaned = safe(source)
     if len(cleaned.encode()) > MAX_SANITISED or _depth(cleaned) > MAX_DEPTH:
         raise errors.BadInput("body", "too-much-markup")
@@ -169,7 +189,7 @@ class _TextOf(html.parser.HTMLParser):
 
 _CLEANER = nh3.Cleaner(
     tags=TAGS,
-    clean_content_tags={"script", "style", "template", "noscript", "iframe", "math", "svg"},
+    clean_content_tags={*WITHOUT_TEXT, "iframe"},
     # Without an entry for "*", the cleaner keeps `lang` and `title` of every element.
     attributes={**ATTRIBUTES, "*": frozenset()},
     attribute_filter=_keep_attribute,

@@ -21,7 +21,7 @@ from comments.domain import author_ids, records, thread_ids
 from comments.domain.crypto import keyed_hashes
 from comments.domain.languages import error_texts
 from comments.domain.records import Status, ThreadState
-from comments.domain.text import cleaning, sanitizing
+from comments.domain.text import cleaning, imported_html, sanitizing
 from comments.jobs.importers import import_report, import_source, spool, write_order
 from comments.store.models import comment_rows
 
@@ -161,16 +161,24 @@ class FirstPass:
         if not body and not is_erased:
             self._note(import_report.EMPTY, comment.line, comment.id)
         try:
-            html = sanitizing.sanitise_html(body)
+            converted = imported_html.convert(body)
         except errors.BadInput as error:
             said = error_texts.sentence(error)
             raise self._bad(comment.line, f"comment {comment.id}: {said}") from error
+        for kind, count in (
+            (import_report.IMAGES, converted.images),
+            (import_report.EMBEDS, converted.embeds),
+            (import_report.UNLINKED, converted.unlinked),
+            (import_report.REMOVED, converted.removed),
+        ):
+            if count:
+                self._note(kind, comment.line, comment.id)
         return records.ImportedComment(
             id=comment_id(self._site.id, comment.system, comment.id),
             reply_to=None,
             author=records.Author("") if is_erased else self._author(comment),
             body=body,
-            html=html,
+            html=converted.html,
             renderer="" if is_erased else sanitizing.SANITISER,
             status=comment.status,
             created=comment.created,

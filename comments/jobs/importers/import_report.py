@@ -29,9 +29,13 @@ CYCLES = "Cycles of replies, cut at the earliest comment"
 NAMELESS = 'Comments without a usable name, imported as "Guest"'
 WEBSITES = "Websites that are not valid http(s) addresses, removed"
 EMPTY = "Comments without text"
+IMAGES = "Comments with images, which became links"
+EMBEDS = "Comments with videos or other embedded pages, which became links"
+UNLINKED = "Comments with links that do not lead to the web, which became text"
+REMOVED = "Comments with scripts, styles, formulas or drawings, which were removed"
 
 # The kinds that need no action and can have thousands of notes.
-_IN_ONE_LINE = {SKIPPED, NAMELESS, WEBSITES, EMPTY}
+_IN_ONE_LINE = {SKIPPED, NAMELESS, WEBSITES, EMPTY, IMAGES, EMBEDS, UNLINKED, REMOVED}
 
 
 class Note(msgspec.Struct, frozen=True):

@@ -1,6 +1,7 @@
 """Test an import's first pass, which needs no store: its report and the comments that it keeps."""
 
 import hashlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -284,6 +285,30 @@ def test_a_file_with_too_many_comments_is_refused(
     with pytest.raises(errors.BadImport) as caught:
         plan_of(export(THREAD, post("1"), post("2"), post("3")))
     assert caught.value.line == 5
+
+
+def test_what_becomes_a_link_or_text_is_counted_by_comment(export: Callable[..., Path]) -> None:
+    image = "<img src=https://i.example/a.png alt=cat><img src=//i.example/b.png>"
+    with plan_of(
+        export(
+            THREAD,
+            post("1", message=image),
+            post("2", message=f"{image}<iframe src=https://v.example title=film></iframe>"),
+            post("3", message="<a href=mailto:a@b.example>write</a><script>x</script>"),
+            post("4", message="<b>plain</b>"),
+        )
+    ) as plan:
+        found = written(plan)
+        lines = list(plan.report.lines())
+    assert re.findall('href="(.*?)"', found["1"].html) == [
+        "https://i.example/a.png", "https://i.example/b.png"
+    ]  # fmt: skip
+    assert 'href="https://v.example"' in found["2"].html
+    assert found["3"].html == "write"
+    assert f"{import_report.IMAGES}: 2, lines 3, 4" in lines
+    assert f"{import_report.EMBEDS}: 1, line 4" in lines
+    assert f"{import_report.UNLINKED}: 1, line 5" in lines
+    assert f"{import_report.REMOVED}: 1, line 5" in lines
 
 
 def test_comment_ids_are_stable() -> None:

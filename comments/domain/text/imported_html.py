@@ -1,0 +1,128 @@
+"""Turn HTML from other systems into what comments may contain, and count what changes (pure).
+
+The sanitizer alone would remove an image, a video or a frame without a trace. Here each becomes a
+link to the same address, and an image keeps its mark (`sanitizing.IMAGE_MARK`). Within a link it
+becomes the text of that link.
+
+A first cleaner keeps these elements, so the tags are found in its regular output and never in the
+source. The sanitizer then checks the result like any other HTML.
+"""
+
+import re
+
+import msgspec
+import nh3
+
+from comments.domain.text import sanitizing
+
+# Elements that show something from another address, and the attribute with the address.
+_EMBEDS = {
+    "audio": "src",
+    "embed": "src",
+    "iframe": "src",
+    "object": "data",
+    "source": "src",
+    "video": "src",
+}
+_REMOVED = re.compile(rf"<(?:{'|'.join(sanitizing.WITHOUT_TEXT)})\b", re.IGNORECASE)
+_ATTRIBUTE = re.compile(r' ([a-z-]+)="([^"]*)"')
+
+
+class ConvertedHtml(msgspec.Struct, frozen=True):
+    """Sanitized HTML, and how often something in its source was replaced or removed.
+
+    `unlinked` counts links without an address on the web, which became text.
+    """
+
+    html: str
+    images: int
+    embeds: int
+    unlinked: int
+    removed: int
+
+
+def convert(source: str) -> ConvertedHtml:
+    """Convert and sanitize a body that another system supplied as HTML.
+
+    Raises:
+        errors.BadInput: the body exceeds a limit or is not text.
+    """
+    sanitizing.check(source)
+    found = _Conversion()
+    html = sanitizing.TAG.sub(found.replaced, _KEEPER.clean(source))
+    return ConvertedHtml(
+        sanitizing.checked(html),
+        found.images,
+        found.embeds,
+        found.unlinked,
+        len(_REMOVED.findall(source)),
+    )
+
+
+class _Conversion:
+    """Replaces the tags of one text, in their order."""
+
+    def __init__(self) -> None:
+        self.images = self.embeds = self.unlinked = 0
+        self._links: list[bool] = []  # for each open link, whether it has an address
+        self._last = ""
+
+    def replaced(self, tag: re.Match[str]) -> str:
+        slash, name, written = tag.groups()
+        # The values are escaped and stay so.
+        attributes = dict(_ATTRIBUTE.findall(written))
+        if name == "a":
+            return self._link(tag[0], is_end=bool(slash), is_alive="href" in attributes)
+        if name == "img":
+            self.images += 1
+            url = attributes.get("src", "")
+            mark = f' {sanitizing.IMAGE_MARK}=""'
+            return self._shown(url, attributes.get("alt", "").strip(), mark)
+        if name in _EMBEDS:
+            return "" if slash else self._embed(attributes.get(_EMBEDS[name], ""), attributes)
+        return tag[0]
+
+    def _link(self, tag: str, *, is_end: bool, is_alive: bool) -> str:
+        if is_end and self._links:
+            self._links.pop()
+        elif not is_end:
+            self._links.append(is_alive)
+            self.unlinked += not is_alive
+        return tag
+
+    def _embed(self, url: str, attributes: dict[str, str]) -> str:
+        # Old snippets name the same address in an object and in an embed within it.
+        if not url or url == self._last:
+            return ""
+        self._last = url
+        self.embeds += 1
+        return self._shown(url, attributes.get("title", "").strip())
+
+    def _shown(self, url: str, text: str, mark: str = "") -> str:
+        if not url or any(self._links):
+            return text or url
+        return f'<a href="{url}"{mark}>{text or url}</a>'
+
+
+def _keep_attribute(_tag: str, attribute: str, value: str) -> str | None:
+    if attribute not in {"href", "src", "data"}:
+        return value
+    # Pages with https may name an address without its scheme.
+    url = f"https:{value}" if value.startswith("//") else value
+    return url if sanitizing.is_web_url(url) else None
+
+
+_KEEPER = nh3.Cleaner(
+    tags=sanitizing.TAGS | set(_EMBEDS) | {"img"},
+    clean_content_tags=sanitizing.WITHOUT_TEXT,
+    attributes={
+        **sanitizing.ATTRIBUTES,
+        **{name: {source, "title"} for name, source in _EMBEDS.items()},
+        "img": {"src", "alt"},
+        "*": set(),
+    },
+    attribute_filter=_keep_attribute,
+    link_rel=None,
+    url_schemes={"http", "https"},
+    url_relative="pass_through",
+)

@@ -1,0 +1,92 @@
+"""An import counts what comments cannot contain, and turns it into links or text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comments import errors
+from comments.domain.text import imported_html, sanitizing
+from tests.support.html import safe_html
+
+REL = 'rel="nofollow ugc noopener"'
+IMAGE = f'<a href="https://i.example/a.png" data-ft-image="" {REL}>'
+FILM = f'<a href="https://v.example/1" {REL}>'
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ('a<img src="https://i.example/a.png" alt="<i> cat">b', f"a{IMAGE}&lt;i&gt; cat</a>b"),
+        ("<img src=//i.example/a.png>", f"{IMAGE}https://i.example/a.png</a>"),
+        ('<img alt=":)">', ":)"),
+        ("<img src=/a.png alt=cat>", "cat"),
+        ("<img src=javascript:x alt=cat>", "cat"),
+        ("<img src=https://ok@i.example/a.png alt=cat>", "cat"),
+        ("<a href=https://v.example/1><img src=https://i.example alt=cat></a>", f"{FILM}cat</a>"),
+        ("<a href=mailto:a@b><img src=https://i.example/a.png alt=cat></a>", f"{IMAGE}cat</a>"),
+    ],
+)
+def test_an_image_becomes_a_link_or_its_description(source: str, expected: str) -> None:
+    found = imported_html.convert(source)
+    assert (found.html, found.images, found.embeds) == (expected, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ('<iframe src="//v.example/1" title="A film">old</iframe>', f"{FILM}A film</a>old"),
+        ("<video><source src=https://v.example/1>no</video>", f"{FILM}https://v.example/1</a>no"),
+        (
+            "<object data=https://v.example/1><embed src=https://v.example/1></object>",
+            f"{FILM}https://v.example/1</a>",
+        ),
+        ("<audio src=https://v.example/1 title=Song></audio>", f"{FILM}Song</a>"),
+    ],
+)
+def test_media_and_frames_become_one_link(source: str, expected: str) -> None:
+    found = imported_html.convert(source)
+    assert (found.html, found.images, found.embeds) == (expected, 0, 1)
+
+
+@pytest.mark.parametrize("href", ["mailto:ann@x.example", "tel:+1", "/about", "ftp://x.example/"])
+def test_a_link_that_is_not_to_the_web_becomes_text(href: str) -> None:
+    found = imported_html.convert(f"<p>Write <a href='{href}'>to <b>me</b></a>.</p>")
+    assert (found.html, found.unlinked) == ("<p>Write to <b>me</b>.</p>", 1)
+
+
+def test_what_has_no_text_is_removed_and_counted() -> None:
+    found = imported_html.convert("a<SCRIPT>b</SCRIPT><svg><text>c</text></svg><style>d</style>e")
+    assert (found.html, found.removed) == ("ae", 3)
+
+
+def test_html_without_such_elements_is_only_sanitized() -> None:
+    source = "<p>a <a href='https://x.example'>b</a><br><b>c</b><form>d</form></p>"
+    expected = imported_html.ConvertedHtml(sanitizing.sanitise_html(source), 0, 0, 0, 0)
+    assert imported_html.convert(source) == expected
+
+
+@pytest.mark.parametrize("source", ["\x00", "<b>" * 4_001, "x" * 100_001, "<blockquote>" * 201])
+def test_html_above_its_limits_is_refused(source: str) -> None:
+    with pytest.raises(errors.BadInput) as caught:
+        imported_html.convert(source)
+    assert caught.value.field == "body"
+
+
+@pytest.mark.parametrize("attack", safe_html.ATTACKS)
+def test_converted_attacks_are_harmless(attack: str) -> None:
+    safe_html.assert_safe(imported_html.convert(attack).html)
+
+
+PIECES = (
+    "<img src=https://i.example alt='<a title='>", "<img src='//x\"y' alt=\"'>\">", "<img alt=x>",
+    "<iframe src=https://v.example>", "</iframe>", "<object data=https://v.example>", "</object>",
+    "<video>", "</video>", "<source src=https://v.example>", "<embed src=javascript:x>",
+    "<a href=https://x.example>", "<a href=mailto:x>", "</a>", "<table><td>", "</table>", "<p>",
+    "<svg>", "<math>", "<style>", "</style>", "<template>", "<!--", "-->", "<title>", "<pre>\n",
+    "x", "&lt;", "<", '"', "'",
+)  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
+def test_any_converted_html_is_harmless(source: str) -> None:
+    safe_html.assert_safe(imported_html.convert(source).html)
