@@ -27,6 +27,7 @@ export class Actions {
    * @param {import("./visits.js").Mutes} mutes
    * @param {Place} place
    * @param {{
+   *   options: () => SiteOptions,
    *   toggle: (comment: Comment) => void,
    *   redraw: () => void,
    *   rename: () => void,

@@ -26,6 +26,7 @@ export class Changes {
    * @param {import("./guest.js").Guest} guest
    * @param {Place} place
    * @param {{
+   *   options: () => SiteOptions,
    *   changed: (comment: Comment, data: object) => void,
    *   saved: (comment: Comment) => void,
    *   removed: (comment: Comment) => void,
@@ -46,7 +47,7 @@ export class Changes {
       values: { body: this.#guest.own(comment.id)?.body },
       draft: new Draft(`${this.#place.spot}:${comment.id}:edit`),
       send: ({ body }) => this.#save(comment, body),
-      preview: (body) => preview(this.#place.site, body),
+      preview: (body) => preview(this.#place.site, body, this.#thread.options().images),
       account: null,
       cancel: () => comment.leave(),
     });

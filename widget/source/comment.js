@@ -10,7 +10,6 @@ import { avatar } from "./avatar.js";
 import { button, el, webUrl } from "./dom.js";
 import { icon } from "./icons.js";
 import { menuButton } from "./menubutton.js";
-import * as prose from "./prose.js";
 import * as times from "./times.js";
 import { parts, t } from "./words.js";
 
@@ -23,7 +22,7 @@ import { parts, t } from "./words.js";
  *   isMuted: (comment: Comment) => boolean,
  *   isNew: (comment: Comment) => boolean,
  *   mayReply: () => boolean,
- *   body: (fragment: DocumentFragment) => DocumentFragment,
+ *   body: (html: string) => DocumentFragment,
  * }} Context What a comment shows that depends on other comments, the reader or the site.
  */
 
@@ -220,7 +219,7 @@ export class Comment {
         : t("reply-by", { name: this.name, to: toName ?? t("another-comment") }),
     );
     this.body = el("div", { class: "ft-body ft-prose", dir: "auto" });
-    this.body.append(context.body(prose.nodes(this.data.html)));
+    this.body.append(context.body(this.data.html));
     this.#toggle = button("ft-toggle", "", () => this.#actions.toggle(this));
     this.replyButton = context.mayReply()
       ? button("ft-reply", t("reply"), () => this.#actions.reply(this), {

@@ -4,18 +4,18 @@ import { avatar } from "./avatar.js";
 import { addressOf } from "./comment.js";
 import { button, el } from "./dom.js";
 import { icon } from "./icons.js";
-import * as prose from "./prose.js";
 import * as times from "./times.js";
 import { t } from "./words.js";
 
 /**
  * @param {CommentData} data
+ * @param {DocumentFragment} text the comment's text
  * @param {() => unknown} go shows the comment at its place
  */
-export function card(data, go) {
+export function card(data, text, go) {
   const name = data.author?.name || t("anonymous");
   const body = el("div", { class: "ft-body ft-prose", dir: "auto" });
-  body.append(prose.nodes(data.html));
+  body.append(text);
   return el(
     "article",
     { class: "ft-pin", "aria-label": t("pinned-by", { name }) },

@@ -94,7 +94,7 @@ export class PostForms {
     let notify;
     /** @type {Proofs | null} */
     let proofs = null;
-    const { website } = this.#thread.options();
+    const { images, website } = this.#thread.options();
     const isGuest = this.#guest.name === null;
     const composer = new Composer({
       .../** @type {any} */ (shown),
@@ -104,7 +104,7 @@ export class PostForms {
       draft,
       send: async (values, subject) =>
         this.#post({ values, subject, parent }, draft, notify, proving()),
-      preview: (body) => preview(this.#place.site, body),
+      preview: (body) => preview(this.#place.site, body, images),
     });
     const form = composer.element;
     const used = async () => {

@@ -6,8 +6,9 @@ import * as calls from "./writingcalls.js";
 /**
  * @param {string} site
  * @param {string} body the Markdown
+ * @param {string[]} images the origins of images to show
  * @returns {Promise<Node>}
  */
-export async function preview(site, body) {
-  return prose.nodes((await calls.preview(site, body)).html);
+export async function preview(site, body, images) {
+  return prose.nodes((await calls.preview(site, body)).html, images);
 }

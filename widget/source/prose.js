@@ -6,6 +6,8 @@
  * becomes plain text.
  */
 
+import { el } from "./dom.js";
+
 const policy = makePolicy();
 
 function makePolicy() {
@@ -18,23 +20,38 @@ function makePolicy() {
 }
 
 /**
- * Return the nodes of sanitized HTML.
+ * Return the nodes of sanitized HTML, with the images from `origins` within their links. If an image
+ * cannot be loaded, browsers show its description in the same box, which is still a link.
  *
  * @param {string} html
+ * @param {string[]} origins
  */
-export function nodes(html) {
-  if (policy === null) return withoutPolicy(html);
-  const parsed = new DOMParser().parseFromString(policy.createHTML(html), "text/html");
+export function nodes(html, origins) {
   const fragment = document.createDocumentFragment();
-  fragment.append(...parsed.body.childNodes);
+  fragment.append(...parsed(html).childNodes);
+  const links = /** @type {NodeListOf<HTMLAnchorElement>} */ (
+    fragment.querySelectorAll("[data-ft-image]")
+  );
+  for (const link of links) {
+    if (!origins.includes(link.origin)) continue;
+    const image = el("img", {
+      class: "ft-image",
+      alt: link.textContent,
+      loading: "lazy",
+      decoding: "async",
+      referrerpolicy: "no-referrer",
+      src: link.href, // last, because it starts the request
+    });
+    link.replaceChildren(image);
+  }
   return fragment;
 }
 
-function withoutPolicy(html) {
+/** Return an element with the nodes of sanitized HTML. */
+function parsed(html) {
+  if (policy) return new DOMParser().parseFromString(policy.createHTML(html), "text/html").body;
   const holder = document.createElement("div");
   if (holder.setHTML) holder.setHTML(html);
   else holder.textContent = html.replace(/<[^>]*>/g, "");
-  const fragment = document.createDocumentFragment();
-  fragment.append(...holder.childNodes);
-  return fragment;
+  return holder;
 }

@@ -17,6 +17,7 @@ import { Live } from "./live.js";
 import * as memory from "./memory.js";
 import { Pages } from "./pages.js";
 import { card } from "./pins.js";
+import * as prose from "./prose.js";
 import { wantedComment } from "./request.js";
 import * as surroundings from "./surroundings.js";
 import * as times from "./times.js";
@@ -102,7 +103,7 @@ export class Thread {
     this.element = el("section", { class: "ft-thread", "aria-label": t("comments") });
     this.#pages = new Pages(place, this.#guest, this.#stop.signal, {
       make: (data) => this.#make(data),
-      card: (data) => card(data, () => this.#pages.goTo(data.id)),
+      card: (data) => card(data, this.#prose(data.html), () => this.#pages.goTo(data.id)),
       context: () => this.#context,
       shown: (comment) => this.#forms.reopen(comment),
       replaced: () => this.#replaced(),
@@ -308,7 +309,7 @@ export class Thread {
       isNew: ({ id, data }) =>
         this.#seen > 0 && Date.parse(data.created) > this.#seen && this.#guest.own(id) === null,
       mayReply: () => this.#state === "open" && (this.#options.guests || this.#guest.name !== null),
-      body: (fragment) => fragment,
+      body: (html) => this.#prose(html),
     };
   }
 
@@ -316,6 +317,7 @@ export class Thread {
   #act(writer) {
     if (writer === null) return null;
     return (this.#actions ??= new writer.Actions(this.#guest, this.#mutes, this.#place, {
+      options: () => this.#options,
       toggle: (comment) => this.#folding.toggle(comment),
       redraw: () => this.#redraw(),
       rename: () => this.#forms.rename(),
@@ -339,6 +341,10 @@ export class Thread {
       this.#say(t("unreachable"), { isVisible: true });
       return null;
     }
+  }
+
+  #prose(html) {
+    return prose.nodes(html, this.#options.images);
   }
 
   /**

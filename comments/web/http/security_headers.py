@@ -43,20 +43,28 @@ FRAMED_BY_OURSELVES = _PAGE.replace("frame-ancestors 'none'", "frame-ancestors '
 # A page with a thread runs no script. The page's JSON-LD is a data block, which browsers do not
 # execute.
 _FRAMED = (
-    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
+    "default-src 'none'; style-src 'self'; img-src {}; base-uri 'none'; form-action 'none'; "
     "frame-ancestors {}"
 )
 # One year, for this host only, because the service does not know whether other hosts support HTTPS.
 _HTTPS_ONLY = "max-age=31536000"
 # Origins that cannot break the policy's syntax. A semicolon would end the directive, and a space
 # would end the value.
-_ANCESTOR = re.compile(r"https?://[A-Za-z0-9._-]+(?::[0-9]+)?|https?://\[[0-9a-f:.]+\](?::[0-9]+)?")
+_ORIGIN = re.compile(r"https?://[A-Za-z0-9._-]+(?::[0-9]+)?|https?://\[[0-9a-f:.]+\](?::[0-9]+)?")
 
 
-def framed_by(origins: Iterable[str]) -> str:
-    """Return the policy for a page without scripts that only pages of `origins` may frame."""
-    allowed = " ".join(origin for origin in origins if _ANCESTOR.fullmatch(origin))
-    return _FRAMED.format(allowed or "'none'")
+def framed_by(origins: Iterable[str], images: Iterable[str]) -> str:
+    """Return the policy for a page without scripts that only pages of `origins` may frame.
+
+    The page may show images of the origins in `images`.
+    """
+    return _FRAMED.format(
+        " ".join(["'self'", *_safe(images)]), " ".join(_safe(origins)) or "'none'"
+    )
+
+
+def _safe(origins: Iterable[str]) -> list[str]:
+    return [origin for origin in origins if _ORIGIN.fullmatch(origin)]
 
 
 def add(response: flask.Response) -> flask.Response:

@@ -16,6 +16,7 @@ import msgspec
 from comments import errors
 from comments.domain import presentation, records, site_options
 from comments.domain.languages import catalogue
+from comments.domain.text import inline_images
 from comments.moderation import thread_access
 from comments.reading import listings, thread_pages
 from comments.reading.materialized import thread_view
@@ -42,6 +43,7 @@ _COMMENTS = Path(__file__).parents[2]
 _SOURCES = (
     "domain/languages/en/embed.json",
     "domain/languages/formats.py",
+    "domain/text/inline_images.py",
     "web/public/avatars.py",
     "web/public/embed.py",
     "web/public/nesting.py",
@@ -80,7 +82,8 @@ def fragment(site_id: str) -> flask.Response:
 @blueprint.after_request
 def _frame(response: flask.Response) -> flask.Response:
     site: records.Site | None = flask.g.get("embedding")
-    policy = security_headers.framed_by(site.origins if site else ())
+    origins, images = (site.origins, site.options.images) if site else ((), ())
+    policy = security_headers.framed_by(origins, images)
     response.headers["Content-Security-Policy"] = policy
     return response
 
@@ -157,6 +160,10 @@ class _Shown(msgspec.Struct, frozen=True):
         if not self.title:
             return comments
         return texts.text("embed.page-title", title=self.title, comments=comments)
+
+    def body(self, comment: presentation.PublicComment) -> str:
+        """Return a comment's HTML, with images of the site's origins."""
+        return inline_images.shown(comment.html, self.options.images)
 
     @property
     def lists(self) -> int:

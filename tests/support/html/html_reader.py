@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 LIST = "ft-list"
 COMMENT = "comment-"
-VOID = {"base", "br", "hr", "input", "link", "meta"}
+VOID = {"base", "br", "hr", "img", "input", "link", "meta"}
 
 
 class Elements(html.parser.HTMLParser):
