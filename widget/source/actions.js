@@ -21,7 +21,7 @@ export class Actions {
   /**
    * The thread's toggle(comment) hides or shows replies, redraw() shows all comments again, and say(text, {isVisible}) announces a
    * result. When a comment's data changes, this class calls changed(comment, data), and afterwards
-   * saved(comment) or removed(comment).
+   * saved(comment) or removed(comment, bury).
    *
    * @param {import("./guest.js").Guest} guest
    * @param {import("./visits.js").Mutes} mutes
@@ -37,7 +37,7 @@ export class Actions {
    *   say: (text: string, options?: { isVisible: boolean }) => void,
    *   changed: (comment: Comment, data: object) => void,
    *   saved: (comment: Comment) => void,
-   *   removed: (comment: Comment) => void,
+   *   removed: (comment: Comment, bury: typeof import("./own.js").bury) => void,
    * }} thread
    */
   constructor(guest, mutes, place, thread) {

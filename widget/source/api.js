@@ -7,8 +7,8 @@
  */
 
 import * as lazy from "./lazy.js";
+import { unreachable } from "./offline.js";
 import { addressOf, init, PAGE } from "./request.js";
-import { t } from "./words.js";
 
 /** A failed call. `field` names the wrong input; `isFinal` means that nothing was stored. */
 export class Problem extends Error {
@@ -73,17 +73,17 @@ export async function call(method, path, { query = {}, body, token, headers = {}
  */
 export async function answer(asked) {
   const response = await asked.catch(() => {
-    throw new Problem(0, t("unreachable"));
+    throw new Problem(0, unreachable());
   });
   const content = await response.json().catch(() => null);
   if (!response.ok) throw await problem(response, content);
-  if (content === null) throw new Problem(0, t("unreachable"));
+  if (content === null) throw new Problem(0, unreachable());
   return content;
 }
 
 async function problem(response, content) {
   const { code, field } = content ?? {};
   const writer = await lazy.writer().catch(() => null);
-  const message = writer?.explain(response, content) ?? t("unreachable");
+  const message = writer?.explain(response, content) ?? unreachable();
   return new Problem(response.status, message, { code, field });
 }

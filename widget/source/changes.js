@@ -5,10 +5,12 @@
  */
 
 import { Composer } from "./composer.js";
-import { button, el, isBusy, setBusy } from "./dom.js";
+import { button, el, isBusy } from "./dom.js";
 import { Draft } from "./drafts.js";
+import { bury } from "./own.js";
 import { preview } from "./preview.js";
 import { stub } from "./stub.js";
+import { working } from "./working.js";
 import { t } from "./writing.js";
 import * as calls from "./writingcalls.js";
 
@@ -21,7 +23,7 @@ export class Changes {
 
   /**
    * When a comment's data changes, this class calls the thread's changed(comment, data). When a
-   * change is complete, it calls the thread's saved(comment) or removed(comment).
+   * change is complete, it calls the thread's saved(comment) or removed(comment, bury).
    *
    * @param {import("./guest.js").Guest} guest
    * @param {Place} place
@@ -29,7 +31,7 @@ export class Changes {
    *   options: () => SiteOptions,
    *   changed: (comment: Comment, data: object) => void,
    *   saved: (comment: Comment) => void,
-   *   removed: (comment: Comment) => void,
+   *   removed: (comment: Comment, bury: typeof import("./own.js").bury) => void,
    * }} thread
    */
   constructor(guest, place, thread) {
@@ -71,7 +73,7 @@ export class Changes {
     try {
       const { comment: data } = await calls.edit(comment.data, body, this.#token(comment));
       this.#guest.rewrite(comment.id, body);
-      comment.close();
+      if (comment.slot.querySelector(".ft-sending")) comment.close(); // unless the reader types on
       this.#thread.changed(comment, data);
       this.#thread.saved(comment);
     } catch (error) {
@@ -89,17 +91,17 @@ export class Changes {
 
   async #remove(comment, control, place) {
     if (isBusy(control)) return;
-    setBusy(control, true);
+    const finish = working(control, t("deleting"));
     place.textContent = "";
     try {
       await calls.retract(comment.id, this.#token(comment));
       this.#guest.forget(comment.id);
       this.#thread.changed(comment, { status: "removed", author: null, html: "" });
-      this.#thread.removed(comment);
+      this.#thread.removed(comment, bury);
     } catch (error) {
       place.textContent = error.message;
     } finally {
-      setBusy(control, false);
+      finish();
     }
   }
 

@@ -33,7 +33,6 @@ import { parts, t } from "./words.js";
  *   toggle: (comment: Comment) => unknown,
  *   unmute: (comment: Comment) => unknown,
  *   goTo: (id: string) => unknown,
- *   follow: (comment: Comment) => unknown,
  * }} Actions
  */
 
@@ -53,8 +52,6 @@ export class Comment {
   replyButton = null;
   /** Whether the comment is shown near the form instead of at its place in the thread. */
   isAside = false;
-  /** New replies that the page does not show yet. */
-  news = 0;
 
   /**
    * @param {CommentData} data
@@ -161,36 +158,11 @@ export class Comment {
     (this.replyButton ?? this.element).focus();
   }
 
-  /** Mark a comment that its reader just posted. `isElsewhere` offers its place in the thread. */
-  welcome(isElsewhere) {
-    this.element.classList.add("ft-own");
-    const go = button("ft-go", t("view-in-thread"), () => this.#actions.goTo(this.id));
-    this.#note(
-      this.isPending ? t("pending") : t("posted"),
-      isElsewhere && !this.isPending ? go : null,
-    );
-  }
-
-  /** Say that there are replies which the page does not show yet. */
-  announce(count) {
-    this.news = count;
-    for (const old of this.main.querySelectorAll(".ft-news")) old.remove();
-    if (count === 0) return;
-    this.slot.before(
-      button("ft-news", t("new-replies", { count }), () => this.#actions.follow(this)),
-    );
-  }
-
   /** Show a button that leads on to the replies, or none. */
   offer(onward) {
     this.#onward?.remove();
     this.#onward = onward || null;
     if (this.#onward) this.slot.before(this.#onward);
-  }
-
-  #note(text, more) {
-    for (const old of this.main.querySelectorAll(".ft-note-own")) old.remove();
-    this.slot.before(el("p", { class: "ft-note-own" }, text, more && " ", more));
   }
 
   #showTombstone() {

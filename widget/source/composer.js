@@ -6,10 +6,11 @@
  * server has confirmed it. An error appears next to the field that it names.
  */
 
-import { button, el, isBusy, setBusy, webUrl } from "./dom.js";
+import { button, el, isBusy, webUrl } from "./dom.js";
 import { formatted, FORMATS } from "./formatting.js";
 import { icon } from "./icons.js";
 import { t as widgetText } from "./words.js";
+import { working } from "./working.js";
 import { t } from "./writing.js";
 
 let count = 0; // makes element ids unique in their shadow root
@@ -181,6 +182,7 @@ export class Composer {
       this.#submitOnce();
     });
     this.#form.addEventListener("input", () => {
+      this.#form.classList.remove("ft-sending"); // its reader goes on typing
       this.#grow();
       this.#draft.write(this.#values);
     });
@@ -234,7 +236,8 @@ export class Composer {
     this.#clearErrors();
     const values = this.#checked();
     if (values === null) return;
-    setBusy(this.#submit, true);
+    const finish = working(this.#submit, t("sending"));
+    this.#form.classList.add("ft-sending");
     try {
       await this.#send(values, this.#subject.value);
       this.#draft.sent(values);
@@ -245,9 +248,11 @@ export class Composer {
       if (this.#about) this.#identify(null, values);
     } catch (error) {
       if (error.isFinal) this.#draft.refused(this.#values);
+      else error.message += ` ${t("text-kept")}`;
       this.#showError(error);
     } finally {
-      setBusy(this.#submit, false);
+      this.#form.classList.remove("ft-sending");
+      finish();
     }
   }
 
@@ -286,10 +291,12 @@ export class Composer {
     this.#clearErrors();
     const { body } = this.#inputs;
     const shown = body.value;
+    if (isBusy(this.#tabs[1])) return;
     if (!shown.trim()) {
       body.focus();
       return;
     }
+    const finish = working(this.#tabs[1], t("loading"));
     try {
       const nodes = await this.#preview(shown);
       if (body.value !== shown) return;
@@ -299,6 +306,8 @@ export class Composer {
       this.#press(1);
     } catch (error) {
       this.#showError(error);
+    } finally {
+      finish();
     }
   }
 

@@ -52,6 +52,18 @@ export function isBusy(control) {
   return control.hasAttribute("aria-disabled");
 }
 
+/**
+ * Tell whether the reader is typing, here or elsewhere on the page, so that the focus must stay. A
+ * form that is being sent does not count until its reader goes on typing.
+ */
+export function isTyping() {
+  let active = document.activeElement;
+  while (active?.shadowRoot?.activeElement) active = active.shadowRoot.activeElement;
+  const field = /** @type {HTMLElement | null} */ (active);
+  if (!field || field.closest(".ft-sending")) return false;
+  return field.isContentEditable || ["INPUT", "TEXTAREA"].includes(field.tagName);
+}
+
 /** Return the URL if it is an absolute http(s) URL, else null. Other URLs never become links. */
 export function webUrl(text) {
   try {

@@ -1,7 +1,8 @@
 /** The question and the calls that erase everything about the reader on this site. */
 
 import { call, part } from "./api.js";
-import { button, el, isBusy, setBusy } from "./dom.js";
+import { button, el, isBusy } from "./dom.js";
+import { working } from "./working.js";
 import { t } from "./writing.js";
 
 export class Erasure {
@@ -22,7 +23,7 @@ export class Erasure {
     const close = () => panel.replaceChildren();
     const yes = button("ft-remove-yes", t("erase-yes"), async () => {
       if (isBusy(yes)) return;
-      setBusy(yes, true);
+      const finish = working(yes, t("deleting"));
       error.textContent = "";
       try {
         await this.#erase();
@@ -31,7 +32,7 @@ export class Erasure {
       } catch (problem) {
         error.textContent = problem.message;
       }
-      setBusy(yes, false);
+      finish();
     });
     const no = button("ft-remove-no", t("erase-no"), close);
     const attributes = {

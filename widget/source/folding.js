@@ -66,7 +66,7 @@ export class Folding {
     const base = alone?.level ?? 0;
     let hiddenBelow = Infinity; // level of the comment that hides the next ones
     let isBelow = !alone; // whether the current comment belongs to the one shown alone
-    for (const comment of this.#inOrder()) {
+    for (const comment of this.#listing.inOrder()) {
       if (comment.level <= hiddenBelow) hiddenBelow = Infinity;
       if (alone) isBelow = comment === alone || (isBelow && comment.level > base);
       const isHidden = !isBelow || comment.level > hiddenBelow;
@@ -81,13 +81,6 @@ export class Folding {
     this.back.replaceChildren(
       ...(alone ? [button("ft-back", t("back-to-all"), () => this.#showAll(alone))] : []),
     );
-  }
-
-  *#inOrder() {
-    for (const item of this.#listing.element.children) {
-      const comment = this.#listing.get(/** @type {HTMLElement} */ (item).dataset.id);
-      if (comment) yield comment;
-    }
   }
 
   #offer(comment, isDeep) {

@@ -3,9 +3,10 @@
  * the code for writing is not loaded.
  */
 
-import { button, el } from "./dom.js";
+import { button, el, isTyping } from "./dom.js";
 import * as lazy from "./lazy.js";
 import * as memory from "./memory.js";
+import { unreachable } from "./offline.js";
 import { stub } from "./stub.js";
 import { t } from "./words.js";
 
@@ -14,13 +15,17 @@ import { t } from "./words.js";
 /**
  * @typedef {{
  *   options: () => SiteOptions,
- *   posted: (data: UncountedComment, parent: string | null) => Comment,
+ *   posted: (
+ *     data: UncountedComment,
+ *     parent: string | null,
+ *     place: typeof import("./own.js").welcome,
+ *   ) => Comment,
  *   entered: (member: Member) => void,
- *   refused: (error: Error & { code?: string }) => void,
+ *   refused: (state: string) => void,
  *   writer: () => Promise<import("./lazy.js").Writer | null>,
- * }} Owner The thread: options() returns the site's options, and posted(data, parent) shows a
+ * }} Owner The thread: options() returns the site's options, and posted(data, parent, place) shows a
  *   comment and returns it. writer() loads the modules for writing, or returns null. The
- *   forms call entered(member) when the reader has signed in, and refused(error) when the server
+ *   forms call entered(member) when the reader has signed in, and refused(state) when the server
  *   refuses a post.
  */
 
@@ -60,7 +65,7 @@ export class Forms {
 
   /** Focus the form at the top. */
   focus() {
-    this.#stub?.body.focus();
+    if (!isTyping()) this.#stub?.body.focus();
   }
 
   /** Let a guest change the name, in the form at the top. */
@@ -75,7 +80,7 @@ export class Forms {
       const writer = await this.#thread.writer();
       if (!writer) return;
       open.remove();
-      writer.offerSignIn(anchor, this.#place.site, this.#thread.entered);
+      writer.offerEntrance(anchor, this.#place.site, this.#thread.entered);
     });
     return el(
       "div",
@@ -113,9 +118,7 @@ export class Forms {
     for (const old of made.form.querySelectorAll(".ft-again")) old.parentElement.remove();
     if (forms === null) {
       const again = button("ft-again", t("again"), () => this.#begin(made));
-      made.form.append(
-        el("p", { class: "ft-error", role: "alert" }, `${t("unreachable")} `, again),
-      );
+      made.form.append(el("p", { class: "ft-error", role: "alert" }, `${unreachable()} `, again));
       return null;
     }
     return (this.#composer ??= forms.main(made));

@@ -46,6 +46,7 @@ export class Header {
 
   /** Offer the orders; `order` is the current one. */
   offerOrders(order) {
+    if (order === this.#order && this.#sorting.hasChildNodes()) return; // it may have the focus
     this.#order = order;
     const name = ORDERS.includes(order) ? t(`order-${order}`) : "";
     const content = [el("span", { class: "ft-order" }, name), icon("open")];

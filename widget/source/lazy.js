@@ -5,7 +5,7 @@
  * The entry knows the files' names. It cannot be imported from here, so it passes its loader.
  */
 
-import { t } from "./words.js";
+import { unreachable } from "./offline.js";
 
 /** @typedef {typeof import("./writer.js")} Writer */
 
@@ -36,6 +36,6 @@ export async function writer() {
     loaded.useTexts(strings);
     return loaded;
   } catch {
-    throw new Error(t("unreachable"));
+    throw new Error(unreachable());
   }
 }

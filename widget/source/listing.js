@@ -5,7 +5,7 @@
  * already visible. Appending the page moves them to the server's position.
  */
 
-import { el } from "./dom.js";
+import { el, isTyping } from "./dom.js";
 
 /** @typedef {import("./comment.js").Comment} Comment */
 
@@ -28,6 +28,14 @@ export class Listing {
     return id ? this.#comments.get(id) : undefined;
   }
 
+  /** The comments from top to bottom. */
+  *inOrder() {
+    for (const item of this.element.children) {
+      const comment = this.get(/** @type {HTMLElement} */ (item).dataset.id);
+      if (comment) yield comment;
+    }
+  }
+
   get size() {
     return this.#comments.size;
   }
@@ -43,35 +51,17 @@ export class Listing {
   }
 
   append(comment) {
-    this.#take(comment);
+    this.take(comment);
     this.element.append(comment.element);
   }
 
   /** Insert a comment after all replies to its parent, which is its place in the thread. */
   insert(comment) {
-    const isNew = this.#take(comment);
+    const isNew = this.take(comment);
     const above = this.parentOf(comment);
     if (above) this.#lastBelow(above).after(comment.element);
     else this.element.append(comment.element);
-    if (isNew) this.#countReplies(comment, 1);
-    return isNew;
-  }
-
-  /**
-   * Show a newly posted comment first among the replies to its parent, or above the thread. Return
-   * whether it is new.
-   */
-  welcome(comment) {
-    const isNew = this.#take(comment);
-    const above = this.parentOf(comment);
-    if (above) above.element.after(comment.element);
-    else this.aside.prepend(comment.element);
-    const isElsewhere = above
-      ? (this.#after(comment)?.level ?? 0) > above.level
-      : this.element.childElementCount > 0;
-    comment.isAside = isElsewhere || !above;
-    comment.welcome(isElsewhere);
-    if (isNew) this.#countReplies(comment, 1);
+    if (isNew) this.countReplies(comment, 1);
     return isNew;
   }
 
@@ -86,25 +76,11 @@ export class Listing {
     comment.element.remove();
   }
 
-  /**
-   * Remove a deleted comment and the tombstones above it that have no other replies. Do not remove
-   * a comment that has replies. Return the number of removed comments.
-   */
-  bury(comment) {
-    let gone = 0;
-    for (let rest = comment; rest?.isRemoved && rest.data.replies === 0; gone += 1) {
-      const above = this.get(rest.data.parent);
-      this.#countReplies(rest, -1);
-      this.drop(rest);
-      rest = above;
-    }
-    return gone;
-  }
-
-  /** Highlight and focus a comment, and scroll to it. */
+  /** Highlight a comment, and unless the reader is typing, focus it and scroll to it. */
   point(comment) {
     for (const { element } of this.#comments.values()) element.classList.remove("ft-target");
     comment.element.classList.add("ft-target");
+    if (isTyping()) return;
     comment.element.focus({ preventScroll: true });
     comment.element.scrollIntoView({ block: "center" });
   }
@@ -118,10 +94,10 @@ export class Listing {
   below(comment) {
     /** @type {Comment[]} */
     const found = [];
-    let next = this.#after(comment);
+    let next = this.after(comment);
     while (next && next.level > comment.level) {
       found.push(next);
-      next = this.#after(next);
+      next = this.after(next);
     }
     return found;
   }
@@ -133,11 +109,13 @@ export class Listing {
     return found;
   }
 
-  #after(comment) {
+  /** Return the comment below another one in the list. */
+  after(comment) {
     return this.get(comment.element.nextElementSibling?.dataset.id);
   }
 
-  #take(comment) {
+  /** Make a comment part of the list. Return whether it is new. */
+  take(comment) {
     const known = this.get(comment.id);
     known?.element.remove();
     this.#comments.set(comment.id, comment);
@@ -148,7 +126,8 @@ export class Listing {
     return (this.below(above).at(-1) ?? above).element;
   }
 
-  #countReplies(comment, change) {
+  /** Count a new or removed comment at all comments above it. */
+  countReplies(comment, change) {
     let above = this.get(comment.data.parent);
     while (above) {
       above.data.replies += change;

@@ -10,6 +10,7 @@ const SLOWEST = 16;
 export class Live {
   #poll;
   #seconds;
+  #signal;
   #factor = 1;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
@@ -24,25 +25,26 @@ export class Live {
   constructor(poll, seconds, signal) {
     this.#poll = poll;
     this.#seconds = seconds;
-    document.addEventListener("visibilitychange", () => this.#wake(), { signal });
-    addEventListener("online", () => this.#wake(), { signal });
+    this.#signal = signal;
+    const wake = () => {
+      this.#factor = 1;
+      this.#plan();
+    };
+    document.addEventListener("visibilitychange", wake, { signal });
+    addEventListener("online", wake, { signal });
     signal.addEventListener("abort", () => clearTimeout(this.#timer));
     this.#plan();
   }
 
-  #wake() {
-    clearTimeout(this.#timer);
-    this.#factor = 1;
-    if (document.visibilityState === "visible") this.#plan();
-  }
-
+  /** Replace the planned poll, so that there is never more than one. */
   #plan() {
+    clearTimeout(this.#timer);
+    if (this.#signal.aborted || document.visibilityState !== "visible") return;
     this.#timer = setTimeout(() => this.#run(), this.#seconds * this.#factor * 1000);
   }
 
   async #run() {
-    if (document.visibilityState !== "visible") return;
-    const isChanged = await this.#poll().catch(() => false);
+    const isChanged = await this.#poll();
     this.#factor = isChanged ? 1 : Math.min(this.#factor * 2, SLOWEST);
     this.#plan();
   }

@@ -14,12 +14,8 @@ let count = 0; // makes element ids unique in their shadow root
 
 /** Add the choice to a form. Return null if the server sends no mail. `place` is {site, query}. */
 export async function offer(form, place) {
-  try {
-    const { mail } = await subscription("GET", { __proto__: null, site: place.site });
-    return mail ? new Notify(form, place) : null;
-  } catch {
-    return null; // the form works without it
-  }
+  const { mail } = await subscription("GET", { __proto__: null, site: place.site });
+  return mail ? new Notify(form, place) : null;
 }
 
 class Notify {

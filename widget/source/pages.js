@@ -6,7 +6,7 @@
  */
 
 import * as api from "./api.js";
-import { button, el, isBusy, setBusy } from "./dom.js";
+import { button, el, isBusy, isTyping, setBusy } from "./dom.js";
 import * as lazy from "./lazy.js";
 import { Listing } from "./listing.js";
 import { t } from "./words.js";
@@ -28,19 +28,22 @@ export class Pages {
   /** @type {Position} */
   #start = null; // position of the page that was loaded first: null, or {around}
   /** @type {string | undefined} */
-  #order;
-  #latest = 0; // time of the thread's last known change
+  #order; // of the loaded pages
+  #chosen = ""; // the order to ask for
+  #latest = 0; // time of the last change that is shown
+  #polled = 0; // time of the last change that a poll has announced
   #whole = el("div", { class: "ft-whole" });
   #pinned = el("div", { class: "ft-pins" });
-  #bar = el("div", { class: "ft-bar" });
   #none = el("p", { class: "ft-none" }, t("no-comments"));
   #foot = el("div", { class: "ft-foot" });
   listing = new Listing();
+  /** Above the list: failures, and new comments. */
+  bar = el("div", { class: "ft-bar" });
 
   /**
    * `signal` is aborted when the thread is closed. The thread's make(data) returns a comment, and
    * context() returns the context in which comments are drawn. This class calls shown(comment) for
-   * each comment on a page, replaced() when it has replaced all comments, changed() after any
+   * each comment on a page, loadVotes() and replaced() when it has replaced all comments, changed() after any
    * change of the list, heard(page) for each page, count(total, waiting) to show the total,
    * counted(total) when it has changed, and say(text) for a status message.
    *
@@ -53,6 +56,7 @@ export class Pages {
    *   context: () => import("./comment.js").Context,
    *   shown: (comment: Comment) => void,
    *   replaced: () => void,
+   *   loadVotes: () => Promise<void>,
    *   changed: () => void,
    *   heard: (page: CommentPage) => void,
    *   count: (total: number, waiting: number) => void,
@@ -66,13 +70,13 @@ export class Pages {
     this.#guest = guest;
     this.#signal = signal;
     this.#thread = thread;
-    this.#order = place.order;
+    this.#chosen = place.order;
   }
 
   /** The elements below the form; `back` is shown above the list. */
   elements(back) {
     return [
-      this.#bar,
+      this.bar,
       this.listing.aside,
       this.#pinned,
       this.#whole,
@@ -98,18 +102,27 @@ export class Pages {
     }
   }
 
+  /** Load the first page again. */
+  reload() {
+    return this.attempt("page", () => this.openFirst());
+  }
+
   /** Load the first page in a different order. */
-  async sort(order) {
-    this.#order = order;
-    await this.#try(() => this.openFirst());
+  sort(order) {
+    return this.attempt("page", async () => {
+      await this.openFirst(api.list(this.#place, { order }));
+      this.#chosen = order;
+    });
   }
 
   /** Show a comment at its place in this thread, and load its page if necessary. */
   async goTo(id) {
     if (id === null) return;
-    const known = this.listing.get(id);
-    if (!known || known.isAside) await this.#try(() => this.openAround(id));
-    this.point(this.listing.get(id));
+    await this.attempt("page", async () => {
+      const known = this.listing.get(id);
+      if (!known || known.isAside) await this.openAround(id);
+      this.point(this.listing.get(id));
+    });
   }
 
   /** @param {Comment | undefined} comment */
@@ -120,12 +133,14 @@ export class Pages {
   }
 
   /**
-   * Show a newly posted comment, and count it unless it awaits approval.
+   * Show a newly posted comment, and count it unless it awaits approval. `place` puts it into the
+   * list, and returns whether it is new (own.js).
    *
    * @param {Comment} comment
+   * @param {typeof import("./own.js").welcome} place
    */
-  welcome(comment) {
-    const isNew = this.listing.welcome(comment);
+  welcome(comment, place) {
+    const isNew = place(this, comment);
     const isCounted = isNew && !comment.isPending;
     this.#hear({
       changed: isCounted ? comment.data.created : null,
@@ -142,14 +157,12 @@ export class Pages {
   }
 
   /**
-   * Show changes by others: reload the page that was loaded first, and update the total. If the
-   * call fails or a cache returns an older page, change nothing.
+   * Show changes by others: reload the page that was loaded first, and update the total. If a cache
+   * returns an older page, change nothing.
    */
   async catchUp() {
     const start = this.#start;
-    const asked = Promise.all([this.#list(start), lazy.writer()]);
-    const [page, writer] = await asked.catch(() => [null, null]);
-    if (page === null || writer === null) return;
+    const [page, writer] = await Promise.all([this.#list(start), lazy.writer()]);
     const isNew = Date.parse(page.changed) >= this.#latest;
     if (!isNew || start !== this.#start || this.#signal.aborted) return;
     writer.weave(this.listing, page.comments, {
@@ -168,45 +181,30 @@ export class Pages {
   async poll() {
     const start = this.#start;
     const page = await this.#list(start);
-    const isNew = Date.parse(page.changed) > this.#latest;
-    if (!isNew || start !== this.#start || this.#signal.aborted) return false;
+    const changed = Date.parse(page.changed);
+    if (!(changed > Math.max(this.#latest, this.#polled))) return false;
+    const { announce } = await lazy.writer();
+    if (start !== this.#start || this.#signal.aborted) return false;
+    this.#polled = changed;
     this.#thread.heard(page);
-    let below = 0;
-    for (const { id, replies } of page.comments) {
-      const comment = this.listing.get(id);
-      const more = comment && comment.data.parent === null ? replies - comment.data.replies : 0;
-      if (comment && more > 0) comment.announce(more);
-      if (more > 0) below += more;
-    }
-    this.#offerNews(page.total - this.#total, below);
+    announce(this, page.comments, page.total - this.#total);
     return true;
   }
 
-  /** Show the comments that a poll found. */
-  async showNews() {
-    this.#bar.replaceChildren();
-    for (const comment of this.listing) comment.announce(0);
-    const isWhole = this.#start === null && this.#cursor === null;
-    if (isWhole || this.#order !== "thread") {
-      await this.catchUp();
-    } else {
-      // The newest discussions are at the end of this order, on a page that is not loaded.
-      await this.sort("recent");
-    }
+  /** Whether new discussions appear among the loaded comments, instead of on a later page. */
+  get isOpenEnded() {
+    return this.#start === null && (this.#cursor === null || this.#order !== "thread");
+  }
+
+  /** Announce a text to screen readers. */
+  say(text) {
+    this.#thread.say(text);
   }
 
   /** @param {Position} start */
   #list(start) {
-    return api.list(this.#place, { ...(this.#order && { order: this.#order }), ...start });
-  }
-
-  /** Offer new discussions as a bar; new replies are announced at the comments above them. */
-  #offerNews(count, below) {
-    this.#bar.replaceChildren();
-    if (count <= 0) return;
-    const label = t("new-comments", { count });
-    this.#bar.append(button("ft-show-new", label, () => this.showNews()));
-    this.#thread.say(below === count ? "" : label);
+    // A poll repeats the first request exactly, so that the browser sends a condition.
+    return api.list(this.#place, start ?? (this.#chosen ? { order: this.#chosen } : null));
   }
 
   /**
@@ -218,12 +216,12 @@ export class Pages {
     this.#order = page.order ?? this.#order;
     this.listing.clear();
     this.#own = [];
-    this.#bar.replaceChildren();
+    this.bar.querySelector(".ft-show-new")?.remove();
     this.#thread.heard(page);
     this.#pinned.replaceChildren(...(page.pinned ?? []).map((data) => this.#thread.card(data)));
     this.#append(page);
     this.#thread.replaced();
-    this.#showHeld();
+    this.loadOwn();
     this.#whole.replaceChildren();
   }
 
@@ -241,14 +239,20 @@ export class Pages {
     this.#thread.changed();
   }
 
-  /** Insert the reader's pending comments, or none if the call fails. */
+  /** Load the reader's votes and pending comments. A refused token has none. */
+  loadOwn() {
+    return this.attempt("own", async () => {
+      await Promise.all([this.#thread.loadVotes(), this.#showHeld()]).catch((error) => {
+        if (!error.isFinal) throw new Error(t("own-missing"));
+      });
+    });
+  }
+
   async #showHeld() {
     const { token } = this.#guest;
     if (!token) return;
-    const { comments } = await lazy
-      .writer()
-      .then((writer) => writer.held(this.#place, token))
-      .catch(() => ({ comments: [] }));
+    const { held } = await lazy.writer();
+    const { comments } = await held(this.#place, token);
     for (const data of comments) this.#guest.note(data);
     this.#own = comments;
     this.#insertOwn();
@@ -306,35 +310,51 @@ export class Pages {
   async #loadMore(control) {
     if (isBusy(control)) return;
     setBusy(control, true);
+    control.textContent = t("loading");
     this.#thread.say(t("loading"));
     const before = this.listing.last;
-    const done = await this.#try(async () => {
+    for (const old of this.#foot.querySelectorAll(".ft-error")) old.remove();
+    try {
       const page = await api.list(this.#place, {
         ...(this.#order && { order: this.#order }),
         cursor: this.#cursor,
       });
       this.#append(page);
       this.#thread.say(t("loaded", { count: page.comments.length }));
-    });
+      const next = /** @type {HTMLElement | null | undefined} */ (before?.nextElementSibling);
+      if (!isTyping()) next?.focus({ preventScroll: true });
+    } catch (error) {
+      this.#thread.say("");
+      this.#foot.append(el("p", { class: "ft-error", role: "alert" }, error.message));
+    }
+    control.textContent = t("more");
     setBusy(control, false);
-    const next = /** @type {HTMLElement | null | undefined} */ (before?.nextElementSibling);
-    if (done) next?.focus({ preventScroll: true });
   }
 
   async #showWhole() {
     history.replaceState(history.state, "", location.href.split("#")[0]);
-    if (await this.#try(() => this.openFirst())) this.#thread.say(t("whole-shown"));
+    if (await this.reload()) this.#thread.say(t("whole-shown"));
   }
 
-  /** Try an action, and show errors below the list. Return whether the action succeeded. */
-  async #try(action) {
-    for (const old of this.#foot.querySelectorAll(".ft-error")) old.remove();
+  /**
+   * Try an action. On failure, say why above the list, with a button that tries again. Return
+   * whether the action succeeded. An action with the same name replaces the sentence.
+   *
+   * @param {string} name
+   * @param {() => Promise<unknown>} action
+   */
+  async attempt(name, action) {
+    const old = this.bar.querySelector(`[data-of=${name}]`);
+    const isUsed = old?.matches(":focus-within");
+    old?.remove();
     try {
       await action();
       return true;
     } catch (error) {
-      this.#thread.say("");
-      this.#foot.append(el("p", { class: "ft-error", role: "alert" }, error.message));
+      const again = button("ft-again", t("again"), () => this.attempt(name, action));
+      const text = `${error.message} `;
+      this.bar.append(el("p", { class: "ft-error", role: "alert", "data-of": name }, text, again));
+      if (isUsed && !isTyping()) again.focus(); // the clicked button is gone
       return false;
     }
   }

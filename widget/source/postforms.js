@@ -6,8 +6,10 @@
 import { Composer } from "./composer.js";
 import { button, el } from "./dom.js";
 import { Draft } from "./drafts.js";
+import { addPart } from "./extras.js";
 import { quoted } from "./formatting.js";
 import { offer as offerMail } from "./notify.js";
+import { welcome } from "./own.js";
 import { Proofs } from "./proof.js";
 import { offer as offerSignIn } from "./signin.js";
 import { preview } from "./preview.js";
@@ -17,6 +19,14 @@ import { t } from "./writing.js";
 import * as calls from "./writingcalls.js";
 
 /** @typedef {import("./comment.js").Comment} Comment */
+
+/** States of the thread for this reader, by the code of a refused post. */
+const REFUSALS = {
+  __proto__: null,
+  "thread-closed": "closed",
+  "read-only": "read-only",
+  "author-banned": "banned",
+};
 
 export class PostForms {
   #guest;
@@ -107,11 +117,14 @@ export class PostForms {
       preview: (body) => preview(this.#place.site, body, images),
     });
     const form = composer.element;
-    const used = async () => {
-      notify = await offerMail(form, this.#place);
-      if (parent === null && isGuest) {
-        offerSignIn(form, this.#place.site, this.#thread.entered);
-      }
+    const used = () => {
+      addPart(form, t("no-mail"), async () => {
+        notify = await offerMail(form, this.#place);
+      });
+      if (parent !== null || !isGuest) return;
+      addPart(form, t("no-sign-in"), () =>
+        offerSignIn(form, this.#place.site, this.#thread.entered),
+      );
     };
     const proving = () =>
       this.#guest.name === null // members need no proof
@@ -137,12 +150,13 @@ export class PostForms {
       return proofs ? proofs.send(post) : post();
     };
     const answer = await this.#send(send, draft, values).catch((error) => {
-      this.#thread.refused(error);
+      const { code = "" } = error;
+      if (Object.hasOwn(REFUSALS, code)) this.#thread.refused(REFUSALS[code]);
       throw error;
     });
     this.#guest.keep(answer.comment.id, values, answer.token, answer.expires);
     this.#guest.note(answer.comment);
-    const comment = this.#thread.posted(answer.comment, parent);
+    const comment = this.#thread.posted(answer.comment, parent, welcome);
     if (wanted) notify.ask(wanted, answer.token, comment.slot);
   }
 

@@ -7,7 +7,8 @@
  * the message is the server's own English sentence.
  */
 
-import { language, t, texts } from "./words.js";
+import { unreachable } from "./offline.js";
+import { language, texts } from "./words.js";
 import { ofErrors, ofWriting } from "./writing.js";
 
 /** @type {[string, number][]} */
@@ -27,7 +28,7 @@ const UNITS = [
  * } | null} content
  */
 export function explain({ status, headers }, content) {
-  const { code, field = "", detail = t("unreachable"), params } = content ?? {};
+  const { code, field = "", detail = unreachable(), params } = content ?? {};
   const seconds = Number(params?.seconds ?? headers.get("Retry-After"));
   const label = filled(ofWriting, `field-${field}`, {}) ?? field;
   const values = { ...params, field: label, wait: seconds ? duration(seconds) : undefined };

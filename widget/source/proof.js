@@ -60,9 +60,16 @@ export class Proofs {
   /** Return an unused {proof, turnstile} as the server requires. Wait until it may be sent. */
   async take() {
     if (Date.now() - this.#since > FRESH) this.#next = null;
-    const next = this.prepare();
-    this.#next = null;
-    const { proof, ready, tokens } = await next;
+    const isEarly = this.#next !== null;
+    // A proof that could not be prepared while the reader was writing gets another chance.
+    const next = this.prepare().catch((error) => {
+      if (!isEarly) throw error;
+      this.#next = null;
+      return this.prepare();
+    });
+    const { proof, ready, tokens } = await next.finally(() => {
+      this.#next = null;
+    });
     await pause(ready - Date.now());
     const turnstile = await tokens?.take();
     return { __proto__: null, ...(proof && { proof }), ...(turnstile && { turnstile }) };

@@ -1,8 +1,9 @@
 /** The form that reports a comment to the moderators. Loads on first use. */
 
 import { call, part } from "./api.js";
-import { button, el, isBusy, setBusy } from "./dom.js";
+import { button, el, isBusy, isTyping } from "./dom.js";
 import { Proofs } from "./proof.js";
+import { working } from "./working.js";
 import { t } from "./writing.js";
 
 const REASONS = ["spam", "abuse", "off-topic", "other"];
@@ -37,16 +38,16 @@ export class Report {
         return;
       }
       error.textContent = "";
-      setBusy(send, true);
+      const finish = working(send, t("sending"));
       try {
         await this.#send(comment.id, reason);
         comment.slot.replaceChildren(el("p", { class: "ft-hint" }, t("reported")));
-        comment.element.focus();
+        if (!isTyping()) comment.element.focus();
         say(t("reported"));
       } catch (problem) {
         error.textContent = problem.message;
       }
-      setBusy(send, false);
+      finish();
     });
     const cancel = button("ft-cancel", t("cancel"), () => comment.leave());
     const box = el(

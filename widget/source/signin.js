@@ -6,17 +6,21 @@
  * open the mail in a different browser.
  */
 
-import { button, el, isBusy, setBusy } from "./dom.js";
+import { button, el, isBusy } from "./dom.js";
 import { Proofs } from "./proof.js";
 import * as provider from "./provider.js";
+import { working } from "./working.js";
 import { t } from "./writing.js";
 import * as calls from "./writingcalls.js";
 
 let count = 0; // makes element ids unique in their shadow root
 
-/** Add buttons above a form. `entered` is called with {token, expires, name, account}. */
+/**
+ * Add buttons above a form, if there is a way to sign in. Return whether there is one. `entered` is
+ * called with {token, expires, name, account}.
+ */
 export async function offer(form, site, entered) {
-  const { mail, providers, url } = await calls.signInOptions(site).catch(() => ({ providers: [] }));
+  const { mail, providers, url } = await calls.signInOptions(site);
   const box = el("div", { class: "ft-sign-in", role: "group", "aria-label": t("sign-in") });
   if (providers.length > 0) {
     await provider.offer(box, { form, site, url, providers }, { show, field }, entered);
@@ -26,6 +30,7 @@ export async function offer(form, site, entered) {
       button("ft-sign-in-open", t("sign-in-by-mail"), () => ask(box, form, site, entered)),
     );
   if (box.hasChildNodes() && form.isConnected) form.before(box);
+  return box.hasChildNodes();
 }
 
 function ask(box, form, site, entered) {
@@ -77,13 +82,13 @@ function show(box, label, parts, act) {
       missing.focus();
       return;
     }
-    setBusy(submit, true);
+    const finish = working(submit, t("sending"));
     try {
       await act();
     } catch (problem) {
       error.textContent = problem.message;
     }
-    setBusy(submit, false);
+    finish();
   };
   const submit = button("ft-submit", label, run);
   for (const input of inputs) {

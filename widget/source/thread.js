@@ -6,7 +6,7 @@
 
 import * as api from "./api.js";
 import { Comment } from "./comment.js";
-import { button, el } from "./dom.js";
+import { button, el, isTyping } from "./dom.js";
 import { Folding } from "./folding.js";
 import { Forms } from "./forms.js";
 import { Guest } from "./guest.js";
@@ -27,14 +27,6 @@ import { t } from "./words.js";
 
 const MINUTE = 60_000; // milliseconds
 const TALLEST = 420; // pixels of a body that is shown in full
-
-/** States of the thread for this reader, by the code of a refused post. */
-const REFUSALS = {
-  __proto__: null,
-  "thread-closed": "closed",
-  "read-only": "read-only",
-  "author-banned": "banned",
-};
 
 /** The options of a site whose server does not send any. @type {SiteOptions} */
 const PLAIN = {
@@ -90,9 +82,9 @@ export class Thread {
     this.#votes = new Votes(async (id, value) => (await this.#ballots()).send(id, value));
     this.#forms = new Forms(this.#guest, place, {
       options: () => this.#options,
-      posted: (data, parent) => this.#posted(data, parent),
+      posted: (data, parent, place) => this.#posted(data, parent, place),
       entered: (member) => this.#entered(member),
-      refused: (error) => this.#refused(error),
+      refused: (state) => this.#refused(state),
       writer: () => this.#writer(),
     });
     this.#header = new Header({
@@ -106,7 +98,8 @@ export class Thread {
       card: (data) => card(data, this.#prose(data.html), () => this.#pages.goTo(data.id)),
       context: () => this.#context,
       shown: (comment) => this.#forms.reopen(comment),
-      replaced: () => this.#replaced(),
+      replaced: () => this.#folding.reset(),
+      loadVotes: () => this.#loadVotes(),
       changed: () => this.#arrange(),
       heard: (page) => this.#heard(page),
       count: (total, waiting) => this.#header.count(total, waiting),
@@ -127,8 +120,11 @@ export class Thread {
   /** Load the first page, or the page with the comment that the URL names. */
   async open() {
     const wanted = wantedComment();
-    if (this.#place.account) await this.#enter();
     const first = api.answer(this.#first);
+    if (this.#place.account) {
+      const entered = this.#pages.attempt("sign-in", () => this.#enter());
+      await Promise.race([entered, first.catch(() => {})]); // comments never wait for a sign-in
+    }
     await (wanted ? this.#pages.openAround(wanted, first) : this.#pages.openFirst(first));
     this.#reform({ refocus: false });
     const { signal } = this.#stop;
@@ -136,7 +132,7 @@ export class Thread {
     addEventListener("hashchange", () => this.#pages.goTo(wantedComment()), { signal });
     const ageing = setInterval(() => times.refresh(this.element), MINUTE);
     signal.addEventListener("abort", () => clearInterval(ageing));
-    if (this.#options.live > 0) new Live(() => this.#pages.poll(), this.#options.live, signal);
+    if (this.#options.live > 0) new Live(() => this.#poll(), this.#options.live, signal);
   }
 
   /** Once the thread is on the page, arrange what depends on sizes, and scroll to the URL's comment. */
@@ -149,6 +145,14 @@ export class Thread {
 
   close() {
     this.#stop.abort();
+  }
+
+  async #poll() {
+    let isChanged = false;
+    await this.#pages.attempt("poll", async () => {
+      isChanged = await this.#pages.poll();
+    });
+    return isChanged;
   }
 
   get #listing() {
@@ -184,11 +188,6 @@ export class Thread {
     if (!this.#place.theme && theme !== "auto") this.element.dataset.theme = theme;
   }
 
-  #replaced() {
-    this.#folding.reset();
-    this.#loadVotes();
-  }
-
   /** Hide collapsed and deep replies, and shorten long bodies. */
   #arrange() {
     if (!this.element.isConnected) return;
@@ -213,10 +212,8 @@ export class Thread {
 
   /** Load the reader's votes. If that fails, no button is pressed, and voting still works. */
   async #loadVotes() {
-    try {
-      if (this.#guest.token) this.#votes.replace(...(await (await this.#ballots()).load()));
-      else this.#votes.replace(new Map(), new Map());
-    } catch {}
+    if (this.#guest.token) this.#votes.replace(...(await (await this.#ballots()).load()));
+    else this.#votes.replace(new Map(), new Map());
   }
 
   /** Return what sends votes, from the modules for writing. */
@@ -230,27 +227,33 @@ export class Thread {
     return this.#pages.sort(order);
   }
 
-  /** Sign in with the site's token. If the server refuses the token, show why. */
+  /** Sign in with the site's token. */
   async #enter() {
-    try {
-      const { enter } = await lazy.writer();
-      this.#guest.enter(await enter(this.#place.site, this.#place.account));
-    } catch (error) {
-      this.#say(t("not-signed-in", { why: error.message }));
-    }
+    const { enter } = await lazy.writer();
+    const { site, account } = this.#place;
+    const member = await enter(site, account).catch(({ message: why }) => {
+      throw new Error(t("not-signed-in", { why }));
+    });
+    this.#guest.enter(member);
+    if (this.#top.hasChildNodes()) this.#changeReader({ refocus: false });
   }
 
   /** Show the forms for a reader who signed in with the widget, and keep the typed text. */
   #entered(member) {
     this.#guest.enter(member, { stays: true });
-    this.#reform();
-    this.#redraw();
+    this.#changeReader();
   }
 
   #signOut() {
     this.#guest.signOut();
-    this.#reform();
+    this.#changeReader();
+  }
+
+  /** @param {{ refocus?: boolean }} [options] */
+  #changeReader(options) {
+    this.#reform(options);
     this.#redraw();
+    this.#pages.loadOwn();
   }
 
   /** Show the form at the top, or why there is none. */
@@ -259,25 +262,28 @@ export class Thread {
     this.#header.welcome(name ?? this.#guest.profile.name);
     if (this.#state !== "open") {
       const text = t(`state-${this.#state}`);
-      this.#top.replaceChildren(el("p", { class: "ft-notice" }, icon("lock"), text));
+      this.#top.querySelector(".ft-notice")?.remove();
+      // A text that the reader has typed stays, although it cannot be posted.
+      if (!this.#top.querySelector("textarea")?.value) this.#top.replaceChildren();
+      this.#top.prepend(el("p", { class: "ft-notice" }, icon("lock"), text));
       return;
     }
     if (name === null && !this.#options.guests) {
       this.#top.replaceChildren(this.#forms.entrance());
       return;
     }
+    const isUsed = this.#top.matches(":focus-within");
     this.#top.replaceChildren(this.#forms.main());
-    if (refocus) this.#forms.focus();
+    if (refocus || isUsed) this.#forms.focus();
   }
 
   async #erased() {
     this.#say(t("erased"));
-    await this.#pages.openFirst();
+    await this.#pages.reload();
     this.#reform({ refocus: false });
   }
 
   #redraw() {
-    this.#loadVotes();
     for (const comment of this.#listing) comment.show(comment.data, this.#context);
     this.#arrange();
   }
@@ -290,7 +296,6 @@ export class Thread {
       toggle: (comment) => this.#folding.toggle(comment),
       unmute: async (comment) => this.#act(await this.#writer())?.mute(comment, false),
       goTo: (id) => this.#pages.goTo(id),
-      follow: () => this.#pages.showNews(),
     };
     return new Comment(data, actions, this.#context);
   }
@@ -327,7 +332,7 @@ export class Thread {
       say: (text, options) => this.#say(text, options),
       changed: (comment, data) => this.#changed(comment, data),
       saved: (comment) => this.#saved(comment),
-      removed: (comment) => this.#removed(comment),
+      removed: (comment, bury) => this.#removed(comment, bury),
     }));
   }
 
@@ -337,8 +342,8 @@ export class Thread {
       const writer = await lazy.writer();
       writer.dress(this.element);
       return writer;
-    } catch {
-      this.#say(t("unreachable"), { isVisible: true });
+    } catch (error) {
+      this.#say(error.message, { isVisible: true });
       return null;
     }
   }
@@ -352,22 +357,23 @@ export class Thread {
    *
    * @param {UncountedComment} data
    * @param {string | null} parent
+   * @param {typeof import("./own.js").welcome} place
    */
-  #posted(data, parent) {
-    this.#listing.get(parent)?.close();
+  #posted(data, parent, place) {
+    const above = this.#listing.get(parent);
+    if (above?.slot.querySelector(".ft-sending")) above.close(); // unless the reader types on
     const comment = this.#make({ replies: 0, ...data });
-    this.#pages.welcome(comment);
+    this.#pages.welcome(comment, place);
     this.#tell("posted", { id: data.id, status: data.status });
     this.#say(comment.isPending ? t("pending") : t("posted"));
     this.#header.welcome(this.#guest.name ?? this.#guest.profile.name);
-    this.#pages.catchUp();
+    this.#pages.catchUp().catch(() => {}); // the reader's own comment is visible
     return comment;
   }
 
   /** React to a refused post: a thread that was closed meanwhile shows no form. */
-  #refused({ code = "" }) {
-    if (!Object.hasOwn(REFUSALS, code)) return;
-    this.#state = REFUSALS[code];
+  #refused(state) {
+    this.#state = state;
     this.#reform({ refocus: false });
   }
 
@@ -384,9 +390,9 @@ export class Thread {
     this.#say(comment.isPending ? t("pending") : t("saved"));
   }
 
-  #removed(comment) {
-    this.#pages.countMore(-this.#listing.bury(comment));
-    (comment.element.isConnected ? comment.element : this.#header.title).focus();
+  #removed(comment, bury) {
+    this.#pages.countMore(-bury(this.#listing, comment));
+    if (!isTyping()) (comment.element.isConnected ? comment.element : this.#header.title).focus();
     this.#say(t("deleted"));
   }
 

@@ -37,6 +37,8 @@ export function weave(listing, page, { make, context, stays, isStart, isEnd }) {
 /** Redraw a changed comment unless the reader is editing it. */
 function renew(comment, data, context) {
   if (comment.isBeingEdited) return;
-  if (comment.data.revision === data.revision) comment.data.replies = data.replies;
-  else comment.show(data, context);
+  if (comment.data.revision === data.revision) {
+    comment.data.replies = data.replies;
+    comment.countReplies();
+  } else comment.show(data, context);
 }

@@ -2,11 +2,12 @@
 
 export { Actions } from "./actions.js";
 export { Ballots } from "./ballots.js";
+export { offerEntrance } from "./extras.js";
 export { PostForms } from "./postforms.js";
+export { announce } from "./news.js";
 export { explain } from "./problems.js";
 export { solve } from "./proof.js";
 export { toggleMenu } from "./menu.js";
-export { offer as offerSignIn } from "./signin.js";
 export { weave } from "./weaving.js";
 export { dress } from "./dress.js";
 export { use as useTexts } from "./writing.js";
