@@ -4,8 +4,13 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
+from comments.domain import records
+from comments.moderation import decisions
+from comments.posting import new_comment
+from comments.store import connection
 from tests.browser.conftest import OpenTab, Say
 from tests.browser.test_conversation import bodies, choices, choose, comment, write
+from tests.support.threads import sample_threads
 
 pytestmark = pytest.mark.browser
 
@@ -246,3 +251,22 @@ def test_readers_erase_everything_about_themselves(
     page.reload()
     expect(comment(page, "of somebody else")).to_be_visible()
     expect(comment(page, "mine")).to_have_count(0)
+
+
+def test_a_moderators_pinned_comment_is_marked_above_the_list(
+    server: str, site: records.Site, open_tab: OpenTab, say: Say, open_store: connection.Store
+) -> None:
+    say("first")
+    author = records.Author("Mia", is_staff=True)
+    draft = new_comment.Submission("demo", None, author, "please read")
+    with open_store.context():
+        pinned = new_comment.post(draft, sample_threads.request(site)).comment.id
+        decisions.decide(
+            "demo", pinned, records.Verb.PIN, records.Actor("cli", "Ann"), now=sample_threads.START
+        )
+    page = open_tab(server).page
+    card = page.get_by_role("article", name="Pinned comment by Mia")
+    expect(card).to_contain_text("please read")
+    expect(card.get_by_text("Moderator", exact=True)).to_be_visible()
+    card.get_by_role("button", name="View in thread").click()
+    expect(comment(page, "please read")).to_be_focused()

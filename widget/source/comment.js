@@ -233,7 +233,7 @@ export class Comment {
       website
         ? el("a", { class: "ft-author", href: website, rel: "nofollow ugc noopener" }, name)
         : el("span", { class: "ft-author" }, name),
-      kind(author),
+      kindMark(author),
       pinned ? el("span", { class: "ft-badge ft-pinned" }, icon("pin"), t("pinned")) : null,
       this.#answered(toName),
       el("a", { class: "ft-time", href: addressOf(id) }, times.time(created)),
@@ -262,7 +262,7 @@ export class Comment {
 }
 
 /** Mark signed-in authors and moderators, because anyone can choose any name. */
-function kind(author) {
+export function kindMark(author) {
   const kind = author?.kind;
   if (kind !== "member" && kind !== "staff") return null;
   return el("span", { class: `ft-badge ft-kind`, "data-kind": kind }, t(`kind-${kind}`));

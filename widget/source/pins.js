@@ -1,7 +1,7 @@
 /** Pinned comments: cards above the list that lead to the comments' places in the thread. */
 
 import { avatar } from "./avatar.js";
-import { addressOf } from "./comment.js";
+import { addressOf, kindMark } from "./comment.js";
 import { button, el } from "./dom.js";
 import { icon } from "./icons.js";
 import * as times from "./times.js";
@@ -25,6 +25,7 @@ export function card(data, text, go) {
       "header",
       { class: "ft-head" },
       el("span", { class: "ft-author" }, el("bdi", {}, name)),
+      kindMark(data.author),
       el("a", { class: "ft-time", href: addressOf(data.id) }, times.time(data.created)),
     ),
     body,
