@@ -247,11 +247,11 @@ def _policy(answer: Answer) -> Iterator[str]:
     framed = {"'none'"}
     if answer.rule.startswith("/embed") and "/demo" in answer.path:
         framed.add(REGISTERED)
-    is_document = answer.response.mimetype == "text/html"
-    if answer.rule == "/examples/<example>" and is_document:
-        framed = {"'self'"}
+    if answer.rule == "/examples/<example>":
+        framed.add("'self'")
     if found["frame-ancestors"] not in framed:
         yield f"framed by {found['frame-ancestors']}"
+    is_document = answer.response.mimetype == "text/html"
     if not is_document and "sandbox" not in found and not answer.rule.startswith("/"):
         yield "a document that is none"
     if "script-src" in found and (
