@@ -23,7 +23,7 @@ PAYLOAD = "\"'><img src=x onerror=alert(1)></script><svg onload=alert(1)>javascr
 # An attacker's page can set the window name of a page that it opens.
 NAMED = f"window.name = {json.dumps(PAYLOAD)}"
 PAGES = (
-    "/?site={0}&thread={0}", "/?url={0}", "/examples?url={0}#{0}", "/embed/demo?page={0}",
+    "/?site={0}&thread={0}", "/?url={0}", "/examples/events?url={0}#{0}", "/embed/demo?page={0}",
     "/embed/demo?thread={0}", "/embed/demo?thread=demo&url={0}", "/embed/{0}",
     "/subscriptions/confirm?token={0}", "/subscriptions/unsubscribe?token={0}",
     "/decisions?token={0}", "/sign-in?next={0}#{0}", "/admin/sign-in?next={0}#{0}",

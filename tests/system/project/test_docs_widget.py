@@ -20,6 +20,7 @@ EXAMPLES = {
     path.name: path.read_text()
     for path in (programs.ROOT / "comments" / "web" / "static" / "examples").iterdir()
 }
+RECIPES = (programs.ROOT / "docs" / "recipes.md").read_text()
 STYLING = (programs.ROOT / "docs" / "styling.md").read_text()
 
 
@@ -160,3 +161,11 @@ def test_everything_has_an_example() -> None:
         assert f'name="{field.name}"' in EXAMPLES["options.html"]
     for name in variables():
         assert f"  {name}: " in EXAMPLES["colors.css"] + EXAMPLES["shapes.css"]
+
+
+def test_the_snippets_use_existing_attributes() -> None:
+    known = {f"data-{kebab(name)}" for name in attributes() | counting_attributes()}
+    for text in (EMBEDDING, RECIPES, *EXAMPLES.values()):
+        fenced = re.findall(r"^```\w.*?^```$", text, flags=re.DOTALL | re.MULTILINE) or [text]
+        used = set(re.findall(r"(?<![\w-])data-[a-z-]+", "".join(fenced)))
+        assert used <= known
