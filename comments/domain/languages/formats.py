@@ -18,6 +18,11 @@ def _locale(language: str) -> "Locale":
     return Locale.parse(language, sep="-")
 
 
+def direction(language: str) -> str:
+    """Return the direction in which a language is written: ltr or rtl."""
+    return _locale(language).text_direction
+
+
 @functools.lru_cache(maxsize=1024)
 def number(value: int, language: str) -> str:
     """Write a whole number with the separators and digits of the language: 1,145."""

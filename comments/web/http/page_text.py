@@ -1,18 +1,30 @@
 """Catalogue texts as HTML, for templates: `t("admin.save")`."""
 
+from collections.abc import Callable
+
 import markupsafe
 
-from comments.domain.languages import catalogue
+from comments.domain.languages import catalogue, formats
 
 
-def text(key: str, /, **values: object) -> markupsafe.Markup:
-    """Return a text from the catalogue as HTML. Escape the text and all values that are not markup.
+def filler(texts: catalogue.Catalogue) -> Callable[..., markupsafe.Markup]:
+    """Return a function that returns texts of a language as HTML.
 
-    Raises:
-        KeyError: the key does not exist, or a placeholder has no value.
+    The function escapes the text and all values that are not markup. It raises `KeyError` if the
+    key does not exist or a placeholder has no value.
     """
-    return markupsafe.Markup(catalogue.ENGLISH.fill(key, values, markupsafe.escape))  # noqa: S704 - escaped
+
+    def filled(key: str, /, **values: object) -> markupsafe.Markup:
+        return markupsafe.Markup(texts.fill(key, values, markupsafe.escape))  # noqa: S704 - escaped
+
+    return filled
 
 
-# Templates call `t` to get a text, and use `language` for the `lang` attribute.
-GLOBALS = {"t": text, "language": catalogue.ENGLISH.language}
+text = filler(catalogue.ENGLISH)
+
+# Templates call `t` to get a text, and use `language` and `dir` for the attributes of these names.
+GLOBALS = {
+    "t": text,
+    "language": catalogue.ENGLISH.language,
+    "dir": formats.direction(catalogue.ENGLISH.language),
+}

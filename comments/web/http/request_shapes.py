@@ -65,7 +65,16 @@ class ListQuery(_Request, frozen=True):
     around: CommentId | msgspec.UnsetType = msgspec.UNSET
 
 
-class EmbedQuery(_Request, frozen=True):
+class FeedQuery(_Request, frozen=True):
+    """The parameters of a feed, apart from `thread` and `page`.
+
+    `lang` is the language of the texts around the comments (`page_language`).
+    """
+
+    lang: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class EmbedQuery(FeedQuery, frozen=True):
     """The parameters of a thread as HTML, apart from `thread` and `page`.
 
     `order` has the same meaning as in `ListQuery`.

@@ -26,6 +26,7 @@ from comments.web.public import nesting
 
 CONTENT_TYPE = "application/atom+xml; charset=utf-8"
 _ATOM = "http://www.w3.org/2005/Atom"
+_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _THREADING = "http://purl.org/syndication/thread/1.0"
 # Characters that XML 1.0 cannot contain.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -39,7 +40,8 @@ class FeedMetadata(msgspec.Struct, frozen=True):
     """A feed's metadata. `itself` is the URL of the feed.
 
     `page` is the URL of the thread or site, or "" if it is unknown. `place` returns the URL of an
-    entry.
+    entry. `texts` are those around the comments; `xml:lang` names their language, and none for the
+    comments.
     """
 
     id: str
@@ -47,11 +49,12 @@ class FeedMetadata(msgspec.Struct, frozen=True):
     itself: str
     page: str
     place: Callable[[feeds.FeedEntry], str]
+    texts: catalogue.Catalogue = catalogue.ENGLISH
 
 
 def document(head: FeedMetadata, feed: feeds.Feed) -> bytes:
     """Return the feed as XML."""
-    root = ET.Element(f"{{{_ATOM}}}feed")
+    root = ET.Element(f"{{{_ATOM}}}feed", {_LANGUAGE: head.texts.language})
     _add(root, "id", head.id)
     _add(root, "title", head.title)
     _add(root, "updated", nesting.machine_time(feed.changed or _NEVER))
@@ -86,27 +89,29 @@ def _add_entry(root: ET.Element, head: FeedMetadata, entry: feeds.FeedEntry) -> 
     comment, place = entry.comment, head.place(entry)
     made = _add(root, "entry")
     _add(made, "id", entry_id(comment.id))
-    _add(made, "title", _title(entry))
+    _add(made, "title", _title(entry, head.texts))
     _add(made, "published", nesting.machine_time(comment.created))
     _add(made, "updated", nesting.machine_time(comment.edited or comment.created))
-    _add_author(made, comment)
+    _add_author(made, comment, head.texts)
     _add(made, "link", rel="alternate", type="text/html", href=place)
     answered = comment.reply_to or comment.parent
     if answered:
         ET.SubElement(made, f"{{{_THREADING}}}in-reply-to", ref=entry_id(answered))
-    _add(made, "content", comment.html, type="html")
+    _add(made, "content", comment.html, **{"type": "html", _LANGUAGE: ""})
 
 
-def _add_author(made: ET.Element, comment: presentation.PublicComment) -> None:
+def _add_author(
+    made: ET.Element, comment: presentation.PublicComment, texts: catalogue.Catalogue
+) -> None:
     author = _add(made, "author")
-    _add(author, "name", nesting.author_of(comment))
+    _add(author, "name", nesting.author_of(comment, texts))
     website = nesting.website_of(comment)
     if website:
         _add(author, "uri", website)
 
 
-def _title(entry: feeds.FeedEntry) -> str:
-    texts, name = catalogue.ENGLISH, nesting.author_of(entry.comment)
+def _title(entry: feeds.FeedEntry, texts: catalogue.Catalogue) -> str:
+    name = nesting.author_of(entry.comment, texts)
     if not entry.title:
         return texts.text("feeds.untitled-entry", name=name)
     return texts.text("feeds.entry-title", name=name, title=entry.title)

@@ -15,7 +15,7 @@ import msgspec
 
 from comments import errors
 from comments.domain import presentation, records, site_options
-from comments.domain.languages import catalogue
+from comments.domain.languages import catalogue, error_texts
 from comments.domain.text import inline_images
 from comments.moderation import thread_access
 from comments.reading import listings, thread_pages
@@ -24,7 +24,6 @@ from comments.sites import site_settings, thread_info
 from comments.tree import ordered_query
 from comments.web.http import (
     context,
-    page_text,
     problems,
     request_shapes,
     response_shapes,
@@ -32,7 +31,7 @@ from comments.web.http import (
     security_headers,
 )
 from comments.web.http.decode import query_strings
-from comments.web.public import avatars, json_ld, nesting
+from comments.web.public import avatars, json_ld, nesting, page_language
 
 blueprint = flask.Blueprint("embed", __name__, url_prefix="/embed")
 
@@ -41,7 +40,7 @@ _PAGE = "public/embed.html"
 _FRAGMENT = "public/thread.html"
 _COMMENTS = Path(__file__).parents[2]
 _SOURCES = (
-    "domain/languages/en/embed.json",
+    *(f"domain/languages/{language}/embed.json" for language in catalogue.languages()),
     "domain/languages/formats.py",
     "domain/text/inline_images.py",
     "web/public/avatars.py",
@@ -93,10 +92,20 @@ def _refused(error: Exception) -> flask.Response:
     """Answer with a page that shows the content of the API's problem document."""
     answer = problems.answer(error)
     problem = msgspec.json.decode(answer.data, type=response_shapes.Problem)
-    heading = page_text.text("embed.not-shown")
+    wanted, sentence = flask.request.args.get("lang", ""), problem.detail
+    texts = page_language.of_refusal(wanted, flask.g.get("embedding"))
+    if problem.code in texts.entries["errors"]:
+        sentence = error_texts.of_code(problem.code, problem.field, problem.params, texts)
+    else:
+        texts = catalogue.ENGLISH
     response = flask.Response(
         flask.render_template(
-            "public/problem.html", heading=heading, problem=problem, root=_root()
+            "public/problem.html",
+            **page_language.variables(texts),
+            heading=texts.text("embed.not-shown"),
+            sentence=sentence,
+            problem=problem,
+            root=_root(),
         ),
         status=answer.status_code,
         content_type=_HTML,
@@ -116,6 +125,7 @@ class _Asked(msgspec.Struct, frozen=True):
     order: thread_pages.ListingOrder
     links: nesting.Links
     access: thread_access.ThreadAccess
+    texts: catalogue.Catalogue
 
     @property
     def limits(self) -> thread_pages.PageRequest:
@@ -146,6 +156,7 @@ class _Shown(msgspec.Struct, frozen=True):
     next: str
     options: site_options.SiteOptions
     access: thread_access.ThreadAccess
+    texts: catalogue.Catalogue
 
     @property
     def closed(self) -> str:
@@ -155,11 +166,10 @@ class _Shown(msgspec.Struct, frozen=True):
     @property
     def heading(self) -> str:
         """Return the document's title."""
-        texts = catalogue.ENGLISH
-        comments = texts.text("embed.comments", count=self.total)
+        comments = self.texts.text("embed.comments", count=self.total)
         if not self.title:
             return comments
-        return texts.text("embed.page-title", title=self.title, comments=comments)
+        return self.texts.text("embed.page-title", title=self.title, comments=comments)
 
     def body(self, comment: presentation.PublicComment) -> str:
         """Return a comment's HTML, with images of the site's origins."""
@@ -180,6 +190,7 @@ def _site(site_id: str) -> records.Site:
 def _asked(site: records.Site, *, base: str) -> _Asked:
     thread, query = query_strings.read_thread(request_shapes.EmbedQuery, site)
     _refuse_together(query)
+    texts = page_language.of(query.lang, site)
     name = records.ThreadName(site.id, thread)
     default = thread_pages.ListingOrder(site.options.order)
     is_ordered = not (query.around or query.below)
@@ -189,8 +200,9 @@ def _asked(site: records.Site, *, base: str) -> _Asked:
         name=name,
         query=query,
         order=order,
-        links=nesting.Links(base, name, order, query.limit, default),
+        links=nesting.Links(base, name, order, query.limit, default, query.lang or ""),
         access=thread_access.shown(site, thread_view.terms(name), datetime.now(UTC)),
+        texts=texts,
     )
 
 
@@ -222,7 +234,7 @@ def _answer(asked: _Asked, template: str) -> flask.Response:
         responses.PageFormat(
             lambda found: _rendered(asked, template, nesting.shown(found), found, source),
             made_of=repr((_RELEASE, asked.site.origins, asked.site.options, asked.access)),
-            kind=f"{template} {asked.links.base}",
+            kind=f"{template} {asked.texts.language} {asked.links.lang} {asked.links.base}",
             content_type=_HTML,
             describe=lambda found: _pointer(asked, found),
         ),
@@ -281,12 +293,23 @@ def _rendered(
         next=asked.next(found.cursor),
         options=asked.site.options,
         access=asked.access,
+        texts=asked.texts,
     )
     data = json_ld.posting(
-        title=shown.title, address=shown.address, total=shown.total, items=shown.items
+        title=shown.title,
+        address=shown.address,
+        total=shown.total,
+        items=shown.items,
+        texts=asked.texts,
     )
     made = flask.render_template(
-        template, shown=shown, d=nesting, avatars=avatars, data=data, root=_root()
+        template,
+        **page_language.variables(asked.texts),
+        shown=shown,
+        d=nesting,
+        avatars=avatars,
+        data=data,
+        root=_root(),
     )
     return made.encode()
 

@@ -18,14 +18,14 @@ from comments.reading import feeds, thread_pages
 from comments.sites import site_settings, thread_info
 from comments.web.http import context, request_shapes, responses
 from comments.web.http.decode import query_strings
-from comments.web.public import atom, nesting
+from comments.web.public import atom, nesting, page_language
 
 blueprint = flask.Blueprint("feeds", __name__, url_prefix="/feeds")
 
 _COMMENTS = Path(__file__).parents[2]
 _SOURCES = (
-    "domain/languages/en/embed.json",
-    "domain/languages/en/feeds.json",
+    *(f"domain/languages/{language}/embed.json" for language in catalogue.languages()),
+    *(f"domain/languages/{language}/feeds.json" for language in catalogue.languages()),
     "web/public/atom.py",
     "web/public/nesting.py",
     "web/public/feed_views.py",
@@ -41,60 +41,67 @@ _RELEASE = hashlib.sha256(
 def of_site(site_id: str) -> flask.Response:
     """Answer with the newest comments of a site."""
     site = site_settings.get(site_id)
-    query_strings.read(request_shapes.NoQuery)
+    lang = query_strings.read(request_shapes.FeedQuery).lang
+    texts = page_language.of(lang, site)
+    query = urlencode({"lang": lang} if lang else {})
 
     def head(_feed: feeds.Feed) -> atom.FeedMetadata:
         return atom.FeedMetadata(
             id=atom.feed_id(context.settings().secret, site.id),
-            title=catalogue.ENGLISH.text("feeds.site-title", site=site.id),
-            itself=site.id,
+            title=texts.text("feeds.site-title", site=site.id),
+            itself=f"{site.id}?{query}" if query else site.id,
             page=site.origins[0] if site.origins else "",
-            place=functools.partial(_place, site, "../embed/"),
+            place=functools.partial(_place, site, "../embed/", lang or ""),
+            texts=texts,
         )
 
-    return responses.page(feeds.SiteFeed(site), site, _form(site, head))
+    return responses.page(feeds.SiteFeed(site), site, _form(site, texts, lang or "", head))
 
 
 @blueprint.get("/<site:site_id>/thread")
 def of_thread(site_id: str) -> flask.Response:
     """Answer with the newest comments of a thread."""
     site = site_settings.get(site_id)
-    thread, _ = query_strings.read_thread(request_shapes.NoQuery, site)
+    thread, asked = query_strings.read_thread(request_shapes.FeedQuery, site)
+    texts, lang = page_language.of(asked.lang, site), asked.lang or ""
     name = records.ThreadName(site.id, thread)
     secret = context.settings().secret
 
     def head(feed: feeds.Feed) -> atom.FeedMetadata:
-        query = urlencode({"thread": thread})
+        query = urlencode({"thread": thread} | ({"lang": lang} if lang else {}))
         return atom.FeedMetadata(
             id=atom.feed_id(secret, site.id, thread),
-            title=_title(feed),
+            title=_title(feed, texts),
             itself=f"thread?{query}",
             page=thread_info.address(feed.url, site) or f"../../embed/{site.id}?{query}",
-            place=functools.partial(_place, site, "../../embed/"),
+            place=functools.partial(_place, site, "../../embed/", lang),
+            texts=texts,
         )
 
-    return responses.page(feeds.ThreadFeed(name, secret), site, _form(site, head))
+    return responses.page(feeds.ThreadFeed(name, secret), site, _form(site, texts, lang, head))
 
 
-def _title(feed: feeds.Feed) -> str:
-    texts = catalogue.ENGLISH
+def _title(feed: feeds.Feed, texts: catalogue.Catalogue) -> str:
     if not feed.title:
         return texts.text("feeds.untitled-thread")
     return texts.text("feeds.thread-title", title=feed.title)
 
 
 def _form(
-    site: records.Site, head: Callable[[feeds.Feed], atom.FeedMetadata]
+    site: records.Site,
+    texts: catalogue.Catalogue,
+    lang: str,
+    head: Callable[[feeds.Feed], atom.FeedMetadata],
 ) -> responses.PageFormat[feeds.Feed]:
     return responses.PageFormat(
         lambda feed: atom.document(head(feed), feed),
         made_of=f"{_RELEASE} {site.origins}",
-        kind="feed",
+        kind=f"feed {texts.language} {lang}",
         content_type=atom.CONTENT_TYPE,
     )
 
 
-def _place(site: records.Site, embed: str, entry: feeds.FeedEntry) -> str:
+def _place(site: records.Site, embed: str, lang: str, entry: feeds.FeedEntry) -> str:
     """Return the comment's URL on the site's own page or, if that is unknown, on the embed page."""
     address = thread_info.address(entry.url, site)
     if address:
@@ -104,5 +111,6 @@ def _place(site: records.Site, embed: str, entry: feeds.FeedEntry) -> str:
         entry.name,
         thread_pages.ListingOrder.THREAD,
         request_shapes.DEFAULT_LIMIT,
+        lang=lang,
     )
     return links.around(entry.comment.id)

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from comments.domain import presentation
+from comments.domain.languages import catalogue
 from comments.web.public import nesting
 
 Json: TypeAlias = dict[str, Any]
@@ -23,7 +24,14 @@ _BLOCK_END = re.compile(r"</(?:p|li|h[3-6]|pre|blockquote|tr|ol|ul|table)>|<(?:b
 _TAG = re.compile(r'</?[a-z][a-z0-9]*(?: [a-z-]+="[^"]*")*>')
 
 
-def posting(*, title: str, address: str, total: int, items: Sequence[nesting.Item]) -> Json:
+def posting(
+    *,
+    title: str,
+    address: str,
+    total: int,
+    items: Sequence[nesting.Item],
+    texts: catalogue.Catalogue = catalogue.ENGLISH,
+) -> Json:
     """Return the page as one object, with replies nested inside the comments that they answer."""
     found: Json = {
         "@context": "https://schema.org",
@@ -42,14 +50,14 @@ def posting(*, title: str, address: str, total: int, items: Sequence[nesting.Ite
         found |= {"@id": address, "url": address, "mainEntityOfPage": address}
     path = [found]
     for item in items:
-        made = _comment(item, address)
+        made = _comment(item, address, texts)
         del path[item.depth + 1 :]
         path[-1].setdefault("comment", []).append(made)
         path.append(made)
     return found
 
 
-def _comment(item: nesting.Item, address: str) -> Json:
+def _comment(item: nesting.Item, address: str, texts: catalogue.Catalogue) -> Json:
     comment = item.comment
     found: Json = {
         "@type": "Comment",
@@ -65,11 +73,11 @@ def _comment(item: nesting.Item, address: str) -> Json:
         return found | {"creativeWorkStatus": "Deleted"}
     if comment.edited:
         found["dateModified"] = nesting.machine_time(comment.edited)
-    return found | {"text": plain(comment.html), "author": _author(comment)}
+    return found | {"text": plain(comment.html), "author": _author(comment, texts)}
 
 
-def _author(comment: presentation.PublicComment) -> Json:
-    found: Json = {"@type": "Person", "name": nesting.author_of(comment)}
+def _author(comment: presentation.PublicComment, texts: catalogue.Catalogue) -> Json:
+    found: Json = {"@type": "Person", "name": nesting.author_of(comment, texts)}
     website = nesting.website_of(comment)
     return found | {"url": website} if website else found
 

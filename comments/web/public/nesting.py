@@ -62,7 +62,7 @@ class Links(msgspec.Struct, frozen=True):
     """The URLs of one thread's pages.
 
     If `base` is empty, the URLs are relative to such a page. `default` is the order of a page whose
-    URL names none.
+    URL names none. `lang` is the language that the request names, or "".
     """
 
     base: str
@@ -70,6 +70,7 @@ class Links(msgspec.Struct, frozen=True):
     order: thread_pages.ListingOrder
     limit: int
     default: thread_pages.ListingOrder = thread_pages.ListingOrder.THREAD
+    lang: str = ""
 
     def first(self) -> str:
         """Return the URL of the first page in this order."""
@@ -89,7 +90,7 @@ class Links(msgspec.Struct, frozen=True):
 
     def feed(self) -> str:
         """Return the URL of the thread's feed, relative to the service's root."""
-        return f"feeds/{self.name.site}/thread?{urlencode({'thread': self.name.id})}"
+        return f"feeds/{self.name.site}/thread?{urlencode(self._named())}"
 
     def orders(self) -> list[tuple[thread_pages.ListingOrder, str, bool]]:
         """Return each order, the URL of its first page, and whether it is the current order."""
@@ -101,13 +102,16 @@ class Links(msgspec.Struct, frozen=True):
         order: thread_pages.ListingOrder | None = None,
         **more: str | None,
     ) -> str:
-        query: dict[str, str | int] = {"thread": self.name.id}
+        query: dict[str, str | int] = {**self._named()}
         if order not in {None, self.default}:
             query["order"] = str(order)
         if self.limit != request_shapes.DEFAULT_LIMIT:
             query["limit"] = self.limit
         query |= {name: value for name, value in more.items() if value}
         return f"{self.base}?{urlencode(query)}"
+
+    def _named(self) -> dict[str, str]:
+        return {"thread": self.name.id} | ({"lang": self.lang} if self.lang else {})
 
 
 def items(
@@ -163,14 +167,9 @@ def kind_of(comment: presentation.PublicComment) -> str:
     return kind.value if isinstance(kind, presentation.AuthorKind) else ""
 
 
-def author_of(comment: presentation.PublicComment) -> str:
+def author_of(comment: presentation.PublicComment, texts: catalogue.Catalogue) -> str:
     """Return the author's displayed name."""
-    return (comment.author.name if comment.author else "") or anonymous()
-
-
-def anonymous() -> str:
-    """Return the displayed name for authors without a name."""
-    return catalogue.ENGLISH.text("embed.anonymous")
+    return (comment.author.name if comment.author else "") or texts.text("embed.anonymous")
 
 
 def website_of(comment: presentation.PublicComment) -> str:
@@ -188,11 +187,11 @@ def machine_time(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def day(moment: datetime) -> str:
+def day(moment: datetime, texts: catalogue.Catalogue) -> str:
     """Return a date in the format for readers, in UTC."""
-    return formats.day(moment, catalogue.ENGLISH.language)
+    return formats.day(moment, texts.language)
 
 
-def human_time(moment: datetime) -> str:
+def human_time(moment: datetime, texts: catalogue.Catalogue) -> str:
     """Return a time in the format for readers, in UTC."""
-    return formats.moment(moment, catalogue.ENGLISH.language)
+    return formats.moment(moment, texts.language)

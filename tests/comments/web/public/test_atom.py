@@ -42,7 +42,8 @@ HEAD = atom.FeedMetadata(
 # Feed readers identify entries by these ids and compare these times, so a change would show all
 # entries as new.
 GOLDEN = """<?xml version='1.0' encoding='utf-8'?>
-<feed xmlns="http://www.w3.org/2005/Atom" xmlns:thr="http://purl.org/syndication/thread/1.0">\
+<feed xmlns="http://www.w3.org/2005/Atom" xmlns:thr="http://purl.org/syndication/thread/1.0" \
+xml:lang="en">\
 <id>urn:uuid:00000000-0000-0000-0000-000000000000</id><title>Comments</title>\
 <updated>2026-01-02T03:04:05Z</updated>\
 <link rel="self" type="application/atom+xml" href="thread?thread=page" />\
@@ -54,7 +55,8 @@ GOLDEN = """<?xml version='1.0' encoding='utf-8'?>
 <link rel="alternate" type="text/html" \
 href="https://site.example/a#comment-aaaqeayeaudaocajbifqydiob4" />\
 <thr:in-reply-to ref="urn:uuid:00010203-0405-0607-0809-0a0b0c0d0e0f" />\
-<content type="html">&lt;p&gt;a &amp;amp; b ]]&amp;gt;&lt;/p&gt;</content></entry></feed>"""
+<content type="html" xml:lang="">\
+&lt;p&gt;a &amp;amp; b ]]&amp;gt;&lt;/p&gt;</content></entry></feed>"""
 
 
 def made(entry: feeds.FeedEntry = ENTRY, *, title: str = "Comments") -> bytes:
