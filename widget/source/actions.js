@@ -31,7 +31,9 @@ export class Actions {
    *   toggle: (comment: Comment) => void,
    *   redraw: () => void,
    *   rename: () => void,
+   *   signIn: () => Promise<void>,
    *   signOut: () => void,
+   *   mayEnter: () => boolean,
    *   erased: () => Promise<void>,
    *   panel: () => HTMLElement,
    *   say: (text: string, options?: { isVisible: boolean }) => void,
@@ -92,6 +94,8 @@ export class Actions {
     };
     return [
       guest.name === null && { label: widgetText("change-name"), act: this.#thread.rename },
+      guest.name === null &&
+        this.#thread.mayEnter() && { label: widgetText("sign-in"), act: this.#thread.signIn },
       this.#mutes.size > 0 && { label: t("unmute-all"), act: unmute },
       guest.token !== null && { label: t("erase-me"), act: () => this.#erase() },
       guest.maySignOut && { label: t("sign-out"), act: this.#thread.signOut },

@@ -10,6 +10,7 @@ import { Draft } from "./drafts.js";
 import { bury } from "./own.js";
 import { preview } from "./preview.js";
 import { stub } from "./stub.js";
+import * as times from "./times.js";
 import { working } from "./working.js";
 import { t } from "./writing.js";
 import * as calls from "./writingcalls.js";
@@ -42,8 +43,10 @@ export class Changes {
 
   /** Open the form that edits a comment's text. */
   open(comment) {
+    const left = el("p", { class: "ft-answering" });
     const composer = new Composer({
       stub: stub(t("edit-yours"), ""),
+      aside: [left],
       submit: t("save"),
       fields: ["body"],
       values: { body: this.#guest.own(comment.id)?.body },
@@ -55,7 +58,19 @@ export class Changes {
     });
     comment.element.classList.add("ft-editing");
     comment.slot.replaceChildren(composer.element);
+    this.#countDown(comment, left);
     composer.focus();
+  }
+
+  /** Show the time that is left for the edit, until the form closes. */
+  #countDown(comment, place) {
+    const show = () => {
+      const left = this.#guest.editableFor(comment.id);
+      if (left === Infinity) return;
+      place.textContent = left > 0 ? t("edit-left", { time: times.left(left) }) : t("edit-over");
+    };
+    show();
+    const ticking = setInterval(() => (place.isConnected ? show() : clearInterval(ticking)), 1000);
   }
 
   /** Ask before deleting a comment. */

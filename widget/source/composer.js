@@ -156,7 +156,7 @@ export class Composer {
 
   #toolbar() {
     const tools = Object.keys(FORMATS).map((name) =>
-      button(`ft-tool-${name}`, icon(/** @type {any} */ (name)), () => this.#format(name), {
+      button(`ft-tool-${name}`, icon(name, FORMATS[name].path), () => this.#format(name), {
         "aria-label": t(`format-${name}`),
         title: t(`format-${name}`),
       }),

@@ -1,14 +1,17 @@
 /** Markdown for the buttons above the text: where it is inserted and what is selected next (pure). */
 
-/** Formats around a selection, or in front of each of its lines. */
+/** Formats around a selection, or in front of each of its lines, and the paths of their icons. */
 export const FORMATS = {
   __proto__: null,
-  bold: { around: "**" },
-  italic: { around: "*" },
-  link: { around: ["[", "](https://)"] },
-  quote: { line: "> " },
-  code: { around: "`", block: "```" },
-  list: { line: "- " },
+  bold: { around: "**", path: "M5 3h3.75a2.4 2.4 0 0 1 0 4.8H5ZM5 7.8h4.3a2.6 2.6 0 0 1 0 5.2H5Z" },
+  italic: { around: "*", path: "M7 3h4M5 13h4M9 3 7 13" },
+  link: {
+    around: ["[", "](https://)"],
+    path: "M6.5 9.5 9.5 6.5M7.5 4.5l1-1a2.8 2.8 0 0 1 4 4l-1 1M8.5 11.5l-1 1a2.8 2.8 0 0 1-4-4l1-1",
+  },
+  quote: { line: "> ", path: "M3 4v8M6.5 4.5H13M6.5 8H13M6.5 11.5H11" },
+  code: { around: "`", block: "```", path: "m5 5-3 3 3 3M11 5l3 3-3 3" },
+  list: { line: "- ", path: "M3 4.5h.01M3 8h.01M3 11.5h.01M6 4.5h7M6 8h7M6 11.5h7" },
 };
 
 /**

@@ -1,7 +1,7 @@
 /** The top of a thread: its title, the sort menu, and the menu of the reader. */
 
 import { avatar } from "./avatar.js";
-import { el } from "./dom.js";
+import { button, el } from "./dom.js";
 import { icon } from "./icons.js";
 import { menuButton } from "./menubutton.js";
 import { t } from "./words.js";
@@ -14,6 +14,7 @@ export class Header {
   #order = "thread";
   #sorting = el("div", { class: "ft-tool" });
   #reader = el("div", { class: "ft-tool" });
+  #following = el("div", { class: "ft-tool" });
   #waiting = el("span", { class: "ft-waiting" });
   title = el("h2", { class: "ft-title", tabindex: "-1" });
   /** Forms that belong to the header open here. */
@@ -22,6 +23,8 @@ export class Header {
   /**
    * @param {{
    *   sort: (order: string) => unknown,
+   *   follow: () => unknown,
+   *   signIn: () => unknown,
    *   readerItems: (writer: import("./lazy.js").Writer) => import("./menu.js").Item[],
    *   writer: () => Promise<import("./lazy.js").Writer | null>,
    * }} thread
@@ -32,7 +35,7 @@ export class Header {
       "header",
       { class: "ft-header" },
       el("div", { class: "ft-heading" }, this.title, this.#waiting),
-      el("div", { class: "ft-tools" }, this.#sorting, this.#reader),
+      el("div", { class: "ft-tools" }, this.#sorting, this.#following, this.#reader),
       this.panel,
     );
   }
@@ -62,10 +65,26 @@ export class Header {
     );
   }
 
-  /** Show the menu of a reader with this name; none for a reader without a name. */
-  welcome(name) {
+  /** Offer to follow the thread, if the service sends mail. */
+  offerMail(isOffered) {
+    this.#following.replaceChildren(...(isOffered ? [this.#follow()] : []));
+  }
+
+  #follow() {
+    const label = el("span", { class: "ft-follow-label" }, t("follow"));
+    const follow = button("ft-follow", icon("bell"), this.#thread.follow);
+    follow.append(label);
+    return follow;
+  }
+
+  /**
+   * Show the menu of a reader with this name. A reader without a name can sign in, if there is a
+   * way to do so.
+   */
+  welcome(name, mayEnter) {
     if (!name) {
-      this.#reader.replaceChildren();
+      const enter = button("ft-enter", t("sign-in"), this.#thread.signIn);
+      this.#reader.replaceChildren(...(mayEnter ? [enter] : []));
       return;
     }
     const content = [avatar(name), el("bdi", { class: "ft-reader-name" }, name), icon("open")];

@@ -8,6 +8,7 @@ import { button, el } from "./dom.js";
 import { Draft } from "./drafts.js";
 import { addPart } from "./extras.js";
 import { quoted } from "./formatting.js";
+import { hint } from "./hints.js";
 import { offer as offerMail } from "./notify.js";
 import { welcome } from "./own.js";
 import { Proofs } from "./proof.js";
@@ -152,6 +153,7 @@ export class PostForms {
     const answer = await this.#send(send, draft, values).catch((error) => {
       const { code = "" } = error;
       if (Object.hasOwn(REFUSALS, code)) this.#thread.refused(REFUSALS[code]);
+      hint(error, this.#place);
       throw error;
     });
     this.#guest.keep(answer.comment.id, values, answer.token, answer.expires);

@@ -1,5 +1,6 @@
 /** Show a thread in an element: the bundle with everything that a reader needs. */
 
+import { Problem } from "./api.js";
 import { button, el } from "./dom.js";
 import css from "./flatthread.css";
 import * as lazy from "./lazy.js";
@@ -37,10 +38,12 @@ export async function show(host, place, { first, view, again }) {
   };
   const thread = new Thread(place, first, tell);
   view.onclose = () => thread.close();
-  const failure = await thread.open().then(
-    () => null,
-    (error) => error,
-  );
+  const failure = place.site
+    ? await thread.open().then(
+        () => null,
+        (error) => error,
+      )
+    : new Problem(0, t("no-site"), { code: "no-site" });
   if (view.isClosed) return;
   // The element's own content stays visible until comments or an error can replace it.
   const root = /** @type {ShadowRoot} */ (host.shadowRoot);
@@ -50,6 +53,11 @@ export async function show(host, place, { first, view, again }) {
   root.replaceChildren(...(failure ? apology(failure, again) : [thread.element]));
   if (failure) {
     tell("error", { code: failure.code ?? "", status: failure.status ?? 0 });
+    lazy.writer().then(
+      (writer) => writer.hint(failure, place),
+      () => {},
+    );
+    addEventListener("online", again, { once: true, signal: thread.signal });
     return;
   }
   thread.arrive();

@@ -40,6 +40,7 @@ const PLAIN = {
   theme: "auto",
   language: "",
   moderation: false,
+  mail: false,
 };
 
 export class Thread {
@@ -89,6 +90,8 @@ export class Thread {
     });
     this.#header = new Header({
       sort: (order) => this.#sort(order),
+      follow: async () => (await this.#writer())?.follow(this.#header.panel, this.#place),
+      signIn: () => this.#signIn(),
       writer: () => this.#writer(),
       readerItems: (writer) => this.#act(writer).readerItems(),
     });
@@ -147,6 +150,11 @@ export class Thread {
     this.#stop.abort();
   }
 
+  /** Aborted when the thread is closed. */
+  get signal() {
+    return this.#stop.signal;
+  }
+
   async #poll() {
     let isChanged = false;
     await this.#pages.attempt("poll", async () => {
@@ -183,6 +191,7 @@ export class Thread {
     const isOther = state !== this.#state;
     this.#state = state;
     this.#header.offerOrders(page.order ?? this.#place.order ?? this.#options.order);
+    this.#header.offerMail(this.#options.mail);
     if (isOther && this.#top.hasChildNodes()) this.#reform({ refocus: false });
     const { theme } = this.#options;
     if (!this.#place.theme && theme !== "auto") this.element.dataset.theme = theme;
@@ -244,6 +253,22 @@ export class Thread {
     this.#changeReader();
   }
 
+  #welcome() {
+    this.#header.welcome(this.#guest.name ?? this.#guest.profile.name, this.#options.mail);
+  }
+
+  /** Open the ways to sign in below the header. */
+  async #signIn() {
+    const writer = await this.#writer();
+    const anchor = el("div", {});
+    this.#header.panel.replaceChildren(anchor);
+    await writer?.offerEntrance(anchor, this.#place.site, (member) => {
+      this.#header.panel.replaceChildren();
+      this.#entered(member);
+    });
+    /** @type {HTMLElement | null} */ (this.#header.panel.querySelector("button"))?.focus();
+  }
+
   #signOut() {
     this.#guest.signOut();
     this.#changeReader();
@@ -259,7 +284,7 @@ export class Thread {
   /** Show the form at the top, or why there is none. */
   #reform({ refocus = true } = {}) {
     const { name } = this.#guest;
-    this.#header.welcome(name ?? this.#guest.profile.name);
+    this.#welcome();
     if (this.#state !== "open") {
       const text = t(`state-${this.#state}`);
       this.#top.querySelector(".ft-notice")?.remove();
@@ -326,7 +351,9 @@ export class Thread {
       toggle: (comment) => this.#folding.toggle(comment),
       redraw: () => this.#redraw(),
       rename: () => this.#forms.rename(),
+      signIn: () => this.#signIn(),
       signOut: () => this.#signOut(),
+      mayEnter: () => this.#options.mail,
       erased: () => this.#erased(),
       panel: () => this.#header.panel,
       say: (text, options) => this.#say(text, options),
@@ -366,7 +393,7 @@ export class Thread {
     this.#pages.welcome(comment, place);
     this.#tell("posted", { id: data.id, status: data.status });
     this.#say(comment.isPending ? t("pending") : t("posted"));
-    this.#header.welcome(this.#guest.name ?? this.#guest.profile.name);
+    this.#welcome();
     this.#pages.catchUp().catch(() => {}); // the reader's own comment is visible
     return comment;
   }

@@ -4,6 +4,8 @@ export { Actions } from "./actions.js";
 export { Ballots } from "./ballots.js";
 export { offerEntrance } from "./extras.js";
 export { PostForms } from "./postforms.js";
+export { follow } from "./following.js";
+export { hint } from "./hints.js";
 export { announce } from "./news.js";
 export { explain } from "./problems.js";
 export { solve } from "./proof.js";

@@ -18,17 +18,20 @@ from comments.reading.materialized import thread_view
 from comments.web.http import response_shapes
 
 
-def of(site: records.Site, name: records.ThreadName, order: str) -> bytes:
-    """Return the members as JSON, after a comma and without braces."""
+def of(site: records.Site, name: records.ThreadName, order: str, *, mail: bool) -> bytes:
+    """Return the members as JSON, after a comma and without braces.
+
+    `mail` tells whether the service sends mail.
+    """
     access = thread_access.shown(site, thread_view.terms(name), datetime.now(UTC))
-    return _json(order, access, site.options)
+    return _json(order, access, site.options, mail=mail)
 
 
 @functools.lru_cache(maxsize=1024)
 def _json(
-    order: str, access: thread_access.ThreadAccess, options: site_options.SiteOptions
+    order: str, access: thread_access.ThreadAccess, options: site_options.SiteOptions, *, mail: bool
 ) -> bytes:
-    shown = response_shapes.PageOptions(**msgspec.structs.asdict(options))
+    shown = response_shapes.PageOptions(**msgspec.structs.asdict(options), mail=mail)
     members = {
         "order": order,
         "thread": response_shapes.PostingState(access),

@@ -26,7 +26,8 @@ class PageOptions(msgspec.Struct, frozen=True):
     """The options of the site, see docs/embedding.md.
 
     `live` is the number of seconds between two checks for new comments, 0 for none. `language` is
-    empty for the language of the page with the comments.
+    empty for the language of the page with the comments. `mail` is not an option of the site: it
+    tells whether the service sends mail, which following a thread and signing in by mail need.
     """
 
     votes: bool
@@ -38,6 +39,7 @@ class PageOptions(msgspec.Struct, frozen=True):
     theme: site_options.Theme
     language: str
     moderation: bool
+    mail: bool
 
 
 class CommentPage(msgspec.Struct, frozen=True):

@@ -53,7 +53,7 @@ class Basis(msgspec.Struct, frozen=True):
     `lasts` is the thread's tag, and `members` are the page's other members (`page_members`) in its
     `order`. `place` and `tag` find the page's bytes in the cache. `asked`
     contains the parameters of a first page in reading order, which also apply to other threads of
-    the site; for other pages it is None.
+    the site; for other pages it is None. `mail` tells whether the service sends mail.
     """
 
     site: records.Site
@@ -63,6 +63,7 @@ class Basis(msgspec.Struct, frozen=True):
     members: bytes
     place: _Place
     tag: str
+    mail: bool
     asked: thread_pages.PageRequest | None = None
 
 
@@ -161,7 +162,7 @@ def cacheable(data: bytes, *, content_type: str = _JSON) -> flask.Response:
 
 def listing(source: thread_pages.ListingPage, site: records.Site) -> flask.Response:
     """Answer with a page of comments as JSON."""
-    members = page_members.of(site, source.name, source.order)
+    members = _members(site, source.name, source.order)
     form = PageFormat[presentation.ThreadPage](
         lambda found: found.json(members),
         made_of=members.decode(),
@@ -203,7 +204,7 @@ def page(source: PageProvider[Made], site: records.Site, form: PageFormat[Made])
 def whole(source: full_thread.WholeThread, site: records.Site) -> flask.Response:
     """Answer with a whole thread or subtree, in cached pieces."""
     order = thread_pages.ListingOrder.THREAD
-    members = page_members.of(site, source.name, order)
+    members = _members(site, source.name, order)
 
     def tag() -> str:
         if not source.tag:
@@ -230,7 +231,7 @@ def of_thread(
     if basis.asked is None:
         return None
     source = thread_pages.InOrder(records.ThreadName(basis.site.id, thread), basis.asked)
-    members = page_members.of(basis.site, source.name, source.order)
+    members = page_members.of(basis.site, source.name, source.order, mail=basis.mail)
     if not source.look(age):
         return None
     coding, tag = basis.place[1], _tag(source.tag, members)
@@ -246,7 +247,7 @@ def of_thread(
             made = _Kept(tag, (data,))
             cache.keep(place, made, len(place[0]) + len(data) + _OVERHEAD)
         body = made.body
-    found = source.name, source.lasts, source.order, members, place, tag, source.asked
+    found = source.name, source.lasts, source.order, members, place, tag, basis.mail, source.asked
     return Basis(basis.site, *found), body
 
 
@@ -306,7 +307,7 @@ def _sent(
     if shape.members and isinstance(source, page_source.PageSource) and source.lasts:
         place = key, content_coding.preferred(request.accept_encodings)
         asked = source.asked if isinstance(source, thread_pages.InOrder) and source.first else None
-        found = source.name, source.lasts, shape.order, shape.members, place, tag(), asked
+        found = source.name, source.lasts, shape.order, shape.members, place, tag(), _mails(), asked
         request.environ[BASIS] = Basis(site, *found)
     if site.cdn_seconds:
         # Shared caches may use the answer for this long without revalidation.
@@ -315,6 +316,14 @@ def _sent(
             f"stale-while-revalidate={site.cdn_seconds}"
         )
     return response
+
+
+def _mails() -> bool:
+    return context.settings().sends_mail
+
+
+def _members(site: records.Site, name: records.ThreadName, order: str) -> bytes:
+    return page_members.of(site, name, order, mail=_mails())
 
 
 def _age(site: records.Site) -> float:

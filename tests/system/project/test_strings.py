@@ -50,6 +50,8 @@ TECHNICAL = {
     "[role=alert] button, h2", "input, textarea", "color-mix(in srgb, currentColor, currentColor)",
     "(pointer: coarse)", "(prefers-color-scheme: dark)",
     ".ft-acts button", ".ft-pick input", "input, textarea, select, dialog, [contenteditable]",
+    # A command, as its user types it
+    "flask --app main site",
     # Keys
     "Enter", "Escape",
     "Arab", "Hebr", "Thaa",

@@ -1,0 +1,72 @@
+"""A website whose comments are not set up correctly tells its owner what to do."""
+
+import pytest
+from playwright.sync_api import ConsoleMessage, expect
+
+from tests.browser import widget_form
+from tests.browser.conftest import OpenTab, Say, Website
+
+pytestmark = pytest.mark.browser
+
+
+def _told(message: ConsoleMessage) -> bool:
+    return message.text.startswith("Flatthread: ")
+
+
+@pytest.mark.parametrize(
+    ("attribute", "sentence", "hint"),
+    [
+        ("", "does not say whose comments to show", "Add data-site with the id"),
+        ('data-site=""', "does not say whose comments to show", "Add data-site with the id"),
+        ("data-site=blog", "there is no site “blog”", "site add blog --origin http://127.0.0.1:"),
+    ],
+)
+def test_a_page_with_a_wrong_site_says_so_in_words_and_in_the_console(
+    server: str, website: Website, open_tab: OpenTab, attribute: str, sentence: str, hint: str
+) -> None:
+    html = (
+        f'<script type="module" src="{server}/widget/flatthread.js" async></script>'
+        f'<div id="flatthread" {attribute}></div>'
+    )
+    tab = open_tab("about:blank")
+    tab.expected += ["status of 404", "Flatthread: ", "blocked by CORS policy", "net::ERR_FAILED"]
+    with tab.page.expect_console_message(_told) as told:
+        tab.page.goto(website.put("wrong", html))
+    expect(tab.page.get_by_role("alert")).to_contain_text(sentence)
+    assert hint in told.value.text
+
+
+def test_a_refused_post_names_the_page_s_origin_in_the_console(
+    server: str, website: Website, open_tab: OpenTab, say: Say
+) -> None:
+    say("public")
+    html = (
+        f'<script type="module" src="{server}/widget/flatthread.js" data-site="demo"></script>'
+        '<div id="flatthread" data-thread="demo"></div>'
+    )
+    foreign = website.put("foreign", html).replace("127.0.0.1", "localhost")
+    tab = open_tab(foreign)
+    tab.expected += ["blocked by CORS policy", "net::ERR_FAILED", "Flatthread: "]
+    form = widget_form.opened(tab.page)
+    widget_form.fill(form, "may I?", "Ada")
+    with tab.page.expect_console_message(_told) as told:
+        form.get_by_role("button", name="Post comment").click()
+    assert "site set demo --origin http://localhost:" in told.value.text
+    expect(form.get_by_role("alert").filter(has_text="Your text is kept.")).to_be_visible()
+
+
+def test_a_page_that_was_offline_loads_when_the_network_is_back(
+    server: str, website: Website, open_tab: OpenTab, say: Say
+) -> None:
+    say("hello")
+    tab = open_tab(server)
+    page = tab.page
+    expect(page.locator(".ft-body")).to_have_text("hello")
+    tab.expected.append("net::ERR_INTERNET_DISCONNECTED")
+    page.context.set_offline(True)
+    host = "document.querySelector('#flatthread')"
+    mount = f"import('{server}/widget/flatthread.js').then((ft) => ft.mount({host}))"
+    page.evaluate(mount)
+    expect(page.get_by_role("alert")).to_contain_text("You are offline.")
+    page.context.set_offline(False)
+    expect(page.locator(".ft-body")).to_have_text("hello")

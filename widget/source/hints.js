@@ -1,0 +1,34 @@
+/**
+ * Words for the owner of a website whose comments are not set up correctly, in the browser's
+ * console.
+ */
+
+import { t } from "./writing.js";
+
+const COMMAND = "flask --app main site";
+
+/**
+ * Say what to do about a failed call, if the owner can do something.
+ *
+ * @param {{ code?: string, status?: number }} error
+ * @param {Place} place
+ */
+export function hint({ code, status }, { site }) {
+  const server = new URL(import.meta.url).origin;
+  const { origin } = location;
+  const attribute = "data-site";
+  if (code === "no-site") {
+    tell(t("hint-no-site", { attribute, document: "docs/embedding.md" }));
+  } else if (code === "site-not-found") {
+    const command = [COMMAND, "add", site, "--origin", origin].join(" ");
+    tell(t("hint-site", { server, site, attribute, command }));
+  } else if (code === "origin-not-allowed" || (status === 0 && navigator.onLine)) {
+    // Browsers do not tell a page whether a call failed or was refused.
+    const command = [COMMAND, "set", site, "--origin", origin].join(" ");
+    tell(t("hint-origin", { server, site, origin, command }));
+  }
+}
+
+function tell(text) {
+  console.warn(`Flatthread: ${text}`);
+}
