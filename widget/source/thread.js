@@ -141,7 +141,12 @@ export class Thread {
   /** Once the thread is on the page, arrange what depends on sizes, and scroll to the URL's comment. */
   arrive() {
     const root = /** @type {ShadowRoot} */ (this.element.getRootNode());
+    // What follows reads styles and sizes, which browsers compute much faster without the comments.
+    const parts = [...this.element.childNodes];
+    this.element.replaceChildren();
     surroundings.follow(root.host, this.element, this.#stop.signal);
+    this.#folding.apply();
+    this.element.append(...parts);
     this.#arrange();
     this.#pages.point(this.#listing.get(wantedComment()));
   }
