@@ -4,13 +4,14 @@
 //   source/entry.js           flatthread.js          the file that pages embed
 //   source/count.js          count.js               another file that pages embed
 //   source/reader.js          widget-DIGEST.js       everything that a reader needs, with the styles
-//   source/writer.js ...      writer-DIGEST.js ...   modules that load later
+//   source/writer.js          writer-DIGEST.js       what readers need when they act
+//   source/moderating.js      moderating-DIGEST.js   what moderators need
 //   domain/languages/LANG     strings-LANG-DIGEST.json, and writing-LANG-DIGEST.json, which loads later
 //   pages/                    the same names         scripts and styles of the service's own pages
 //
-// A later bundle imports the modules that the reader bundle already contains from the reader bundle.
-// Each module therefore exists once in a page, and readers load no file with shared code. The
-// reader bundle exports those modules' names with the module's name as prefix (`words_t`).
+// A later bundle imports the modules that an earlier bundle already contains from that bundle. Each
+// module therefore exists once in a page, and readers load no file with shared code. The earlier
+// bundle exports those modules' names with the module's name as prefix (`words_t`).
 //
 // The entry names the other files by the digests of their contents, except that the strings of a
 // language name the file of its later texts. Nothing else may refer to a later bundle or to strings,
@@ -29,8 +30,11 @@ const PAGES = path.join(HERE, "pages");
 const LANGUAGES = path.join(HERE, "../comments/domain/languages");
 const TARGET = path.join(HERE, "../comments/web/static/widget");
 
-// Bundles that load later, by the name of their module.
-const LATER = ["writer"];
+// The bundles by the names of their modules, in the order in which a page loads them. Each bundle
+// needs the ones before it.
+const BUNDLES = ["reader", "writer", "moderating"];
+// The stems of the files' names that differ from the bundles' names.
+const STEMS = { reader: "widget" };
 // The surfaces of the catalogue whose texts load later.
 const WRITING = ["widget-writing", "errors"];
 
@@ -73,28 +77,24 @@ const styles = {
 
 const fileOf = (input) => path.resolve(HERE, input);
 
-/** Return {file: names} for the reader's modules that modules of later bundles import. */
+/**
+ * Return {file: {bundle, names}} for the modules that later bundles import: the first bundle that
+ * contains the module, and the names of its exports.
+ */
 async function sharedModules() {
-  const reader = await bundle({
-    entryPoints: [source("reader")],
-    plugins: [styles],
-  });
-  const contained = new Set(Object.keys(reader.metafile.inputs).map(fileOf));
+  const owners = new Map();
   const shared = new Set();
-  for (const name of LATER) {
-    const later = await bundle({
-      entryPoints: [source(name)],
-      plugins: [styles],
-    });
-    for (const [input, { imports }] of Object.entries(later.metafile.inputs)) {
-      if (contained.has(fileOf(input))) continue;
-      for (const each of imports)
-        if (contained.has(fileOf(each.path))) shared.add(fileOf(each.path));
-    }
+  for (const name of BUNDLES) {
+    const { metafile } = await bundle({ entryPoints: [source(name)], plugins: [styles] });
+    const inputs = Object.entries(metafile.inputs).filter(([input]) => !owners.has(fileOf(input)));
+    for (const { imports } of inputs.map(([, input]) => input))
+      for (const each of imports) if (owners.has(fileOf(each.path))) shared.add(fileOf(each.path));
+    for (const [input] of inputs) owners.set(fileOf(input), name);
   }
-  return Object.fromEntries(
-    await Promise.all([...shared].sort().map(async (file) => [file, await exportsOf(file)])),
-  );
+  const described = [...shared].sort().map(async (file) => {
+    return [file, { bundle: owners.get(file), names: await exportsOf(file) }];
+  });
+  return Object.fromEntries(await Promise.all(described));
 }
 
 async function exportsOf(file) {
@@ -112,42 +112,35 @@ function prefixed(file, name) {
   return `${module}_${name}`;
 }
 
-/** Build the reader bundle, which exports the shared modules too. */
-async function readerBundle(shared) {
-  const lines = ['export * from "./reader.js";'];
-  for (const [file, names] of Object.entries(shared)) {
-    const list = names.map((name) => `${name} as ${prefixed(file, name)}`).join(", ");
+/**
+ * Build a bundle. It exports the shared modules that it contains, and imports those of earlier
+ * bundles from `files`, which has the names of their files.
+ */
+async function codeOf(name, shared, files) {
+  const lines = [`export * from "./${name}.js";`];
+  for (const [file, { bundle: owner, names }] of Object.entries(shared)) {
+    if (owner !== name) continue;
+    const list = names.map((each) => `${each} as ${prefixed(file, each)}`).join(", ");
     lines.push(`export { ${list} } from ${JSON.stringify(file)};`);
   }
-  const stdin = {
-    contents: lines.join("\n"),
-    resolveDir: SOURCE,
-    loader: "js",
-  };
-  return (await bundle({ stdin, plugins: [styles] })).text;
-}
-
-/** Build a later bundle, which imports the shared modules from the reader bundle. */
-async function laterBundle(name, shared, readerName) {
-  const url = `./${readerName}`;
-  const fromReader = {
-    name: "from-reader",
+  const earlier = {
+    name: "earlier",
     setup(build) {
       build.onResolve({ filter: /^\./ }, (args) => {
-        if (args.path === url) return { path: url, external: true };
+        const url = path.basename(args.path);
+        if (Object.values(files).includes(url)) return { path: `./${url}`, external: true };
         const file = path.resolve(args.resolveDir, args.path);
-        return file in shared ? { path: file, namespace: "reader" } : undefined;
+        return shared[file]?.bundle in files ? { path: file, namespace: "earlier" } : undefined;
       });
-      build.onLoad({ filter: /.*/, namespace: "reader" }, ({ path: file }) => {
-        const list = shared[file].map((each) => `${prefixed(file, each)} as ${each}`).join(", ");
-        return {
-          contents: `export { ${list} } from "${url}";`,
-          resolveDir: SOURCE,
-        };
+      build.onLoad({ filter: /.*/, namespace: "earlier" }, ({ path: file }) => {
+        const { bundle: owner, names } = shared[file];
+        const list = names.map((each) => `${prefixed(file, each)} as ${each}`).join(", ");
+        return { contents: `export { ${list} } from "./${files[owner]}";`, resolveDir: SOURCE };
       });
     },
   };
-  return (await bundle({ entryPoints: [source(name)], plugins: [fromReader, styles] })).text;
+  const stdin = { contents: lines.join("\n"), resolveDir: SOURCE, loader: "js" };
+  return (await bundle({ stdin, plugins: [earlier, styles] })).text;
 }
 
 /**
@@ -209,11 +202,11 @@ async function build() {
     digests.strings[language] = built.putHashed(`strings-${language}`, "json", content);
   }
   const shared = await sharedModules();
-  const reader = await readerBundle(shared);
-  digests.widget = built.putHashed("widget", "js", reader);
-  const readerName = hashedName("widget", digests.widget, "js");
-  for (const name of LATER) {
-    digests[name] = built.putHashed(name, "js", await laterBundle(name, shared, readerName));
+  const files = {};
+  for (const name of BUNDLES) {
+    const stem = STEMS[name] ?? name;
+    digests[stem] = built.putHashed(stem, "js", await codeOf(name, shared, files));
+    files[name] = hashedName(stem, digests[stem], "js");
   }
   const { failed, again } = texts.en.widget; // until the strings arrive
   const define = {

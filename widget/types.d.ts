@@ -86,6 +86,18 @@ interface Member extends Capability {
   stays?: boolean;
 }
 
+/** A moderator's session on the pages of a site. */
+interface Moderator extends Capability {
+  name: string;
+}
+
+/** A moderator for the forms. refused(error) ends the session if the error says so. */
+interface Staff {
+  name: string;
+  post(values: { body: string }, key: string): Promise<{ comment: UncountedComment }>;
+  refused(error: any): boolean;
+}
+
 /** The values of a form. */
 interface Values {
   body: string;

@@ -3,6 +3,7 @@
 import { Changes } from "./changes.js";
 import { addressOf } from "./comment.js";
 import { Erasure } from "./erasure.js";
+import * as lazy from "./lazy.js";
 import { Report } from "./report.js";
 import * as times from "./times.js";
 import { t as widgetText } from "./words.js";
@@ -11,36 +12,49 @@ import { t } from "./writing.js";
 /** @typedef {import("./comment.js").Comment} Comment */
 /** @typedef {import("./menu.js").Item} Item */
 
+/**
+ * @typedef {{
+ *   toggle: (comment: Comment) => void,
+ *   redraw: () => void,
+ *   rename: () => void,
+ *   signIn: () => Promise<void>,
+ *   signOut: () => void,
+ *   mayEnter: () => boolean,
+ *   erased: () => Promise<void>,
+ *   panel: () => HTMLElement,
+ *   say: (text: string, options?: { isVisible: boolean }) => void,
+ *   changed: (comment: Comment, data: object) => void,
+ *   saved: (comment: Comment) => void,
+ *   removed: (comment: Comment, bury: typeof import("./own.js").bury) => void,
+ *   pages: import("./pages.js").Pages,
+ *   options: () => SiteOptions,
+ *   make: (data: CommentData) => Comment,
+ *   context: () => import("./comment.js").Context,
+ *   reform: (refocus: boolean) => void,
+ *   reopen: (comment: Comment) => void,
+ * }} Owner The thread.
+ */
+
 export class Actions {
   #guest;
+  /** @type {import("./moderating.js").Moderation | null} */
+  #moderation = null;
   #mutes;
   #place;
   #thread;
   #changes;
 
   /**
-   * The thread's toggle(comment) hides or shows replies, redraw() shows all comments again, and say(text, {isVisible}) announces a
-   * result. When a comment's data changes, this class calls changed(comment, data), and afterwards
-   * saved(comment) or removed(comment, bury).
+   * The thread's toggle(comment) hides or shows replies, redraw() shows all comments again,
+   * reform(refocus) makes the form at the top again, reopen(comment) opens the form below a comment
+   * that has a draft, and say(text, {isVisible}) announces a result. When a comment's data changes,
+   * this class calls changed(comment, data), and afterwards saved(comment) or
+   * removed(comment, bury).
    *
    * @param {import("./guest.js").Guest} guest
    * @param {import("./visits.js").Mutes} mutes
    * @param {Place} place
-   * @param {{
-   *   options: () => SiteOptions,
-   *   toggle: (comment: Comment) => void,
-   *   redraw: () => void,
-   *   rename: () => void,
-   *   signIn: () => Promise<void>,
-   *   signOut: () => void,
-   *   mayEnter: () => boolean,
-   *   erased: () => Promise<void>,
-   *   panel: () => HTMLElement,
-   *   say: (text: string, options?: { isVisible: boolean }) => void,
-   *   changed: (comment: Comment, data: object) => void,
-   *   saved: (comment: Comment) => void,
-   *   removed: (comment: Comment, bury: typeof import("./own.js").bury) => void,
-   * }} thread
+   * @param {Owner} thread
    */
   constructor(guest, mutes, place, thread) {
     this.#guest = guest;
@@ -48,6 +62,26 @@ export class Actions {
     this.#place = place;
     this.#thread = thread;
     this.#changes = new Changes(guest, place, thread);
+  }
+
+  /**
+   * Begin to moderate, or without a `box` for the question, continue the session of this tab.
+   *
+   * @param {HTMLElement | null} box
+   */
+  async moderate(box) {
+    try {
+      const { Moderation } = await lazy.script("moderating");
+      this.#moderation ??= new Moderation(this.#guest, this.#place, this.#thread);
+    } catch {
+      this.#thread.say(widgetText("unreachable"), { isVisible: true });
+    }
+    await (box ? this.#moderation?.begin(box) : this.#moderation?.resume());
+  }
+
+  /** After any change of the list, show what a moderator sees in it. */
+  arrange() {
+    this.#moderation?.place();
   }
 
   /**
@@ -61,11 +95,15 @@ export class Actions {
       label: comment.isCollapsed ? t("expand") : t("collapse"),
       act: () => this.#thread.toggle(comment),
     };
+    const moderating = this.#moderation?.choices(comment) ?? [];
     if (this.#guest.own(comment.id) === null) {
       return [
+        ...moderating,
         folding,
         { label: t("mute", { name: comment.name }), act: () => this.mute(comment, true) },
-        { label: t("report"), act: () => this.#report(comment) },
+        ...(this.#moderation?.isOn
+          ? []
+          : [{ label: t("report"), act: () => this.#report(comment) }]),
       ];
     }
     const left = this.#guest.editableFor(comment.id);
@@ -78,7 +116,7 @@ export class Actions {
       class: "ft-danger",
       act: () => this.#changes.ask(comment),
     };
-    return [...(left > 0 ? [edit] : []), remove, folding];
+    return [...moderating, ...(left > 0 ? [edit] : []), remove, folding];
   }
 
   /**
@@ -92,7 +130,14 @@ export class Actions {
       this.#mutes.clear();
       this.#thread.redraw();
     };
+    const moderating = this.#moderation?.isOn
+      ? { label: t("moderate-stop"), act: () => this.#moderation?.stop() }
+      : this.#thread.options().moderation && {
+          label: widgetText("moderate-here"),
+          act: () => this.moderate(this.#thread.panel()),
+        };
     return [
+      moderating,
       guest.name === null && { label: widgetText("change-name"), act: this.#thread.rename },
       guest.name === null &&
         this.#thread.mayEnter() && { label: widgetText("sign-in"), act: this.#thread.signIn },

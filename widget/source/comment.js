@@ -53,6 +53,8 @@ export class Comment {
   replyButton = null;
   /** Whether the comment is shown near the form instead of at its place in the thread. */
   isAside = false;
+  /** Whether the comment is shown because its reader moderates. */
+  isHeld = false;
 
   /**
    * @param {CommentData} data

@@ -36,8 +36,8 @@ export class Composer {
    * Complete the form `stub`. `submit` is the label of its button. `fields` lists the fields to
    * show: body, name and website. `values` fill the fields that the draft leaves empty.
    * `send(values, subject)` and `preview(body)` return promises. `cancel` is null for a form that
-   * cannot be closed. `account` is the name of a signed-in reader, or null. `aside` are elements to
-   * show above the text.
+   * cannot be closed. `account` is the name of a signed-in reader, or null; `isStaff` says that this
+   * is a moderator. `aside` are elements to show above the text.
    *
    * @param {{ stub: Stub } & Record<string, any>} options
    */
@@ -51,6 +51,7 @@ export class Composer {
     preview,
     cancel,
     account,
+    isStaff = false,
     aside = [],
   }) {
     this.#form = form;
@@ -96,6 +97,7 @@ export class Composer {
     const typed = body.value;
     body.value ||= draft.values?.body || values.body || "";
     this.#identify(account, values);
+    if (isStaff) this.#identity.append(" ", staffBadge());
     this.#listen(cancel);
     this.#grow();
     if (typed) draft.write(this.#values);
@@ -334,6 +336,10 @@ export class Composer {
     const focused = root.activeElement;
     if (isOwn || !focused || !focused.matches("input, textarea")) input.focus();
   }
+}
+
+function staffBadge() {
+  return el("span", { class: "ft-badge ft-kind", "data-kind": "staff" }, widgetText("kind-staff"));
 }
 
 const isNode = (child) => child !== null;

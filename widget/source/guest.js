@@ -15,6 +15,8 @@ export class Guest {
   #site;
   /** @type {Member | null} */
   #member = null;
+  /** @type {Staff | null} what a moderator posts with, in the thread */
+  staff = null;
 
   constructor(site) {
     this.#site = site;
@@ -43,9 +45,9 @@ export class Guest {
     memory.drop(this.#seat);
   }
 
-  /** The name of the account, or null for a guest. */
+  /** The name of the moderator or of the account, or null for a guest. */
   get name() {
-    return this.#member?.name ?? null;
+    return (this.staff ?? this.#member)?.name ?? null;
   }
 
   /**

@@ -87,15 +87,14 @@ export class Header {
       this.#reader.replaceChildren(...(mayEnter ? [enter] : []));
       return;
     }
-    const content = [avatar(name), el("bdi", { class: "ft-reader-name" }, name), icon("open")];
+    const content = [
+      avatar(name),
+      el("bdi", { class: "ft-reader-name", "aria-hidden": "true" }, name),
+      el("span", { class: "ft-hidden" }, t("reader-menu", { name })),
+      icon("open"),
+    ];
     this.#reader.replaceChildren(
-      menuButton(
-        "ft-reader",
-        content,
-        t("reader-menu", { name }),
-        this.#thread.writer,
-        this.#thread.readerItems,
-      ),
+      menuButton("ft-reader", content, null, this.#thread.writer, this.#thread.readerItems),
     );
   }
 }

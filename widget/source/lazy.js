@@ -25,6 +25,15 @@ export function connect(given) {
 }
 
 /**
+ * Load a bundle. A later call tries again after a failure.
+ *
+ * @param {string} name
+ */
+export function script(name) {
+  return loader.script(name);
+}
+
+/**
  * Load the modules for writing, and their texts. A failure is an error with a sentence for the
  * reader; a later call tries again.
  *
@@ -32,7 +41,7 @@ export function connect(given) {
  */
 export async function writer() {
   try {
-    const [loaded, strings] = await Promise.all([loader.script("writer"), loader.writing()]);
+    const [loaded, strings] = await Promise.all([script("writer"), loader.writing()]);
     loaded.useTexts(strings);
     return loaded;
   } catch {

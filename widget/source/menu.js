@@ -42,7 +42,8 @@ export function toggleMenu(box, opener, items, at) {
     isOpen();
     return;
   }
-  const label = opener.getAttribute("aria-label") ?? opener.textContent;
+  const hidden = opener.querySelector(".ft-hidden");
+  const label = opener.getAttribute("aria-label") ?? (hidden ?? opener).textContent;
   /** @type {HTMLElement | null} */
   let list = el("div", { class: "ft-menu", role: "menu", "aria-label": label });
   list.append(...items.map((item) => entry(item)));

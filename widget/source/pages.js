@@ -157,6 +157,15 @@ export class Pages {
   }
 
   /**
+   * Show the pinned comments above the list.
+   *
+   * @param {CommentData[]} [pinned]
+   */
+  pin(pinned = []) {
+    this.#pinned.replaceChildren(...pinned.map((data) => this.#thread.card(data)));
+  }
+
+  /**
    * Show changes by others: reload the page that was loaded first, and update the total. If a cache
    * returns an older page, change nothing.
    */
@@ -218,7 +227,7 @@ export class Pages {
     this.#own = [];
     this.bar.querySelector(".ft-show-new")?.remove();
     this.#thread.heard(page);
-    this.#pinned.replaceChildren(...(page.pinned ?? []).map((data) => this.#thread.card(data)));
+    this.pin(page.pinned);
     this.#append(page);
     this.#thread.replaced();
     this.loadOwn();
@@ -296,7 +305,7 @@ export class Pages {
   #count(total) {
     if (total !== this.#told) this.#thread.counted(total);
     this.#told = this.#total = total;
-    const waiting = [...this.listing].filter((comment) => comment.isPending).length;
+    const waiting = [...this.listing].filter((each) => each.isPending && !each.isHeld).length;
     this.#thread.count(total, waiting);
     this.#none.hidden = this.listing.size > 0;
   }

@@ -106,19 +106,24 @@ export class PostForms {
     /** @type {Proofs | null} */
     let proofs = null;
     const { images, website } = this.#thread.options();
+    const { staff } = this.#guest;
     const isGuest = this.#guest.name === null;
     const composer = new Composer({
       .../** @type {any} */ (shown),
       fields: isGuest ? ["body", "name", ...(website ? ["website"] : [])] : ["body"],
       account: this.#guest.name,
+      isStaff: staff !== null,
       values: this.#guest.profile,
       draft,
       send: async (values, subject) =>
-        this.#post({ values, subject, parent }, draft, notify, proving()),
+        staff
+          ? this.#postAsStaff({ values, subject, parent }, draft, staff)
+          : this.#post({ values, subject, parent }, draft, notify, proving()),
       preview: (body) => preview(this.#place.site, body, images),
     });
     const form = composer.element;
     const used = () => {
+      if (staff) return;
       addPart(form, t("no-mail"), async () => {
         notify = await offerMail(form, this.#place);
       });
@@ -151,8 +156,7 @@ export class PostForms {
       return proofs ? proofs.send(post) : post();
     };
     const answer = await this.#send(send, draft, values).catch((error) => {
-      const { code = "" } = error;
-      if (Object.hasOwn(REFUSALS, code)) this.#thread.refused(REFUSALS[code]);
+      this.#meet(error);
       hint(error, this.#place);
       throw error;
     });
@@ -160,6 +164,23 @@ export class PostForms {
     this.#guest.note(answer.comment);
     const comment = this.#thread.posted(answer.comment, parent, welcome);
     if (wanted) notify.ask(wanted, answer.token, comment.slot);
+  }
+
+  /** Tell the thread if it takes no more comments from this reader. */
+  #meet({ code = "" }) {
+    if (Object.hasOwn(REFUSALS, code)) this.#thread.refused(REFUSALS[code]);
+  }
+
+  async #postAsStaff({ values, subject, parent }, draft, staff) {
+    const { name } = staff;
+    const sent = { ...values, name, ...(parent && { parent }), ...(subject && { subject }) };
+    try {
+      const { comment } = await staff.post(sent, draft.attempt(values, null).key);
+      this.#thread.posted(comment, parent, welcome);
+    } catch (error) {
+      if (!staff.refused(error)) this.#meet(error);
+      throw error;
+    }
   }
 
   /** Send an attempt. If the server no longer accepts the token, send it again without a token. */

@@ -6,14 +6,13 @@
  * open the mail in a different browser.
  */
 
-import { button, el, isBusy } from "./dom.js";
+import { button, el } from "./dom.js";
+import { field, show } from "./fields.js";
 import { Proofs } from "./proof.js";
 import * as provider from "./provider.js";
 import { working } from "./working.js";
 import { t } from "./writing.js";
 import * as calls from "./writingcalls.js";
-
-let count = 0; // makes element ids unique in their shadow root
 
 /**
  * Add buttons above a form, if there is a way to sign in. Return whether there is one. `entered` is
@@ -23,7 +22,7 @@ export async function offer(form, site, entered) {
   const { mail, providers, url } = await calls.signInOptions(site);
   const box = el("div", { class: "ft-sign-in", role: "group", "aria-label": t("sign-in") });
   if (providers.length > 0) {
-    await provider.offer(box, { form, site, url, providers }, { show, field }, entered);
+    await provider.offer(box, { form, site, url, providers }, entered);
   }
   if (mail)
     box.append(
@@ -67,45 +66,4 @@ function type(box, form, { site, key, address }, entered) {
     const sent = { __proto__: null, key, code: code.input.value, name: name.input.value };
     entered(await calls.signInByCode(site, sent));
   });
-}
-
-/** Show fields, a button that calls `act`, and errors below it. Return the button's action. */
-function show(box, label, parts, act) {
-  const error = el("p", { class: "ft-error", role: "alert" });
-  const inputs = parts.flatMap((part) => part.input ?? []);
-  const run = async () => {
-    if (isBusy(submit)) return;
-    error.textContent = "";
-    const missing = inputs.find((input) => !input.checkValidity());
-    if (missing) {
-      error.textContent = t("field-needed");
-      missing.focus();
-      return;
-    }
-    const finish = working(submit, t("sending"));
-    try {
-      await act();
-    } catch (problem) {
-      error.textContent = problem.message;
-    }
-    finish();
-  };
-  const submit = button("ft-submit", label, run);
-  for (const input of inputs) {
-    input.addEventListener("keydown", (event) => {
-      event.stopPropagation();
-      if (event.key === "Enter" && !event.isComposing) run();
-    });
-  }
-  const nodes = parts.map((part) => part.element ?? part);
-  box.replaceChildren(...nodes, error, el("div", { class: "ft-buttons" }, submit));
-  inputs[0].focus();
-  return run;
-}
-
-function field(label, attributes) {
-  const id = `ft-sign-in-${++count}`;
-  const input = el("input", { id, class: "ft-input", required: true, ...attributes });
-  const named = el("label", { for: id, class: "ft-label" }, label);
-  return { input, element: el("div", { class: "ft-field" }, named, input) };
 }

@@ -149,6 +149,7 @@ export class Thread {
     this.element.append(...parts);
     this.#arrange();
     this.#pages.point(this.#listing.get(wantedComment()));
+    if (this.#options.moderation) this.#offerModeration();
   }
 
   close() {
@@ -166,6 +167,15 @@ export class Thread {
       isChanged = await this.#pages.poll();
     });
     return isChanged;
+  }
+
+  /** Offer to moderate, below everything else, and continue the session of this tab. */
+  #offerModeration() {
+    const moderate = async (box) => this.#act(await this.#writer())?.moderate(box);
+    const foot = el("div", { class: "ft-end" });
+    foot.append(button("ft-moderate", t("moderate-here"), () => moderate(foot)));
+    this.element.append(foot);
+    if (memory.loadVisit(`moderator:${this.#place.site}`)) moderate(null);
   }
 
   get #listing() {
@@ -205,6 +215,7 @@ export class Thread {
   /** Hide collapsed and deep replies, and shorten long bodies. */
   #arrange() {
     if (!this.element.isConnected) return;
+    this.#actions?.arrange();
     this.#folding.apply();
     const bodies = [...this.#listing].filter(({ body }) => body && !("seen" in body.dataset));
     const tall = bodies.filter(
@@ -361,6 +372,11 @@ export class Thread {
       mayEnter: () => this.#options.mail,
       erased: () => this.#erased(),
       panel: () => this.#header.panel,
+      pages: this.#pages,
+      make: (data) => this.#make(data),
+      context: () => this.#context,
+      reform: (refocus) => this.#reform({ refocus }),
+      reopen: (comment) => this.#forms.reopen(comment),
       say: (text, options) => this.#say(text, options),
       changed: (comment, data) => this.#changed(comment, data),
       saved: (comment) => this.#saved(comment),

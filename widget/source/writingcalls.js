@@ -7,7 +7,7 @@
 import { call, part } from "./api.js";
 
 // The same for arrays: the page may have changed how they are converted to JSON.
-function bare(list) {
+export function bare(list) {
   return Object.setPrototypeOf([...list], null);
 }
 

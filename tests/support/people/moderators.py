@@ -29,17 +29,21 @@ def challenge_of(made: str) -> str:
 
 
 def begun(
-    account: accounts.Account, site: str = "demo", *, now: datetime | None = None
+    account: accounts.Account,
+    site: str = "demo",
+    *,
+    origin: str = ORIGIN,
+    now: datetime | None = None,
 ) -> moderation_sessions.Begun:
     """Begin a session, without the window."""
     at, made = now or account_holders.here(), verifier()
     # An earlier change of the account may have changed its epoch.
     account = accounts.get(account.id) or account
     code = moderation_sessions.grant(
-        account, site, ORIGIN, challenge_of(made), secret=SECRET, now=at
+        account, site, origin, challenge_of(made), secret=SECRET, now=at
     )
     shown = window_codes.PresentedCode(made, code)
-    return moderation_sessions.begin(shown, site, ORIGIN, secret=SECRET, now=at)
+    return moderation_sessions.begin(shown, site, origin, secret=SECRET, now=at)
 
 
 def token(account: accounts.Account, site: str = "demo", *, now: datetime | None = None) -> str:

@@ -1,0 +1,558 @@
+"""A moderator allows a page to moderate, and then decides about its comments in the thread."""
+
+import json
+import re
+from collections.abc import Callable
+from datetime import timedelta
+
+import playwright.sync_api as playwright
+import pytest
+from playwright.sync_api import expect
+
+from comments import config
+from comments.accounts import accounts, moderation_sessions
+from comments.domain import records
+from comments.domain.records import Status, Verb
+from comments.moderation import decisions, rulebook
+from comments.sites import site_settings
+from comments.store import connection
+from tests.browser import widget_form
+from tests.browser.conftest import OpenTab, Say, Tab, Website
+from tests.browser.test_conversation import bodies, choices, choose, comment
+from tests.support.html import accessibility
+from tests.support.people import account_holders, moderators
+from tests.support.people.account_holders import PASSWORD, moderator
+
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("quick_passwords")]
+
+ROOT = records.Actor("cli", "Ada")
+
+
+@pytest.fixture
+def bob(open_store: connection.Store) -> accounts.Account:
+    with open_store.context():
+        return account_holders.account("bob", moderator())
+
+
+Hold = Callable[..., str]
+
+
+@pytest.fixture
+def hold(open_store: connection.Store, say: Say) -> Hold:
+    """Return a function that posts a comment and holds it."""
+
+    def held(body: str, *, name: str = "Eve", parent: str | None = None) -> str:
+        made = say(body, name=name, parent=parent)
+        with open_store.context():
+            decisions.decide(
+                "demo", made, Verb.HOLD, ROOT, now=account_holders.here(), reason="looks odd"
+            )
+        return made
+
+    return held
+
+
+@pytest.fixture
+def page_url(server: str, website: Website) -> str:
+    """A page of the site, on its own origin."""
+    return website.put("post", widget(server))
+
+
+def widget(server: str) -> str:
+    return (
+        "<html lang=en><meta name=color-scheme content='light dark'><title>Post</title>"
+        "<style>@media (prefers-color-scheme: dark) { body { background: #111; color: #eee } }"
+        "</style>"
+        f"<main><h1>Post</h1><script type=module "
+        f"src='{server}/widget/flatthread.js' data-site=demo></script>"
+        "<div id=flatthread data-thread=demo></div></main>"
+    )
+
+
+def status(open_store: connection.Store, comment_id: str) -> Status:
+    with open_store.context():
+        return decisions.case("demo", comment_id).comment.status
+
+
+def sign_in(window: playwright.Page) -> None:
+    window.get_by_label("Name or e-mail address").fill("bob")
+    window.get_by_label("Password").fill(PASSWORD)
+    window.keyboard.press("Enter")
+
+
+def begin(page: playwright.Page) -> None:
+    """Moderate, from the link at the foot of the thread to the bar above the list."""
+    with page.expect_popup() as opened:
+        page.get_by_role("button", name="Moderate here").click()
+    sign_in(opened.value)
+    opened.value.get_by_role("button", name="Moderate here").click()
+    expect(bar(page)).to_contain_text("Moderating as Bob until")
+
+
+def bar(page: playwright.Page) -> playwright.Locator:
+    return page.get_by_role("group", name="Moderation", exact=True)
+
+
+def held(page: playwright.Page, name: str = "Eve") -> playwright.Locator:
+    return page.get_by_role("group", name=f"Held comment by {name}")
+
+
+@pytest.fixture
+def session(bob: accounts.Account, website: Website, open_store: connection.Store) -> str:
+    """What a tab stores of a session that began earlier."""
+    with open_store.context():
+        account = accounts.get(bob.id)
+        assert account is not None
+        made = moderators.begun(account, origin=website.origin)
+    kept = {
+        "token": made.token,
+        "expires": made.session.expires.isoformat(),
+        "name": made.session.account.name,
+    }
+    return json.dumps(kept)
+
+
+@pytest.fixture
+def moderating(session: str, page_url: str, open_tab: OpenTab) -> Callable[..., Tab]:
+    """Return a function that opens the page in a tab where Bob moderates."""
+
+    def opened(kept: str = session, **options: object) -> Tab:
+        tab = open_tab("about:blank", **options)
+        tab.page.add_init_script(
+            "if (!sessionStorage.seeded) { sessionStorage.seeded = 1;"
+            f"sessionStorage['flatthread:moderator:demo'] = {json.dumps(kept)}; }}"
+        )
+        tab.page.goto(page_url)
+        return tab
+
+    return opened
+
+
+def test_a_moderator_allows_the_page_decides_undoes_and_stops(  # noqa: PLR0915 - one story
+    page_url: str,
+    open_tab: OpenTab,
+    open_store: connection.Store,
+    bob: accounts.Account,
+    say: Say,
+    hold: Hold,
+) -> None:
+    say("first")
+    parent = say("parent", name="Ann")
+    reply = hold("held reply", parent=parent)
+    tab = open_tab(page_url)
+    page = tab.page
+    expect(comment(page, "parent")).to_be_visible()
+    assert "Hide" not in choices(comment(page, "first"))
+    begin(page)
+    expect(bar(page)).to_be_focused()
+    expect(bar(page)).to_contain_text("1 held comment")
+    # The held reply is at its place, with the reason.
+    expect(held(page)).to_contain_text("Held by a moderator: looks odd")
+    assert bodies(page) == ["first", "parent", "held reply"]
+    kept = json.loads(page.evaluate("sessionStorage['flatthread:moderator:demo']"))
+    assert kept["token"].startswith("m.")
+    assert kept["token"] not in page.evaluate("JSON.stringify(localStorage)")
+
+    held(page).get_by_role("button", name="Approve").click()
+    said = comment(page, "held reply")
+    expect(said).to_contain_text("You approved Eve's comment.")
+    expect(page.get_by_role("heading", name="3 comments")).to_be_visible()
+    expect(said.get_by_role("button", name="Undo")).to_be_focused()
+    assert status(open_store, reply) is Status.APPROVED
+    page.keyboard.press("Enter")
+    expect(held(page)).to_be_focused()
+    expect(page.get_by_role("heading", name="2 comments")).to_be_visible()
+    assert status(open_store, reply) is Status.PENDING
+
+    bar(page).get_by_role("button", name="Stop moderating").click()
+    expect(page.get_by_text("You stopped moderating.")).to_be_visible()
+    expect(comment(page, "held reply")).to_have_count(0)
+    assert bodies(page) == ["first", "parent"]
+    assert "Hide" not in choices(comment(page, "first"))
+    assert kept["token"] not in page.evaluate("JSON.stringify(sessionStorage)")
+    with open_store.context():
+        ended = moderation_sessions.find(
+            kept["token"], account_holders.SECRET, now=account_holders.here()
+        )
+    assert ended is None
+
+
+@pytest.mark.parametrize(
+    ("verb", "after", "said"),
+    [
+        ("Approve", Status.APPROVED, "You approved Eve's comment."),
+        ("Reject", Status.REJECTED, "You rejected Eve's comment."),
+        ("Mark as spam", Status.SPAM, "You marked Eve's comment as spam."),
+    ],
+)
+def test_a_held_comment_is_decided_and_the_decision_undone(
+    moderating: Callable[..., Tab],
+    open_store: connection.Store,
+    hold: Hold,
+    verb: str,
+    after: Status,
+    said: str,
+) -> None:
+    one = hold("held")
+    page = moderating().page
+    held(page).get_by_role("button", name=verb).click()
+    sentence = page.locator(".ft-said", has_text=said)
+    expect(sentence).to_be_visible()
+    expect(bar(page)).to_contain_text("No held comments")
+    assert status(open_store, one) is after
+    sentence.get_by_role("button", name="Undo").click()
+    expect(held(page)).to_be_focused()
+    expect(sentence).to_have_count(0)
+    expect(bar(page)).to_contain_text("1 held comment")
+    assert status(open_store, one) is Status.PENDING
+
+
+def test_a_visible_comment_is_hidden_and_shown_again(
+    moderating: Callable[..., Tab], open_store: connection.Store, say: Say
+) -> None:
+    first = say("first")
+    page = moderating().page
+    expect(bar(page)).to_be_visible()
+    choose(comment(page, "first"), "Hide")
+    undo = page.get_by_text("You hid Ada's comment.").get_by_role("button", name="Undo")
+    expect(undo).to_be_focused()
+    expect(comment(page, "first")).to_be_hidden()
+    assert status(open_store, first) is Status.HIDDEN
+    undo.click()
+    expect(comment(page, "first")).to_be_focused()
+    assert status(open_store, first) is Status.APPROVED
+
+
+def test_a_visible_comment_is_marked_as_spam_pinned_and_unpinned(
+    moderating: Callable[..., Tab], open_store: connection.Store, say: Say
+) -> None:
+    one, _ = say("one"), say("two", parent=say("three"))
+    page = moderating().page
+    expect(bar(page)).to_be_visible()
+    card = page.get_by_role("article", name="Pinned comment by Ada")
+    choose(comment(page, "one"), "Pin")
+    expect(card).to_contain_text("one")
+    choose(comment(page, "one"), "Unpin")
+    expect(card).to_have_count(0)
+    page.get_by_role("button", name="Undo").click()
+    expect(card).to_contain_text("one")
+    choose(comment(page, "one"), "Mark as spam")
+    expect(card).to_have_count(0)
+    assert status(open_store, one) is Status.SPAM
+    expect(page.get_by_role("heading", name="2 comments")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(comment(page, "one")).to_be_visible()
+    assert status(open_store, one) is Status.APPROVED
+
+
+def test_an_author_is_banned_and_the_ban_lifted(
+    moderating: Callable[..., Tab], open_store: connection.Store, hold: Hold
+) -> None:
+    hold("held")
+    page = moderating().page
+
+    def banned() -> int:
+        with open_store.context():
+            return len(rulebook.read("demo").bans)
+
+    held(page).get_by_role("button", name="Ban Eve").click()
+    sentence = page.locator(".ft-said", has_text="Eve can't comment on this site any more.")
+    expect(sentence.get_by_role("button", name="Undo")).to_be_focused()
+    assert banned() == 1
+    # The comment itself still awaits a decision.
+    expect(held(page).get_by_role("button", name="Approve")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(sentence).to_have_count(0)
+    assert banned() == 0
+
+
+def test_all_held_comments_are_decided_by_keyboard(
+    moderating: Callable[..., Tab], open_store: connection.Store, say: Say, hold: Hold
+) -> None:
+    parent = say("parent")
+    ids = [hold("first held", name="Ann"), hold("second held", name="Bea", parent=parent)]
+    page = moderating().page
+    following = bar(page).get_by_role("button", name="2 held comments")
+    following.focus()
+    page.keyboard.press("Enter")
+    expect(held(page, "Bea")).to_be_focused()  # it stands above the other, below its parent
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(held(page, "Ann")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    sentence = page.locator(".ft-said", has_text="You rejected Ann's comment.")
+    expect(sentence.get_by_role("button", name="Undo")).to_be_focused()
+    assert [status(open_store, each) for each in ids] == [Status.REJECTED, Status.APPROVED]
+
+
+def test_a_held_comment_without_a_visible_place_is_above_the_list(
+    moderating: Callable[..., Tab], open_store: connection.Store, say: Say, hold: Hold
+) -> None:
+    parent = hold("hidden parent", name="Ann")
+    with open_store.context():
+        decisions.decide("demo", parent, Verb.APPROVE, ROOT, now=account_holders.here())
+    hold("held reply", parent=parent)
+    say("visible")
+    say("newer")
+    with open_store.context():
+        decisions.decide("demo", parent, Verb.HIDE, ROOT, now=account_holders.here())
+    page = moderating().page
+    expect(held(page)).to_be_visible()
+    assert bodies(page) == ["held reply", "visible", "newer"]
+    # Another order loads another page, which shows the held comment again.
+    page.get_by_role("button", name="Sort").click()
+    page.get_by_role("menuitemradio", name="Newest").click()
+    expect(page.locator(".ft-body").nth(1)).to_have_text("newer")
+    expect(held(page)).to_be_visible()
+    assert bodies(page) == ["held reply", "newer", "visible"]
+
+
+def test_a_held_comment_with_visible_replies_takes_the_place_of_its_tombstone(
+    moderating: Callable[..., Tab], open_store: connection.Store, say: Say
+) -> None:
+    parent = say("reported", name="Eve")
+    say("reply", parent=parent)
+    with open_store.context():
+        decisions.decide("demo", parent, Verb.HOLD, ROOT, now=account_holders.here())
+    page = moderating().page
+    expect(held(page)).to_be_visible()
+    assert bodies(page) == ["reported", "reply"]
+    bar(page).get_by_role("button", name="Stop moderating").click()
+    expect(held(page)).to_have_count(0)
+    assert bodies(page) == ["This comment was removed.", "reply"]
+
+
+def test_a_moderator_posts_and_answers_as_staff(moderating: Callable[..., Tab], say: Say) -> None:
+    say("question", name="Ann")
+    page = moderating().page
+    expect(bar(page)).to_be_visible()
+    form = widget_form.opened(page)
+    expect(form.locator(".ft-identity")).to_have_text(re.compile(r"Commenting as Bob\s+Moderator"))
+    expect(form.get_by_role("textbox")).to_have_count(1)
+    form.get_by_role("textbox", name="Comment").fill("announcement")
+    form.get_by_role("button", name="Post comment").click()
+    posted = comment(page, "announcement")
+    expect(posted.locator(".ft-badge", has_text="Moderator")).to_be_visible()
+    comment(page, "question").get_by_role("button", name="Reply to Ann").click()
+    reply = comment(page, "question").get_by_role("form")
+    reply.get_by_role("textbox", name="Comment").fill("answer")
+    reply.get_by_role("button", name="Post reply").click()
+    expect(comment(page, "answer").locator(".ft-author")).to_have_text("Bob")
+    expect(comment(page, "answer").locator(".ft-badge", has_text="Moderator")).to_be_visible()
+    # The page keeps nothing with which the reader could act as the moderator later.
+    assert "m." not in page.evaluate("JSON.stringify(localStorage)")
+    bar(page).get_by_role("button", name="Stop moderating").click()
+    expect(widget_form.opened(page).get_by_role("textbox", name="Name")).to_have_value("")
+
+
+def test_a_revoked_session_ends_in_a_sentence_and_the_draft_stays(
+    moderating: Callable[..., Tab],
+    open_store: connection.Store,
+    bob: accounts.Account,
+    say: Say,
+    hold: Hold,
+) -> None:
+    say("visible")
+    hold("held")
+    tab = moderating()
+    page = tab.page
+    form = widget_form.opened(page)
+    form.get_by_role("textbox", name="Comment").fill("typed as a moderator")
+    with open_store.context():
+        for each in moderation_sessions.of_account(bob, now=account_holders.here()):
+            moderation_sessions.revoke(bob.id, each.id)
+    tab.expect_status(401)
+    form.get_by_role("button", name="Post comment").click()
+    ended = page.get_by_text("You are not moderating any more: your access was ended")
+    expect(ended).to_be_visible()
+    expect(held(page)).to_have_count(0)
+    assert bodies(page) == ["visible"]
+    expect(form.get_by_role("textbox", name="Comment")).to_have_value("typed as a moderator")
+    expect(form.get_by_role("textbox", name="Comment")).to_be_focused()
+    expect(form.get_by_role("textbox", name="Name")).to_be_visible()
+    assert "Hide" not in choices(comment(page, "visible"))
+    # The sentence leads back to moderation.
+    with page.expect_popup() as opened:
+        bar(page).get_by_role("button", name="Moderate here").click()
+    sign_in(opened.value)
+    opened.value.get_by_role("button", name="Moderate here").click()
+    expect(held(page)).to_be_visible()
+
+
+def test_a_session_revoked_before_a_decision_decides_nothing(
+    moderating: Callable[..., Tab],
+    open_store: connection.Store,
+    bob: accounts.Account,
+    hold: Hold,
+) -> None:
+    one = hold("held")
+    tab = moderating()
+    expect(held(tab.page)).to_be_visible()
+    with open_store.context():
+        for each in moderation_sessions.of_account(bob, now=account_holders.here()):
+            moderation_sessions.revoke(bob.id, each.id)
+    tab.expect_status(401)
+    held(tab.page).get_by_role("button", name="Approve").click()
+    expect(tab.page.get_by_text("You are not moderating any more")).to_be_visible()
+    assert status(open_store, one) is Status.PENDING
+
+
+def test_an_expired_session_ends_in_a_sentence(
+    session: str, moderating: Callable[..., Tab], say: Say
+) -> None:
+    say("visible")
+    past = (account_holders.here() - timedelta(seconds=1)).isoformat()
+    page = moderating(json.dumps({**json.loads(session), "expires": past})).page
+    expect(page.get_by_text("because your 12 hours are over")).to_be_visible()
+    assert "Hide" not in choices(comment(page, "visible"))
+    page.reload()
+    expect(comment(page, "visible")).to_be_visible()
+    expect(bar(page)).to_have_count(0)
+
+
+def test_a_session_ends_by_itself_while_the_page_is_open(
+    session: str, page_url: str, open_tab: OpenTab, hold: Hold
+) -> None:
+    hold("held")
+    page = open_tab(page_url).page
+    page.evaluate("(kept) => sessionStorage.setItem('flatthread:moderator:demo', kept)", session)
+    page.clock.install()
+    page.reload()
+    expect(held(page)).to_be_visible()
+    page.clock.fast_forward("12:00:01")
+    expect(page.get_by_text("because your 12 hours are over")).to_be_visible()
+    expect(held(page)).to_have_count(0)
+
+
+def test_a_token_of_another_site_is_refused_in_a_sentence(
+    session: str,
+    moderating: Callable[..., Tab],
+    website: Website,
+    open_store: connection.Store,
+    settings: config.Settings,
+    hold: Hold,
+) -> None:
+    hold("held")
+    with open_store.context():
+        now = account_holders.here()
+        site_settings.add("blog", [website.origin], scheme=settings.scheme, now=now)
+        eve = account_holders.account("eve", moderator("blog"))
+        foreign = moderators.begun(eve, "blog", origin=website.origin).token
+    tab = moderating(json.dumps({**json.loads(session), "token": foreign}))
+    tab.expect_status(401)
+    expect(tab.page.get_by_text("You are not moderating any more")).to_be_visible()
+    expect(held(tab.page)).to_have_count(0)
+
+
+@pytest.mark.parametrize("kept", ['"text"', '{"token": 5}', '{"token": "m.\\n"}', "{", "[]"])
+def test_a_damaged_session_is_ignored(moderating: Callable[..., Tab], say: Say, kept: str) -> None:
+    say("visible")
+    page = moderating(kept).page
+    assert "Hide" not in choices(comment(page, "visible"))
+    expect(bar(page)).to_have_count(0)
+    expect(page.get_by_role("button", name="Moderate here")).to_be_visible()
+
+
+def test_an_owner_ends_moderation_and_pages_offer_it_no_more(
+    moderating: Callable[..., Tab], open_store: connection.Store, hold: Hold
+) -> None:
+    one = hold("held")
+    tab = moderating()
+    page = tab.page
+    expect(held(page)).to_be_visible()
+    with open_store.context():
+        site_settings.change("demo", options={"moderation": False})
+    tab.expect_status(403)
+    held(page).get_by_role("button", name="Approve").click()
+    expect(page.get_by_text("Moderation in the thread is turned off")).to_be_visible()
+    assert status(open_store, one) is Status.PENDING
+    page.reload()
+    expect(page.get_by_role("heading", name="0 comments")).to_be_visible()
+    expect(page.get_by_role("button", name="Moderate here")).to_have_count(0)
+
+
+def test_a_comment_that_changed_meanwhile_is_shown_again_before_a_decision(
+    moderating: Callable[..., Tab], open_store: connection.Store, hold: Hold
+) -> None:
+    one = hold("held")
+    tab = moderating()
+    page = tab.page
+    expect(held(page)).to_be_visible()
+    with open_store.context():
+        decisions.decide("demo", one, Verb.APPROVE, ROOT, now=account_holders.here())
+        decisions.decide("demo", one, Verb.HOLD, ROOT, now=account_holders.here(), reason="again")
+    tab.expect_status(412)
+    held(page).get_by_role("button", name="Approve").click()
+    expect(held(page).get_by_role("alert")).to_contain_text("has changed meanwhile")
+    expect(held(page)).to_contain_text("again")
+    assert status(open_store, one) is Status.PENDING
+    held(page).get_by_role("button", name="Approve").click()
+    expect(page.locator(".ft-said", has_text="You approved Eve's comment.")).to_be_visible()
+
+
+def test_the_code_is_typed_if_the_window_is_blocked(
+    server: str, website: Website, open_tab: OpenTab, bob: accounts.Account, hold: Hold
+) -> None:
+    hold("held")
+    blocked = "<script>window.open = () => null</script>"
+    page = open_tab(website.put("blocked", blocked + widget(server))).page
+    page.get_by_role("button", name="Moderate here").click()
+    panel = page.locator(".ft-end")
+    with page.expect_popup() as opened:
+        panel.get_by_role("link", name="Open the window").click()
+    window = opened.value
+    sign_in(window)
+    window.get_by_role("button", name="Moderate here").click()
+    panel.get_by_label("Code").fill(window.locator(".ft-key").inner_text())
+    page.keyboard.press("Enter")
+    expect(bar(page)).to_be_focused()
+    expect(held(page)).to_be_visible()
+
+
+def test_a_moderator_changes_their_mind_before_the_window_answers(
+    page_url: str, open_tab: OpenTab, say: Say
+) -> None:
+    say("visible")
+    page = open_tab(page_url).page
+    with page.expect_popup():
+        page.get_by_role("button", name="Moderate here").click()
+    expect(page.get_by_label("Code")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_label("Code")).to_have_count(0)
+    expect(page.get_by_role("button", name="Moderate here")).to_be_focused()
+
+
+def test_another_tab_does_not_moderate(
+    moderating: Callable[..., Tab], page_url: str, open_tab: OpenTab, hold: Hold, say: Say
+) -> None:
+    hold("held")
+    say("visible")
+    expect(held(moderating().page)).to_be_visible()
+    other = open_tab(page_url).page
+    expect(comment(other, "visible")).to_be_visible()
+    expect(bar(other)).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_window_and_the_thread_in_moderation_are_accessible(
+    page_url: str, open_tab: OpenTab, bob: accounts.Account, say: Say, hold: Hold, scheme: str
+) -> None:
+    hold("held reply", parent=say("parent"))
+    say("visible")
+    page = open_tab(page_url, color_scheme=scheme).page
+    with page.expect_popup() as opened:
+        page.get_by_role("button", name="Moderate here").click()
+    window = opened.value
+    expect(window.get_by_label("Password")).to_be_visible()
+    assert accessibility.complaints(window) == []
+    assert accessibility.complaints(page) == []
+    sign_in(window)
+    expect(window.get_by_role("button", name="Moderate here")).to_be_visible()
+    assert accessibility.complaints(window) == []
+    window.get_by_role("button", name="Moderate here").click()
+    expect(held(page)).to_be_visible()
+    choose(comment(page, "visible"), "Hide")
+    expect(page.get_by_role("button", name="Undo")).to_be_focused()
+    assert accessibility.complaints(page) == []

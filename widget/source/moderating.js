@@ -1,0 +1,223 @@
+/**
+ * A moderator's session in the thread: "Moderate here", the bar that says who moderates until when,
+ * and the way back to reading.
+ *
+ * A window of the service asks the moderator and sends a code (codewindow.js). While the session
+ * lasts, the forms post as the moderator, and `Decisions` shows the held comments. When the server
+ * refuses the token, or its time is over, the bar says so and the reader reads on.
+ */
+
+import { part } from "./api.js";
+import * as codes from "./codewindow.js";
+import { Decisions } from "./deciding.js";
+import { button, el } from "./dom.js";
+import { dressing } from "./dress.js";
+import css from "./moderating.css";
+import * as moderator from "./moderator.js";
+import { language, t as widgetText } from "./words.js";
+import { t } from "./writing.js";
+
+/** @typedef {import("./comment.js").Comment} Comment */
+
+/** Refusals that end a session although its token may be valid. */
+const ENDS = ["moderation-off", "origin-not-allowed"];
+
+const dress = dressing(css);
+
+export class Moderation {
+  #guest;
+  #place;
+  #thread;
+  #decisions;
+  /** @type {Moderator | null} */
+  #session = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #clock;
+  #bar = el("div", { class: "ft-moderating", role: "group", tabindex: "-1" });
+  #panel = el("div", { class: "ft-sign-in" });
+
+  /**
+   * @param {import("./guest.js").Guest} guest
+   * @param {Place} place
+   * @param {import("./actions.js").Owner} thread
+   */
+  constructor(guest, place, thread) {
+    this.#guest = guest;
+    this.#place = place;
+    this.#thread = thread;
+    this.#decisions = new Decisions(guest, place, thread, {
+      token: () => this.#session?.token ?? "",
+      refused: (error) => this.#refused(error),
+      changed: () => this.#tell(),
+    });
+    this.#bar.setAttribute("aria-label", t("moderation"));
+  }
+
+  get isOn() {
+    return this.#session !== null;
+  }
+
+  /** Continue the session that this tab keeps, if there is one. */
+  async resume() {
+    const session = moderator.kept(this.#place.site);
+    if (session && !this.isOn) await this.#start(session);
+  }
+
+  /**
+   * Begin a session in the service's window, whose code is asked for in `box`.
+   *
+   * @param {HTMLElement} box
+   */
+  async begin(box) {
+    const { site } = this.#place;
+    await this.resume();
+    if (this.isOn) {
+      this.#bar.focus();
+      return;
+    }
+    if (!codes.isPossible()) {
+      this.#thread.say(t("moderate-https"), { isVisible: true });
+      return;
+    }
+    const { verifier, challenge } = await codes.secrets();
+    const opener = this.#focused;
+    dress(this.#root);
+    const address = new URL(`../moderate/sites/${part(site)}`, import.meta.url);
+    box.append(this.#panel);
+    codes.ask(this.#panel, address, challenge, {
+      submit: widgetText("moderate-here"),
+      blocked: t("moderate-blocked"),
+      link: t("moderate-open"),
+      use: async (code) => {
+        const session = await moderator.begin(site, verifier, code);
+        this.#panel.remove();
+        await this.#start(session);
+        this.#bar.focus();
+      },
+      cancel: () => {
+        this.#panel.remove();
+        opener?.focus();
+      },
+    });
+  }
+
+  /** End the session, also at the server, and go back to reading. */
+  async stop() {
+    const token = this.#session?.token;
+    this.#leave();
+    this.#bar.remove();
+    this.#root.querySelector("h2")?.focus();
+    this.#thread.say(t("moderation-stopped"), { isVisible: true });
+    // If this fails, the server ends the session when its time is over.
+    await moderator.end(this.#place.site, token).catch(() => {});
+  }
+
+  /**
+   * Return what a moderator can do with a comment.
+   *
+   * @param {Comment} comment
+   */
+  choices(comment) {
+    return this.isOn ? this.#decisions.choices(comment) : [];
+  }
+
+  /** Show the held comments at their places, after any change of the list. */
+  place() {
+    if (this.isOn) this.#decisions.place();
+  }
+
+  get #root() {
+    return /** @type {HTMLElement} */ (this.#thread.pages.listing.element.parentElement);
+  }
+
+  get #focused() {
+    const { activeElement } = /** @type {ShadowRoot} */ (this.#root.getRootNode());
+    return /** @type {HTMLElement | null} */ (activeElement);
+  }
+
+  /** @param {Moderator} session */
+  async #start(session) {
+    dress(this.#root);
+    const left = Date.parse(session.expires) - Date.now();
+    this.#thread.pages.listing.aside.before(this.#bar);
+    if (left <= 0) {
+      this.#end(t("moderation-expired"));
+      return;
+    }
+    this.#session = session;
+    moderator.keep(this.#place.site, session);
+    this.#guest.staff = {
+      name: session.name,
+      post: (values, key) => moderator.post(this.#place, values, { key, token: session.token }),
+      refused: (error) => this.#refused(error),
+    };
+    this.#clock = setTimeout(() => this.#end(t("moderation-expired")), left);
+    this.#reform();
+    this.#tell();
+    await this.#load();
+  }
+
+  async #load() {
+    try {
+      await this.#decisions.load();
+    } catch (error) {
+      if (!this.#refused(error)) this.#tell(error.message);
+    }
+  }
+
+  /** Say in the bar who moderates until when, and how many comments are held, or a problem. */
+  #tell(problem = "") {
+    if (this.#session === null) return;
+    const { name, expires } = this.#session;
+    const format = new Intl.DateTimeFormat(language, { timeStyle: "short" });
+    const { count, hasMore } = this.#decisions;
+    const held = problem
+      ? [
+          el("span", { role: "alert" }, problem),
+          button("ft-again", widgetText("again"), () => this.#load()),
+        ]
+      : count > 0
+        ? [button("ft-next-held", t("held", { count }), () => this.#decisions.goOn())]
+        : [t("held-none")];
+    this.#bar.replaceChildren(
+      el("span", {}, t("moderating-as", { name, time: format.format(Date.parse(expires)) })),
+      el("span", { class: "ft-held-count" }, ...held),
+      ...(hasMore ? [el("span", { class: "ft-hint" }, t("held-more"))] : []),
+      button("ft-stop", t("moderate-stop"), () => this.stop()),
+    );
+  }
+
+  /** If the server refuses the session, end it and return true. */
+  #refused({ status, code, message }) {
+    if (status !== 401 && !ENDS.includes(code)) return false;
+    if (this.isOn) this.#end(status === 401 ? t("moderation-refused") : message);
+    return true;
+  }
+
+  /** Go back to reading, say why, and offer to begin again. */
+  #end(why) {
+    this.#leave();
+    const again = button("ft-moderate", widgetText("moderate-here"), () => this.begin(this.#bar));
+    this.#bar.replaceChildren(el("p", { role: "alert" }, why), again);
+  }
+
+  #leave() {
+    clearTimeout(this.#clock);
+    moderator.forget(this.#place.site);
+    this.#session = this.#guest.staff = null;
+    this.#decisions.clear();
+    this.#reform();
+  }
+
+  /** Make the forms and the menus those of the moderator, or of the reader. Keep all drafts. */
+  #reform() {
+    const isTyping = this.#focused?.matches(".ft-top *") ?? false;
+    for (const comment of this.#thread.pages.listing) {
+      if (!comment.composer?.element.isConnected) continue;
+      comment.close();
+      this.#thread.reopen(comment);
+    }
+    this.#thread.reform(isTyping);
+    this.#thread.redraw();
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * What a moderator sees below a comment: why it is held, the buttons to decide, the last decision
+ * with its Undo, and errors.
+ *
+ * The element stays when the comment is drawn again.
+ */
+
+import { button, el } from "./dom.js";
+import { icon } from "./icons.js";
+import { t } from "./writing.js";
+
+/** @typedef {import("./comment.js").Comment} Comment */
+
+/** What holds comments, besides rules and checks by classifiers. */
+const KINDS = ["moderator", "policy", "reports"];
+
+export class Ruling {
+  #comment;
+  #why = el("div", { class: "ft-why" });
+  #choices = el("div", { class: "ft-buttons" });
+  #said = el("p", { class: "ft-said" });
+  #error = el("p", { class: "ft-error", role: "alert" });
+
+  /** @param {Comment} comment */
+  constructor(comment) {
+    this.#comment = comment;
+    this.element = el(
+      "div",
+      { class: "ft-ruling", role: "group", tabindex: "-1" },
+      this.#said,
+      this.#why,
+      this.#choices,
+      this.#error,
+    );
+    comment.element.append(this.element);
+  }
+
+  /**
+   * Show why the comment is held, and the buttons to decide.
+   *
+   * @param {import("./moderator.js").Ruled} ruled
+   * @param {import("./menu.js").Item[]} choices
+   */
+  hold({ rule, reason }, choices) {
+    this.element.setAttribute("aria-label", t("held-comment", { name: this.#comment.name }));
+    this.element.classList.add("ft-held");
+    this.#why.replaceChildren(icon("lock"), el("span", {}, because(rule, reason)));
+    const [first, ...rest] = choices.map(({ label, act, class: kind }, at) =>
+      button(at === 0 ? "ft-submit" : `ft-choose ${kind ?? ""}`.trim(), label, act),
+    );
+    this.#choices.replaceChildren(first, ...rest);
+  }
+
+  /** Remove the buttons to decide: the comment is not held any more. */
+  release() {
+    this.element.setAttribute("aria-label", t("decision"));
+    this.element.classList.remove("ft-held");
+    this.#why.replaceChildren();
+    this.#choices.replaceChildren();
+  }
+
+  /** Say what was decided; with `undo`, offer to undo it. */
+  say(text, undo) {
+    this.#error.textContent = "";
+    this.#said.replaceChildren(text, " ", button("ft-undo", t("undo"), undo));
+  }
+
+  /** Remove the decision: it was undone. */
+  unsay() {
+    this.#error.textContent = "";
+    this.#said.replaceChildren();
+  }
+
+  fail(text) {
+    this.#error.textContent = text;
+  }
+
+  /** Focus the button that undoes the decision. */
+  focusUndo() {
+    this.#said.querySelector("button")?.focus();
+  }
+
+  remove() {
+    this.element.remove();
+  }
+}
+
+/** Say by which rule and for what reason a comment is held. The reason is the server's, in English. */
+function because(rule, reason) {
+  const [kind, detail = ""] = rule.split(":");
+  const by =
+    kind === "rule"
+      ? t("held-rule", { rule: detail })
+      : t(`held-by-${KINDS.includes(kind) ? kind : "check"}`);
+  return reason ? t("held-because", { by, reason }) : by;
+}
