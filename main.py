@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 from comments import app as apps
 from comments import config, errors, logs
 from comments.cli import console
+from comments.posting import sample_thread
 from comments.sites import site_settings
 from comments.store import connection, data_folder
 
@@ -62,11 +63,14 @@ def _open(*, creates: bool) -> "tuple[config.Settings, connection.Store]":
 
 
 def _prepare(settings: config.Settings) -> None:
-    """Check the existing sites; in a fresh installation, add a demo site."""
+    """Check the existing sites; in a fresh installation, add a demo site with a short thread."""
     site_settings.check_schemes(settings.scheme)
     if settings.datastore == "embedded":
         # This process serves the demo page itself, and pages may always write to their own origin.
-        site_settings.prepare_demo([], scheme=settings.scheme, now=datetime.now(UTC))
+        now = datetime.now(UTC)
+        site = site_settings.prepare_demo([], scheme=settings.scheme, now=now)
+        if site is not None:
+            sample_thread.post(site, settings, now=now)
 
 
 def _store(settings: config.Settings) -> connection.Store:

@@ -230,13 +230,19 @@ def every() -> list[records.Site]:
     ]
 
 
-def prepare_demo(origins: Sequence[str], *, scheme: sorthash.Scheme, now: datetime) -> None:
-    """Add the site "demo" if no site exists, so that a new installation has a site to show."""
-    if not every():
-        # If two processes start with the same new folder, the second finds that the site already
-        # exists.
-        with contextlib.suppress(errors.Conflict):
-            add("demo", origins, scheme=scheme, now=now)
+def prepare_demo(
+    origins: Sequence[str], *, scheme: sorthash.Scheme, now: datetime
+) -> records.Site | None:
+    """Add the site "demo" if no site exists, so that a new installation has a site to show.
+
+    Return the site if this call has added it.
+    """
+    if every():
+        return None
+    # If two processes start with the same new folder, the second finds that the site exists.
+    with contextlib.suppress(errors.Conflict):
+        return add("demo", origins, scheme=scheme, now=now)
+    return None
 
 
 def check_schemes(scheme: sorthash.Scheme) -> None:

@@ -66,13 +66,17 @@ def test_the_functions_show_exchange_and_remove_a_thread(url: str, open_tab: Ope
 
 
 def test_the_events_are_listed_as_they_happen(url: str, open_tab: OpenTab) -> None:
-    page = open_tab(f"{url}/events").page
+    tab = open_tab(f"{url}/events")
+    tab.expect_status(404)
+    page = tab.page
     expect(page.locator("#log")).to_contain_text('flatthread:count {"total":1}')
     expect(page.locator("#log")).to_contain_text("flatthread:ready")
     form = widget_form.opened(page)
     widget_form.fill(form, "a second comment", "Ann")
     form.get_by_role("button", name="Post comment").click()
     expect(page.locator("#log")).to_contain_text(re.compile("flatthread:posted .*approved"))
+    page.get_by_role("button", name="Cause an error").click()
+    expect(page.locator("#log")).to_contain_text('"code":"site-not-found","status":404')
 
 
 def test_the_counts_are_filled_and_refreshed(url: str, open_tab: OpenTab, say: Say) -> None:

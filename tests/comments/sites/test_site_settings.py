@@ -131,8 +131,10 @@ def test_a_scheme_that_differs_from_the_sites_prevents_the_start(site: records.S
 
 
 def test_only_a_fresh_store_gets_a_demo_site() -> None:
-    site_settings.prepare_demo(["http://localhost:8080"], scheme=SCHEME, now=sample_threads.START)
-    site_settings.prepare_demo(["http://localhost:9090"], scheme=SCHEME, now=sample_threads.START)
+    now = sample_threads.START
+    added = site_settings.prepare_demo(["http://localhost:8080"], scheme=SCHEME, now=now)
+    assert added == site_settings.get("demo")
+    assert site_settings.prepare_demo(["http://localhost:9090"], scheme=SCHEME, now=now) is None
     assert [(site.id, site.origins) for site in site_settings.every()] == [
         ("demo", ("http://localhost:8080",))
     ]

@@ -14,3 +14,10 @@ for (const name of names) {
     log.append(line);
   });
 }
+
+document.getElementById("fail").onclick = () => {
+  const other = document.createElement("div");
+  other.id = "flatthread";
+  other.dataset.site = "unknown";
+  document.body.append(other);
+};

@@ -1,0 +1,30 @@
+"""The comments of a new service: a short thread that the demo page and the examples show."""
+
+import dataclasses
+from datetime import datetime
+
+from comments import config
+from comments.domain import records
+from comments.domain.languages import catalogue
+from comments.posting import new_comment
+from comments.sites.site_request import SiteRequest
+
+THREAD = "demo"
+# Each comment: the key of its text, its author, and the number of the comment that it answers.
+_COMMENTS = (
+    ("examples.sample-welcome", "Robin", None),
+    ("examples.sample-nesting", "Kim", 0),
+    ("examples.sample-order", "Robin", 1),
+    ("examples.sample-formatting", "Sam", None),
+)
+
+
+def post(site: records.Site, settings: config.Settings, *, now: datetime) -> None:
+    """Post the sample comments, without the checks that keep robots away."""
+    request = SiteRequest(site, dataclasses.replace(settings, proof_of_work=0, form_seconds=0), now)
+    ids: list[str] = []
+    for key, name, answered in _COMMENTS:
+        parent = None if answered is None else ids[answered]
+        body = catalogue.ENGLISH.text(key)
+        sent = new_comment.Submission(THREAD, parent, records.Author(name), body)
+        ids.append(new_comment.post(sent, request).comment.id)
