@@ -93,3 +93,13 @@ def test_without_mail_the_header_offers_neither(server: str, open_tab: OpenTab, 
     expect(page.locator(".ft-body")).to_have_text("first")
     for name in ("Follow", "Sign in"):
         expect(page.get_by_role("button", name=name, exact=True)).to_have_count(0)
+
+
+def test_the_ways_to_sign_in_are_offered_once(server: str, open_tab: OpenTab) -> None:
+    page = open_tab(server).page
+    by_mail = page.get_by_role("button", name="Sign in by e-mail")
+    page.get_by_role("textbox", name="Comment").focus()
+    expect(by_mail).to_be_visible()
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    expect(by_mail).to_be_focused()
+    expect(by_mail).to_have_count(1)

@@ -8,7 +8,7 @@ from comments.domain import records
 from comments.moderation import decisions
 from comments.posting import new_comment
 from comments.store import connection
-from tests.browser.conftest import OpenTab, Say
+from tests.browser.conftest import OpenTab, Say, Website
 from tests.browser.test_conversation import bodies, choices, choose, comment, write
 from tests.support.threads import sample_threads
 
@@ -66,6 +66,26 @@ def test_menus_work_with_the_keyboard(server: str, open_tab: OpenTab, say: Say) 
     expect(page.get_by_role("menuitem", name="Report")).to_be_focused()
     page.keyboard.press("Tab")
     expect(page.get_by_role("menu")).to_have_count(0)
+
+
+@pytest.mark.parametrize("direction", ["ltr", "rtl"])
+def test_a_menu_stays_inside_the_window(
+    server: str, website: Website, open_tab: OpenTab, say: Say, direction: str
+) -> None:
+    parent = None
+    for name in ("one", "two", "three", "four"):
+        parent = say(name, parent=parent, name="A rather long name of an author")
+    html = (
+        f'<!doctype html><html lang="de" dir="{direction}"><body style="margin: 0">'
+        f'<script type="module" src="{server}/widget/flatthread.js" data-site="demo"></script>'
+        '<div id="flatthread" data-thread="demo"></div>'
+    )
+    page = open_tab(website.put("narrow", html), viewport={"width": 320, "height": 800}).page
+    comment(page, "four").get_by_role("button", name="Weitere Aktionen").click()
+    box = page.get_by_role("menu").bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 320
 
 
 def test_a_click_elsewhere_closes_a_menu(server: str, open_tab: OpenTab, say: Say) -> None:

@@ -17,6 +17,7 @@ import { el } from "./dom.js";
  */
 
 /** Moves of the focus by key: the new index, from the old one and the number of items. */
+const MARGIN = 8; // pixels between a menu and the edge of the window
 const MOVES = {
   __proto__: null,
   ArrowDown: (at, size) => (at + 1) % size,
@@ -50,6 +51,7 @@ export function toggleMenu(box, opener, items, at) {
   list.addEventListener("keydown", onKey);
   opener.setAttribute("aria-expanded", "true");
   box.append(list);
+  keepInView(list);
   box.addEventListener("focusout", onFocusOut);
   document.addEventListener("pointerdown", onPointerDown, { __proto__: null, capture: true });
   opened.set(box, close);
@@ -108,6 +110,14 @@ export function toggleMenu(box, opener, items, at) {
   function onPointerDown(event) {
     if (!event.composedPath().includes(box)) close();
   }
+}
+
+/** Shift a menu sideways if it would leave the window. */
+function keepInView(list) {
+  const { left, right } = list.getBoundingClientRect();
+  const most = document.documentElement.clientWidth - MARGIN;
+  const shift = right > most ? most - right : Math.max(MARGIN - left, 0);
+  list.style.translate = `${shift}px`;
 }
 
 /** Return a move to the next item that begins with the typed letter, or null. */

@@ -16,9 +16,10 @@ import * as calls from "./writingcalls.js";
 
 /**
  * Add buttons above a form, if there is a way to sign in. Return whether there is one. `entered` is
- * called with {token, expires, name, account}.
+ * called with {token, expires, name, account}. The thread has the buttons only once.
  */
 export async function offer(form, site, entered) {
+  if (hasButtons(form.getRootNode())) return true;
   const { mail, providers, url } = await calls.signInOptions(site);
   const box = el("div", { class: "ft-sign-in", role: "group", "aria-label": t("sign-in") });
   if (providers.length > 0) {
@@ -28,8 +29,14 @@ export async function offer(form, site, entered) {
     box.append(
       button("ft-sign-in-open", t("sign-in-by-mail"), () => ask(box, form, site, entered)),
     );
-  if (box.hasChildNodes() && form.isConnected) form.before(box);
+  const root = form.getRootNode();
+  if (box.hasChildNodes() && form.isConnected && !hasButtons(root)) form.before(box);
   return box.hasChildNodes();
+}
+
+/** Tell whether a thread already shows the buttons. */
+function hasButtons(root) {
+  return root.querySelector(".ft-sign-in") !== null;
 }
 
 function ask(box, form, site, entered) {

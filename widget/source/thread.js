@@ -282,7 +282,8 @@ export class Thread {
       this.#header.panel.replaceChildren();
       this.#entered(member);
     });
-    /** @type {HTMLElement | null} */ (this.#header.panel.querySelector("button"))?.focus();
+    // The form may have shown them already.
+    /** @type {HTMLElement | null} */ (this.element.querySelector(".ft-sign-in button"))?.focus();
   }
 
   #signOut() {
