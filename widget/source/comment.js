@@ -113,6 +113,7 @@ export class Comment {
    */
   show(data, context) {
     this.data = data;
+    const used = /** @type {HTMLElement | null} */ (this.slot.querySelector(":focus"));
     this.indent(data.level);
     this.element.setAttribute("aria-level", String(data.level + 1));
     this.element.classList.toggle("ft-removed", this.isRemoved);
@@ -120,6 +121,7 @@ export class Comment {
     if (this.isRemoved) this.#showTombstone();
     else if (context.isMuted(this)) this.#showMuted();
     else this.#showContent(context);
+    used?.focus({ preventScroll: true }); // a moved form loses the focus
     this.countReplies();
   }
 

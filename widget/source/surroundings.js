@@ -1,6 +1,6 @@
 /**
  * The page around the widget, as far as style sheets cannot see it: whether its text is light on a
- * dark background, and whether it sets no font at all.
+ * dark background, whether it sets no font at all, and whether its `rem` is far from its text.
  */
 
 /** Keep the classes of `element` in step with the page around `host` until `signal` is aborted. */
@@ -8,6 +8,7 @@ export function follow(host, element, signal) {
   const update = () => {
     element.classList.toggle("ft-on-dark", isLight(element));
     element.classList.toggle("ft-plain", hasDefaultFont(element, host));
+    scale(element, host);
   };
   update();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", update, { signal });
@@ -28,6 +29,15 @@ function isLight(element) {
   const [red, green, blue] = (color.match(/-?[\d.]+(?:e-?\d+)?/g) ?? []).map(Number);
   const most = color.startsWith("rgb") ? 255 : 1;
   return (0.2126 * red + 0.7152 * green + 0.0722 * blue) / most > 0.5;
+}
+
+/** Enlarge or reduce the widget's lengths (rem) on a page that uses them for something else. */
+function scale(element, host) {
+  const size = (node) => parseFloat(getComputedStyle(node).fontSize);
+  const factor = size(host) / size(document.documentElement);
+  const isOdd = factor < 0.7 || factor > 1.4;
+  element.style.zoom = isOdd ? factor : "";
+  element.style.fontSize = isOdd ? `${100 / factor}%` : "";
 }
 
 /** Tell whether a page without a font of its own would show the widget in the browser's default. */
