@@ -19,9 +19,9 @@ from comments.accounts import accounts
 from comments.events import message_sender
 from comments.sites import site_settings
 from comments.store import connection
-from tests.browser import conftest, widget_form
+from tests.browser import conftest, test_moderating, widget_form
 from tests.browser.conftest import ARGUMENTS, BROWSERS, PATIENCE, Tab, Website
-from tests.browser.test_conversation import choices, comment, sign_out, signed_in
+from tests.browser.test_conversation import choices, choose, comment, sign_out, signed_in
 from tests.support.html import accessibility
 from tests.support.people import account_holders, provider_process
 from tests.support.people.account_holders import OWNER, PASSWORD, SECRET
@@ -392,3 +392,30 @@ def test_an_invitation_is_accepted_by_a_provider_without_a_password(
         (made,) = accounts.staff()
         assert (made.name, made.has_password) == ("Dora", False)
         assert accounts.address_of(made, SECRET, now=account_holders.here()) == ""
+
+
+@pytest.mark.usefixtures("quick_passwords")
+@pytest.mark.parametrize("policy", ["unsafe-none", "same-origin"])
+def test_a_moderator_moderates_without_third_party_cookies(
+    stage: Stage, open_store: connection.Store, policy: str
+) -> None:
+    """With `same-origin`, the page also loses its window, and the moderator types the code."""
+    with open_store.context():
+        account_holders.account("bob", account_holders.moderator())
+    page = stage.open(stage.page(Cross_Origin_Opener_Policy=policy)).page
+    write(page, "to be hidden", name="Ann")
+    page.get_by_role("button", name="Post comment").click()
+    with page.expect_popup() as opened:
+        page.get_by_role("button", name="Moderate here").click()
+    window = opened.value
+    # The window is on another site than the page, so its first request has no cookie.
+    test_moderating.sign_in(window)
+    window.get_by_role("button", name="Moderate here").click()
+    if policy == "same-origin":
+        page.get_by_role("textbox", name="Code").fill(window.locator(".ft-key").inner_text())
+        page.keyboard.press("Enter")
+    expect(test_moderating.bar(page)).to_contain_text("Moderating as Bob until")
+    choose(comment(page, "to be hidden"), "Hide")
+    expect(page.locator(".ft-said", has_text="You hid Ann's comment.")).to_be_visible()
+    names = {each["name"] for each in page.context.cookies(stage.server)}
+    assert names == {"__Host-flatthread"}
