@@ -46,6 +46,7 @@ from comments.web.public import (
     login_window_page,
     moderation_link_page,
     moderation_window_page,
+    plain_posting,
     service_pages,
     subscription_page,
 )
@@ -78,10 +79,8 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
     context.keep(app, context.Context(settings, store))
     for calls in (comment_calls, own_data, moderator_calls):
         app.register_blueprint(calls.blueprint)
-    app.register_blueprint(service_pages.blueprint)
-    app.register_blueprint(example_pages.blueprint)
-    app.register_blueprint(embed.blueprint)
-    app.register_blueprint(feed_views.blueprint)
+    for pages in (service_pages, example_pages, embed, plain_posting, feed_views):
+        app.register_blueprint(pages.blueprint)
     app.register_blueprint(subscription_page.blueprint)
     app.register_blueprint(moderation_link_page.blueprint)
     app.register_blueprint(account_pages.blueprint)

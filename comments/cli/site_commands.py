@@ -103,6 +103,9 @@ def _list_sites() -> None:
     default=None,
     help="Whether moderators may moderate in the thread.",
 )
+@click.option(
+    "--forms/--no-forms", default=None, help="Whether people may post without JavaScript."
+)
 @console.reported
 def _set_site(  # noqa: PLR0917 - click passes each option by name
     site_id: str,

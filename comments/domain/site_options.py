@@ -37,6 +37,7 @@ class SiteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     - `live`: the number of seconds between two checks for new comments; 0 disables the checks.
     - `language`: the language of the texts around the comments; "" uses the page's language.
     - `moderation`: whether moderators can moderate within the thread.
+    - `forms`: whether people can post without JavaScript, with the form under `/embed`.
     """
 
     votes: bool = True
@@ -48,6 +49,7 @@ class SiteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     theme: Theme = "auto"
     language: str = ""
     moderation: bool = True
+    forms: bool = False
 
 
 NAMES = SiteOptions.__struct_fields__

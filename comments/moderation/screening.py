@@ -29,7 +29,6 @@ from comments.store import reads
 from comments.store.models import counter_rows
 
 _BAN = "ban"
-_DOUBT = "turnstile"
 _UNTOLD = "its author is shadow-banned"
 _POLICY = "policy:{}"
 
@@ -59,14 +58,13 @@ def of_post(  # noqa: PLR0913 - everything that a ruling may depend on
     *,
     repeats: int,
     now: datetime,
-    doubt: str = "",
+    doubt: Ruling | None = None,
 ) -> Ruling:
     """Screen a new comment.
 
     `is_known` says whether the author has an approved comment in this thread. `repeats` is how
     often the text was posted on the site within a day, including this post; 0 if no rule needs it.
-    A non-empty `doubt` comes from admission and is a reason to hold a comment that would otherwise
-    be approved.
+    `doubt` comes from admission and applies to a comment that would otherwise be approved.
 
     Raises:
         errors.Conflict: comments are closed in the thread.
@@ -82,7 +80,7 @@ def of_post(  # noqa: PLR0913 - everything that a ruling may depend on
         policy, has_links = thread.policy or book.policy, _has_links(text, now)
         ruling = _by_policy(policy, has_links, lambda: is_known or standing.approved > 0)
         if doubt and ruling.status is Status.APPROVED:
-            return Ruling(Status.PENDING, _DOUBT, doubt)
+            return doubt
         return _by_advisers(book, text, ruling)
 
     return _ruled(_by_rules(book, text, approved, repeats, now), otherwise)

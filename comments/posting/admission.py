@@ -17,6 +17,10 @@ checks are:
 4. Rate limits: posts per network and site, posts per known author, and repeats of a text by one
    network, by one author, or by newcomers from several networks.
 
+A form without JavaScript cannot send the proofs of 2 and 3. On a site that requires one, its posts
+are held for a moderator instead, and the limits per network are stricter (`FORM_POSTS`). A limit
+for the site (`FORMS`), in a third row, protects moderators from a flood.
+
 The transaction reads and writes two rows (`rate_limits.RateLimitJournal`). The first row is the
 network's row, which also remembers proofs and texts. The second row is the author's row or, for a
 newcomer, the text's row. If one of the site's rules uses `repeated`, the text's row also counts the
@@ -36,6 +40,7 @@ Invariants:
    stored. Skipping the limits would not help, because the comment must be stored in the same store.
 """
 
+import dataclasses
 import hashlib
 import logging
 import re
@@ -49,6 +54,8 @@ import msgspec
 from comments import errors
 from comments.domain import author_ids, records
 from comments.domain.crypto import client_networks, encryption, keyed_hashes, proof_of_work
+from comments.domain.languages import catalogue
+from comments.domain.records import Ruling, Status
 from comments.moderation import rules, screening
 from comments.posting import turnstile
 from comments.sites import budgets, post_limits, proof_policy, rate_limits
@@ -67,8 +74,13 @@ PATIENCE = 5.0  # Seconds.
 # faith.
 SHORTEST_TEXT = 24
 _AGAIN = 60  # seconds
+# The limits for posts that a form without JavaScript sends, so without proofs: per network (and
+# `WINDOW`), and per site. Each of these posts waits for a moderator.
+FORM_POSTS = 3
+FORMS = rate_limits.Limit("forms", 20, timedelta(hours=1))
 
-_UNASKED = "Turnstile did not answer"
+_UNASKED = Ruling(Status.PENDING, TURNSTILE, "Turnstile did not answer")
+_UNPROVEN = Ruling(Status.PENDING, "form", catalogue.ENGLISH.text("reasons.form"))
 _BLANK = re.compile(r"\s+")
 
 
@@ -77,7 +89,8 @@ class Entrant(NamedTuple):
 
     The author's id in `text` is empty for a newcomer. `repeats` is True if the post has an
     idempotency key and may therefore be a retry. `counts` is True if one of the site's rules uses
-    the number of times that a text was posted.
+    the number of times that a text was posted. `is_plain` is True if a form without JavaScript
+    sent the post, so that it has no proofs.
     """
 
     post: str
@@ -87,18 +100,19 @@ class Entrant(NamedTuple):
     trap: str = ""
     repeats: bool = False
     counts: bool = False
+    is_plain: bool = False
 
 
 class Admitted(NamedTuple):
     """The result of admission.
 
     `repeats` is the number of times that the text was posted on the site within a day, including
-    this post. The number is 0 for a retry, and if none of the site's rules uses it. A non-empty
-    `doubt` is the reason for holding the post.
+    this post. The number is 0 for a retry, and if none of the site's rules uses it. `doubt` is the
+    ruling for a post that would otherwise be approved, if admission has a reason to hold it.
     """
 
     repeats: int = 0
-    doubt: str = ""
+    doubt: Ruling | None = None
 
 
 def challenge(request: SiteRequest) -> proof_of_work.Challenge:
@@ -106,6 +120,14 @@ def challenge(request: SiteRequest) -> proof_of_work.Challenge:
     made = proof_policy.challenge(request, proof_policy.ChallengePurpose.POST)
     key = "" if request.site.turnstile is None else request.site.turnstile.key
     return msgspec.structs.replace(made, turnstile=key)
+
+
+def holds_forms(site: records.Site, guard: post_limits.PostLimits) -> bool:
+    """Tell whether posts from forms without JavaScript are held, and limited more strictly.
+
+    On a site that requires no proofs, such a form gives a bot nothing that the API does not give.
+    """
+    return bool(guard.proof_of_work) or site.turnstile is not None
 
 
 def admit(entrant: Entrant, request: SiteRequest, guard: post_limits.PostLimits) -> Admitted:
@@ -148,12 +170,17 @@ class _Check:
     def __init__(
         self, entrant: Entrant, request: SiteRequest, guard: post_limits.PostLimits
     ) -> None:
+        self._is_unproven = entrant.is_plain and holds_forms(request.site, guard)
+        self._doubt = _UNPROVEN if self._is_unproven else None
+        if self._is_unproven:
+            most = min(guard.posts_per_network or FORM_POSTS, FORM_POSTS)
+            guard = dataclasses.replace(guard, proof_of_work=0, posts_per_network=most)
         self._entrant, self._request, self._guard = entrant, request, guard
         self._now, self._secret = request.now, request.settings.secret
         self._author_id, body = entrant.text.author.id, entrant.text.body
         self._is_member = self._author_id.startswith(author_ids.ACCOUNT)
         self._what = hashlib.sha256(entrant.post.encode()).digest()[:8]
-        self._counts, self._doubt = entrant.counts, ""
+        self._counts = entrant.counts
         self._is_known = bool(self._author_id) and (self._is_member or not self._counts)
         self._text = rate_limits.NOTHING
         if guard.same_texts:
@@ -170,7 +197,7 @@ class _Check:
         # The digest of the proof or token. A proof or token is valid for one post only.
         self._once = self._proof.digest if self._proof else rate_limits.NOTHING
         self._network: rate_limits.RateLimitJournal | None = None
-        # The buckets of the wider networks around an IPv6 network.
+        # The buckets of the wider networks around an IPv6 network, and of a site's forms.
         self._around: tuple[rate_limits.RateLimitBucket, ...] = ()
         self._author: rate_limits.RateLimitJournal | None = None
         self._texts: rate_limits.RateLimitJournal | None = None
@@ -193,6 +220,8 @@ class _Check:
                     rate_limits.RateLimitBucket(limit.wider(factor), name, secret)
                     for (_, factor), name in zip(client_networks.WIDER, around, strict=False)
                 )
+        if self._is_unproven:
+            self._around += (rate_limits.RateLimitBucket(FORMS, site, secret),)
         if self._is_known and (self._guard.posts_per_author or has_text):
             whose = f"{site}/{self._author_id}"
             self._author = self._journal("authors", self._guard.posts_per_author, whose)
@@ -216,7 +245,7 @@ class _Check:
 
         The Turnstile token is verified after the proof and before the transaction.
         """
-        if self._request.site.turnstile is not None:
+        if self._request.site.turnstile is not None and not self._is_unproven:
             self._ask_turnstile(self._request.site.turnstile)
         self._choose()
         return Admitted(self._counted(), self._doubt)

@@ -45,7 +45,7 @@ class Submission:
 
     `title`, `url` and `categories` are thread data (`naming`). `key` is the idempotency key.
     `since` is the creation time of the author's account, if the author has one. `admission` checks
-    `proof`, `turnstile` and `trap`.
+    `proof`, `turnstile`, `trap` and `is_plain`, which is True for a form without JavaScript.
     """
 
     thread: str
@@ -60,6 +60,7 @@ class Submission:
     proof: str = ""
     turnstile: str = ""
     trap: str = ""
+    is_plain: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def post(sent: Submission, request: SiteRequest) -> Posted:
     guard, book = post_limits.of(site, request.settings), rulebook.get(site.id)
     entrant = admission.Entrant(
         draft.id, text, sent.proof, sent.turnstile, sent.trap,
-        repeats=sent.key is not None, counts=book.asks("repeated"),
+        repeats=sent.key is not None, counts=book.asks("repeated"), is_plain=sent.is_plain,
     )  # fmt: skip
     admitted = admission.admit(entrant, request, guard)
     text = _marked(text, book, request) if book.bans else text

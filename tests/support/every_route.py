@@ -86,9 +86,10 @@ class AllRoles:
         self.store = store
         self.app = app
         now = datetime.now(UTC)
-        self.site = site_settings.add(
+        site_settings.add(
             "demo", ["https://demo.example"], scheme=sample_threads.SETTINGS.scheme, now=now
         )
+        self.site = site_settings.change("demo", options={"forms": True})
         site_settings.add(
             "blog", ["https://blog.example"], scheme=sample_threads.SETTINGS.scheme, now=now
         )
@@ -242,6 +243,9 @@ ROWS = [
     Row("POST", f"{SITE}/preview", {}, 200, json={"body": "b"}),
     Row("GET", "/embed/<site_id>", {}, 200, query=T),
     Row("GET", "/embed/<site_id>/fragment", {}, 200, query=T),
+    Row("POST", "/embed/<site_id>", {}, 303, query=T,
+        form={"name": "Ann", "body": "b", "key": "0" * 32}),
+    Row("GET", "/embed/<site_id>/waiting", {}, 200, query=T),
     Row("GET", "/feeds/<site:site_id>", {}, 200),
     Row("GET", "/feeds/<site:site_id>/thread", {}, 200, query=T),
     # Every caller may post, as the author that the token names, and may change only their own

@@ -144,6 +144,7 @@ class OptionsForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     website: Box = ""
     guests: Box = ""
     moderation: Box = ""
+    forms: Box = ""
     order: site_options.DefaultOrder = "thread"
     theme: site_options.Theme = "auto"
     language: Typed = ""

@@ -77,7 +77,8 @@ class FeedQuery(_Request, frozen=True):
 class EmbedQuery(FeedQuery, frozen=True):
     """The parameters of a thread as HTML, apart from `thread` and `page`.
 
-    `order` has the same meaning as in `ListQuery`.
+    `order` has the same meaning as in `ListQuery`. `reply` shows the page around a comment, with a
+    form to answer it.
     """
 
     order: thread_pages.ListingOrder | msgspec.UnsetType = msgspec.UNSET
@@ -85,6 +86,7 @@ class EmbedQuery(FeedQuery, frozen=True):
     cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
     around: CommentId | msgspec.UnsetType = msgspec.UNSET
     below: CommentId | msgspec.UnsetType = msgspec.UNSET
+    reply: CommentId | msgspec.UnsetType = msgspec.UNSET
 
 
 class RepliesQuery(_Request, frozen=True):
@@ -230,6 +232,20 @@ class NewComment(_Request, frozen=True):
     categories: Categories = []
     proof: str = ""
     turnstile: TurnstileToken = ""
+    subject: str = ""
+
+
+class PlainComment(_Request, frozen=True):
+    """A new comment from a form without JavaScript.
+
+    `key` comes from the page with the form. `parent` and `subject` are as in `NewComment`.
+    """
+
+    name: str
+    body: str
+    key: Annotated[str, msgspec.Meta(min_length=16, max_length=64)]
+    parent: CommentId | msgspec.UnsetType = msgspec.UNSET
+    website: str = ""
     subject: str = ""
 
 

@@ -39,6 +39,7 @@ class PageOptions(msgspec.Struct, frozen=True):
     theme: site_options.Theme
     language: str
     moderation: bool
+    forms: bool
     mail: bool
 
 

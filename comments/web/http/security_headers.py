@@ -43,7 +43,7 @@ FRAMED_BY_OURSELVES = _PAGE.replace("frame-ancestors 'none'", "frame-ancestors '
 # A page with a thread runs no script. The page's JSON-LD is a data block, which browsers do not
 # execute.
 _FRAMED = (
-    "default-src 'none'; style-src 'self'; img-src {}; base-uri 'none'; form-action 'none'; "
+    "default-src 'none'; style-src 'self'; img-src {}; base-uri 'none'; form-action {}; "
     "frame-ancestors {}"
 )
 # One year, for this host only, because the service does not know whether other hosts support HTTPS.
@@ -53,13 +53,15 @@ _HTTPS_ONLY = "max-age=31536000"
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9._-]+(?::[0-9]+)?|https?://\[[0-9a-f:.]+\](?::[0-9]+)?")
 
 
-def framed_by(origins: Iterable[str], images: Iterable[str]) -> str:
+def framed_by(origins: Iterable[str], images: Iterable[str], *, has_form: bool) -> str:
     """Return the policy for a page without scripts that only pages of `origins` may frame.
 
     The page may show images of the origins in `images`.
     """
     return _FRAMED.format(
-        " ".join(["'self'", *_safe(images)]), " ".join(_safe(origins)) or "'none'"
+        " ".join(["'self'", *_safe(images)]),
+        "'self'" if has_form else "'none'",
+        " ".join(_safe(origins)) or "'none'",
     )
 
 

@@ -31,7 +31,7 @@ from comments.web.http import (
     security_headers,
 )
 from comments.web.http.decode import query_strings
-from comments.web.public import avatars, json_ld, nesting, page_language
+from comments.web.public import avatars, json_ld, nesting, page_language, plain_form
 
 blueprint = flask.Blueprint("embed", __name__, url_prefix="/embed")
 
@@ -47,8 +47,10 @@ _SOURCES = (
     "web/public/embed.py",
     "web/public/nesting.py",
     "web/public/json_ld.py",
+    "web/public/plain_form.py",
     f"web/templates/{_PAGE}",
     f"web/templates/{_FRAGMENT}",
+    "web/templates/public/form.html",
 )
 # This digest is part of every ETag, because a new release must not answer 304 for a page from an
 # older release.
@@ -61,7 +63,7 @@ _RELEASE = hashlib.sha256(
 @blueprint.get("/<site_id>")
 def page(site_id: str) -> flask.Response:
     """Answer with a thread as a whole document."""
-    return _answer(_asked(_site(site_id), base=""), _PAGE)
+    return _answer(_asked(site_of(site_id), base=""), _PAGE)
 
 
 @blueprint.get("/<site_id>/fragment")
@@ -72,23 +74,25 @@ def fragment(site_id: str) -> flask.Response:
     request's host but no scheme, so that browsers use the scheme of the page that includes the
     fragment.
     """
-    site, public = _site(site_id), context.settings().public_url
+    site, public = site_of(site_id), context.settings().public_url
     there = flask.url_for("embed.page", site_id=site.id)
     base = f"{public}/embed/{site.id}" if public else f"//{flask.request.host}{there}"
     return _answer(_asked(site, base=base), _FRAGMENT)
 
 
 @blueprint.after_request
-def _frame(response: flask.Response) -> flask.Response:
+def frame(response: flask.Response) -> flask.Response:
+    """Allow the pages of the site to frame an answer, and the answer's form to be sent."""
     site: records.Site | None = flask.g.get("embedding")
     origins, images = (site.origins, site.options.images) if site else ((), ())
-    policy = security_headers.framed_by(origins, images)
+    has_form = flask.g.get("has_form", False)
+    policy = security_headers.framed_by(origins, images, has_form=has_form)
     response.headers["Content-Security-Policy"] = policy
     return response
 
 
 @blueprint.errorhandler(Exception)
-def _refused(error: Exception) -> flask.Response:
+def refused(error: Exception) -> flask.Response:
     """Answer with a page that shows the content of the API's problem document."""
     answer = problems.answer(error)
     problem = msgspec.json.decode(answer.data, type=response_shapes.Problem)
@@ -128,6 +132,24 @@ class _Asked(msgspec.Struct, frozen=True):
     texts: catalogue.Catalogue
 
     @property
+    def may_write(self) -> bool:
+        """Return whether people can post without JavaScript."""
+        options = self.site.options
+        return options.forms and options.guests and self.access is thread_access.ThreadAccess.OPEN
+
+    @property
+    def is_first(self) -> bool:
+        """Return whether the request is for a first page."""
+        query = self.query
+        return not (query.cursor or query.around or query.below or query.reply)
+
+    @property
+    def has_form(self) -> bool:
+        """Return whether the answer contains the form. Fragments link to the page with the form."""
+        is_asked = self.is_first or bool(self.query.reply)
+        return self.may_write and is_asked and not self.links.base
+
+    @property
     def limits(self) -> thread_pages.PageRequest:
         """Return the number of comments to show and the cursor to start from."""
         secret = context.settings().secret
@@ -157,11 +179,15 @@ class _Shown(msgspec.Struct, frozen=True):
     options: site_options.SiteOptions
     access: thread_access.ThreadAccess
     texts: catalogue.Catalogue
+    may_write: bool
+    form: plain_form.Form | None
 
     @property
     def closed(self) -> str:
-        """Return why the thread accepts no comments; "" if it accepts them."""
-        return "" if self.access is thread_access.ThreadAccess.OPEN else self.access.value
+        """Return why there is no form; "" if there is one, or if the site offers none."""
+        if self.access is not thread_access.ThreadAccess.OPEN:
+            return self.access.value
+        return "members-only" if self.options.forms and not self.options.guests else ""
 
     @property
     def heading(self) -> str:
@@ -181,7 +207,8 @@ class _Shown(msgspec.Struct, frozen=True):
         return self.items[-1].depth + 1 if self.items else 0
 
 
-def _site(site_id: str) -> records.Site:
+def site_of(site_id: str) -> records.Site:
+    """Return a site, whose pages may frame the answer to the current request."""
     site = site_settings.get(site_id)
     flask.g.embedding = site
     return site
@@ -193,9 +220,9 @@ def _asked(site: records.Site, *, base: str) -> _Asked:
     texts = page_language.of(query.lang, site)
     name = records.ThreadName(site.id, thread)
     default = thread_pages.ListingOrder(site.options.order)
-    is_ordered = not (query.around or query.below)
+    is_ordered = not (query.around or query.below or query.reply)
     order = (query.order or default) if is_ordered else thread_pages.ListingOrder.THREAD
-    return _Asked(
+    asked = _Asked(
         site=site,
         name=name,
         query=query,
@@ -204,18 +231,29 @@ def _asked(site: records.Site, *, base: str) -> _Asked:
         access=thread_access.shown(site, thread_view.terms(name), datetime.now(UTC)),
         texts=texts,
     )
+    flask.g.has_form = asked.has_form
+    return asked
 
 
 def _refuse_together(query: request_shapes.EmbedQuery) -> None:
     """Refuse parameters that cannot be combined.
 
-    `around` cannot be combined with a cursor, `below` or an order. `below` can be combined with a
-    cursor but not with an order.
+    `around` and `reply` cannot be combined with each other, a cursor, `below` or an order. `below`
+    can be combined with a cursor but not with an order.
     """
     thread_order = thread_pages.ListingOrder.THREAD
     is_ordered = (query.order or thread_order) is not thread_order
     for with_, beside in (
         ("around", {"cursor": query.cursor, "below": query.below, "order": is_ordered}),
+        (
+            "reply",
+            {
+                "around": query.around,
+                "cursor": query.cursor,
+                "below": query.below,
+                "order": is_ordered,
+            },
+        ),
         ("below", {"order": is_ordered}),
     ):
         if getattr(query, with_):
@@ -227,14 +265,25 @@ def _refuse_together(query: request_shapes.EmbedQuery) -> None:
 def _answer(asked: _Asked, template: str) -> flask.Response:
     if asked.query.below:
         return _below(asked, asked.query.below, template)
-    source = _source(asked)
+    source, site = _source(asked), asked.site
+    is_checked = site.turnstile is not None
     return responses.page(
         source,
-        asked.site,
+        site,
         responses.PageFormat(
             lambda found: _rendered(asked, template, nesting.shown(found), found, source),
-            made_of=repr((_RELEASE, asked.site.origins, asked.site.options, asked.access)),
-            kind=f"{template} {asked.texts.language} {asked.links.lang} {asked.links.base}",
+            made_of=repr(
+                (_RELEASE, site.origins, site.options, site.guard, is_checked, asked.access)
+            ),
+            kind=" ".join(
+                (
+                    template,
+                    asked.texts.language,
+                    asked.links.lang,
+                    asked.links.base,
+                    asked.query.reply or "",
+                )
+            ),
             content_type=_HTML,
             describe=lambda found: _pointer(asked, found),
         ),
@@ -243,8 +292,9 @@ def _answer(asked: _Asked, template: str) -> flask.Response:
 
 def _source(asked: _Asked) -> thread_pages.ListingPage:
     query = asked.query
-    if query.around:
-        return thread_pages.Around(asked.site.scheme, asked.name, query.around, asked.limits)
+    if query.around or query.reply:
+        middle = query.around or query.reply or ""
+        return thread_pages.Around(asked.site.scheme, asked.name, middle, asked.limits)
     return listings.source(asked.site, asked.name.id, asked.limits, order=asked.order)
 
 
@@ -280,7 +330,7 @@ def _rendered(
     found: presentation.ThreadPage,
     source: thread_pages.ListingPage,
 ) -> bytes:
-    query, about = asked.query, source.heading()
+    about = source.heading()
     shown = _Shown(
         title=about.title if about else "",
         address=thread_info.address(about.url, asked.site) if about else "",
@@ -288,12 +338,14 @@ def _rendered(
         items=nesting.items(comments, asked.order),
         pinned=nesting.pinned(found),
         links=asked.links,
-        is_first=not (query.cursor or query.around or query.below),
-        is_ordered=not (query.around or query.below),
+        is_first=asked.is_first,
+        is_ordered=not (asked.query.around or asked.query.below or asked.query.reply),
         next=asked.next(found.cursor),
         options=asked.site.options,
         access=asked.access,
         texts=asked.texts,
+        may_write=asked.may_write,
+        form=_form(asked, found) if asked.has_form else None,
     )
     data = json_ld.posting(
         title=shown.title,
@@ -312,6 +364,12 @@ def _rendered(
         root=_root(),
     )
     return made.encode()
+
+
+def _form(asked: _Asked, found: presentation.ThreadPage) -> plain_form.Form:
+    key = plain_form.key_of(asked.name, found)
+    form = plain_form.of(asked.site, asked.links, key, context.settings())
+    return msgspec.structs.replace(form, parent=asked.query.reply or "")
 
 
 def _root() -> str:

@@ -88,6 +88,14 @@ class Links(msgspec.Struct, frozen=True):
         """Return the URL of the page with a comment and its replies."""
         return self._to(below=comment_id, cursor=cursor)
 
+    def reply(self, comment_id: str) -> str:
+        """Return the URL of the page with a form to answer a comment, scrolled to the comment."""
+        return f"{self._to(reply=comment_id)}#{anchor(comment_id)}"
+
+    def form(self) -> str:
+        """Return the URL to which the form posts, relative to the thread's pages."""
+        return f"{self.name.site}?{urlencode(self._named())}"
+
     def feed(self) -> str:
         """Return the URL of the thread's feed, relative to the service's root."""
         return f"feeds/{self.name.site}/thread?{urlencode(self._named())}"

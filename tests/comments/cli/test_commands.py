@@ -83,10 +83,10 @@ def test_the_options_of_a_site_are_changed(
     changed = run("site", "set", "demo", "--no-votes", "--no-website", "--order", "best")
     assert changed.output == "Changed demo. This takes effect everywhere within a minute.\n"
     run("site", "set", "demo", "--image-origin", "https://img.example", "--live", "0")
-    run("site", "set", "demo", "--theme", "dark", "--language", "en", "--no-moderation")
+    run("site", "set", "demo", "--theme", "dark", "--language", "en", "--no-moderation", "--forms")
     assert site_settings.get("demo").options == site_options.SiteOptions(
         votes=False, website=False, order="best", images=("https://img.example",), live=0,
-        theme="dark", language="en", moderation=False,
+        theme="dark", language="en", moderation=False, forms=True,
     )  # fmt: skip
     run("site", "set", "demo", "--votes", "--no-guests", "--language", "", "--image-origin", "")
     found = site_settings.get("demo").options

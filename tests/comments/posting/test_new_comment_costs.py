@@ -91,6 +91,30 @@ def test_what_a_post_costs_with_everything_on(
     assert (cost.reads, cost.writes) == expected
 
 
+@pytest.mark.parametrize("proof_of_work", [0, 2])
+def test_what_a_post_without_javascript_costs(
+    engine: inprocess.Engine,
+    open_store: connection.Store,
+    site: records.Site,
+    settings: config.Settings,
+    proof_of_work: int,
+) -> None:
+    """docs/spam.md lists the costs: one more read and write on a site that requires a proof."""
+    everything = dict.fromkeys(LIMITS, 500) | {"proof_of_work": proof_of_work}
+    client = apps.create_app(dataclasses.replace(settings, **everything), open_store).test_client()  # type: ignore[arg-type]
+    with open_store.context():
+        site_settings.change(site.id, options={"forms": True})
+        rulebook.get(site.id)
+    page = "/embed/demo?thread=t"
+    form = {"name": "Ann", "body": TEXT.format(next(NUMBERS)), "key": "0" * 32}
+    client.get(page)  # caches the site
+    with testing.meter(engine) as cost:
+        answer = client.post(page, data=form, environ_base={"REMOTE_ADDR": "192.0.2.1"})
+    assert answer.status_code == 303
+    more = int(proof_of_work > 0)
+    assert (cost.reads, cost.writes) == (2 + 3 + more, 2 + 5 + more)
+
+
 def _moderate(policy: Policy, *, rule: bool, repeated: bool) -> None:
     """Set a site's policy, a rule of every kind, and a ban."""
     ada, now = records.Actor("cli", "Ada"), datetime.now(UTC)

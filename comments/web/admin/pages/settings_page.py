@@ -84,6 +84,7 @@ def change_options(site_id: str) -> flask.Response:
             "website": bool(sent.website),
             "guests": bool(sent.guests),
             "moderation": bool(sent.moderation),
+            "forms": bool(sent.forms),
             "order": sent.order,
             "theme": sent.theme,
             "language": sent.language,

@@ -1,10 +1,12 @@
 """Forms of the service's own pages: decode raw bytes to a typed value, as strictly as queries.
 
-A browser sends each field of these forms once, in UTF-8, without control characters. A form that
+A browser sends each field of these forms once, in UTF-8, without control characters (except line
+breaks in fields for several lines). A form that
 breaks these rules does not come from one of these pages, so it is refused with the name of the
 field.
 """
 
+from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
 import flask
@@ -33,13 +35,15 @@ def read(shape: type[T]) -> T:
     return json_bodies.convert(fields(), shape)
 
 
-def fields() -> dict[str, str]:
+def fields(multiline: AbstractSet[str] = frozenset()) -> dict[str, str]:
     """Return the values of the current request's form by field, without the CSRF token.
+
+    The fields in `multiline` may contain line breaks.
 
     Raises:
         errors.BadInput, problems.UnsupportedMedia, errors.TooLarge: see `read`.
     """
-    return {name: value for name, value in _fields().items() if name != TOKEN}
+    return {name: value for name, value in _fields(multiline).items() if name != TOKEN}
 
 
 def token() -> str:
@@ -47,7 +51,7 @@ def token() -> str:
     return _fields().get(TOKEN, "")
 
 
-def _fields() -> dict[str, str]:
+def _fields(multiline: AbstractSet[str] = frozenset()) -> dict[str, str]:
     if flask.request.mimetype != _TYPE:
         raise problems.UnsupportedMedia(expected=_TYPE)
     limit = context.settings().max_body
@@ -55,4 +59,4 @@ def _fields() -> dict[str, str]:
     data = flask.request.get_data(cache=True)
     if len(data) > limit:
         raise errors.TooLarge("form", limit)
-    return query_strings.pairs(data)
+    return query_strings.pairs(data, multiline=multiline)

@@ -24,6 +24,7 @@ _WORDS = {request_shapes.ALL}  # A value that is allowed instead of a number.
 _THREAD_NAMES = {"thread", "page"}
 _STRAY_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
+_CONTROL_EXCEPT_LINES = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 # Zero and negative numbers match, so that the later error names the bounds.
 _NUMBER = re.compile("-?(0|[1-9][0-9]{0,17})")
 _LONGEST_NAME = 64
@@ -50,10 +51,13 @@ def read_thread(shape: type[T], site: records.Site) -> tuple[str, T]:
     return thread_ids.thread_from_query(raw, site), rest
 
 
-def pairs(raw: bytes, as_sent: AbstractSet[str] = frozenset()) -> dict[str, str]:
+def pairs(
+    raw: bytes, as_sent: AbstractSet[str] = frozenset(), multiline: AbstractSet[str] = frozenset()
+) -> dict[str, str]:
     """Return the values of a query or form by name.
 
-    Do not decode the values of the names in `as_sent`.
+    Do not decode the values of the names in `as_sent`. The values of the names in `multiline` may
+    contain tabs and line breaks.
 
     Raises:
         errors.BadInput: a parameter is repeated or malformed.
@@ -66,18 +70,20 @@ def pairs(raw: bytes, as_sent: AbstractSet[str] = frozenset()) -> dict[str, str]
         name = _decoded("query", key)[:_LONGEST_NAME]
         if name in found:
             raise errors.BadInput(name, "duplicate-field")
-        found[name] = value.decode("latin-1") if name in as_sent else _decoded(name, value)
+        control = _CONTROL_EXCEPT_LINES if name in multiline else _CONTROL
+        is_raw = name in as_sent
+        found[name] = value.decode("latin-1") if is_raw else _decoded(name, value, control)
     return found
 
 
-def _decoded(field: str, raw: bytes) -> str:
+def _decoded(field: str, raw: bytes, control: re.Pattern[str] = _CONTROL) -> str:
     if _STRAY_PERCENT.search(raw):
         raise errors.BadInput(field, "bad-percent-encoding")
     try:
         text = unquote_to_bytes(raw.replace(b"+", b" ")).decode()
     except UnicodeDecodeError as error:
         raise errors.BadInput(field, "not-utf8") from error
-    if _CONTROL.search(text):
+    if control.search(text):
         raise errors.BadInput(field, "bad-characters")
     return text
 

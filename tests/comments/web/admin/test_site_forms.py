@@ -165,13 +165,13 @@ def test_an_owner_changes_the_options_for_readers_and_the_log_names_them(
     owner: Desk, desk: Desk
 ) -> None:
     form = {
-        "votes": "on", "website": "", "guests": "on", "moderation": "on", "order": "best",
-        "theme": "dark", "language": "en", "live": "", "images": "https://img.example",
+        "votes": "on", "website": "", "guests": "on", "moderation": "on", "forms": "on",
+        "order": "best", "theme": "dark", "language": "en", "live": "", "images": "https://img.example",
     }  # fmt: skip
     owner.settle("/settings/options", **form)  # type: ignore[arg-type]
     options = site_settings.get("demo").options
     assert options == site_options.SiteOptions(
-        website=False, order="best", theme="dark", language="en", live=0,
+        website=False, order="best", theme="dark", language="en", live=0, forms=True,
         images=("https://img.example",),
     )  # fmt: skip
     page = owner.page("/settings")
@@ -180,7 +180,7 @@ def test_an_owner_changes_the_options_for_readers_and_the_log_names_them(
     assert 'name="votes" value="on" checked' in page
     assert 'name="website" value="on">' in page
     entry = audit_log.log("demo")[0]
-    assert entry.after == "website, order, images, live, theme, language"
+    assert entry.after == "website, order, images, live, theme, language, forms"
     assert "websites of authors, order of comments, image origins, live updates" in owner.page(
         "/log"
     )
