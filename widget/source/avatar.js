@@ -12,11 +12,9 @@ const HUES = 12;
 
 /** @param {string} name */
 export function avatar(name) {
-  return el(
-    "span",
-    { class: "ft-avatar", "data-hue": String(hueOf(name)), "aria-hidden": "true" },
-    initialsOf(name),
-  );
+  const made = el("span", { class: "ft-avatar", "aria-hidden": "true" }, initialsOf(name));
+  made.style.setProperty("--hue", String(15 + 30 * hueOf(name)));
+  return made;
 }
 
 /** Return the number of a name's color, from 0 to 11. */

@@ -145,13 +145,11 @@ export class Comment {
     this.element.classList.toggle("ft-parent", replies > 0);
     this.#toggle.hidden = replies === 0 && !this.isCollapsed;
     this.#toggle.setAttribute("aria-expanded", String(!this.isCollapsed));
-    this.#toggle.setAttribute(
-      "aria-label",
-      this.isCollapsed
-        ? t("expand-thread", { name: this.name })
-        : t("collapse-thread", { name: this.name }),
-    );
     const hidden = this.isCollapsed && replies > 0 ? t("hidden-replies", { count: replies }) : "";
+    const label = this.isCollapsed
+      ? t("expand-thread", { name: this.name })
+      : t("collapse-thread", { name: this.name });
+    this.#toggle.setAttribute("aria-label", `${hidden} ${label}`);
     this.#toggle.replaceChildren(icon(this.isCollapsed ? "plus" : "less"), hidden);
   }
 

@@ -7,6 +7,7 @@
  */
 
 import { el } from "./dom.js";
+import { t } from "./words.js";
 
 const policy = makePolicy();
 
@@ -20,8 +21,9 @@ function makePolicy() {
 }
 
 /**
- * Return the nodes of sanitized HTML, with the images from `origins` within their links. If an image
- * cannot be loaded, browsers show its description in the same box, which is still a link.
+ * Return the nodes of sanitized HTML, with the images from `origins` within their links, and with
+ * names for code and tables. If an image cannot be loaded, browsers show its description in the same
+ * box, which is still a link.
  *
  * @param {string} html
  * @param {string[]} origins
@@ -43,6 +45,12 @@ export function nodes(html, origins) {
       src: link.href, // last, because it starts the request
     });
     link.replaceChildren(image);
+  }
+  // They can be focused, because they scroll.
+  for (const block of fragment.querySelectorAll("pre,table")) {
+    const isCode = block.matches("pre");
+    if (isCode) block.role = "group";
+    block.ariaLabel = isCode ? t("code") : t("table");
   }
   return fragment;
 }

@@ -222,16 +222,27 @@ export class Thread {
       ({ body, element }) => !element.hidden && body.scrollHeight > TALLEST + 80,
     );
     for (const { body, element } of bodies) if (!element.hidden) body.dataset.seen = "";
-    for (const { body } of tall) this.#clamp(body);
+    for (const { body, element } of tall) this.#clamp(body, element);
   }
 
-  #clamp(body) {
+  /** Hide the rest of a long text until the reader asks for it, or reaches something in it. */
+  #clamp(body, element) {
     body.classList.add("ft-clamped");
-    const more = button("ft-show-more", t("show-more"), () => {
+    const show = () => {
       body.classList.remove("ft-clamped");
       more.remove();
-      body.closest("li")?.focus();
-    });
+    };
+    const label = `${t("show-more")}: ${element.getAttribute("aria-label")}`;
+    const more = button(
+      "ft-show-more",
+      t("show-more"),
+      () => {
+        show();
+        element.focus();
+      },
+      { "aria-expanded": "false", "aria-label": label },
+    );
+    body.addEventListener("focusin", show, { once: true });
     body.after(more);
   }
 

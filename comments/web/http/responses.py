@@ -136,9 +136,8 @@ def age(site: records.Site, cache_control: str) -> float:
 
 def fixed(data: bytes) -> Fixed:
     """Encode data in every coding, for an answer that never changes."""
-    return Fixed(
-        _digest(data), {each: content_coding.encode(data, each) for each in content_coding.Coding}
-    )
+    codings = {each: content_coding.encode_once(data, each) for each in content_coding.Coding}
+    return Fixed(_digest(data), codings)
 
 
 def unchanging(answer: Fixed, *, content_type: str = _JSON) -> flask.Response:

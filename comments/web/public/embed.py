@@ -7,6 +7,7 @@ these pages in a frame.
 """
 
 import hashlib
+import html
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -198,8 +199,14 @@ class _Shown(msgspec.Struct, frozen=True):
         return self.texts.text("embed.page-title", title=self.title, comments=comments)
 
     def body(self, comment: presentation.PublicComment) -> str:
-        """Return a comment's HTML, with images of the site's origins."""
-        return inline_images.shown(comment.html, self.options.images)
+        """Return a comment's HTML, with the site's images, and names for what scrolls."""
+        body = inline_images.shown(comment.html, self.options.images)
+        for found, role, name in (
+            ('<pre tabindex="0"', ' role="group"', self.texts.text("embed.code")),
+            ('<table tabindex="0"', "", self.texts.text("embed.table")),
+        ):
+            body = body.replace(f"{found}>", f'{found}{role} aria-label="{html.escape(name)}">')
+        return body
 
     @property
     def lists(self) -> int:

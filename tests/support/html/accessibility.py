@@ -19,14 +19,20 @@ def _source() -> str:
     return _FILE.read_text()
 
 
-def complaints(page: playwright.Page, *, rules: Sequence[str] = ()) -> list[str]:
-    """Return the page's current violations of all accessibility rules or of the given rules."""
+def complaints(
+    page: playwright.Page, *, rules: Sequence[str] = (), also: Sequence[str] = ()
+) -> list[str]:
+    """Return the page's current violations of all accessibility rules or of the given rules.
+
+    `also` turns on rules that the checker does not apply by default.
+    """
     if not page.evaluate("typeof axe === 'object'"):
         page.evaluate(_source())
     found = page.evaluate(
-        "rules => axe.run(document, {resultTypes: ['violations'], "
+        "([rules, also]) => axe.run(document, {resultTypes: ['violations'], "
+        "rules: Object.fromEntries(also.map(name => [name, {enabled: true}])), "
         "runOnly: rules.length ? {type: 'rule', values: rules} : undefined})",
-        list(rules),
+        [list(rules), list(also)],
     )
     return [
         f"{each['id']}: {node['html'][:200]}"

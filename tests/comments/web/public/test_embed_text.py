@@ -189,3 +189,27 @@ def test_every_page_lists_its_own_comments_nested(
     assert count(first.linked_data) == 3
     assert count(get(client).linked_data) == len(compacted_page)
     assert [each["text"] for each in get(client).linked_data["comment"]] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("lang", "names"), [("en", ("Code", "Table")), ("de", ("Code", "Tabelle"))]
+)
+def test_code_and_tables_have_names_because_they_can_be_focused(
+    client: flask.testing.FlaskClient,
+    open_store: connection.Store,
+    site: records.Site,
+    lang: str,
+    names: tuple[str, str],
+) -> None:
+    quoted = '[x](https://x.example \'<pre tabindex="0">\') `<pre tabindex="0">`'
+    body = f"```\ncode\n```\n\n| a |\n|---|\n| b |\n\n{quoted}"
+    with open_store.context():
+        sample_threads.post(site, body, author=ADA)
+    page = get(client, lang=lang)
+    focusable = [(tag, values) for tag, values in page.elements if tag in {"pre", "table"}]
+    assert focusable == [
+        ("pre", {"tabindex": "0", "role": "group", "aria-label": names[0]}),
+        ("table", {"tabindex": "0", "aria-label": names[1]}),
+    ]
+    titles = [values["title"] for _, values in page.elements if values.get("title", "")[:1] == "<"]
+    assert titles == ['<pre tabindex="0">']
