@@ -58,7 +58,12 @@ export class Composer {
     this.#draft = draft;
     this.#send = send;
     this.#preview = preview;
-    this.#glance = el("div", { class: "ft-preview ft-prose", role: "region", hidden: true });
+    this.#glance = el("div", {
+      class: "ft-preview ft-prose",
+      role: "region",
+      dir: "auto",
+      hidden: true,
+    });
     this.#glance.setAttribute("aria-label", t("preview-of"));
     this.#submit = el("button", { type: "submit", class: "ft-submit" }, submit);
     // A honeypot: people do not see this field, so only bots fill it in.

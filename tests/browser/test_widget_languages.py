@@ -1,0 +1,226 @@
+"""The widget is in one language, and mirrored where that language is written from right to left."""
+
+import json
+import re
+from typing import Any
+
+import playwright.sync_api as playwright
+import pytest
+from playwright.sync_api import expect
+
+from comments.domain.languages import catalogue
+from comments.sites import site_settings
+from comments.store import connection
+from tests.browser.conftest import OpenTab, Say, Tab, Website
+from tests.browser.test_widget_loading import element, script
+from tests.browser.test_widget_strings import _translate, _unchecked
+from tests.support.html import accessibility
+
+pytestmark = [pytest.mark.browser, pytest.mark.settings(mail=True)]
+
+DIRECTIONS = {"ar": "rtl"}
+# The language of the page and that of the widget.
+PAIRS = [("ar", "ar"), ("en", "ar"), ("ar", "en"), ("de", "de"), ("ja", "ja")]
+# Return the texts and labels in the widget, except times and what people wrote.
+TEXTS = """() => {
+  const { shadowRoot } = document.querySelector("#flatthread");
+  const found = [];
+  for (const node of shadowRoot.querySelectorAll("*")) {
+    if (node.closest("time, bdi, .ft-body, .ft-avatar, .ft-reader-name, style")) continue;
+    for (const name of ["aria-label", "title", "placeholder", "alt"])
+      found.push(node.getAttribute(name) ?? "");
+    for (const child of node.childNodes)
+      if (child.nodeType === Node.TEXT_NODE) found.push(child.data);
+  }
+  return found;
+}"""
+# Return the elements that are partly outside the viewport, unless they scroll in their own box.
+OUTSIDE = """() => {
+  const width = document.documentElement.clientWidth;
+  const nodes = document.querySelector("#flatthread").shadowRoot.querySelectorAll("*");
+  return Array.from(nodes).filter((node) => {
+    const { left, right, width: own } = node.getBoundingClientRect();
+    return own > 0 && (left < -1 || right > width + 1) && !node.closest("pre, table");
+  }).map((node) => node.outerHTML.slice(0, 100));
+}"""
+
+
+def put(website: Website, server: str, page: str, attributes: str = "") -> str:
+    """Publish a page in a language that embeds the widget."""
+    direction = DIRECTIONS.get(page, "ltr")
+    return website.put(
+        "page",
+        f'<html lang="{page}" dir="{direction}"><title>.</title>'
+        '<meta name="viewport" content="width=device-width"><main><h1>.</h1>'
+        f"{script(server)}{element(attributes)}</main>",
+    )
+
+
+def tree(say: Say) -> None:
+    """Post a thread in several scripts."""
+    parent = say("هذا تعليق، وفيه https://example.org وكلمة English.", name="أحمد علي")
+    parent = say("```\nconst one = 1;\n```\n\nA long line with `code`", name="Ann", parent=parent)
+    parent = say(f"{'w' * 200} 日本語", name="山田太郎", parent=parent)
+    say("> اقتباس\n\n- نقطة", name="فاطمة", parent=parent)
+
+
+def open_everything(page: playwright.Page) -> None:
+    """Open the form, a reply and a comment's menu, in any language."""
+    page.locator(".ft-stub textarea, .ft-form textarea").first.focus()
+    expect(page.locator(".ft-toolbar").first).to_be_visible()
+    page.locator(".ft-reply").nth(1).click()
+    expect(page.locator(".ft-slot textarea")).to_be_visible()
+    page.locator(".ft-form .ft-submit").first.click()
+    expect(page.locator(".ft-error:not(:empty)").first).to_be_visible()
+    page.locator(".ft-actions [aria-haspopup]").first.click()
+    expect(page.locator(".ft-menu")).to_be_visible()
+
+
+def x_of(locator: playwright.Locator) -> float:
+    box = locator.first.bounding_box()
+    assert box is not None
+    return box["x"] + box["width"] / 2
+
+
+def test_the_site_chooses_the_language(
+    server: str, website: Website, open_tab: OpenTab, open_store: connection.Store, say: Say
+) -> None:
+    say("hello")
+    with open_store.context():
+        site_settings.change("demo", options={"language": "ja"})
+    page = open_tab(put(website, server, "tlh"), locale="de").page
+    expect(page.locator(".ft-title")).to_have_text("コメント1件")
+    expect(page.locator(".ft-thread")).to_have_attribute("lang", "ja")
+
+
+@pytest.mark.parametrize("language", [each for each in catalogue.languages() if each != "en"])
+def test_a_widget_has_only_texts_of_its_language(
+    server: str, website: Website, open_tab: OpenTab, say: Say, language: str
+) -> None:
+    """Put brackets around the language's texts; names may be outside, but no other text."""
+    tree(say)
+    page = open_tab("about:blank", locale="en").page
+    page.route(f"**/widget/*-{language}-*.json", _translate)
+    page.route("**/widget/flatthread.js", _unchecked)
+    page.goto(put(website, server, language))
+    open_everything(page)
+    page.keyboard.press("Escape")
+    page.locator(".ft-sort").click()
+    expect(page.locator(".ft-menu")).to_be_visible()
+    found = [text for text in page.evaluate(TEXTS) if text.strip()]
+    assert len([text for text in found if "[" in text]) > 60
+    while found != (found := [re.sub(r"\[[^][]*\]", "", text) for text in found]):
+        pass
+    assert [text for text in found if re.search(r"[^\W\d_]", text.replace("https://", ""))] == []
+
+
+@pytest.mark.parametrize("language", catalogue.languages())
+def test_times_and_numbers_are_those_of_the_language(
+    server: str, website: Website, open_tab: OpenTab, say: Say, language: str
+) -> None:
+    said = {
+        "ar": ("قبل 5 دقائق", "1,234"),
+        "de": ("vor 5 Minuten", "1.234"),
+        "en": ("5 minutes ago", "1,234"),
+        "fr": ("il y a 5 minutes", "1\u202f234"),
+        "ja": ("5 分前", "1,234"),
+    }
+
+    def older(route: playwright.Route) -> None:
+        answer: Any = route.fetch().json()
+        (row,) = answer["comments"]
+        row["created"] = row["created"].replace(row["created"][:19], page.evaluate(EARLIER))
+        row["score"] = 1234
+        route.fulfill(json=answer, headers={"Access-Control-Allow-Origin": "*"})
+
+    say("hello")
+    page = open_tab("about:blank").page
+    page.route("**/comments?*", older)
+    page.goto(put(website, server, language))
+    expect(page.locator(".ft-time time")).to_have_text(said[language][0])
+    expect(page.locator(".ft-score")).to_have_text(said[language][1])
+
+
+# Return the time five and a half minutes ago, without fractions and zone.
+EARLIER = "new Date(Date.now() - 330000).toISOString().slice(0, 19)"
+
+
+@pytest.mark.parametrize(("of_page", "of_widget"), PAIRS)
+def test_the_widget_sets_its_own_language_and_direction(
+    server: str, website: Website, open_tab: OpenTab, say: Say, of_page: str, of_widget: str
+) -> None:
+    tree(say)
+    page = open_tab(put(website, server, of_page, f'data-lang="{of_widget}"')).page
+    open_everything(page)
+    root, host = page.locator(".ft-thread"), page.locator("#flatthread")
+    direction = DIRECTIONS.get(of_widget, "ltr")
+    expect(root).to_have_attribute("lang", of_widget)
+    expect(root).to_have_attribute("dir", direction)
+    assert host.get_attribute("lang") is None
+    assert host.get_attribute("dir") is None
+    # What begins a line is on the right in Arabic, and everything else is mirrored too.
+    sign = -1 if direction == "rtl" else 1
+    for before, after in (
+        (".ft-item > .ft-avatar", ".ft-author"),
+        (".ft-title", ".ft-sort"),
+        (".ft-author", ".ft-toggle"),
+        (".ft-reply", ".ft-actions [aria-haspopup]"),
+        (".ft-tab", ".ft-toolbar"),
+    ):
+        assert sign * (x_of(page.locator(after)) - x_of(page.locator(before))) > 0, (before, after)
+    levels = [x_of(page.locator(".ft-author").nth(number)) for number in range(3)]
+    assert sorted(levels, reverse=direction == "rtl") == levels
+    # An Arabic comment, a form's hint and code have their own directions.
+    directions = "node => getComputedStyle(node).direction"
+    assert page.locator(".ft-body").first.evaluate(directions) == "rtl"
+    assert page.locator("pre").first.evaluate(directions) == "ltr"
+    assert page.locator(".ft-input-body").first.evaluate(directions) == direction
+    page.keyboard.press("Escape")
+    page.locator(".ft-input-body").first.fill("שלום" if direction == "ltr" else "hello")
+    assert page.locator(".ft-input-body").first.evaluate(directions) != direction
+
+
+@pytest.mark.parametrize(("of_page", "of_widget"), PAIRS)
+def test_nothing_is_wider_than_a_phone(
+    server: str, website: Website, open_tab: OpenTab, say: Say, of_page: str, of_widget: str
+) -> None:
+    tree(say)
+    page = open_tab("about:blank", viewport={"width": 320, "height": 800}).page
+    page.goto(put(website, server, of_page, f'data-lang="{of_widget}"'))
+    open_everything(page)
+    for opener in page.locator(".ft-actions [aria-haspopup], .ft-sort").all():
+        page.keyboard.press("Escape")
+        opener.click()
+        expect(page.locator(".ft-menu")).to_be_visible()
+        assert page.evaluate("document.scrollingElement.scrollWidth") == 320
+        assert page.evaluate(OUTSIDE) == []
+
+
+@pytest.mark.parametrize(("of_page", "of_widget"), [*PAIRS, ("fr", "fr")])
+def test_the_widget_is_accessible_in_every_language(
+    server: str, website: Website, open_tab: OpenTab, say: Say, of_page: str, of_widget: str
+) -> None:
+    tree(say)
+    page = open_tab(put(website, server, of_page, f'data-lang="{of_widget}"')).page
+    expect(page.locator(".ft-body")).to_have_count(4)
+    assert accessibility.complaints(page) == []
+    open_everything(page)
+    assert accessibility.complaints(page) == []
+
+
+def test_an_error_is_in_the_language_of_the_widget(
+    server: str, website: Website, open_tab: OpenTab
+) -> None:
+    tab: Tab = open_tab(put(website, server, "de"))
+    tab.expect_status(429)
+    problem = {"code": "too-many-previews", "detail": "English", "params": {"seconds": 61}}
+    headers = {"Access-Control-Allow-Origin": "*"}
+    tab.page.route(
+        "**/preview",
+        lambda route: route.fulfill(status=429, body=json.dumps(problem), headers=headers),
+    )
+    form = tab.page.get_by_role("form", name="Kommentar schreiben")
+    form.get_by_role("textbox", name="Kommentar").fill("a text")
+    form.get_by_role("button", name="Vorschau").click()
+    said = "Zu viele Vorschauen. Versuch es in 2 Minuten noch einmal."
+    expect(form.get_by_role("alert").filter(has_text=said)).to_be_visible()
