@@ -29,12 +29,12 @@ READERS = ("Posting", "Proof of work", "Votes and reports", "Own data")
 SETTINGS = {"bad-query-key"}
 # Texts that are the same in English and another language.
 SAME = {
-    "de": {"Code", "Link", "Name", "Website", "Website (optional)"},
+    "de": {"Code", "Link", "Moderation", "Name", "Website", "Website (optional)"},
     "fr": {"Code", "Pages", "{count} minute", "{count} minutes"},
 }
 # Names and examples that are the same in every language.
 FOREIGN = re.compile(
-    r"https?://\S+|ann@example\.org|Idempotency-Key|PUBLIC_URL|Turnstile|UTF-8|proof|repair"
+    r"https?://\S+|HTTPS|ann@example\.org|Idempotency-Key|PUBLIC_URL|Turnstile|UTF-8|proof|repair"
     r"|thread|page|ID"
 )
 # English words that are not words of any other language here.
