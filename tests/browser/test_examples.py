@@ -96,6 +96,8 @@ def test_the_options_are_previewed_with_the_command(url: str, open_tab: OpenTab)
     page.get_by_label("guests").uncheck()
     expect(page.locator("#command")).to_contain_text("site set demo --no-votes --no-guests")
     expect(page.get_by_text("Sign in to comment")).to_be_visible()
+    page.get_by_label("forms").check()
+    expect(page.locator("#command")).to_contain_text("--no-guests --forms")
     page.get_by_label("theme").select_option("dark")
     expect(page.locator(".ft-thread")).to_have_css("background-color", "rgb(23, 24, 28)")
 

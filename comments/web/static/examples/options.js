@@ -12,12 +12,14 @@ window.fetch = async (url, init) => {
 };
 
 function options() {
-  const { votes, website, guests, moderation, order, theme, live, images } = form.elements;
+  const { votes, website, guests, moderation, forms } = form.elements;
+  const { order, theme, live, images } = form.elements;
   return {
     votes: votes.checked,
     website: website.checked,
     guests: guests.checked,
     moderation: moderation.checked,
+    forms: forms.checked,
     order: order.value,
     theme: theme.value,
     live: Number(live.value),
@@ -28,8 +30,8 @@ function options() {
 function command() {
   const { order, theme, live, images, language } = form.elements;
   const flags = [...form.querySelectorAll("[type=checkbox]")]
-    .filter((box) => !box.checked)
-    .map((box) => `--no-${box.name}`);
+    .filter((box) => box.checked !== box.defaultChecked)
+    .map((box) => (box.checked ? `--${box.name}` : `--no-${box.name}`));
   if (images.value) flags.push("--image-origin", images.value);
   if (language.value) flags.push("--language", language.value);
   flags.push("--order", order.value, "--theme", theme.value, "--live", live.value);
