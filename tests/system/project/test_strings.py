@@ -48,7 +48,7 @@ TECHNICAL = {
     # HTML, CSS and HTTP.
     "nofollow ugc noopener", 'link[rel~="canonical"][href]', "Authorization", "Bearer \0", "GET",
     "[role=alert] button, h2", "input, textarea", "color-mix(in srgb, currentColor, currentColor)",
-    "(pointer: coarse)", "(prefers-color-scheme: dark)",
+    "(pointer: coarse)", "(prefers-color-scheme: dark)", ".ft-sign-in button",
     ".ft-acts button", ".ft-pick input", "input, textarea, select, dialog, [contenteditable]",
     # A command, as its user types it
     "flask --app main site",
