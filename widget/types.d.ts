@@ -58,6 +58,7 @@ interface SiteOptions extends Bare {
   theme: "auto" | "light" | "dark";
   language: string;
   moderation: boolean;
+  forms: boolean;
   mail: boolean;
 }
 

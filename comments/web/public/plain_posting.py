@@ -131,6 +131,7 @@ def _page(
     made = flask.render_template(
         "public/posting.html",
         **page_language.variables(place.texts),
+        theme=place.site.options.theme,
         form=form,
         back=back,
         root=root,

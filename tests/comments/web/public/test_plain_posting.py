@@ -252,6 +252,14 @@ def test_answers_keep_the_language_of_the_page(client: FlaskClient, plain: Any) 
     assert client.get("/embed/demo/waiting?thread=page&lang=tlh").status_code == 400
 
 
+def test_answers_have_the_theme_of_the_site(client: FlaskClient, plain: Any) -> None:
+    auto = '<meta name="color-scheme" content="light dark">'
+    assert auto in client.get("/embed/demo/waiting?thread=page").text
+    plain(theme="dark")
+    for answer in (client.get("/embed/demo/waiting?thread=page"), send(client, name="")):
+        assert '<meta name="color-scheme" content="dark">' in answer.text
+
+
 # --- Refusals --------------------
 
 
