@@ -242,7 +242,11 @@ export class Thread {
       },
       { "aria-expanded": "false", "aria-label": label },
     );
-    body.addEventListener("focusin", show, { once: true });
+    const reached = (event) => {
+      show();
+      event.target.scrollIntoView({ block: "nearest" });
+    };
+    body.addEventListener("focusin", reached, { once: true });
     body.after(more);
   }
 
