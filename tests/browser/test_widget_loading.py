@@ -249,7 +249,7 @@ def test_a_failed_file_leaves_a_sentence_and_a_retry(
     server: str, website: Website, tab: Tab, say: Say, file: str
 ) -> None:
     say("at last")
-    tab.expected.append("net::ERR_FAILED")
+    tab.expected += ["net::ERR_FAILED", "Flatthread: A call to"]
     tab.page.route(f"**/{file}", lambda route: route.abort(), times=2)
     tab.page.goto(website.put("failed", EVENTS + script(server) + element()))
     expect(tab.page.get_by_role("alert")).to_contain_text("The comments could not be loaded.")
