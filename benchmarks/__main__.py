@@ -17,6 +17,7 @@ from benchmarks.bars import Benchmark
 from benchmarks.engine import engine_costs, whole_thread
 from benchmarks.mixed_load import kills
 from benchmarks.serving import served_pages, served_posts, slow_clients, starts
+from benchmarks.widget import widget_loading
 
 BENCHMARKS: dict[str, Benchmark] = {
     "engine": engine_costs.bars,
@@ -27,6 +28,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "starts": starts.bars,
     "mixed_load": kills.bars,
     "fanout": fanout.bars,
+    "widget": widget_loading.bars,
 }
 
 

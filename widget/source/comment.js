@@ -40,7 +40,6 @@ export class Comment {
   #actions;
   /** @type {HTMLButtonElement | null} */
   #toggle = null;
-  #indented = -1;
   /** @type {HTMLElement | null} */
   #onward = null;
   /** @type {CommentData} */
@@ -126,9 +125,6 @@ export class Comment {
   }
 
   indent(level) {
-    // Browsers compute all styles below again even if the value stays the same.
-    if (this.#indented === level) return;
-    this.#indented = level;
     this.element.style.setProperty("--level", String(level));
   }
 

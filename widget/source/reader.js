@@ -69,7 +69,7 @@ function apology(error, again) {
     el("slot"),
     el(
       "p",
-      { class: "ft-error", role: "alert" },
+      { class: "ft-failure ft-error", role: "alert" },
       `${t("not-loaded", { why: error.message })} `,
       button("ft-again", t("again"), again),
     ),
