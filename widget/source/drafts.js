@@ -13,11 +13,14 @@ export class Draft {
   #key;
   /** @type {Attempt | null} */
   #attempt;
+  /** @type {string | undefined} the text that this tab has read or written last */
+  #known;
 
   /** `spot` is unique for each site, thread and answered comment. */
   constructor(spot) {
     this.#key = `draft:${spot}`;
     this.#attempt = memory.load(this.#key)?.attempt ?? null;
+    this.#known = this.values?.body;
   }
 
   /**
@@ -30,6 +33,7 @@ export class Draft {
   }
 
   write(values) {
+    this.#known = values.body;
     if (values.body === "") memory.drop(this.#key);
     else memory.save(this.#key, { __proto__: null, values, attempt: this.#attempt });
   }
@@ -46,14 +50,20 @@ export class Draft {
     const known = this.#attempt?.content === content ? this.#attempt : null;
     const attempt = known ?? { __proto__: null, content, key: randomKey(), token };
     this.#attempt = attempt;
-    this.write(values);
+    this.#keep(values);
     return attempt;
   }
 
   /** Drop an attempt that the server refused. Nothing was stored, so the next attempt is new. */
   refused(values) {
     this.#attempt = null;
-    this.write(values);
+    this.#keep(values);
+  }
+
+  /** Store the draft, unless another tab has stored a different text since. */
+  #keep(values) {
+    const { body = this.#known } = this.values ?? {};
+    if (body === this.#known) this.write(values);
   }
 
   drop() {
