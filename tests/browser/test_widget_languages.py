@@ -175,6 +175,7 @@ def test_the_widget_sets_its_own_language_and_direction(
     assert page.locator(".ft-body").first.evaluate(directions) == "rtl"
     assert page.locator("pre").first.evaluate(directions) == "ltr"
     assert page.locator(".ft-input-body").first.evaluate(directions) == direction
+    assert page.locator("[placeholder='https://']").first.evaluate(directions) == "ltr"
     page.keyboard.press("Escape")
     page.locator(".ft-input-body").first.fill("שלום" if direction == "ltr" else "hello")
     assert page.locator(".ft-input-body").first.evaluate(directions) != direction
