@@ -24,7 +24,7 @@ WIDE = "```\n" + "wide " * 60 + "\n```\n\n" + "| head " * 20 + "|\n" + "|-" * 20
 SHOWN = """(node) => {
     const style = getComputedStyle(node);
     const text = [...node.childNodes].map((each) => each.textContent).join("").trim();
-    return [text, style.backgroundColor, style.width, style.fontSize];
+    return [text, node.dataset.shade, style.backgroundColor, style.width, style.fontSize];
 }"""
 
 

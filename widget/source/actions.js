@@ -3,6 +3,7 @@
 import { Changes } from "./changes.js";
 import { addressOf } from "./comment.js";
 import { Erasure } from "./erasure.js";
+import * as keeping from "./keeping.js";
 import * as lazy from "./lazy.js";
 import { Report } from "./report.js";
 import * as times from "./times.js";
@@ -106,7 +107,7 @@ export class Actions {
           : [{ label: t("report"), act: () => this.#report(comment) }]),
       ];
     }
-    const left = this.#guest.editableFor(comment.id);
+    const left = keeping.editableFor(this.#guest, comment.id);
     const edit = {
       label: left === Infinity ? t("edit") : t("edit-for", { time: times.left(left) }),
       act: () => this.#changes.open(comment),

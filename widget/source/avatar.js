@@ -8,28 +8,38 @@
 import { el } from "./dom.js";
 import { language } from "./words.js";
 
-const HUES = 12;
+const COLORS = 24; // 12 hues in two shades
+// Wide characters, of which two do not fit
+const WIDE = /^[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]/;
 
 /** @param {string} name */
 export function avatar(name) {
-  const made = el("span", { class: "ft-avatar", "aria-hidden": "true" }, initialsOf(name));
-  made.style.setProperty("--hue", String(15 + 30 * hueOf(name)));
-  return made;
+  const color = colorOf(name);
+  const shade = color < 12 ? "0" : "1";
+  const drawn = el(
+    "span",
+    { class: "ft-avatar", "data-shade": shade, "aria-hidden": "true" },
+    initialsOf(name),
+  );
+  drawn.style.setProperty("--hue", String(15 + 30 * (color % 12)));
+  return drawn;
 }
 
-/** Return the number of a name's color, from 0 to 11. */
-export function hueOf(name) {
+/** Return the number of a name's color, from 0 to 23. */
+export function colorOf(name) {
   let sum = 0;
   for (const char of name) sum = (sum * 31 + (char.codePointAt(0) ?? 0)) % 9973;
-  return sum % HUES;
+  return sum % COLORS;
 }
 
-/** Return the first letters of the first and the last word. */
+/**
+ * Return the first letters of the first and the last word, or the first letter if it is Chinese,
+ * Japanese or Korean.
+ */
 export function initialsOf(name) {
   const words = name.split(/[\s._-]+/).filter((word) => /[\p{L}\p{N}]/u.test(word));
   const ends = words.length > 1 ? [words[0], words[words.length - 1]] : words;
-  return ends
-    .map((word) => /[\p{L}\p{N}]\p{M}*/u.exec(word)?.[0] ?? "")
-    .join("")
-    .toLocaleUpperCase(language);
+  const letters = ends.map((word) => /[\p{L}\p{N}]\p{M}*/u.exec(word)?.[0] ?? "");
+  const shown = WIDE.test(letters[0] ?? "") ? letters[0] : letters.join("");
+  return shown.toLocaleUpperCase(language);
 }

@@ -5,6 +5,7 @@
  * first vote may need a proof of work.
  */
 
+import * as keeping from "./keeping.js";
 import { Proofs, isStale } from "./proof.js";
 import { randomKey } from "./random.js";
 import * as calls from "./writingcalls.js";
@@ -62,7 +63,7 @@ export class Ballots {
     } catch (problem) {
       if (problem.status !== 401 || !this.#guest.token || this.#guest.name !== null) throw problem;
       // The server no longer accepts the token. A vote without a token returns a new one.
-      this.#guest.leave();
+      keeping.leave(this.#guest);
       await this.#send(id, value);
     }
   }

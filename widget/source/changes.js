@@ -7,6 +7,7 @@
 import { Composer } from "./composer.js";
 import { button, el, isBusy } from "./dom.js";
 import { Draft } from "./drafts.js";
+import * as keeping from "./keeping.js";
 import { bury } from "./own.js";
 import { preview } from "./preview.js";
 import { stub } from "./stub.js";
@@ -65,7 +66,7 @@ export class Changes {
   /** Show the time that is left for the edit, until the form closes. */
   #countDown(comment, place) {
     const show = () => {
-      const left = this.#guest.editableFor(comment.id);
+      const left = keeping.editableFor(this.#guest, comment.id);
       if (left === Infinity) return;
       place.textContent = left > 0 ? t("edit-left", { time: times.left(left) }) : t("edit-over");
     };
@@ -87,7 +88,7 @@ export class Changes {
   async #save(comment, body) {
     try {
       const { comment: data } = await calls.edit(comment.data, body, this.#token(comment));
-      this.#guest.rewrite(comment.id, body);
+      keeping.rewrite(this.#guest, comment.id, body);
       if (comment.slot.querySelector(".ft-sending")) comment.close(); // unless the reader types on
       this.#thread.changed(comment, data);
       this.#thread.saved(comment);
@@ -110,7 +111,7 @@ export class Changes {
     place.textContent = "";
     try {
       await calls.retract(comment.id, this.#token(comment));
-      this.#guest.forget(comment.id);
+      keeping.forget(this.#guest, comment.id);
       this.#thread.changed(comment, { status: "removed", author: null, html: "" });
       this.#thread.removed(comment, bury);
     } catch (error) {

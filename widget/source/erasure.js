@@ -2,6 +2,7 @@
 
 import { call, part } from "./api.js";
 import { button, el, isBusy } from "./dom.js";
+import * as keeping from "./keeping.js";
 import { working } from "./working.js";
 import { t } from "./writing.js";
 
@@ -59,6 +60,6 @@ export class Erasure {
     for (let isDone = false; !isDone;) {
       isDone = (await call("DELETE", path, { __proto__: null, token })).done;
     }
-    this.#guest.erase();
+    keeping.erase(this.#guest);
   }
 }

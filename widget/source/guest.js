@@ -67,13 +67,8 @@ export class Guest {
    */
   get token() {
     if (this.#member) return this.#member.token;
-    const kept = memory.load(`guest:${this.#site}`);
+    const kept = memory.load(this.tokenKey);
     return isCurrent(kept) ? kept.token : null;
-  }
-
-  /** Drop a guest's token that the server no longer accepts. */
-  leave() {
-    if (!this.#member) memory.drop(`guest:${this.#site}`);
   }
 
   /**
@@ -83,7 +78,7 @@ export class Guest {
    * @returns {{ token: string, body: string, expires: string, until?: string | null } | null}
    */
   own(id) {
-    const mine = this.#mine();
+    const mine = this.mine();
     if (!Object.hasOwn(mine, id)) return null;
     return this.#member ? { __proto__: null, ...mine[id], token: this.token } : mine[id];
   }
@@ -94,77 +89,26 @@ export class Guest {
       this.enter({ ...this.#member, token, expires }, this.#member);
       return;
     }
-    memory.save(`guest:${this.#site}`, { __proto__: null, token, expires });
-  }
-
-  /** Return the milliseconds for which an own comment can be edited. */
-  editableFor(id) {
-    const until = this.own(id)?.until;
-    return until ? Date.parse(until) - Date.now() : Infinity;
-  }
-
-  /**
-   * Store until when an own comment can be edited, as the server says.
-   *
-   * @param {UncountedComment} comment
-   */
-  note({ id, editable_until: until }) {
-    const mine = this.#mine();
-    if (until === undefined || !Object.hasOwn(mine, id)) return;
-    this.#write(id, { __proto__: null, ...mine[id], until });
-  }
-
-  /** Forget everything about a guest, or about the comments of an account. */
-  erase() {
-    memory.drop(this.#key);
-    if (this.#member) return;
-    memory.drop(`guest:${this.#site}`);
-    memory.drop("me");
-  }
-
-  /** Store the name for the next comment. */
-  rename(values) {
-    memory.save("me", { __proto__: null, name: values.name, website: values.website });
-  }
-
-  /** Store a newly posted comment. */
-  keep(id, values, token, expires) {
-    if (!this.#member) this.rename(values);
-    if (!token) return;
-    this.meet(token, expires);
-    const kept = this.#member ? null : token;
-    this.#write(id, { __proto__: null, token: kept, expires, body: values.body });
-  }
-
-  /** Store the edited Markdown of an own comment. */
-  rewrite(id, body) {
-    const kept = this.own(id);
-    if (!kept) return;
-    this.#write(id, { __proto__: null, ...kept, token: this.#member ? null : kept.token, body });
-  }
-
-  forget(id) {
-    const mine = this.#mine();
-    delete mine[id];
-    memory.save(this.#key, mine);
+    memory.save(this.tokenKey, { __proto__: null, token, expires });
   }
 
   get #seat() {
     return `member:${this.#site}`;
   }
 
-  get #key() {
+  /** The name under which the token of a guest is stored. */
+  get tokenKey() {
+    return `guest:${this.#site}`;
+  }
+
+  /** The name under which the reader's own comments are stored. */
+  get ownKey() {
     return this.#member ? `own:${this.#site}:${this.#member.account}` : `own:${this.#site}`;
   }
 
-  #write(id, entry) {
-    const mine = this.#mine();
-    mine[id] = entry;
-    memory.save(this.#key, mine);
-  }
-
-  #mine() {
-    const kept = Object.entries(memory.load(this.#key) ?? {});
+  /** Return what is stored about the reader's own comments that can still be changed, by id. */
+  mine() {
+    const kept = Object.entries(memory.load(this.ownKey) ?? {});
     const current = kept.filter(([, entry]) => isCurrent(entry));
     return Object.assign(Object.create(null), Object.fromEntries(current));
   }

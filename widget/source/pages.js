@@ -7,7 +7,6 @@
 
 import * as api from "./api.js";
 import { button, el, isBusy, isTyping, setBusy } from "./dom.js";
-import * as lazy from "./lazy.js";
 import { Listing } from "./listing.js";
 import { t } from "./words.js";
 
@@ -62,6 +61,7 @@ export class Pages {
    *   count: (total: number, waiting: number) => void,
    *   counted: (total: number) => void,
    *   reveal: (comment: Comment) => void,
+   *   load: () => Promise<import("./lazy.js").Writer>,
    *   say: (text: string) => void,
    * }} thread
    */
@@ -171,7 +171,7 @@ export class Pages {
    */
   async catchUp() {
     const start = this.#start;
-    const [page, writer] = await Promise.all([this.#list(start), lazy.writer()]);
+    const [page, writer] = await Promise.all([this.#list(start), this.#thread.load()]);
     const isNew = Date.parse(page.changed) >= this.#latest;
     if (!isNew || start !== this.#start || this.#signal.aborted) return;
     writer.weave(this.listing, page.comments, {
@@ -192,7 +192,7 @@ export class Pages {
     const page = await this.#list(start);
     const changed = Date.parse(page.changed);
     if (!(changed > Math.max(this.#latest, this.#polled))) return false;
-    const { announce } = await lazy.writer();
+    const { announce } = await this.#thread.load();
     if (start !== this.#start || this.#signal.aborted) return false;
     this.#polled = changed;
     this.#thread.heard(page);
@@ -260,9 +260,9 @@ export class Pages {
   async #showHeld() {
     const { token } = this.#guest;
     if (!token) return;
-    const { held } = await lazy.writer();
+    const { held, note } = await this.#thread.load();
     const { comments } = await held(this.#place, token);
-    for (const data of comments) this.#guest.note(data);
+    for (const data of comments) note(this.#guest, data);
     this.#own = comments;
     this.#insertOwn();
     this.#thread.changed();

@@ -9,6 +9,7 @@ import { Draft } from "./drafts.js";
 import { addPart } from "./extras.js";
 import { quoted } from "./formatting.js";
 import { hint } from "./hints.js";
+import * as keeping from "./keeping.js";
 import { offer as offerMail } from "./notify.js";
 import { welcome } from "./own.js";
 import { Proofs } from "./proof.js";
@@ -160,8 +161,8 @@ export class PostForms {
       hint(error, this.#place);
       throw error;
     });
-    this.#guest.keep(answer.comment.id, values, answer.token, answer.expires);
-    this.#guest.note(answer.comment);
+    keeping.keep(this.#guest, answer.comment.id, values, answer.token, answer.expires);
+    keeping.note(this.#guest, answer.comment);
     const comment = this.#thread.posted(answer.comment, parent, welcome);
     if (wanted) notify.ask(wanted, answer.token, comment.slot);
   }
@@ -195,7 +196,7 @@ export class PostForms {
       return await send(attempt);
     } catch (error) {
       if (error.status !== 401 || !attempt.token) throw error;
-      this.#guest.leave();
+      keeping.leave(this.#guest);
       draft.refused(values);
       return send(draft.attempt(values, null));
     }

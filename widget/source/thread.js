@@ -108,6 +108,7 @@ export class Thread {
       count: (total, waiting) => this.#header.count(total, waiting),
       counted: (total) => this.#tell("count", { total }),
       reveal: (comment) => this.#folding.reveal(comment),
+      load: () => this.#load(),
       say: (text) => this.#say(text),
     });
     this.#folding = new Folding(this.#listing, this.element);
@@ -400,12 +401,17 @@ export class Thread {
     }));
   }
 
+  /** Load the modules for writing, and their styles. */
+  async #load() {
+    const writer = await lazy.writer();
+    writer.dress(this.element);
+    return writer;
+  }
+
   /** Load the modules for writing. If that fails, say so and return null. */
   async #writer() {
     try {
-      const writer = await lazy.writer();
-      writer.dress(this.element);
-      return writer;
+      return await this.#load();
     } catch (error) {
       this.#say(error.message, { isVisible: true });
       return null;

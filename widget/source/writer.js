@@ -9,6 +9,7 @@ export { hint } from "./hints.js";
 export { announce } from "./news.js";
 export { explain } from "./problems.js";
 export { solve } from "./proof.js";
+export { note } from "./keeping.js";
 export { toggleMenu } from "./menu.js";
 export { weave } from "./weaving.js";
 export { dress } from "./dress.js";

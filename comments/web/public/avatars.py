@@ -8,23 +8,31 @@ who reads the page.
 import re
 import unicodedata
 
-HUES = 12
+COLORS = 24  # 12 hues in two shades
 _MODULUS = 9973
 # The white space of JavaScript's \s, and the characters that separate the words of user names.
 _BETWEEN = re.compile("[\t-\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff._-]+")
+_WIDE = re.compile("[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
 
-def hue_of(name: str) -> int:
-    """Return the number of a name's color, from 0 to 11."""
+def color_of(name: str) -> tuple[int, int]:
+    """Return the numbers of a name's hue, from 0 to 11, and of its shade, 0 or 1."""
     total = 0
     for character in name:
         total = (total * 31 + ord(character)) % _MODULUS
-    return total % HUES
+    shade, hue = divmod(total % COLORS, COLORS // 2)
+    return hue, shade
 
 
 def initials_of(name: str) -> str:
-    """Return the first letters of the first and the last word, in upper case."""
+    """Return the first letters of the first and the last word, in upper case.
+
+    A name that begins with a Chinese, Japanese or Korean character is abbreviated to it, because
+    two of these wide characters do not fit.
+    """
     letters = [letter for word in _BETWEEN.split(name) if (letter := _first_letter(word))]
+    if letters and _WIDE.match(letters[0]):
+        return letters[0]
     return "".join([*letters[:1], *letters[1:][-1:]]).upper()
 
 
