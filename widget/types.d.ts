@@ -68,7 +68,7 @@ interface CommentPage {
   total: number;
   changed: string;
   order?: string;
-  options?: SiteOptions;
+  options: SiteOptions;
   thread?: { state: "open" | "closed" | "read-only" };
   pinned?: CommentData[];
 }

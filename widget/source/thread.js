@@ -28,21 +28,6 @@ import { t } from "./words.js";
 const MINUTE = 60_000; // milliseconds
 const TALLEST = 420; // pixels of a body that is shown in full
 
-/** The options of a site whose server does not send any. @type {SiteOptions} */
-const PLAIN = {
-  __proto__: null,
-  votes: true,
-  website: true,
-  guests: true,
-  order: "thread",
-  images: [],
-  live: 0,
-  theme: "auto",
-  language: "",
-  moderation: false,
-  mail: false,
-};
-
 export class Thread {
   #place;
   #first;
@@ -58,8 +43,8 @@ export class Thread {
   #sending = null;
   #folding;
   #seen;
-  /** @type {SiteOptions} */
-  #options = PLAIN;
+  /** @type {SiteOptions} as the last page named them */
+  #options = /** @type {any} */ (null);
   #state = "open";
   #stop = new AbortController();
   #header;
@@ -202,7 +187,7 @@ export class Thread {
 
   /** @param {CommentPage} page */
   #heard(page) {
-    this.#options = { ...PLAIN, ...page.options };
+    this.#options = page.options;
     const state = page.thread?.state ?? "open";
     const isOther = state !== this.#state;
     this.#state = state;
