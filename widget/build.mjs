@@ -49,6 +49,7 @@ const COMMON = {
   charset: "utf8",
   legalComments: "none",
   logLevel: "error",
+  logOverride: { "import-is-undefined": "error" },
 };
 
 /** Build modules with the options. Return the output's text and its metadata. */
@@ -79,7 +80,7 @@ const fileOf = (input) => path.resolve(HERE, input);
 
 /**
  * Return {file: {bundle, names}} for the modules that later bundles import: the first bundle that
- * contains the module, and the names of its exports.
+ * contains the module, and the names that the others import from it.
  */
 async function sharedModules() {
   const owners = new Map();
@@ -92,9 +93,28 @@ async function sharedModules() {
     for (const [input] of inputs) owners.set(fileOf(input), name);
   }
   const described = [...shared].sort().map(async (file) => {
-    return [file, { bundle: owners.get(file), names: await exportsOf(file) }];
+    const bundle = owners.get(file);
+    const later = [...owners].filter(([, owner]) => owner !== bundle).map(([each]) => each);
+    const needed = namesIn(later, path.basename(file));
+    const names = (await exportsOf(file)).filter((name) => needed.has(name));
+    return [file, { bundle, names }];
   });
   return Object.fromEntries(await Promise.all(described));
+}
+
+/** Return the names that source files import from the module `./name`. */
+function namesIn(files, name) {
+  const found = new Set();
+  const from = `from "\\./${name.replace(".", "\\.")}"`;
+  for (const file of files.filter((each) => each.endsWith(".js"))) {
+    const text = fs.readFileSync(file, "utf8");
+    for (const [, list] of text.matchAll(new RegExp(`\\{([^{}]*)\\}\\s*${from}`, "g")))
+      for (const each of list.split(",")) found.add(each.trim().split(" as ")[0]);
+    for (const [, space] of text.matchAll(new RegExp(`\\* as (\\w+) ${from}`, "g")))
+      for (const [, each] of text.matchAll(new RegExp(`\\b${space}\\.(\\w+)`, "g")))
+        found.add(each);
+  }
+  return found;
 }
 
 async function exportsOf(file) {

@@ -58,7 +58,7 @@ interface SiteOptions extends Bare {
   theme: "auto" | "light" | "dark";
   language: string;
   moderation: boolean;
-  forms: boolean;
+  forms?: boolean; // used only by pages without JavaScript
   mail: boolean;
 }
 

@@ -4,11 +4,10 @@ import { Changes } from "./changes.js";
 import { addressOf } from "./comment.js";
 import { Erasure } from "./erasure.js";
 import * as keeping from "./keeping.js";
-import * as lazy from "./lazy.js";
 import { Report } from "./report.js";
 import * as times from "./times.js";
 import { t as widgetText } from "./words.js";
-import { t } from "./writing.js";
+import { loadLater, t } from "./writing.js";
 
 /** @typedef {import("./comment.js").Comment} Comment */
 /** @typedef {import("./menu.js").Item} Item */
@@ -29,10 +28,7 @@ import { t } from "./writing.js";
  *   removed: (comment: Comment, bury: typeof import("./own.js").bury) => void,
  *   pages: import("./pages.js").Pages,
  *   options: () => SiteOptions,
- *   make: (data: CommentData) => Comment,
- *   context: () => import("./comment.js").Context,
  *   reform: (refocus: boolean) => void,
- *   reopen: (comment: Comment) => void,
  * }} Owner The thread.
  */
 
@@ -47,8 +43,7 @@ export class Actions {
 
   /**
    * The thread's toggle(comment) hides or shows replies, redraw() shows all comments again,
-   * reform(refocus) makes the form at the top again, reopen(comment) opens the form below a comment
-   * that has a draft, and say(text, {isVisible}) announces a result. When a comment's data changes,
+   * reform(refocus) makes the form at the top again, and say(text, {isVisible}) announces a result. When a comment's data changes,
    * this class calls changed(comment, data), and afterwards saved(comment) or
    * removed(comment, bury).
    *
@@ -72,7 +67,7 @@ export class Actions {
    */
   async moderate(box) {
     try {
-      const { Moderation } = await lazy.script("moderating");
+      const { Moderation } = await loadLater("moderating");
       this.#moderation ??= new Moderation(this.#guest, this.#place, this.#thread);
     } catch {
       this.#thread.say(widgetText("unreachable"), { isVisible: true });

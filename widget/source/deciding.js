@@ -159,7 +159,7 @@ export class Decisions {
     if (known && !isMisplaced) return known;
     if (known?.element.matches(":focus-within")) return known;
     if (known) this.#listing.drop(known);
-    const comment = this.#thread.make({ replies: 0, ...data });
+    const comment = this.#thread.pages.thread.make({ replies: 0, ...data });
     this.#listing.put(comment, next ?? null);
     comment.isAside = next === undefined;
     if (comment.isAside) this.#listing.aside.append(comment.element);
@@ -168,7 +168,7 @@ export class Decisions {
 
   /** @param {Comment} comment @param {Partial<CommentData>} data */
   #draw(comment, data) {
-    comment.show({ ...comment.data, ...data }, this.#thread.context());
+    comment.show({ ...comment.data, ...data }, this.#thread.pages.thread.context());
     if (comment.isAside) comment.indent(0);
   }
 

@@ -25,15 +25,6 @@ export function connect(given) {
 }
 
 /**
- * Load a bundle. A later call tries again after a failure.
- *
- * @param {string} name
- */
-export function script(name) {
-  return loader.script(name);
-}
-
-/**
  * Load the modules for writing, and their texts. A failure is an error with a sentence for the
  * reader; a later call tries again.
  *
@@ -41,8 +32,8 @@ export function script(name) {
  */
 export async function writer() {
   try {
-    const [loaded, strings] = await Promise.all([script("writer"), loader.writing()]);
-    loaded.useTexts(strings);
+    const [loaded, strings] = await Promise.all([loader.script("writer"), loader.writing()]);
+    loaded.useTexts(strings, loader.script);
     return loaded;
   } catch {
     throw new Error(unreachable());

@@ -212,10 +212,11 @@ export class Moderation {
   /** Make the forms and the menus those of the moderator, or of the reader. Keep all drafts. */
   #reform() {
     const isTyping = this.#focused?.matches(".ft-top *") ?? false;
-    for (const comment of this.#thread.pages.listing) {
+    const { listing, thread } = this.#thread.pages;
+    for (const comment of listing) {
       if (!comment.composer?.element.isConnected) continue;
       comment.close();
-      this.#thread.reopen(comment);
+      thread.shown(comment); // opens the form again if it has a draft
     }
     this.#thread.reform(isTyping);
     this.#thread.redraw();

@@ -16,7 +16,6 @@ export class Pages {
   #place;
   #guest;
   #signal;
-  #thread;
   /** @type {string | null} */
   #cursor = null;
   /** @type {UncountedComment[]} */
@@ -69,7 +68,8 @@ export class Pages {
     this.#place = place;
     this.#guest = guest;
     this.#signal = signal;
-    this.#thread = thread;
+    /** The thread, as the parameter describes it. */
+    this.thread = thread;
     this.#chosen = place.order;
   }
 
@@ -128,7 +128,7 @@ export class Pages {
   /** @param {Comment | undefined} comment */
   point(comment) {
     if (!comment) return;
-    this.#thread.reveal(comment);
+    this.thread.reveal(comment);
     this.listing.point(comment);
   }
 
@@ -146,14 +146,14 @@ export class Pages {
       changed: isCounted ? comment.data.created : null,
       total: this.#total + (isCounted ? 1 : 0),
     });
-    this.#thread.changed();
+    this.thread.changed();
     this.listing.point(comment);
   }
 
   /** Change the total number of comments. */
   countMore(change) {
     this.#count(this.#total + change);
-    this.#thread.changed();
+    this.thread.changed();
   }
 
   /**
@@ -162,7 +162,7 @@ export class Pages {
    * @param {CommentData[]} [pinned]
    */
   pin(pinned = []) {
-    this.#pinned.replaceChildren(...pinned.map((data) => this.#thread.card(data)));
+    this.#pinned.replaceChildren(...pinned.map((data) => this.thread.card(data)));
   }
 
   /**
@@ -171,19 +171,19 @@ export class Pages {
    */
   async catchUp() {
     const start = this.#start;
-    const [page, writer] = await Promise.all([this.#list(start), this.#thread.load()]);
+    const [page, writer] = await Promise.all([this.#list(start), this.thread.load()]);
     const isNew = Date.parse(page.changed) >= this.#latest;
     if (!isNew || start !== this.#start || this.#signal.aborted) return;
     writer.weave(this.listing, page.comments, {
-      make: this.#thread.make,
-      context: this.#thread.context(),
+      make: this.thread.make,
+      context: this.thread.context(),
       stays: (comment) => comment.isPending || this.#guest.own(comment.id) !== null,
       isStart: start === null,
       isEnd: page.cursor === null,
     });
     this.#hear(page);
     this.#offerRest(page.cursor);
-    this.#thread.changed();
+    this.thread.changed();
   }
 
   /** Find out about new comments, and offer to show them. Return whether there are any. */
@@ -192,10 +192,10 @@ export class Pages {
     const page = await this.#list(start);
     const changed = Date.parse(page.changed);
     if (!(changed > Math.max(this.#latest, this.#polled))) return false;
-    const { announce } = await this.#thread.load();
+    const { announce } = await this.thread.load();
     if (start !== this.#start || this.#signal.aborted) return false;
     this.#polled = changed;
-    this.#thread.heard(page);
+    this.thread.heard(page);
     announce(this, page.comments, page.total - this.#total);
     return true;
   }
@@ -207,7 +207,7 @@ export class Pages {
 
   /** Announce a text to screen readers. */
   say(text) {
-    this.#thread.say(text);
+    this.thread.say(text);
   }
 
   /** @param {Position} start */
@@ -226,10 +226,10 @@ export class Pages {
     this.listing.clear();
     this.#own = [];
     this.bar.querySelector(".ft-show-new")?.remove();
-    this.#thread.heard(page);
+    this.thread.heard(page);
     this.pin(page.pinned);
     this.#append(page);
-    this.#thread.replaced();
+    this.thread.replaced();
     this.loadOwn();
     this.#whole.replaceChildren();
   }
@@ -238,20 +238,20 @@ export class Pages {
   #append(page) {
     this.#cursor = page.cursor;
     for (const data of page.comments) {
-      const comment = this.#thread.make(data);
+      const comment = this.thread.make(data);
       this.listing.append(comment);
-      this.#thread.shown(comment);
+      this.thread.shown(comment);
     }
     this.#hear(page);
     this.#insertOwn();
     this.#showMore();
-    this.#thread.changed();
+    this.thread.changed();
   }
 
   /** Load the reader's votes and pending comments. A refused token has none. */
   loadOwn() {
     return this.attempt("own", async () => {
-      await Promise.all([this.#thread.loadVotes(), this.#showHeld()]).catch((error) => {
+      await Promise.all([this.thread.loadVotes(), this.#showHeld()]).catch((error) => {
         if (!error.isFinal) throw new Error(t("own-missing"));
       });
     });
@@ -260,12 +260,12 @@ export class Pages {
   async #showHeld() {
     const { token } = this.#guest;
     if (!token) return;
-    const { held, note } = await this.#thread.load();
+    const { held, note } = await this.thread.load();
     const { comments } = await held(this.#place, token);
     for (const data of comments) note(this.#guest, data);
     this.#own = comments;
     this.#insertOwn();
-    this.#thread.changed();
+    this.thread.changed();
   }
 
   /** Insert own comments: pending ones now, others after the last page, as their page has them. */
@@ -274,7 +274,7 @@ export class Pages {
     const isDue = (data) => data.status === "pending" || isWhole;
     for (const data of this.#own.filter(isDue)) {
       if (this.listing.get(data.id)) continue;
-      this.listing.insert(this.#thread.make({ replies: 0, ...data }));
+      this.listing.insert(this.thread.make({ replies: 0, ...data }));
     }
     this.#own = this.#own.filter((data) => !isDue(data));
     this.#count(this.#total);
@@ -303,10 +303,10 @@ export class Pages {
   }
 
   #count(total) {
-    if (total !== this.#told) this.#thread.counted(total);
+    if (total !== this.#told) this.thread.counted(total);
     this.#told = this.#total = total;
     const waiting = [...this.listing].filter((each) => each.isPending && !each.isHeld).length;
-    this.#thread.count(total, waiting);
+    this.thread.count(total, waiting);
     this.#none.hidden = this.listing.size > 0;
   }
 
@@ -320,7 +320,7 @@ export class Pages {
     if (isBusy(control)) return;
     setBusy(control, true);
     control.textContent = t("loading");
-    this.#thread.say(t("loading"));
+    this.thread.say(t("loading"));
     const before = this.listing.last;
     for (const old of this.#foot.querySelectorAll(".ft-error")) old.remove();
     try {
@@ -329,11 +329,11 @@ export class Pages {
         cursor: this.#cursor,
       });
       this.#append(page);
-      this.#thread.say(t("loaded", { count: page.comments.length }));
+      this.thread.say(t("loaded", { count: page.comments.length }));
       const next = /** @type {HTMLElement | null | undefined} */ (before?.nextElementSibling);
       if (!isTyping()) next?.focus({ preventScroll: true });
     } catch (error) {
-      this.#thread.say("");
+      this.thread.say("");
       this.#foot.append(el("p", { class: "ft-error", role: "alert" }, error.message));
     }
     control.textContent = t("more");
@@ -342,7 +342,7 @@ export class Pages {
 
   async #showWhole() {
     history.replaceState(history.state, "", location.href.split("#")[0]);
-    if (await this.reload()) this.#thread.say(t("whole-shown"));
+    if (await this.reload()) this.thread.say(t("whole-shown"));
   }
 
   /**

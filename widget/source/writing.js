@@ -9,8 +9,12 @@ export let ofErrors = {};
 export let ofWriting = {};
 let own = texts(ofWriting);
 
-/** Set the texts before any module that loads later is used. */
-export function use({ errors, "widget-writing": writing }) {
+/** Loads a bundle that needs this one. @type {(name: string) => Promise<any>} */
+export let loadLater;
+
+/** Set the texts, and the loader of further bundles, before any module that loads later is used. */
+export function use({ errors, "widget-writing": writing }, load) {
+  loadLater = load;
   ofErrors = errors;
   ofWriting = writing;
   own = texts(writing);
