@@ -45,6 +45,7 @@ export class Header {
     this.title.textContent = t("title", { count: total });
     this.#waiting.textContent = waiting > 0 ? t("own-waiting", { count: waiting }) : "";
     this.#sorting.hidden = total < 2;
+    this.#following.hidden = total < 1; // the server does not know an empty thread
   }
 
   /** Offer the orders; `order` is the current one. */
