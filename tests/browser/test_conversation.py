@@ -391,6 +391,6 @@ def test_a_failed_deletion_is_reported_and_can_be_retried(server: str, open_tab:
     tab.page.route("**/api/v1/comments/*", lambda route: route.abort(), times=1)
     choose(comment(tab.page, "to be deleted"), "Delete")
     tab.page.get_by_role("button", name="Delete comment").click()
-    expect(tab.page.get_by_role("alert").filter(has_text="try again")).to_be_visible()
+    expect(tab.page.get_by_role("alert").filter(has_text="did not respond")).to_be_visible()
     tab.page.get_by_role("button", name="Delete comment").click()
     expect(tab.page.get_by_text("No comments yet.")).to_be_visible()

@@ -131,7 +131,7 @@ def test_a_retry_after_a_lost_answer_stores_one_comment(
     form = main_form(tab.page)
     fill(form, Comment="once", Name="Ada")
     form.get_by_role("button", name="Post comment").click()
-    expect(form.get_by_role("alert").filter(has_text="try again")).to_be_visible()
+    expect(form.get_by_role("alert").filter(has_text="did not respond")).to_be_visible()
     expect(form.get_by_role("textbox", name="Comment")).to_have_value("once")
 
     if reloads:
@@ -165,7 +165,7 @@ def test_a_changed_text_after_a_lost_answer_is_another_comment(
     form = main_form(tab.page)
     fill(form, Comment="first words", Name="Ada")
     form.get_by_role("button", name="Post comment").click()
-    expect(form.get_by_role("alert").filter(has_text="try again")).to_be_visible()
+    expect(form.get_by_role("alert").filter(has_text="did not respond")).to_be_visible()
     fill(form, Comment="other words")
     form.get_by_role("button", name="Post comment").click()
 

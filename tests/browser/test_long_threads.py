@@ -124,10 +124,10 @@ def test_a_failed_page_can_be_requested_again(
     more = tab.page.get_by_role("button", name="Load more comments")
     tab.page.route("**/comments?*cursor=*", lambda route: route.abort(), times=1)
     more.click()
-    expect(tab.page.get_by_role("alert").filter(has_text="try again")).to_be_visible()
+    expect(tab.page.get_by_role("alert").filter(has_text="did not respond")).to_be_visible()
     more.click()
     expect(tab.page.get_by_role("listitem")).to_have_count(100)
-    expect(tab.page.get_by_role("alert").filter(has_text="try again")).to_have_count(0)
+    expect(tab.page.get_by_role("alert").filter(has_text="did not respond")).to_have_count(0)
 
 
 def test_a_permalink_opens_the_page_with_its_comment(

@@ -201,6 +201,7 @@ def test_a_failed_start_keeps_the_placeholder_and_offers_a_retry(
 def test_an_unknown_site_is_named(server: str, website: Website, open_tab: OpenTab) -> None:
     tab = open_tab("about:blank")
     tab.expect_status(404)
+    tab.expected.append("Flatthread: ")
     html = f'{script(server, site="nobody")}<div id="flatthread"></div>'
     tab.page.goto(website.put("unknown", html))
     expect(tab.page.get_by_role("alert")).to_contain_text("nobody")
@@ -218,7 +219,7 @@ def test_a_page_of_an_unregistered_origin_reads_and_is_told_that_it_cannot_write
     form = widget_form.opened(tab.page)
     widget_form.fill(form, "may I?", "Ada")
     form.get_by_role("button", name="Post comment").click()
-    expect(form.get_by_role("alert").filter(has_text="try again")).to_be_visible()
+    expect(form.get_by_role("alert").filter(has_text="did not respond")).to_be_visible()
     expect(form.get_by_role("textbox", name="Comment")).to_have_value("may I?")
 
 

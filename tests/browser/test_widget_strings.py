@@ -10,13 +10,13 @@ from playwright.sync_api import expect
 
 from comments.domain.languages import catalogue
 from tests.browser import widget_form
-from tests.browser.conftest import OpenTab, Say, built
+from tests.browser.conftest import OpenTab, Say, Website, built
 
 pytestmark = [pytest.mark.browser, pytest.mark.settings(mail=True)]
 
 FILL = """async ([reader, language, entries, values]) => {
-  const { words_texts, words_use } = await import(`/widget/${reader}`);
-  words_use(language, entries);
+  const { prepare, words_texts } = await import(reader);
+  prepare(language, entries, null);
   const { t } = words_texts(entries);
   return Object.fromEntries(Object.keys(entries).map((name) => [name, t(name, values)]));
 }"""
@@ -35,16 +35,17 @@ TEXTS = """() => {
 
 @pytest.mark.parametrize("language", catalogue.languages())
 def test_the_widget_fills_texts_as_the_server_does(
-    server: str, open_tab: OpenTab, language: str
+    server: str, website: Website, open_tab: OpenTab, language: str
 ) -> None:
-    page, texts = open_tab(server).page, catalogue.of(language)
+    page, texts = open_tab(website.put("empty", "")).page, catalogue.of(language)
     cases = itertools.product(("widget", "widget-writing", "errors"), (0, 1, 2, 3, 11, 1145, 10**6))
     for surface, count in cases:
         entries = texts.entries[surface]
         names = set(re.findall(r"\{(\w+)\}", json.dumps(entries)))
         values = {name: f"{{{name}}} $& <b>" for name in names} | {"count": count}
         expected = {name: texts.text(f"{surface}.{name}", **values) for name in entries}
-        filled = page.evaluate(FILL, [built("widget"), language, entries, values])
+        reader = f"{server}/widget/{built('widget')}"
+        filled = page.evaluate(FILL, [reader, language, entries, values])
         assert filled == expected, (surface, count)
 
 

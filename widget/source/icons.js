@@ -14,12 +14,19 @@ const PATHS = {
   lock: "M4 7.5h8v6H4ZM5.75 7.5V5.25a2.25 2.25 0 0 1 4.5 0V7.5",
 };
 
+/** @type {Record<string, SVGElement>} */
+const drawn = Object.create(null);
+
 /**
  * @param {string} name
  * @param {string} [path] for an icon that is not in this module
- * @returns {SVGElement}
+ * @returns {Node}
  */
 export function icon(name, path = PATHS[name]) {
+  return (drawn[name] ??= draw(name, path)).cloneNode(true);
+}
+
+function draw(name, path) {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", "0 0 16 16");
   svg.setAttribute("class", `ft-icon ft-icon-${name}`);

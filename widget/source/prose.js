@@ -29,8 +29,7 @@ function makePolicy() {
  * @param {string[]} origins
  */
 export function nodes(html, origins) {
-  const fragment = document.createDocumentFragment();
-  fragment.append(...parsed(html).childNodes);
+  const fragment = parsed(html);
   const links = /** @type {NodeListOf<HTMLAnchorElement>} */ (
     fragment.querySelectorAll("[data-ft-image]")
   );
@@ -55,11 +54,11 @@ export function nodes(html, origins) {
   return fragment;
 }
 
-/** Return an element with the nodes of sanitized HTML. */
+/** Return the nodes of sanitized HTML. */
 function parsed(html) {
-  if (policy) return new DOMParser().parseFromString(policy.createHTML(html), "text/html").body;
-  const holder = document.createElement("div");
-  if (holder.setHTML) holder.setHTML(html);
-  else holder.textContent = html.replace(/<[^>]*>/g, "");
-  return holder;
+  const template = document.createElement("template");
+  if (policy) template.innerHTML = policy.createHTML(html);
+  else if (template.setHTML) template.setHTML(html);
+  else template.content.append(html.replace(/<[^>]*>/g, ""));
+  return template.content;
 }

@@ -4,6 +4,7 @@ import { Problem } from "./api.js";
 import { button, el } from "./dom.js";
 import css from "./flatthread.css";
 import * as lazy from "./lazy.js";
+import * as surroundings from "./surroundings.js";
 import { Thread } from "./thread.js";
 import { direction, language, t, use } from "./words.js";
 
@@ -57,6 +58,7 @@ export async function show(host, place, { first, view, again }) {
       (writer) => writer.hint(failure, place),
       () => {},
     );
+    surroundings.follow(host, root.lastElementChild, thread.signal);
     addEventListener("online", again, { once: true, signal: thread.signal });
     return;
   }

@@ -241,12 +241,12 @@ class Ledger:
 
     def vote(self, comment_id: str, voter: str, value: int) -> str:
         row = self.said[comment_id]
-        if row.status == "retracted" and row.listed:
-            return "Conflict"
+        if row.status == "retracted":
+            return "Conflict" if row.listed else "NotFound"
+        if row.author == voter:  # a later check would tell authors about the status
+            return "Forbidden"
         if row.status != "approved":
             return "NotFound"
-        if row.author == voter:
-            return "Forbidden"
         self.votes.pop((comment_id, voter), None)
         if value:
             self.votes[comment_id, voter] = value
