@@ -457,7 +457,7 @@ exit 0
     def test_long_runs_everything_longer_and_without_coverage(self, folder: Path) -> None:
         ended, did = self.gate(folder, "--long")
         assert ended.returncode == 0, ended.stderr
-        assert did == ["STARTS=10 python -m pytest -n 3 --dist worksteal"]
+        assert did == ["STARTS=10 python -m pytest -n 4 --dist worksteal"]
 
     @pytest.mark.parametrize("tool", ["node", "npm", "chromium"])
     def test_a_missing_program_is_reported_at_the_end_and_fails_in_ci(
