@@ -35,7 +35,7 @@ def read_post_and_vote(browser: other_browsers.Browser, url: str, name: str) -> 
     shows(".ft-aside .ft-body", body)
     # The next visitor of this browser is somebody else, who may therefore vote.
     browser.run("localStorage.clear()")
-    browser.goto(f"{url}?again")
+    browser.goto(f"{url}&again")
     shows(".ft-list:not(.ft-aside) .ft-body", body)
     shows(".ft-title", "comment")
     browser.click(find(".ft-vote-up"))
@@ -56,7 +56,8 @@ def main(names: list[str]) -> int:
                 environ=programs.environment(PORT="0", DATA_DIR=f"{folder}/data"),
             ) as service,
         ):
-            url = service.wait_for(r"answers at (http://\S+/)")[1]
+            home_page = service.wait_for(r"answers at (http://\S+/)")[1]
+            url = f"{home_page}?thread=smoke"  # a new service has comments in the thread "demo"
             home = Path(folder, "home")
             home.mkdir()
             try:
