@@ -88,7 +88,13 @@ def test_mistakes_are_shown_without_asking_the_server(server: str, open_tab: Ope
     page.get_by_role("button", name="Post comment").click()
     expect(page.get_by_text("Enter your name.")).to_be_visible()
     page.keyboard.type("Ada")
-    page.get_by_role("textbox", name="Website").fill("ada.example")
+    website = page.get_by_role("textbox", name="Website")
+    for wrong in ("http://a b", "a b", "mailto:a@b.example"):
+        website.fill(wrong)
+        page.get_by_role("button", name="Post comment").click()
+        expect(page.get_by_text("Enter a web address such as")).to_be_visible()
+        expect(website).to_be_focused()
+    website.fill("ada.example")
     assert posts == []
     page.get_by_role("button", name="Post comment").click()
     expect(comment(page, "a text").get_by_role("link", name="Ada")).to_have_attribute(

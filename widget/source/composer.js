@@ -270,10 +270,12 @@ export class Composer {
       website.value = `https://${website.value.trim()}`;
     }
     const values = this.#values;
+    const address = values.website?.trim() ?? "";
     const faults = {
       body: !values.body.trim() && t("body-missing"),
       name: this.#inputs.name && !values.name.trim() && t("name-missing"),
-      website: values.website?.trim() && webUrl(values.website.trim()) === null && t("bad-website"),
+      // Browsers accept spaces in a host.
+      website: address && (/\s/.test(address) || !webUrl(address)) && t("bad-website"),
     };
     const field = Object.keys(faults).find((name) => faults[name]);
     if (field === undefined) return values;
