@@ -1,14 +1,158 @@
-"""Set a thread's title, address and categories: `thread set`."""
+"""List, show and change threads: `thread list|show|set`."""
 
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar
 
 import click
+import msgspec
 from flask.cli import AppGroup
 
-from comments.cli import console, moderation_commands
+from comments.cli import console, moderation_commands, tables
+from comments.domain import counting, records, sorthash
 from comments.sites import site_settings
 
-thread = AppGroup("thread", help="Change threads.")
+if TYPE_CHECKING:
+    from comments.reading import tree_table
+
+Line = TypeVar("Line", bound=msgspec.Struct)
+
+thread = AppGroup("thread", help="List, show and change threads.")
+_json = click.option("--json", "is_json", is_flag=True, help="Print JSON, with all stored values.")
+
+
+class _ListedThread(msgspec.Struct, frozen=True):
+    """One line of `thread list`. `comments` is the number of comments that readers see."""
+
+    thread: str
+    comments: int
+    state: records.ThreadState
+    created: datetime | None
+    title: str
+    url: str
+
+
+class _Hashes(msgspec.Struct, frozen=True):
+    """One line of `thread show --hashes`."""
+
+    padded: str
+    stored: str
+    slug: str
+
+
+class _Shown(msgspec.Struct, frozen=True):
+    """One line of `thread show`. `bucket` is a number, "tail" or ""."""
+
+    padded: str
+    stored: str
+    slug: str
+    level: int
+    number: int
+    children: int
+    parent: str
+    reply_to: str
+    status: records.Status
+    bucket: str
+    waiting: str
+    author: str
+
+
+@thread.command("list")
+@click.argument("site_id", metavar="SITE")
+@_json
+@console.reported
+def _list_threads(site_id: str, *, is_json: bool) -> None:
+    """List a site's threads, newest first, with the number of comments that readers see."""
+    lines = list(_threads(site_settings.get(site_id).id))
+    _print(_ListedThread, lines, is_json=is_json)
+
+
+def _threads(site_id: str) -> Iterator[_ListedThread]:
+    from comments.moderation import review_queue
+    from comments.tree.counters import totals
+
+    cursor, secret = None, console.settings().secret
+    while True:
+        page = review_queue.threads(site_id, limit=100, cursor=cursor, secret=secret)
+        numbers = totals.of_threads([each.name for each in page.threads])
+        for each, counted in zip(page.threads, numbers, strict=True):
+            visible = counted.get(counting.LISTED, 0)
+            yield _ListedThread(
+                each.name.id, visible, each.state, each.created, each.title, each.url
+            )
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+@thread.command("show")
+@click.argument("site_id", metavar="SITE")
+@click.argument("thread_id", metavar="THREAD")
+@click.option("--hashes", is_flag=True, help="Print only the hashes and the slugs.")
+@click.option(
+    "--raw", is_flag=True, help="Print the ids of comments and the keys of buckets, as stored."
+)
+@_json
+@console.reported
+def _show_thread(site_id: str, thread_id: str, *, hashes: bool, raw: bool, is_json: bool) -> None:
+    """Show all comments of a thread in reading order, with their places in the tree.
+
+    Each line contains the sort hash, padded and as stored, the slug, the level, the number among
+    its siblings, the counter of replies, the parent and the comment that it answers, the status,
+    the bucket, whether a change waits to be compacted, and the author. Parents and buckets are
+    slugs and numbers, unless --raw is given. The bucket is empty if readers do not see the comment
+    or if it was never compacted.
+    """
+    from comments.reading import tree_table
+
+    if hashes and raw:
+        raise click.ClickException("--hashes and --raw cannot be combined.")
+    name = console.thread(site_id, thread_id)
+    site = site_settings.get(site_id)
+    scheme = sorthash.Scheme(site.digits, site.width, console.settings().scheme.levels)
+    table = tree_table.of(scheme, name)
+    if hashes:
+        short = [_Hashes(line.padded, line.stored, line.slug) for line in table.lines]
+        _print(_Hashes, short, is_json=is_json)
+    elif raw or is_json:
+        _print(tree_table.TreeLine, table.lines, is_json=is_json)
+    else:
+        _print(_Shown, _readable(table), is_json=False)
+    if not is_json:
+        waiting = sum(line.waiting for line in table.lines)
+        click.echo(
+            f"{console.counted(len(table.lines), 'comment')}, "
+            f"{console.counted(len(table.buckets), 'bucket')}, {waiting} waiting to be compacted.",
+            err=True,
+        )
+
+
+def _readable(table: "tree_table.TreeTable") -> list[_Shown]:
+    """Replace ids by slugs and the keys of buckets by their numbers."""
+    slugs = {line.id: line.slug for line in table.lines}
+    numbers = {key: str(number) for number, key in enumerate(table.buckets, 1)}
+    return [
+        _Shown(
+            padded=line.padded,
+            stored=line.stored,
+            slug=line.slug,
+            level=line.level,
+            number=line.number,
+            children=line.children,
+            parent=slugs.get(line.parent or "", line.parent or ""),
+            reply_to=slugs.get(line.reply_to or "", line.reply_to or ""),
+            status=line.status,
+            bucket=numbers.get(line.bucket, line.bucket),
+            waiting="waiting" if line.waiting else "",
+            author=line.author,
+        )
+        for line in table.lines
+    ]
+
+
+def _print(kind: type[Line], lines: Sequence[Line], *, is_json: bool) -> None:
+    form = tables.TableFormat.JSON if is_json else tables.TableFormat.TABLE
+    click.echo(tables.written(kind, lines, form))
 
 
 @thread.command("set")

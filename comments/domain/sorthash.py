@@ -197,6 +197,12 @@ def level(scheme: Scheme, sort_hash: str) -> int:
     return sum(1 for _ in segments(scheme, sort_hash)) - 1
 
 
+def padded(scheme: Scheme, sort_hash: str) -> str:
+    """Return the hash with a zero segment for each missing level, as people write it in tables."""
+    missing = scheme.levels - 1 - level(scheme, sort_hash)
+    return sort_hash + encode_segment(scheme, 0) * max(missing, 0)
+
+
 def subtree_range(sort_hash: str) -> tuple[str, str]:
     """Return the half-open range `low <= hash < high` of a comment and everything below it.
 

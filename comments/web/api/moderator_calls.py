@@ -210,4 +210,6 @@ def _shown(case: records.Case) -> response_shapes.ModeratedComment:
         approved = msgspec.structs.replace(case.comment, status=Status.APPROVED)
         pending = {"status": presentation.Shown.PENDING}
         shown = msgspec.structs.replace(presentation.comment(approved), **pending)
-    return response_shapes.ModeratedComment(shown, case.comment.status, case.rule, case.why)
+    return response_shapes.ModeratedComment(
+        shown, case.comment.status, case.rule, case.why, case.comment.sort_hash
+    )

@@ -202,12 +202,14 @@ class ModeratedComment(msgspec.Struct, frozen=True):
 
     `status` is the stored status. `rule` says what gave the comment its status, such as `policy`,
     `reports` or `rule:` with a rule's id; `reason` explains it in English. Both may be empty.
+    `sort_hash` is the comment's place in the thread: comments sort by it in reading order.
     """
 
     comment: presentation.PublicComment
     status: records.Status
     rule: str
     reason: str
+    sort_hash: str
 
 
 class HeldComments(msgspec.Struct, frozen=True):

@@ -105,6 +105,7 @@ def test_pending_comments_are_listed_with_their_text_rule_and_reason(
         "for a look",
     )
     assert (shown["comment"]["id"], shown["comment"]["status"]) == (comment, "pending")
+    assert shown["sort_hash"] == decisions.case("demo", comment).comment.sort_hash == "AA"
     assert "Hello" in shown["comment"]["html"]
     assert shown["comment"]["author"]["name"] == "Ann"
     assert not found["more"]
