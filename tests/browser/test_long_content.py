@@ -145,6 +145,30 @@ def test_wide_code_and_tables_scroll_with_the_keyboard(
     assert accessibility.complaints(page, rules=["scrollable-region-focusable"]) == []
 
 
+@pytest.mark.parametrize("language", ["en", "ar"])
+@pytest.mark.parametrize("is_embedded", [False, True])
+def test_wide_code_and_tables_fade_at_the_edges_that_hide_content(
+    server: str, website: Website, open_tab: OpenTab, say: Say, is_embedded: bool, language: str
+) -> None:
+    say(f"{'مرحبا' if language == 'ar' else 'hello'}\n\n```\nshort\n```\n\n{WIDE}")
+    pages = f"{server}/embed/demo?thread=demo&lang={language}"
+    url = pages if is_embedded else article(server, website, language=language)
+    page = open_tab(url, viewport=PHONE).page
+    # The mask fades at both of its ends and is wider than the block.
+    position = "Math.round(parseFloat(getComputedStyle(node).maskPosition))"
+    short, code = page.locator("pre").all()
+    assert short.evaluate("node => getComputedStyle(node).maskImage") == "none"
+    for block, is_mirrored in ((code, False), (page.locator("table"), language == "ar")):
+        expect(block).to_have_css("mask-image", re.compile("gradient"))
+        begin, end = (0, 100) if is_mirrored else (100, 0)
+        assert block.evaluate(f"node => {position}") == begin
+        node = block.element_handle()
+        block.evaluate(f"node => node.scrollBy({'-' if is_mirrored else ''}node.scrollWidth, 0)")
+        page.wait_for_function(f"node => {position} === {end}", arg=node)
+        block.evaluate("node => { node.scrollLeft /= 2 }")
+        page.wait_for_function(f"node => {position} % 100 !== 0", arg=node)
+
+
 def test_a_shortened_text_says_so_and_opens_by_button_or_when_focus_enters_it(
     server: str, website: Website, open_tab: OpenTab, say: Say
 ) -> None:
