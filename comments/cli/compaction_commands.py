@@ -3,13 +3,18 @@
 import math
 import time
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import click
 import flask
 
 from comments import errors
 from comments.cli import console
+from comments.domain import records
 from comments.sites import site_settings
+
+if TYPE_CHECKING:
+    from comments.jobs import scheduler
 
 
 @click.command("compact")
@@ -24,7 +29,19 @@ def compact(site_id: str | None, thread: str | None, *, wait: bool) -> None:
     Old buckets can be deleted about a minute later, when no process uses them any more. A running
     server deletes the old buckets; if no server is running, use --wait.
     """
-    from comments.events import backlog
+    from comments.jobs import scheduler
+
+    names = threads(site_id, thread)
+    done = scheduler.compact_whole(console.settings().scheme, names, wait=sleep if wait else None)
+    report("Compacted", done)
+
+
+def threads(site_id: str | None, thread: str | None) -> list[records.ThreadName]:
+    """Return the names of all threads, of a site's threads, or of one thread.
+
+    Raises:
+        errors.NotFound: there is no such site or thread.
+    """
     from comments.jobs import scheduler
 
     chosen = [site_settings.get(site_id)] if site_id else site_settings.every()
@@ -34,9 +51,16 @@ def compact(site_id: str | None, thread: str | None, *, wait: bool) -> None:
         names = [name for name in names if name == wanted]
         if not names:
             raise errors.NotFound("thread", thread)
-    done = scheduler.compact_whole(console.settings().scheme, names, wait=_sleep if wait else None)
-    compacted = console.counted(done.folded, "thread")
-    click.echo(f"Compacted {compacted}; {done.waiting} still to be cleaned up.")
+    return names
+
+
+def report(verb: str, done: "scheduler.RoundSummary") -> None:
+    """Print the number of threads that were compacted, and what is left to do."""
+    from comments.events import backlog
+
+    click.echo(
+        f"{verb} {console.counted(done.folded, 'thread')}; {done.waiting} still to be cleaned up."
+    )
     if done.waiting:
         click.echo(
             f"A running server does that within {minutes(backlog.FOLD_AFTER)} minutes, "
@@ -52,7 +76,7 @@ def minutes(due: float = 0.0) -> int:
     return math.ceil((due + background_worker.LOOK_EVERY + compactor.GRACE) / 60)
 
 
-def _sleep(seconds: float) -> None:
+def sleep(seconds: float) -> None:
     """Print the expected waiting time, then wait."""
     end = (datetime.now().astimezone() + timedelta(seconds=seconds)).strftime("%H:%M:%S")
     click.echo(

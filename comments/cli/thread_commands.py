@@ -1,4 +1,4 @@
-"""List, show and change threads: `thread list|show|set`."""
+"""List, show, change and rebuild threads: `thread list|show|set|rebuild`."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ import click
 import msgspec
 from flask.cli import AppGroup
 
-from comments.cli import console, moderation_commands, tables
+from comments.cli import compaction_commands, console, moderation_commands, tables
 from comments.domain import counting, records, sorthash
 from comments.sites import site_settings
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Line = TypeVar("Line", bound=msgspec.Struct)
 
-thread = AppGroup("thread", help="List, show and change threads.")
+thread = AppGroup("thread", help="List, show, change and rebuild threads.")
 _json = click.option("--json", "is_json", is_flag=True, help="Print JSON, with all stored values.")
 
 
@@ -205,3 +205,23 @@ def _set_thread(
         value = getattr(found.thread, field)
         by = "a moderator" if field in found.thread.own else "the oldest approved comment"
         click.echo(f"{field}\t{value if isinstance(value, str) else ', '.join(value)}\t{by}")
+
+
+@thread.command("rebuild")
+@click.argument("site_id", metavar="SITE")
+@click.argument("thread_id", metavar="[THREAD]", required=False)
+@click.option("--wait/--no-wait", default=False, help="Wait and clean up in this command.")
+@console.reported
+def _rebuild(site_id: str, thread_id: str | None, *, wait: bool) -> None:
+    """Make the pages of a site's threads, or of one thread, again from the comments.
+
+    Use this command after comments were changed without the service, by a restore or a script. The
+    service can keep running: readers see the comments as they are stored from the first moment on.
+    """
+    from comments.jobs import scheduler
+
+    names = compaction_commands.threads(site_id, thread_id)
+    done = scheduler.rebuild_whole(
+        console.settings().scheme, names, wait=compaction_commands.sleep if wait else None
+    )
+    compaction_commands.report("Rebuilt", done)

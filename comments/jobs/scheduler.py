@@ -38,7 +38,7 @@ from comments.jobs import recategorize, upgrades, wiring
 from comments.moderation import bans, retention
 from comments.notifications import follower_compaction, follower_lists
 from comments.posting import cast_vote
-from comments.reading.compaction import compactor, due_threads, leftovers
+from comments.reading.compaction import compactor, due_threads, leftovers, rebuilding
 from comments.sites import rate_limits
 from comments.store import connection, per_process, reads
 from comments.tree.counters import sharding
@@ -300,6 +300,22 @@ def compact_whole(
         clear(each)
     upkeep.expire()
     return RoundSummary(len(names), len(upkeep.waiting), 0)
+
+
+def rebuild_whole(
+    scheme: sorthash.Scheme,
+    names: Sequence[records.ThreadName],
+    *,
+    wait: Callable[[float], None] | None,
+) -> RoundSummary:
+    """Rebuild threads from their comments now; `wait` as in `compact_whole`.
+
+    Raises:
+        errors.Overloaded: see `compact_whole`. The next compaction rebuilds the remaining threads.
+    """
+    for name in names:
+        rebuilding.request(name)
+    return compact_whole(scheme, names, wait=wait)
 
 
 def _is_voted(name: backlog.Name) -> bool:

@@ -43,6 +43,22 @@ def flag_unfolded(ids: Sequence[str]) -> ownership.Writes:
     return ownership.Writes(OWNER, put=tuple(unknown))
 
 
+def ask_rebuild(comment_id: str) -> ownership.Writes:
+    """Flag a comment so that readers use the ordered query until the thread is rebuilt.
+
+    The text of the comment stays, and so does its revision of the text.
+    """
+    row = reads.get(comment_rows.comment_key(comment_id))
+    if row is None:
+        return ownership.Writes(OWNER)
+    text_revision = row.text_revision or row.revision
+    row.revision += 1
+    row.text_revision = text_revision
+    row.unfolded = row.moved = True
+    row.fold_by = at_once(row)
+    return ownership.Writes(OWNER, put=(row,))
+
+
 def without_addresses(ids: Sequence[str]) -> ownership.Writes:
     """Erase comments' addresses and network marks, and fingerprints that could confirm an address.
 

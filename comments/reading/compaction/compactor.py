@@ -30,9 +30,9 @@ Invariants:
    concurrent switch starts to use.
 
 The first compaction of a thread includes all listed rows. Rows that a release without the flag
-wrote are flagged first and then treated like the others. When `repair` has given a row a new sort
-hash, the next compaction also includes all listed rows, because the bucket that contains the row is
-unknown. Until then, readers use the ordered query (`deltas.DeltaRow.moved`).
+wrote are flagged first and then treated like the others. When a row has a new sort hash, or when a
+rebuild was requested (`rebuilding`), the next compaction also includes all listed rows and uses
+nothing of the old directory. Until then, readers use the ordered query (`deltas.DeltaRow.moved`).
 
 A changed row is stored in the directory's tail or, when the tail is full, in a new bucket
 (`bucket_layout`). The old text of a retracted or edited row is removed from its bucket immediately.
@@ -130,12 +130,16 @@ def prepare(
     """
     now = now or datetime.now(UTC)
     stored = directories.load_directory(name)
+    is_readable = directories.is_readable(stored)
+    if not is_readable:
+        stored = buckets.Directory(stored.version)  # the sweep after the switch finds its buckets
     base, rows = stored, list(deltas.flagged(name))
     fresh = [row for row in rows if not base.holds(row.entry.id, row.entry.revision)]
     left = due_threads.left([row.fold_by for row in fresh], now) if only_due else 0.0
     if 0 < left < math.inf:
         return PreparedBuckets(name, stored, stored.content, (), "", left)
-    if not stored.version or any(row.moved for row in fresh):
+    is_whole = not stored.version or not is_readable or any(row.moved for row in fresh)
+    if is_whole:
         base, fresh = buckets.Directory(""), _whole(name)
         rows = [row for row in fresh if row.flagged]
     attempt, about = (
@@ -168,9 +172,8 @@ def prepare(
             buckets.Clearing(row.entry.id, row.entry.revision, row.is_listed) for row in rows
         ),
         dead=tuple(dead),
-        changed=(
-            deltas.changed(stored.content, fresh) if stored.version else ordered_query.changed(name)
-        ),
+        # The newest change of the old directory may belong to a row that no longer exists.
+        changed=ordered_query.changed(name) if is_whole else deltas.changed(stored.content, fresh),
         best=best,
         about=about,
         replaced=_replaced(stored.content, best, now),

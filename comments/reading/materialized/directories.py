@@ -9,8 +9,11 @@ Invariants:
 2. Missing buckets are reported to the caller, never skipped.
 """
 
+import zlib
 from collections.abc import Sequence
 from typing import NamedTuple
+
+import msgspec
 
 from comments import errors
 from comments.domain import records
@@ -20,6 +23,7 @@ from comments.store.models import bucket_rows, comment_rows, conversion
 from comments.tree.threads import thread_terms
 
 _TRIES = 3
+UNREADABLE = (zlib.error, msgspec.MsgspecError)  # errors of damaged content
 
 
 class DirectoryOutdated(Exception):
@@ -66,6 +70,15 @@ def load(name: records.ThreadName) -> StoredDirectory:
             terms = thread_terms.decode(stored.properties["terms"].string_value)
             return StoredDirectory(buckets.Directory(version, content), head, terms)
     raise errors.Overloaded("the directory changes faster than it is read")
+
+
+def is_readable(directory: buckets.Directory) -> bool:
+    """Return whether a directory's stored content can be decoded."""
+    try:
+        directory.content  # noqa: B018 - it is decoded on first use
+    except UNREADABLE:
+        return False
+    return True
 
 
 def some(most: int) -> list[records.ThreadName]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click.testing
 import flask
 import pytest
+from flask.testing import FlaskClient
 
 from comments import config, errors
 from comments.domain import records, site_options
@@ -17,7 +18,7 @@ from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows, counter_rows
 from tests.support.histories import counter_oracle
-from tests.support.threads import sample_threads
+from tests.support.threads import raw_changes, sample_threads
 
 FIXTURE = """<?xml version="1.0" encoding="utf-8"?>
 <disqus xmlns="http://disqus.com" xmlns:dsq="http://disqus.com/disqus-internals">
@@ -326,6 +327,23 @@ def test_repair_reports_repairs_and_then_finds_nothing(
     mended = run("repair", "--site", "demo", "--fix")
     assert (mended.exit_code, mended.output.splitlines()[-1]) == (0, "1 problem repaired.")
     assert run("repair").output == "0 problems found.\n"
+
+
+def test_a_rebuild_brings_a_raw_change_to_readers(
+    run: Runner, site: records.Site, client: FlaskClient, store: connection.Store
+) -> None:
+    row = sample_threads.post(site, "1")
+    sample_threads.post(site, "2", thread="other")
+    run("compact")
+    raw_changes.comment(row.id, html="<p>other</p>")
+    page = "/api/v1/sites/demo/comments?thread=page"
+    assert "other" not in client.get(page).text
+    done = run("thread", "rebuild", "demo", "page").output
+    assert done.startswith("Rebuilt 1 thread; 1 still to be cleaned up.\n")
+    assert "<p>other</p>" in client.get(page).text
+    assert run("thread", "rebuild", "demo").output.startswith("Rebuilt 2 threads; ")
+    for refused in (run("thread", "rebuild", "demo", "never"), run("thread", "rebuild", "never")):
+        assert (refused.exit_code, refused.output.count("\n")) == (1, 1)
 
 
 def test_recount_reports_repairs_and_then_finds_nothing(

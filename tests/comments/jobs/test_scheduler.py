@@ -3,6 +3,7 @@
 import re
 import threading
 import time
+from typing import Any
 
 import flask
 import pytest
@@ -158,21 +159,28 @@ def test_a_failed_compaction_is_retried_and_others_proceed(
     assert _flags(name) == 0
 
 
+@pytest.mark.parametrize(
+    ("damage", "compacted"),
+    [({"content": b"no"}, 2), ({"content": b"", "terms": "no"}, 1)],
+    ids=["is rebuilt", "cannot be read"],
+)
 def test_a_damaged_directory_stops_no_worker(
     store: connection.Store,
     worker: background_worker.BackgroundWorker,
     site: records.Site,
     name: records.ThreadName,
+    damage: dict[str, Any],
+    compacted: int,
 ) -> None:
     damaged = sample_threads.name_of(site, "damaged")
     for each in (damaged, name):
         sample_threads.post(site, "text", thread=each.id)
     row = bucket_rows.BucketDirectoryRow(
-        key=bucket_rows.directory_key(damaged), version="v", content=b"no"
+        key=bucket_rows.directory_key(damaged), version="v", **damage
     )
     writes = ownership.Writes("compactor", put=(row,))
     transactions.transaction(lambda: transactions.apply(writes))
-    assert worker.step() == scheduler.RoundSummary(1, 0, 1)
+    assert worker.step() == scheduler.RoundSummary(compacted, 0, compacted)
 
 
 def test_a_running_worker_compacts_an_edit_by_itself_and_stops(

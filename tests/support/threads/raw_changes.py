@@ -1,0 +1,62 @@
+"""Change stored rows without the product's code, as a restore, a script or another client does.
+
+No flag is set, no revision is raised, no counter is updated, and no event is written.
+"""
+
+from typing import Any
+
+from google.cloud import ndb
+
+from comments.domain import records
+from comments.store import ownership, reads, transactions
+from comments.store.models import bucket_rows, comment_rows
+
+_OWNERS = {"Comment": "tree", "Thread": "tree"}
+
+
+def change(key: ndb.Key, **values: Any) -> None:
+    """Set properties of a stored entity."""
+
+    def body() -> None:
+        row = reads.get(key)
+        row.populate(**values)
+        transactions.apply(ownership.Writes(_owner(key), put=(row,)))
+
+    transactions.transaction(body)
+
+
+def comment(comment_id: str, **values: Any) -> None:
+    """Set properties of a comment."""
+    change(comment_rows.comment_key(comment_id), **values)
+
+
+def delete(*keys: ndb.Key) -> None:
+    """Delete entities."""
+    writes = [ownership.Writes(_owner(key), delete=(key,)) for key in keys]
+    transactions.transaction(lambda: transactions.apply(*writes))
+
+
+def delete_comments(*ids: str) -> None:
+    """Delete comments."""
+    delete(*map(comment_rows.comment_key, ids))
+
+
+def insert_copy(of: str, comment_id: str, **values: Any) -> None:
+    """Insert a comment that equals another one, except for its id and these properties."""
+
+    def body() -> None:
+        source = reads.get(comment_rows.comment_key(of))
+        given = source.to_dict() | values
+        row = comment_rows.CommentRow(key=comment_rows.comment_key(comment_id), **given)
+        transactions.apply(ownership.Writes("tree", put=(row,)))
+
+    transactions.transaction(body)
+
+
+def spoil_directory(name: records.ThreadName) -> None:
+    """Replace the content of a thread's directory with bytes that nothing can decode."""
+    change(bucket_rows.directory_key(name), content=b"spoiled", head=b"")
+
+
+def _owner(key: ndb.Key) -> str:
+    return _OWNERS.get(key.kind(), "compactor")
