@@ -60,6 +60,7 @@ interface SiteOptions extends Bare {
   moderation: boolean;
   forms?: boolean; // used only by pages without JavaScript
   mail: boolean;
+  sign_in: boolean;
 }
 
 interface CommentPage {

@@ -121,7 +121,8 @@ class Site(msgspec.Struct, frozen=True):
     `cdn_seconds` is how long a shared cache in front of the service may reuse a response; 0
     disables caching. `freshness` is how many seconds a process may reuse a thread without a probe.
     `categories` lists the categories under which pages may file their threads. `moderators` lists
-    the e-mail addresses that are notified of pending comments.
+    the e-mail addresses that are notified of pending comments. `has_providers` tells whether a
+    provider is available to the site's readers.
     """
 
     id: str
@@ -138,6 +139,7 @@ class Site(msgspec.Struct, frozen=True):
     turnstile: Turnstile | None = None
     freshness: int = 0
     options: site_options.SiteOptions = site_options.SiteOptions()
+    has_providers: bool = False
 
     @property
     def scheme(self) -> sorthash.Scheme:

@@ -6,6 +6,7 @@ most requests do not read the site from the store. A site's sort hash scheme nev
 
 import contextlib
 import dataclasses
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -171,6 +172,20 @@ def change(  # noqa: PLR0913 - each may be changed alone
     changed = transactions.transaction(body)
     COPIES.get().drop(site_id)
     return changed
+
+
+def mark_providers(having: Mapping[str, bool]) -> None:
+    """Store which of these sites have a provider, in the transaction that changes providers.
+
+    Pages tell readers whether they can sign in; the mark saves them from reading the providers.
+    """
+    for site_id, has_providers in having.items():
+        row = reads.get(comment_rows.site_key(site_id))
+        if row is None or bool(row.has_providers) is has_providers:
+            continue
+        row.has_providers = has_providers
+        transactions.apply(ownership.Writes("site_settings", put=(row,)))
+        transactions.afterwards(functools.partial(COPIES.get().drop, site_id))
 
 
 def is_known(site_id: str) -> bool:

@@ -16,6 +16,7 @@ from werkzeug import serving
 from comments import app as apps
 from comments import config
 from comments.accounts import accounts
+from comments.accounts.oidc import providers
 from comments.events import message_sender
 from comments.sites import site_settings
 from comments.store import connection
@@ -173,6 +174,23 @@ def test_a_reader_signs_in_on_another_site_posts_returns_and_signs_out(stage: St
     sign_out(page)
     expect(widget_form.opened(page).get_by_role("textbox", name="Name")).to_be_visible()
     assert '"a.' not in page.evaluate("JSON.stringify(localStorage)")
+
+
+def test_a_reader_signs_in_from_the_top_of_the_comments(
+    stage: Stage, open_store: connection.Store
+) -> None:
+    page = stage.open(stage.page()).page
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    window = open_window(page)
+    window.get_by_role("button", name="Continue with Acme").click()
+    at_provider(window, "ann", stage.issuer)
+    signed_in(page, "Ann")
+    expect(page.get_by_role("button", name="Sign in", exact=True)).to_have_count(0)
+    with open_store.context():
+        providers.withdraw("acme", ("demo",), at_desk=False)
+    page = stage.open(stage.page("another"), fresh=True).page
+    expect(page.locator(".ft-header")).to_be_visible()
+    expect(page.get_by_role("button", name="Sign in", exact=True)).to_have_count(0)
 
 
 def test_our_cookies_are_unavailable_in_another_sites_frame(stage: Stage) -> None:

@@ -271,7 +271,7 @@ export class Thread {
   }
 
   #welcome() {
-    this.#header.welcome(this.#guest.name ?? this.#guest.profile.name, this.#options.mail);
+    this.#header.welcome(this.#guest.name ?? this.#guest.profile.name, this.#options.sign_in);
   }
 
   /** Open the ways to sign in below the header. */
@@ -371,7 +371,7 @@ export class Thread {
       rename: () => this.#forms.rename(),
       signIn: () => this.#signIn(),
       signOut: () => this.#signOut(),
-      mayEnter: () => this.#options.mail,
+      mayEnter: () => this.#options.sign_in,
       erased: () => this.#erased(),
       panel: () => this.#header.panel,
       pages: this.#pages,

@@ -11,7 +11,9 @@ Invariants:
 2. `issuer` is exactly the string in the provider's documents, because people are identified by
    `issuer` and `sub` (`identities.at_issuer`). A provider that is removed and added again under a
    new name still identifies the same people; a provider with a different issuer does not.
-3. The readers of a site, and owners and moderators, can use only the providers that an operator has
+3. A site is marked (`Site.has_providers`) in the transaction that gives it its first provider or
+   takes its last one.
+4. The readers of a site, and owners and moderators, can use only the providers that an operator has
    made available to them.
 """
 
@@ -24,6 +26,7 @@ import msgspec
 
 from comments import errors
 from comments.domain.crypto import encryption
+from comments.sites import site_settings
 from comments.store import ownership, reads, transactions
 from comments.store.models import account_rows, comment_rows
 
@@ -230,12 +233,20 @@ def _change_one(name: str, change: Callable[[Provider], Provider]) -> Provider:
 
 def _change(change: Callable[[list[Provider]], list[Provider]]) -> None:
     def body() -> None:
-        changed = sorted(change(list(every())), key=lambda each: each.name)
+        found = list(every())
+        before = _sites(found)  # `change` may change the list
+        changed = sorted(change(found), key=lambda each: each.name)
         content = msgspec.json.encode(changed).decode()
         row = account_rows.ProvidersRow(key=account_rows.providers_key(), providers=content)
         transactions.apply(ownership.Writes(_OWNER, put=(row,)))
+        after = _sites(changed)
+        site_settings.mark_providers({site: site in after for site in before ^ after})
 
     transactions.transaction(body)
+
+
+def _sites(given: Collection[Provider]) -> set[str]:
+    return {site for each in given for site in each.sites}
 
 
 def _checked_issuer(issuer: str) -> str:

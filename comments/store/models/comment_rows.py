@@ -31,6 +31,7 @@ class SiteRow(schema.StoredRow):
     budget = schema.TextProperty(default="")
     turnstile = schema.TextProperty(default="")
     options = schema.TextProperty(default="")
+    has_providers = schema.BooleanProperty(indexed=False, default=False)
     created = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
 
 

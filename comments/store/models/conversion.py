@@ -72,6 +72,7 @@ def site_record(row: SiteRow) -> records.Site:
         budget=msgspec.json.decode(row.budget or "{}", type=records.Budget),
         turnstile=msgspec.json.decode(row.turnstile or "null", type=records.Turnstile | None),
         options=msgspec.json.decode(row.options or "{}", type=site_options.SiteOptions),
+        has_providers=bool(row.has_providers),
     )
 
 

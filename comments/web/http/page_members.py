@@ -18,20 +18,35 @@ from comments.reading.materialized import thread_view
 from comments.web.http import response_shapes
 
 
-def of(site: records.Site, name: records.ThreadName, order: str, *, mail: bool) -> bytes:
-    """Return the members as JSON, after a comma and without braces.
+class Service(msgspec.Struct, frozen=True):
+    """What the service offers to readers: whether it sends mail, and whether it has a PUBLIC_URL.
 
-    `mail` tells whether the service sends mail.
+    A provider can send readers back only to a PUBLIC_URL.
     """
+
+    mail: bool = False
+    has_address: bool = False
+
+
+def of(site: records.Site, name: records.ThreadName, order: str, service: Service) -> bytes:
+    """Return the members as JSON, after a comma and without braces."""
     access = thread_access.shown(site, thread_view.terms(name), datetime.now(UTC))
-    return _json(order, access, site.options, mail=mail)
+    may_enter = service.mail or (service.has_address and site.has_providers)
+    return _json(order, access, site.options, mail=service.mail, sign_in=may_enter)
 
 
 @functools.lru_cache(maxsize=1024)
 def _json(
-    order: str, access: thread_access.ThreadAccess, options: site_options.SiteOptions, *, mail: bool
+    order: str,
+    access: thread_access.ThreadAccess,
+    options: site_options.SiteOptions,
+    *,
+    mail: bool,
+    sign_in: bool,
 ) -> bytes:
-    shown = response_shapes.PageOptions(**msgspec.structs.asdict(options), mail=mail)
+    shown = response_shapes.PageOptions(
+        **msgspec.structs.asdict(options), mail=mail, sign_in=sign_in
+    )
     members = {
         "order": order,
         "thread": response_shapes.PostingState(access),

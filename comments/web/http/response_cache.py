@@ -74,8 +74,7 @@ class _Replay(msgspec.Struct, frozen=True):
         return (
             site_settings.get(basis.site.id) == basis.site
             and thread_view.tag_before_view(basis.name, age) == basis.lasts
-            and page_members.of(basis.site, basis.name, basis.order, mail=basis.mail)
-            == basis.members
+            and page_members.of(basis.site, basis.name, basis.order, basis.service) == basis.members
         )
 
 

@@ -26,8 +26,9 @@ class PageOptions(msgspec.Struct, frozen=True):
     """The options of the site, see docs/embedding.md.
 
     `live` is the number of seconds between two checks for new comments, 0 for none. `language` is
-    empty for the language of the page with the comments. `mail` is not an option of the site: it
-    tells whether the service sends mail, which following a thread and signing in by mail need.
+    empty for the language of the page with the comments. Two are not options of the site: `mail`
+    tells whether the service sends mail, which following a thread needs, and `sign_in` whether
+    readers can sign in by mail or through a provider.
     """
 
     votes: bool
@@ -41,6 +42,7 @@ class PageOptions(msgspec.Struct, frozen=True):
     moderation: bool
     forms: bool
     mail: bool
+    sign_in: bool
 
 
 class CommentPage(msgspec.Struct, frozen=True):

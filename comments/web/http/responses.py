@@ -53,7 +53,7 @@ class Basis(msgspec.Struct, frozen=True):
     `lasts` is the thread's tag, and `members` are the page's other members (`page_members`) in its
     `order`. `place` and `tag` find the page's bytes in the cache. `asked`
     contains the parameters of a first page in reading order, which also apply to other threads of
-    the site; for other pages it is None. `mail` tells whether the service sends mail.
+    the site; for other pages it is None. `service` is what the members say about the service.
     """
 
     site: records.Site
@@ -63,7 +63,7 @@ class Basis(msgspec.Struct, frozen=True):
     members: bytes
     place: _Place
     tag: str
-    mail: bool
+    service: page_members.Service
     asked: thread_pages.PageRequest | None = None
 
 
@@ -230,7 +230,7 @@ def of_thread(
     if basis.asked is None:
         return None
     source = thread_pages.InOrder(records.ThreadName(basis.site.id, thread), basis.asked)
-    members = page_members.of(basis.site, source.name, source.order, mail=basis.mail)
+    members = page_members.of(basis.site, source.name, source.order, basis.service)
     if not source.look(age):
         return None
     coding, tag = basis.place[1], _tag(source.tag, members)
@@ -246,7 +246,16 @@ def of_thread(
             made = _Kept(tag, (data,))
             cache.keep(place, made, len(place[0]) + len(data) + _OVERHEAD)
         body = made.body
-    found = source.name, source.lasts, source.order, members, place, tag, basis.mail, source.asked
+    found = (
+        source.name,
+        source.lasts,
+        source.order,
+        members,
+        place,
+        tag,
+        basis.service,
+        source.asked,
+    )
     return Basis(basis.site, *found), body
 
 
@@ -306,7 +315,16 @@ def _sent(
     if shape.members and isinstance(source, page_source.PageSource) and source.lasts:
         place = key, content_coding.preferred(request.accept_encodings)
         asked = source.asked if isinstance(source, thread_pages.InOrder) and source.first else None
-        found = source.name, source.lasts, shape.order, shape.members, place, tag(), _mails(), asked
+        found = (
+            source.name,
+            source.lasts,
+            shape.order,
+            shape.members,
+            place,
+            tag(),
+            _service(),
+            asked,
+        )
         request.environ[BASIS] = Basis(site, *found)
     if site.cdn_seconds:
         # Shared caches may use the answer for this long without revalidation.
@@ -317,12 +335,13 @@ def _sent(
     return response
 
 
-def _mails() -> bool:
-    return context.settings().sends_mail
+def _service() -> page_members.Service:
+    settings = context.settings()
+    return page_members.Service(settings.sends_mail, bool(settings.public_url))
 
 
 def _members(site: records.Site, name: records.ThreadName, order: str) -> bytes:
-    return page_members.of(site, name, order, mail=_mails())
+    return page_members.of(site, name, order, _service())
 
 
 def _age(site: records.Site) -> float:

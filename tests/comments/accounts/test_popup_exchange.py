@@ -266,6 +266,30 @@ def test_a_site_offers_only_its_own_providers(
     assert api_requests.refused(client.get("/api/v1/sites/nothing/sign-in"), 404)
 
 
+def test_a_page_tells_whether_its_site_has_a_provider(
+    client: FlaskClient, traveller: Traveller, store: connection.Store
+) -> None:
+    def may_enter(site: str) -> bool:
+        answer = client.get(f"/api/v1/sites/{site}/comments?thread=page")
+        options = api_requests.answer(answer)["options"]
+        assert options["sign_in"] is site_settings.get(site).has_providers
+        return bool(options["sign_in"])
+
+    site_settings.add("blog", [ORIGIN], scheme=sample_threads.SETTINGS.scheme, now=here())
+    assert (may_enter("demo"), may_enter("blog")) == (True, False)
+    other = providers.Registration("other", "Other", "https://other.example", "client", "secret")
+    providers.add(providers.checked(other, SECRET, now=here()))
+    assert not may_enter("blog")
+    providers.offer("other", ("demo", "blog"), at_desk=False)
+    assert (may_enter("demo"), may_enter("blog")) == (True, True)
+    providers.withdraw("acme", ("demo",), at_desk=False)
+    assert (may_enter("demo"), may_enter("blog")) == (True, True)
+    providers.withdraw("other", ("demo",), at_desk=False)
+    assert (may_enter("demo"), may_enter("blog")) == (False, True)
+    providers.remove("other")
+    assert (may_enter("demo"), may_enter("blog")) == (False, False)
+
+
 def test_errors_of_a_window_are_html_pages(traveller: Traveller) -> None:
     for query in ({}, {"origin": ORIGIN}, {"origin": ORIGIN, "challenge": CHALLENGE, "next": "x"}):
         refused = traveller.client.get("/sign-in/sites/demo", query_string=query)

@@ -89,13 +89,13 @@ def test_a_page_has_every_option_of_its_site(quick: Process, several: Rows) -> N
     assert _get(quick)["options"] == {
         "votes": True, "website": True, "guests": True, "order": "thread", "images": [],
         "live": 60, "theme": "auto", "language": "", "moderation": True,
-        "forms": False, "mail": False,
+        "forms": False, "mail": False, "sign_in": False,
     }  # fmt: skip
     _options(quick, **{**shown, "images": ("https://img.example",), "votes": False})
     found = _get(quick)["options"]
     assert found == {**found, **shown, "votes": False}
-    assert tuple(found) == (*site_options.NAMES, "mail")
-    assert response_shapes.PageOptions.__struct_fields__ == (*site_options.NAMES, "mail")
+    assert tuple(found) == (*site_options.NAMES, "mail", "sign_in")
+    assert response_shapes.PageOptions.__struct_fields__ == tuple(found)
 
 
 @pytest.mark.parametrize("path", [PAGE, RAW, f"{PAGE}&limit=all", f"{PAGE}&order=newest"])

@@ -93,7 +93,7 @@ def _write(
             cursor=None,
             secret=sample_threads.SETTINGS.secret,
         )
-        members = page_members.of(site, name, "thread", mail=False)
+        members = page_members.of(site, name, "thread", page_members.Service())
         states.append(presentation.page(found, records.PinnedComments()).json(members))
 
     note()
