@@ -1,4 +1,4 @@
-"""A website on its own origin, whose pages show an article and somebody's comments.
+"""A website on its own origin, whose pages contain an article and a comment widget.
 
 The pages in `hosts/` have `{article}` and `{widget}` in their place. Names ending in `.svg` are
 pictures of authors, for services that show some.

@@ -1,4 +1,4 @@
-"""Load pages with a widget in Chromium on a slow network, and measure what a reader waits for.
+"""Load pages with a widget in Chromium on a slow network, and measure how long a reader waits.
 
 Each round opens a page in a new profile (cold), then another page of the same website (warm). The
 network is emulated by Chromium: 150 ms for each request and 1.6 Mbit/s. Connecting costs nothing,

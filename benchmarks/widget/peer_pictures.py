@@ -1,4 +1,4 @@
-"""Take the same pictures of Flatthread's widget and of its peers', to compare how they look.
+"""Take the same pictures of Flatthread's widget and of its peers, to compare their looks.
 
     python -m benchmarks.widget.peer_pictures FOLDER
 

@@ -1,4 +1,4 @@
-"""Comments to show: two written conversations, and a long generated one.
+"""Sample comments: two written conversations, and a long generated one.
 
 Every service under comparison stores the same comments, in the same order. The pictures show the
 written conversations; the measurements use the generated one.

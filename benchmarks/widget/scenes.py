@@ -27,7 +27,7 @@ Act = Callable[[playwright.Page, Stage], None]
 
 
 def _nothing(_page: playwright.Page, _stage: Stage) -> None:
-    """Leave the page as it loads."""
+    """Leave the page as it is after loading."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -119,8 +119,8 @@ def report(page: playwright.Page, _stage: Stage) -> None:
 
 
 def collapsed(page: playwright.Page, _stage: Stage) -> None:
-    page.get_by_role("button", name="Collapse the replies to Tom Okafor").first.click()
-    page.get_by_role("button", name="Collapse the replies to Priya Raman").click()
+    page.get_by_role("button", name="Collapse Tom Okafor's comment").first.click()
+    page.get_by_role("button", name="Collapse Priya Raman's comment").click()
 
 
 def pending(page: playwright.Page, _stage: Stage) -> None:

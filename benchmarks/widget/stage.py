@@ -1,4 +1,4 @@
-"""What a picture shows: the product with conversations, and host pages that embed it.
+"""The subject of the pictures: Flatthread with conversations, and host pages that embed it.
 
 The product runs in this process, without limits on posts, on data in memory.
 """

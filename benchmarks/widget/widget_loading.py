@@ -1,4 +1,4 @@
-"""The widget in a reader's browser: requests, bytes, waiting, layout shift and main-thread time.
+"""Measure the widget in a browser: requests, bytes, waiting, layout shift and main-thread time.
 
 A page on another origin contains an article, the snippet of docs/embedding.md and a footer that is
 in view. Its thread has 315 comments. Flatthread runs as in production. The peers that are installed

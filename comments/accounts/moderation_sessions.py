@@ -10,10 +10,11 @@ Invariants:
 1. The store holds only a keyed digest of the token.
 2. A session belongs to one site and one origin. It is valid while its account may moderate the
    site.
-3. A session ends `TERM` after it began, when it is revoked, when the site turns moderation in
-   threads off, or when the account's `epoch` changes (a different role, password or authenticator,
-   or signing out everywhere), whichever comes first. Use does not extend it.
-4. A session that ended never becomes valid again: recording its use does not store it again.
+3. A session ends `TERM` after it began, when it is revoked, when an owner turns off moderation in
+   the thread, when the account begins more than `MOST` sessions, or when the account's `epoch`
+   changes (a different role, password or authenticator, or signing out everywhere), whichever
+   comes first. Use does not extend a session.
+4. An ended session never becomes valid again: recording a use does not restore a deleted session.
 """
 
 import re
@@ -42,7 +43,7 @@ _TOKEN = re.compile(r"m\.[a-z2-7]{26}\.[A-Za-z0-9_-]{43}")
 
 
 class ModerationSession(NamedTuple):
-    """A valid session. `id` names it to its account, and reveals nothing about the token."""
+    """A valid session. `id` identifies the session to its account without revealing the token."""
 
     account: accounts.Account
     id: str
@@ -217,7 +218,7 @@ def _delete(keys: Sequence[ndb.Key]) -> None:
 def _touch(key: ndb.Key, now: datetime) -> None:
     def body() -> None:
         row = reads.get(key)
-        if row is not None and row.seen < now:  # do not store a session again that has ended
+        if row is not None and row.seen < now:  # do not restore an ended session
             row.seen = now
             transactions.apply(ownership.Writes(_OWNER, put=(row,)))
 

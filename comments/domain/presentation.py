@@ -77,7 +77,7 @@ class PublicComment(msgspec.Struct, frozen=True):
 class OwnComment(PublicComment, frozen=True):
     """A comment in an answer to its author.
 
-    The author can edit the text until `editable_until`; null if this time is over.
+    The author can edit the text until `editable_until`; None if this time is over.
     """
 
     editable_until: datetime | None = None

@@ -18,8 +18,8 @@ DefaultOrder = Literal["thread", "recent", "best", "oldest", "newest"]
 Theme = Literal["auto", "light", "dark"]
 ORDERS: tuple[str, ...] = get_args(DefaultOrder)
 THEMES: tuple[str, ...] = get_args(Theme)
-# Seconds. A shorter pause would cause more requests than the answers are worth; after a longer
-# pause, a new comment would come too late to be called live.
+# Seconds. A shorter pause would cause many requests for little benefit; with a longer pause, the
+# comments would no longer be live.
 SHORTEST_LIVE, LONGEST_LIVE = 10, 3600
 MOST_IMAGES = 20  # Origins; every comments page contains all of them.
 
@@ -32,10 +32,10 @@ class SiteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     - `votes`: whether readers can vote.
     - `website`: whether authors can enter their website.
     - `guests`: whether people can post without an account.
-    - `order`: the order of a page if the request names no order.
+    - `order`: the order of the comments if the request does not specify one.
     - `images`: the exact https origins from which images are shown inline.
     - `live`: the number of seconds between two checks for new comments; 0 disables the checks.
-    - `language`: the language of the texts around the comments; "" uses the page's language.
+    - `language`: the language of the interface; "" uses the page's language.
     - `moderation`: whether moderators can moderate within the thread.
     - `forms`: whether people can post without JavaScript, with the form under `/embed`.
     """

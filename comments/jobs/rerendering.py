@@ -4,16 +4,16 @@
 
 Invariants:
 
-1. Only the HTML changes: authors, readers and subscribers see no edit, and nobody gets mail or
-   webhooks. The revision of the text stays, so a form that is open for an edit can still be sent.
+1. Only the HTML changes: the comment is not marked as edited, and nobody gets mail or webhooks. The
+   revision of the text stays the same, so an edit form that is open can still be sent.
 2. A comment whose HTML stays the same is not written.
 3. The comment is flagged for compaction in the same commit, so readers see the new HTML at once,
    and the buckets get it later. Old HTML was safe when it was written; it need not leave the
    buckets at once.
-4. A text that the new renderer refuses keeps its HTML, sanitized again.
+4. If the new renderer refuses a body, the comment keeps its HTML, sanitized again.
 
-During a rolling release, a process of the older release may store a comment behind the scan. That
-comment keeps the older HTML until the next version of the renderer.
+During a rolling release, a process of the older release may store a comment in a range that the
+scan has already passed. That comment keeps the older HTML until the next version of the renderer.
 """
 
 import functools

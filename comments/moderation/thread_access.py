@@ -1,4 +1,4 @@
-"""Whether a thread accepts comments: what a post would meet, and what pages say about it."""
+"""Decide whether a thread accepts comments, for posts and for the pages that say so."""
 
 import enum
 from datetime import datetime, timedelta
@@ -32,7 +32,7 @@ def of(
 
 
 def shown(site: records.Site, thread: records.ThreadTerms, now: datetime) -> ThreadAccess:
-    """Return what a page says: `of`, and read-only while the site's budget allows no comments.
+    """Return the state for pages: read-only if the site's budget is spent, else the result of `of`.
 
     This uses the process's copies of the rules and the usage, each at most a minute old.
     """

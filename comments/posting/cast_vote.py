@@ -139,7 +139,7 @@ def own(
 
 
 def _uncounted(name: records.ThreadName, mine: Container[str]) -> dict[str, int]:
-    """Return what the scores of a thread's comments lack, first of comments with own votes.
+    """Return the uncounted votes of a thread's comments, first of those with own votes.
 
     Other comments are included, because the voter may have withdrawn a vote that is still counted.
     """

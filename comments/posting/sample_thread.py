@@ -20,7 +20,7 @@ _COMMENTS = (
 
 
 def post(site: records.Site, settings: config.Settings, *, now: datetime) -> None:
-    """Post the sample comments, without the checks that keep robots away."""
+    """Post the sample comments, without the checks that keep bots out."""
     request = SiteRequest(site, dataclasses.replace(settings, proof_of_work=0, form_seconds=0), now)
     ids: list[str] = []
     for key, name, answered in _COMMENTS:

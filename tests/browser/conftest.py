@@ -201,7 +201,7 @@ def server(app: flask.Flask, site: records.Site) -> Iterator[str]:
 def deliver(
     app: flask.Flask, open_store: connection.Store, settings: config.Settings
 ) -> Callable[[], None]:
-    """Return a function that delivers all events, as upkeep does."""
+    """Return a function that delivers all events, as the background worker does."""
 
     def run() -> None:
         with open_store.context():

@@ -1,4 +1,4 @@
-"""Ways in which a server fails a call, and what the widget says about each."""
+"""Ways in which a server call can fail, and the widget's message for each."""
 
 import dataclasses
 import re
@@ -13,7 +13,7 @@ CORS = {"Access-Control-Allow-Origin": "*"}
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """An answer, or none (status 0), and the widget's sentence about it."""
+    """A response, or none (status 0), and the widget's message for it."""
 
     name: str
     told: str
@@ -57,7 +57,7 @@ FAULTS = (
 
 
 def each(tab: Tab, pattern: str | re.Pattern[str], method: str = "GET") -> Iterator[Fault]:
-    """Let the calls to `pattern` fail in each way in turn, and at last no more."""
+    """Let the calls to `pattern` fail in each way in turn, and succeed at the end."""
     tab.expected += ["net::ERR_", "responded with a status of"]
     now: list[Fault] = []
 

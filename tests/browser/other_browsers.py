@@ -36,7 +36,7 @@ class Missing(Exception):
 
 
 def until(described: str, look: Callable[[], Any]) -> Any:
-    """Wait until `look()` finds something."""
+    """Wait until `look()` returns a result."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         found = look()

@@ -307,17 +307,17 @@ def test_a_guest_is_held_approved_held_again_for_a_link_banned_and_restored(
 
     write(guest, "Hello there")
     for _ in range(2):
-        expect(comment(guest, "Hello there")).to_contain_text("Waiting for approval")
+        expect(comment(guest, "Hello there")).to_contain_text("Awaiting approval")
         expect(guest.get_by_role("heading", name="1 comment")).to_have_count(0)
         guest.reload()
     see(reader, None)
     approve(desk.page, queue)
     see(reader, "Hello there")
     see(guest, "Hello there")
-    expect(guest.get_by_text("Waiting for approval")).to_have_count(0)
+    expect(guest.get_by_text("Awaiting approval")).to_have_count(0)
 
     edit(guest, "Hello there", "Look [here](https://shop.example)")
-    expect(comment(guest, "Look here")).to_contain_text("Waiting for approval")
+    expect(comment(guest, "Look here")).to_contain_text("Awaiting approval")
     see(reader, None)
     desk.page.goto(queue)
     expect(desk.page.get_by_text("Rule “links”: there are more than 0 links")).to_be_visible()

@@ -327,7 +327,7 @@ def lead_to_collapsed(scene: Scene) -> None:
     first = scene.say("one")
     scene.say("one.one", parent=first)
     page = scene.read("two")
-    page.get_by_role("button", name="Collapse the replies to Ada").click()
+    page.get_by_role("button", name="Collapse Ada's comment").click()
     expect(page.get_by_role("button", name="Expand Ada's comment")).to_be_visible()
 
 

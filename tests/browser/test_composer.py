@@ -1,4 +1,4 @@
-"""The form helps to write: formatting, preview, checks before sending, and a name that stays."""
+"""The form helps writers: formatting, preview, checks before sending, and a remembered name."""
 
 import playwright.sync_api as playwright
 import pytest

@@ -55,7 +55,7 @@ def test_a_reader_without_javascript_pages_to_the_end(
         page.wait_for_load_state()
         found += page.locator(".ft-body").all_inner_texts()
     assert found == said
-    page.get_by_role("link", name="From the beginning").click()
+    page.get_by_role("link", name="First page").click()
     expect(page.locator(".ft-body").first).to_have_text("root 0")
     page.get_by_text("Sort: Oldest").click()
     page.get_by_role("link", name="Newest", exact=True).click()

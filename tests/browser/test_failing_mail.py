@@ -1,4 +1,4 @@
-"""A failed call about mail or sign-in leaves a sentence, and never loses an address or a text."""
+"""A failed mail or sign-in call shows a message and never loses an address or typed text."""
 
 import playwright.sync_api as playwright
 import pytest

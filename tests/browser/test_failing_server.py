@@ -1,6 +1,6 @@
-"""A failed call leaves a sentence and a way to try again, and never loses a text.
+"""A failed call shows a message and a way to try again, and never loses typed text.
 
-Each test lets one of the widget's calls fail in all ways (tests/browser/faults.py), and at last
+Each test lets one of the widget's calls fail in all ways (tests/browser/faults.py), and then
 succeed.
 """
 

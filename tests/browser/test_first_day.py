@@ -33,7 +33,7 @@ def _choose(page: playwright.Page, text: str, item: str) -> None:
 
 
 def _read(page: playwright.Page) -> None:
-    """Nothing is wider than the phone, and the texts are German."""
+    """Check that nothing is wider than the phone and that the interface is in German."""
     expect(page.get_by_role("heading", name="3 Kommentare")).to_be_visible()
     assert _bodies(page) == ["Wer war dabei?", "Ich nicht.", "Kauft Pillen!"]
     expect(page.locator(".ft-thread")).to_have_attribute("lang", "de")
@@ -49,14 +49,14 @@ def _sort(page: playwright.Page) -> None:
 
 def _collapse_and_open(page: playwright.Page) -> None:
     """Collapse a discussion, and open it again."""
-    page.get_by_role("button", name="Antworten auf Ada einklappen").tap()
+    page.get_by_role("button", name="Kommentar von Ada einklappen").tap()
     expect(page.get_by_text("Ich nicht.")).to_be_hidden()
     page.get_by_role("button", name="Kommentar von Ada ausklappen").tap()
     expect(page.get_by_text("Ich nicht.")).to_be_visible()
 
 
 def _answer(page: playwright.Page) -> None:
-    """Answer. A forgotten name is noticed in the browser."""
+    """Reply. The browser notices that the name is missing."""
     _comment(page, "Wer war dabei?").get_by_role("button", name="Ada antworten").tap()
     form = page.get_by_role("form", name="Ada antworten")
     form.get_by_role("textbox", name="Kommentar").fill("Ich war da")
@@ -81,7 +81,7 @@ def _edit(page: playwright.Page) -> str:
 
 
 def _see_the_answer(page: playwright.Page) -> None:
-    """Look at an answer that somebody else posts meanwhile."""
+    """Look at a reply that another person posts in the meantime."""
     with page.expect_response(lambda answer: "/comments?" in answer.url):
         page.clock.run_for(SECONDS * 1000)
     page.get_by_role("button", name="1 neue Antwort").tap()
@@ -103,7 +103,7 @@ def _report_and_mute(page: playwright.Page) -> None:
 
 
 def _erase(page: playwright.Page) -> None:
-    """Erase everything. The answer stays below a comment without a text."""
+    """Erase everything. The other person's reply stays below a comment without text."""
     page.get_by_role("button", name="Dein Menü, Grete").tap()
     page.get_by_role("menuitem", name="Meine Kommentare und Daten löschen").tap()
     page.get_by_role("button", name="Alles löschen").tap()

@@ -1,4 +1,4 @@
-"""Styles of the page around the widget do not make it unusable, and it prints."""
+"""The widget stays usable, and can be printed, whatever the styles of the page around it."""
 
 import playwright.sync_api as playwright
 import pytest

@@ -68,7 +68,7 @@ def opened(open_tab: OpenTab, url: str) -> Tab:
 
 
 def poll(page: playwright.Page, seconds: int = SECONDS) -> None:
-    """Let the time of the next poll come, and wait for its answer."""
+    """Advance the clock to the next poll, and wait for its response."""
     with page.expect_response(lambda answer: "/comments?" in answer.url) as answer:
         page.clock.run_for(seconds * 1000)
     answer.value.finished()
@@ -102,7 +102,7 @@ def test_new_comments_are_a_bar_and_appear_when_the_reader_asks(
     expect(page.get_by_role("heading", name="4 comments")).to_be_visible()
     expect(bar(page)).to_have_count(0)
     expect(page.get_by_role("button", name="new repl")).to_have_count(0)
-    collapse = page.get_by_role("button", name="Collapse the replies to Ada")
+    collapse = page.get_by_role("button", name="Collapse Ada's comment")
     expect(collapse).to_be_visible()
 
 
@@ -275,7 +275,7 @@ def test_news_that_cannot_be_loaded_stay_on_offer(
 def test_a_removed_thread_polls_no_more(
     server: str, live: int, asked: list[Asked], open_tab: OpenTab, say: Say
 ) -> None:
-    """Neither the planned poll nor the one that is under way has a successor."""
+    """Neither the planned poll nor a running one schedules another."""
     say("one")
     page = opened(open_tab, server).page
     held: list[playwright.Route] = []

@@ -115,7 +115,7 @@ def test_nothing_reaches_over_the_edge_of_a_small_phone(
 def test_a_zoomed_page_needs_no_scrolling_sideways(
     server: str, website: Website, open_tab: OpenTab, full: None, width: int, style: str
 ) -> None:
-    """A browser that zooms a window of 1280 pixels has as many pixels fewer as it zooms."""
+    """Zooming in makes the viewport narrower: at 400 %, a 1280-pixel window has 320 pixels."""
     options = {"viewport": {"width": width, "height": 400}, "device_scale_factor": 1280 / width}
     page = open_tab(article(server, website, style), **options).page
     assert_within(page)
@@ -254,7 +254,7 @@ def test_every_control_is_large_enough_to_hit(
     say("\n\n".join(f"paragraph {number}" for number in range(60)), name="Cy")
     page = open_tab(article(server, website), viewport={"width": width, "height": 800}).page
     widget_form.opened(page)
-    page.get_by_role("button", name="Collapse the replies to Ada").click()
+    page.get_by_role("button", name="Collapse Ada's comment").click()
     page.get_by_role("button", name="Sort").click()
     expect(page.get_by_role("menu")).to_be_visible()
     assert page.evaluate(SMALL) == []

@@ -81,7 +81,7 @@ def sign_in(window: playwright.Page) -> None:
 
 
 def begin(page: playwright.Page) -> None:
-    """Moderate, from the link at the foot of the thread to the bar above the list."""
+    """Begin to moderate, from the button below the thread to the bar above the list."""
     with page.expect_popup() as opened:
         page.get_by_role("button", name="Moderate here").click()
     sign_in(opened.value)
@@ -99,7 +99,7 @@ def held(page: playwright.Page, name: str = "Eve") -> playwright.Locator:
 
 @pytest.fixture
 def session(bob: accounts.Account, website: Website, open_store: connection.Store) -> str:
-    """What a tab stores of a session that began earlier."""
+    """Return a tab's stored data of a session that began earlier."""
     with open_store.context():
         account = accounts.get(bob.id)
         assert account is not None
@@ -256,7 +256,7 @@ def test_an_author_is_banned_and_the_ban_lifted(
             return len(rulebook.read("demo").bans)
 
     held(page).get_by_role("button", name="Ban Eve").click()
-    sentence = page.locator(".ft-said", has_text="Eve can't comment on this site any more.")
+    sentence = page.locator(".ft-said", has_text="You banned Eve from commenting on this site.")
     expect(sentence.get_by_role("button", name="Undo")).to_be_focused()
     assert banned() == 1
     # The comment itself still awaits a decision.
@@ -341,7 +341,7 @@ def test_a_moderator_posts_and_answers_as_staff(moderating: Callable[..., Tab], 
     reply.get_by_role("button", name="Post reply").click()
     expect(comment(page, "answer").locator(".ft-author")).to_have_text("Bob")
     expect(comment(page, "answer").locator(".ft-badge", has_text="Moderator")).to_be_visible()
-    # The page keeps nothing with which the reader could act as the moderator later.
+    # The page stores nothing that would let a later reader act as the moderator.
     assert "m." not in page.evaluate("JSON.stringify(localStorage)")
     bar(page).get_by_role("button", name="Stop moderating").click()
     expect(widget_form.opened(page).get_by_role("textbox", name="Name")).to_have_value("")
@@ -365,7 +365,7 @@ def test_a_revoked_session_ends_in_a_sentence_and_the_draft_stays(
             moderation_sessions.revoke(bob.id, each.id)
     tab.expect_status(401)
     form.get_by_role("button", name="Post comment").click()
-    ended = page.get_by_text("You are not moderating any more: your access was ended")
+    ended = page.get_by_text("Your moderation session was ended")
     expect(ended).to_be_visible()
     expect(held(page)).to_have_count(0)
     assert bodies(page) == ["visible"]
@@ -373,7 +373,7 @@ def test_a_revoked_session_ends_in_a_sentence_and_the_draft_stays(
     expect(form.get_by_role("textbox", name="Comment")).to_be_focused()
     expect(form.get_by_role("textbox", name="Name")).to_be_visible()
     assert "Hide" not in choices(comment(page, "visible"))
-    # The sentence leads back to moderation.
+    # The message offers to moderate again.
     with page.expect_popup() as opened:
         bar(page).get_by_role("button", name="Moderate here").click()
     sign_in(opened.value)
@@ -395,7 +395,7 @@ def test_a_session_revoked_before_a_decision_decides_nothing(
             moderation_sessions.revoke(bob.id, each.id)
     tab.expect_status(401)
     held(tab.page).get_by_role("button", name="Approve").click()
-    expect(tab.page.get_by_text("You are not moderating any more")).to_be_visible()
+    expect(tab.page.get_by_text("Your moderation session was ended")).to_be_visible()
     assert status(open_store, one) is Status.PENDING
 
 
@@ -405,7 +405,7 @@ def test_an_expired_session_ends_in_a_sentence(
     say("visible")
     past = (account_holders.here() - timedelta(seconds=1)).isoformat()
     page = moderating(json.dumps({**json.loads(session), "expires": past})).page
-    expect(page.get_by_text("because your 12 hours are over")).to_be_visible()
+    expect(page.get_by_text("Your moderation session ended after 12 hours.")).to_be_visible()
     assert "Hide" not in choices(comment(page, "visible"))
     page.reload()
     expect(comment(page, "visible")).to_be_visible()
@@ -422,7 +422,7 @@ def test_a_session_ends_by_itself_while_the_page_is_open(
     page.reload()
     expect(held(page)).to_be_visible()
     page.clock.fast_forward("12:00:01")
-    expect(page.get_by_text("because your 12 hours are over")).to_be_visible()
+    expect(page.get_by_text("Your moderation session ended after 12 hours.")).to_be_visible()
     expect(held(page)).to_have_count(0)
 
 
@@ -442,7 +442,7 @@ def test_a_token_of_another_site_is_refused_in_a_sentence(
         foreign = moderators.begun(eve, "blog", origin=website.origin).token
     tab = moderating(json.dumps({**json.loads(session), "token": foreign}))
     tab.expect_status(401)
-    expect(tab.page.get_by_text("You are not moderating any more")).to_be_visible()
+    expect(tab.page.get_by_text("Your moderation session was ended")).to_be_visible()
     expect(held(tab.page)).to_have_count(0)
 
 
@@ -485,7 +485,7 @@ def test_a_comment_that_changed_meanwhile_is_shown_again_before_a_decision(
         decisions.decide("demo", one, Verb.HOLD, ROOT, now=account_holders.here(), reason="again")
     tab.expect_status(412)
     held(page).get_by_role("button", name="Approve").click()
-    expect(held(page).get_by_role("alert")).to_contain_text("has changed meanwhile")
+    expect(held(page).get_by_role("alert")).to_contain_text("has changed in the meantime")
     expect(held(page)).to_contain_text("again")
     assert status(open_store, one) is Status.PENDING
     held(page).get_by_role("button", name="Approve").click()
@@ -501,7 +501,7 @@ def test_the_code_is_typed_if_the_window_is_blocked(
     page.get_by_role("button", name="Moderate here").click()
     panel = page.locator(".ft-end")
     with page.expect_popup() as opened:
-        panel.get_by_role("link", name="Open the window").click()
+        panel.get_by_role("link", name="Open moderation window").click()
     window = opened.value
     sign_in(window)
     window.get_by_role("button", name="Moderate here").click()

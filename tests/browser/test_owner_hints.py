@@ -16,8 +16,8 @@ def _told(message: ConsoleMessage) -> bool:
 @pytest.mark.parametrize(
     ("attribute", "sentence", "hint"),
     [
-        ("", "does not say whose comments to show", "Add data-site with the id"),
-        ('data-site=""', "does not say whose comments to show", "Add data-site with the id"),
+        ("", "it doesn't name a site", "Add data-site with your site's id"),
+        ('data-site=""', "it doesn't name a site", "Add data-site with your site's id"),
         ("data-site=blog", "there is no site “blog”", "site add blog --origin http://127.0.0.1:"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Readers whose browsers run no JavaScript post with the form of the page, also in a frame."""
+"""Readers whose browsers run no JavaScript post with the page's form, even in a frame."""
 
 import dataclasses
 from collections.abc import Callable
@@ -118,10 +118,10 @@ def test_without_a_proof_of_work_the_comment_waits(
     with served(apps.create_app(checked, open_store)) as origin:
         page = open_tab(f"{origin}/embed/demo?thread=demo", java_script_enabled=False).page
         page.get_by_text("Write a comment").click()
-        expect(page.get_by_text("A moderator reads comments from this form")).to_be_visible()
+        expect(page.get_by_text("A moderator reviews comments from this form")).to_be_visible()
         fill(page, "held")
         page.get_by_role("button", name="Post comment").click()
-        expect(page.get_by_text("It is waiting for approval.")).to_be_visible()
+        expect(page.get_by_text("It is awaiting approval.")).to_be_visible()
         page.get_by_role("link", name="Back to the comments").click()
         expect(page.get_by_text("No comments yet.")).to_be_visible()
         page.goto("about:blank")  # ends requests for icons before the server stops
@@ -205,7 +205,7 @@ def test_the_answers_are_accessible(plain: str, open_tab: OpenTab, scheme: str) 
     expect(page.get_by_label("Name")).to_have_attribute("aria-invalid", "true")
     assert accessibility.complaints(page) == []
     page.goto(plain.replace("?", "/waiting?"))
-    expect(page.get_by_text("It is waiting for approval.")).to_be_visible()
+    expect(page.get_by_text("It is awaiting approval.")).to_be_visible()
     assert accessibility.complaints(page) == []
 
 

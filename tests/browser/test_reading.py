@@ -107,7 +107,7 @@ def test_replies_collapse_by_button_and_by_line_and_stay_so_after_a_reload(
     page = open_tab(server).page
     expect(comment(page, "one.one.one")).to_be_visible()
 
-    comment(page, "one").get_by_role("button", name="Collapse the replies to Ada").click()
+    comment(page, "one").get_by_role("button", name="Collapse Ada's comment").click()
 
     expect(page.get_by_role("listitem")).to_have_count(2)
     toggle = page.get_by_role("button", name="Expand Ada's comment")

@@ -1,6 +1,6 @@
-"""While a call takes long, its button says so, nothing is sent twice, and reading goes on.
+"""During a slow call, its button says so, nothing is sent twice, and readers can keep reading.
 
-The tests hold an answer back until the reader has done everything else.
+The tests hold back a response until the reader has done everything else.
 """
 
 import playwright.sync_api as playwright
@@ -57,7 +57,7 @@ def test_a_slow_post_says_so_is_sent_once_and_leaves_the_reader_alone(
     # Reading goes on.
     page.get_by_role("button", name="Load more comments").click()
     expect(comment(page, "comment 50")).to_be_focused()
-    # Writing goes on elsewhere, and the answer does not move the focus or the page.
+    # The reader writes elsewhere, and the response moves neither the focus nor the page.
     answered = comment(page, "comment 50")
     answered.get_by_role("button", name="Reply").click()
     reply = answered.get_by_role("form").get_by_role("textbox", name="Comment")

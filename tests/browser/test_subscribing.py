@@ -98,7 +98,7 @@ def test_the_pages_work_without_javascript_and_on_a_phone(
     size = {"width": 360, "height": 640}
     page = open_tab(f"{server}{link}", java_script_enabled=False, viewport=size).page
     page.get_by_role("button", name="E-mails like this one").click()
-    expect(page.get_by_text("You will get no more e-mails like that one.")).to_be_visible()
+    expect(page.get_by_text("You will no longer get e-mails like that one.")).to_be_visible()
 
 
 @pytest.mark.settings

@@ -1,4 +1,4 @@
-"""The widget starts early, in parallel and once; a failed file leaves a sentence and a retry."""
+"""The widget starts early, in parallel and once; a failed file leads to a message and a retry."""
 
 import json
 import re
@@ -73,7 +73,7 @@ def test_four_requests_load_a_thread_and_a_reload_asks_only_for_comments(
 
 
 def test_the_files_load_in_parallel(server: str, website: Website, tab: Tab, say: Say) -> None:
-    """None of the three waits for another: all are requested while all answers are held back."""
+    """None of the three waits for another: all are requested while all responses are held back."""
     say("hello")
     held: list[playwright.Route] = []
     for pattern in ("**/widget/widget-*", "**/widget/strings-*", "**/comments?*"):
@@ -384,7 +384,7 @@ def test_the_first_request_names_the_order_that_the_reader_chose(
 def test_the_thread_names_its_language_and_direction(
     server: str, website: Website, tab: Tab, attribute: str
 ) -> None:
-    """A page in a language without strings gets the next one in line, in the end English."""
+    """A page in a language without strings gets the next language in the list, finally English."""
     body = f'<html lang="tlh" dir="rtl">{script(server)}{element(attribute)}'
     tab.page.goto(website.put("klingon", body))
     expect(tab.page.locator(".ft-thread")).to_have_attribute("lang", "en")

@@ -1,4 +1,4 @@
-"""Everything around writing works with keys alone, and says in a sentence what is the case."""
+"""Everything around writing works with the keyboard alone and reports its state in a sentence."""
 
 import re
 from datetime import UTC, datetime
@@ -106,7 +106,7 @@ def test_a_thread_with_only_own_pending_comments_says_so(
     write(page, "hold this")
     for _ in range(2):
         expect(page.get_by_role("heading", name="0 comments")).to_be_visible()
-        expect(page.get_by_text("1 of yours is waiting for approval")).to_be_visible()
+        expect(page.get_by_text("1 of your comments is awaiting approval")).to_be_visible()
         expect(page.get_by_text("No comments yet.")).to_be_hidden()
         page.reload()
 

@@ -13,7 +13,7 @@ def opened(page: playwright.Page | playwright.Locator) -> playwright.Locator:
 
 
 def fill(form: playwright.Locator, body: str, name: str) -> None:
-    """Fill in a text and a name; a returning guest first has to ask for the name's field."""
+    """Fill in a text and a name. A returning guest must first open the field for the name."""
     form.get_by_role("textbox", name="Comment").fill(body)
     change = form.get_by_role("button", name="Change name")
     if change.is_visible():

@@ -1,4 +1,4 @@
-/** What a reader can do with a comment, and in the menu at the top of a thread. */
+/** A reader's actions: on a comment, and in the menu at the top of the thread. */
 
 import { Changes } from "./changes.js";
 import { addressOf } from "./comment.js";
@@ -75,7 +75,7 @@ export class Actions {
     await (box ? this.#moderation?.begin(box) : this.#moderation?.resume());
   }
 
-  /** After any change of the list, show what a moderator sees in it. */
+  /** After any change of the list, show a moderator's held comments in it. */
   arrange() {
     this.#moderation?.place();
   }
@@ -151,7 +151,7 @@ export class Actions {
     comment.element.focus();
   }
 
-  /** Pass on a comment's permalink: with the phone's own dialog, or by copying it. */
+  /** Share a comment's permalink: with the phone's share dialog, or by copying it. */
   async share(comment) {
     const url = addressOf(comment.id);
     const isPhone = matchMedia("(pointer: coarse)").matches;

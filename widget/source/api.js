@@ -10,7 +10,7 @@ import * as lazy from "./lazy.js";
 import { unreachable } from "./offline.js";
 import { addressOf, init, PAGE } from "./request.js";
 
-/** A failed call. `field` names the wrong input; `isFinal` means that nothing was stored. */
+/** A failed call. `field` names the invalid input; `isFinal` means that nothing was stored. */
 export class Problem extends Error {
   constructor(status, message, { code = "", field = "" } = {}) {
     super(message);
@@ -67,7 +67,7 @@ export async function call(method, path, { query = {}, body, token, headers = {}
 }
 
 /**
- * Return the content of an answer.
+ * Return the content of a response.
  *
  * @param {Promise<Response>} asked
  */

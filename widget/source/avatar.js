@@ -9,7 +9,7 @@ import { el } from "./dom.js";
 import { language } from "./words.js";
 
 const COLORS = 24; // 12 hues in two shades
-// Wide characters, of which two do not fit
+// Characters so wide that two do not fit
 const WIDE = /^[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]/;
 
 /** @param {string} name */

@@ -48,7 +48,7 @@ export class Ballots {
     return [mine, counted];
   }
 
-  /** Vote 1 or -1, or withdraw the vote (0), after the votes before it. */
+  /** Vote 1 or -1, or withdraw the vote (0), after all earlier votes were sent. */
   send(id, value) {
     const sent = this.#turn.then(() => this.#send(id, value));
     this.#turn = sent.catch(() => {});
@@ -71,7 +71,7 @@ export class Ballots {
   async #call(id, value) {
     const { token } = this.#guest;
     if (!value) return calls.withdraw(id, token);
-    // Use the same attempt until an answer arrives, so that a retried vote counts only once.
+    // Use the same attempt until a response arrives, so that a retried vote counts only once.
     const attempt = this.#attempts.get(id) ?? {
       key: randomKey(),
       proof: token ? "" : await this.#proof(),

@@ -1,7 +1,7 @@
 /**
  * The edit form and the delete question for the reader's own comments. Loads on first use.
  *
- * The form or question opens below its comment and closes when the server has answered.
+ * The form or question opens below its comment and closes when the server has responded.
  */
 
 import { Composer } from "./composer.js";
@@ -63,7 +63,7 @@ export class Changes {
     composer.focus();
   }
 
-  /** Show the time that is left for the edit, until the form closes. */
+  /** Show the time left to edit, until the form closes. */
   #countDown(comment, place) {
     const show = () => {
       const left = keeping.editableFor(this.#guest, comment.id);
@@ -89,7 +89,7 @@ export class Changes {
     try {
       const { comment: data } = await calls.edit(comment.data, body, this.#token(comment));
       keeping.rewrite(this.#guest, comment.id, body);
-      if (comment.slot.querySelector(".ft-sending")) comment.close(); // unless the reader types on
+      if (comment.slot.querySelector(".ft-sending")) comment.close(); // else the reader is typing
       this.#thread.changed(comment, data);
       this.#thread.saved(comment);
     } catch (error) {
@@ -98,7 +98,7 @@ export class Changes {
     }
   }
 
-  /** Get the revision of an edit made elsewhere, such as in another tab. Keep the typed text. */
+  /** Get the revision of a concurrent edit, such as one in another tab. Keep the typed text. */
   async #catchUp(comment, error) {
     const { comment: data } = await calls.read(comment.id);
     this.#thread.changed(comment, data);

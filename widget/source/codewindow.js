@@ -3,8 +3,8 @@
  * moderation.
  *
  * The window is on the server's origin, so third-party cookies are not needed. The code is useless
- * without the verifier, which the window never gets. If windows are blocked, or the window loses
- * its connection to this page, the person types the code that the window shows.
+ * without the verifier, which the window never gets. If the browser blocks windows, or the window
+ * loses its connection to this page, the reader types the code that the window shows.
  *
  * This page accepts only one message: a code from that window and from the server's origin.
  */
@@ -17,15 +17,15 @@ const CODE = /^[a-z2-7]{4} [a-z2-7]{4}$/;
 const SIZE = "popup,width=480,height=640";
 let stop = new AbortController(); // stops the current listener; only one window is used at a time
 
-/** Tell whether this page can make a challenge. Pages on plain http have no digest function. */
+/** Tell whether this page can make a challenge. Pages on plain HTTP have no digest function. */
 export function isPossible() {
   return Boolean(globalThis.crypto?.subtle);
 }
 
 /**
- * Open the window at `address`, and ask for its code in `box`. The button with the label `submit`
- * calls `use(code)`. `more` are further fields; `blocked` and `link` are the texts if the browser
- * blocks the window.
+ * Open the window at `address`, and ask for its code in `box`. The button labeled `submit` calls
+ * `use(code)`. `more` contains further fields; `blocked` and `link` are shown if the browser blocks
+ * the window.
  *
  * @param {HTMLElement} box
  * @param {URL} address

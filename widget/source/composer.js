@@ -118,7 +118,7 @@ export class Composer {
     body.setSelectionRange(body.value.length, body.value.length);
   }
 
-  /** Let the reader change the name; before, a returning guest's name is shown as text. */
+  /** Show the field for the name, which is text at first for a returning guest. */
   rename() {
     this.#identity.replaceChildren();
     if (!this.#about) return;
@@ -126,7 +126,7 @@ export class Composer {
     this.#inputs.name?.focus();
   }
 
-  /** Insert a text at the cursor, on lines of its own. */
+  /** Insert text at the cursor, on lines of its own. */
   insert(text) {
     const { body } = this.#inputs;
     const before = body.value.slice(0, body.selectionStart ?? 0);
@@ -172,7 +172,7 @@ export class Composer {
     return el("div", label, ...tools);
   }
 
-  /** Say who is writing. A guest who has a name can change it. */
+  /** Say who is writing. A guest with a name can change it. */
   #identify(account, values) {
     const name = account ?? (values.name && !this.#draft.values ? values.name : null);
     if (this.#about) this.#about.hidden = name !== null;
@@ -189,7 +189,7 @@ export class Composer {
       this.#submitOnce();
     });
     this.#form.addEventListener("input", () => {
-      this.#form.classList.remove("ft-sending"); // its reader goes on typing
+      this.#form.classList.remove("ft-sending"); // the reader keeps typing
       this.#grow();
       this.#draft.write(this.#values);
     });
@@ -221,7 +221,7 @@ export class Composer {
     body.setSelectionRange(...select);
   }
 
-  /** Replace the selection as if it was typed, so that the browser can undo it. */
+  /** Replace the selection as if the text were typed, so that the browser can undo it. */
   #type(text) {
     const { body } = this.#inputs;
     body.focus();
@@ -230,7 +230,7 @@ export class Composer {
     body.dispatchEvent(new Event("input", { bubbles: true }));
   }
 
-  /** Fit the height to the text, where style sheets cannot do it (field-sizing). */
+  /** Fit the height to the text in browsers without `field-sizing`. */
   #grow() {
     const { body } = this.#inputs;
     if (CSS.supports("field-sizing", "content")) return;

@@ -1,5 +1,5 @@
 /**
- * The number of comments beside links, in one request for 100 threads.
+ * The number of comments beside links, with one request for up to 100 threads.
  *
  *     <script type="module" src="https://HOST/widget/count.js" data-site="SITE" async></script>
  *     <a href="/post" data-flatthread-count></a>
@@ -20,7 +20,7 @@ export async function refresh(root = document) {
 }
 
 async function fill(nodes) {
-  // The answer lists the threads before the pages.
+  // The response lists the threads before the pages.
   nodes.sort((a, b) => Number(isPage(a)) - Number(isPage(b)));
   const body = {
     __proto__: null,

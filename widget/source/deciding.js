@@ -1,8 +1,8 @@
 /**
  * A moderator's decisions in the thread.
  *
- * The held comments of the thread appear at their places, or above the list if their places are not
- * shown. Each decision is sent at once and can be undone; no question interrupts the moderator.
+ * The thread's held comments appear at their places, or above the list if their places are not
+ * shown. Each decision is sent at once and can be undone, so no confirmation is needed.
  */
 
 import * as api from "./api.js";
@@ -16,7 +16,7 @@ import { read } from "./writingcalls.js";
 /** @typedef {import("./moderator.js").Ruled} Ruled */
 /** @typedef {import("./moderator.js").Verb} Verb */
 
-/** What undoes a decision; "restore" undoes the others. @type {Partial<Record<Verb, Verb>>} */
+/** Verbs that undo a decision; "restore" undoes all others. @type {Partial<Record<Verb, Verb>>} */
 const UNDO = { pin: "unpin", unpin: "pin" };
 
 export class Decisions {
@@ -64,7 +64,7 @@ export class Decisions {
   async load() {
     const token = this.#session.token();
     const { comments, more } = await moderator.held(this.#place, token);
-    if (token !== this.#session.token()) return; // the session ended meanwhile
+    if (token !== this.#session.token()) return; // the session has ended in the meantime
     const found = new Map(comments.map((each) => [each.comment.id, each]));
     for (const id of this.#held.keys()) if (!found.has(id)) this.#forget(this.#listing.get(id));
     this.#held = found;
@@ -80,7 +80,7 @@ export class Decisions {
     if (this.#listing.size > before) this.#thread.pages.countMore(0);
   }
 
-  /** Show what readers see. */
+  /** Return to the readers' view of the list. */
   clear() {
     this.#held.clear();
     for (const comment of [...this.#listing]) this.#forget(comment);
@@ -178,7 +178,7 @@ export class Decisions {
     return ruling;
   }
 
-  /** Show what readers see of a comment. */
+  /** Return to the readers' view of a comment. */
   #forget(comment) {
     if (!comment) return;
     const isOwn = this.#guest.own(comment.id) !== null;
@@ -241,7 +241,7 @@ export class Decisions {
     comment.element.focus();
   }
 
-  /** Send something about a comment, one at a time, and say next to the comment if it fails. */
+  /** Send one change at a time for each comment, and show a failure next to the comment. */
   async #send(comment, action) {
     if (this.#busy.has(comment.id)) return;
     this.#busy.add(comment.id);
@@ -254,7 +254,7 @@ export class Decisions {
     }
   }
 
-  /** Say that a decision failed. If the comment has changed meanwhile, show what it is now. */
+  /** Say that a decision failed. If the comment has changed in the meantime, show its new state. */
   async #failed(comment, error) {
     const isOvertaken = error.status === 412 || error.status === 404;
     if (isOvertaken) await this.#catchUp(comment).catch(() => {});
@@ -296,7 +296,7 @@ export class Decisions {
     if (before.pinned || data.pinned) this.#showPins();
   }
 
-  /** Show the pinned comments as they are now. If that fails, the next page load shows them. */
+  /** Reload the pinned comments. If that fails, the next page load shows them. */
   async #showPins() {
     const page = await api.list(this.#place).catch(() => null);
     if (page) this.#thread.pages.pin(page.pinned);

@@ -53,8 +53,8 @@ export function isBusy(control) {
 }
 
 /**
- * Tell whether the reader is typing, here or elsewhere on the page, so that the focus must stay. A
- * form that is being sent does not count until its reader goes on typing.
+ * Tell whether the reader is typing, here or elsewhere on the page, so that the focus must not move.
+ * A form that is being sent counts only if the reader keeps typing in it.
  */
 export function isTyping() {
   let active = document.activeElement;

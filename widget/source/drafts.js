@@ -1,9 +1,9 @@
 /**
  * Unsent text, and the attempt to send it.
  *
- * An attempt binds an idempotency key to one content. If an answer is lost and the reader sends the
- * same content again, even after a reload, the request has the same key and token. The server
- * therefore stores the comment only once. Different content starts a new attempt.
+ * An attempt binds an idempotency key to one content. If a response is lost and the reader sends the
+ * same content again, even after a reload, the request has the same key and token, so the server
+ * stores the comment only once. Different content starts a new attempt.
  */
 
 import * as memory from "./memory.js";
@@ -13,7 +13,7 @@ export class Draft {
   #key;
   /** @type {Attempt | null} */
   #attempt;
-  /** @type {string | undefined} the text that this tab has read or written last */
+  /** @type {string | undefined} the text that this tab last read or wrote */
   #known;
 
   /** `spot` is unique for each site, thread and answered comment. */
@@ -60,7 +60,7 @@ export class Draft {
     this.#keep(values);
   }
 
-  /** Store the draft, unless another tab has stored a different text since. */
+  /** Store the draft, unless another tab has stored a different text since then. */
   #keep(values) {
     const { body = this.#known } = this.values ?? {};
     if (body === this.#known) this.write(values);
@@ -71,7 +71,7 @@ export class Draft {
     memory.drop(this.#key);
   }
 
-  /** Drop the draft of a sent text, unless another tab has changed the draft since. */
+  /** Drop the draft of a sent text, unless another tab has changed the draft since then. */
   sent(values) {
     if (this.values?.body === values.body) this.drop();
     this.#attempt = null;

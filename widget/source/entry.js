@@ -25,7 +25,7 @@ import * as request from "./request.js";
  * }} Options
  */
 
-/** What tells one release from another: the digests of its files. */
+/** Identifies this release: the digests of its files. */
 export const release = JSON.stringify(DIGESTS);
 
 /** @type {WeakMap<HTMLElement, View>} */
@@ -66,8 +66,8 @@ function stop(host) {
 }
 
 /**
- * After a click on "Try again", the focus goes to the thread or to the next such button, because the
- * clicked button is gone.
+ * Start a thread. If `isRetry` (after a click on "Try again"), then focus the thread, or the next
+ * such button, because the clicked button is gone.
  *
  * @param {HTMLElement} host
  * @param {Options} [options]
@@ -94,7 +94,7 @@ class View {
   isClosed = false;
   /** @type {(() => void) | null} */
   onclose = null;
-  /** What a failure says: in English until the strings arrive. */
+  /** The texts for a failure; English until the strings arrive. */
   failure = FAILURE;
 
   close() {
@@ -137,8 +137,8 @@ async function show(host, options, view) {
 }
 
 /**
- * Act on a failure to load the widget's own files. A new release may have replaced the files that
- * this entry names; then the new release's entry shows the thread. Otherwise say what failed.
+ * Recover from a failure to load the widget's own files. If a new release has replaced the files
+ * that this entry names, let the new entry show the thread. Otherwise show an error.
  */
 async function recover(host, options, view) {
   const fresh = await newest();

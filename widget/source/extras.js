@@ -1,4 +1,4 @@
-/** Parts of a form that the server may have: the form works without them. */
+/** Optional parts of a form, which depend on the server: the form works without them. */
 
 import { button, el } from "./dom.js";
 import { offer as offerSignIn } from "./signin.js";
@@ -26,7 +26,7 @@ export async function addPart(host, sentence, add) {
   }
 }
 
-/** Offer the ways to sign in where a guest cannot comment, or say that there is none. */
+/** Offer the ways to sign in if guests cannot comment, or say that there is none. */
 export function offerEntrance(anchor, site, entered) {
   const sentence = t("no-sign-in");
   return addPart(anchor, sentence, async () => {

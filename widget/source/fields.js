@@ -1,4 +1,4 @@
-/** Questions that have fields, a button that calls the server, and errors. */
+/** Small forms: fields, a button that calls the server, and errors. */
 
 import { button, el, isBusy } from "./dom.js";
 import { working } from "./working.js";
@@ -9,8 +9,8 @@ let count = 0; // makes element ids unique in their shadow root
 /** @typedef {{ input: HTMLInputElement, element: HTMLElement }} Field */
 
 /**
- * Show elements and fields in `box`, a button that calls `act`, and errors above the button. With
- * `cancel`, show a button that calls it too. Return the action of the first button.
+ * Show elements and fields in `box`, a button that calls `act`, and errors above the button. If
+ * `cancel` is given, also show a button that calls it. Return the action of the first button.
  *
  * @param {HTMLElement} box
  * @param {string} label

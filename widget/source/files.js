@@ -2,8 +2,8 @@
  * The hashed files beside the entry: bundles and strings.
  *
  * A file's name contains a part of the digest of its content, and the browser checks the whole
- * digest. An older or changed file is therefore never used, and caches may keep these files for
- * ever.
+ * digest. An older or changed file is therefore never used, and caches may keep these files
+ * forever.
  */
 
 import { own } from "./script.js";
@@ -24,12 +24,12 @@ export function script(name) {
   return once(name, () => load(address(name, "js", DIGESTS[name]), DIGESTS[name]));
 }
 
-/** Load the texts of a language that readers see at once. */
+/** Load the strings of a language for the reader bundle. */
 export function strings(language) {
   return texts(`strings-${language}`, DIGESTS.strings[language]);
 }
 
-/** Load the texts of a language that only writers see. Its strings contain the digest. */
+/** Load the strings of a language for the writer bundle. The strings for readers name this file. */
 export async function writing(language) {
   return texts(`writing-${language}`, (await strings(language)).writing);
 }
@@ -74,7 +74,7 @@ function preloaded(link, url, digest) {
     link.crossOrigin = "";
     link.integrity = `sha256-${digest}`;
     link.href = url;
-    // A policy with a nonce allows what has the same nonce as the page's script.
+    // A policy with a nonce allows elements with the nonce of the page's script.
     link.nonce = own()?.nonce ?? "";
     link.onload = () => done(clearTimeout(late));
     link.onerror = () => fail(new Error(url));

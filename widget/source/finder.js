@@ -1,11 +1,10 @@
 /**
- * The elements for comments that a page contains, from the beginning or later.
+ * Find the elements for comments on the page, including those that are inserted later.
  *
  * An element starts when it comes near the viewport, so that a page whose comments nobody reads
  * costs no request. With `data-load="now"`, or if the URL names a comment, it starts at once. One
  * observer of the whole document finds elements that are inserted later, and stops those that are
- * removed: this works with every framework, and costs one lookup of an id for each batch of
- * changes.
+ * removed. This works with every framework, and costs one lookup by id for each batch of changes.
  */
 
 import { reserve } from "./frame.js";
@@ -15,7 +14,7 @@ const ELEMENTS = "#flatthread"; // a page may contain several, although ids shou
 const NEAR = "100% 0px"; // starts one viewport early, so that readers rarely see it load
 
 /** @type {Set<HTMLElement>} */
-const found = new Set(); // elements on the page that start or have started by themselves
+const found = new Set(); // elements on the page that start automatically
 /** @type {Set<HTMLElement>} */
 const waiting = new Set(); // elements that are not near the viewport yet
 /** @type {WeakSet<HTMLElement>} */
@@ -60,7 +59,7 @@ export function watch(actions) {
   look();
 }
 
-/** Leave an element to a caller of `mount`, who also decides when it ends. */
+/** Leave an element to the caller of `mount`, which also decides when the thread closes. */
 export function release(host) {
   forget(host);
   known.delete(host);

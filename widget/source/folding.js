@@ -59,7 +59,7 @@ export class Folding {
     this.#alone = null;
   }
 
-  /** Show what is to be seen, after any change of the list. */
+  /** Hide and indent the comments, after any change of the list. */
   apply() {
     const deepest = this.#host.clientWidth < PHONE ? DEEPEST_ON_PHONES : DEEPEST;
     const alone = this.#listing.get(this.#alone);

@@ -1,4 +1,4 @@
-/** Markdown for the buttons above the text: where it is inserted and what is selected next (pure). */
+/** Markdown for the toolbar: what to insert where, and what to select then. Pure functions. */
 
 /** Formats around a selection, or in front of each of its lines, and the paths of their icons. */
 export const FORMATS = {
@@ -33,7 +33,7 @@ export function formatted(name, value, [from, to]) {
   const [left, right] = typeof around === "string" ? [around, around] : around;
   const text = `${left}${chosen}${right}`;
   const at = from + left.length;
-  // For a link with a text, the address is what remains to be typed.
+  // If the link has a text, select the address, which remains to be typed.
   const isLink = name === "link" && chosen !== "";
   /** @type {[number, number]} */
   const select = isLink
@@ -50,7 +50,7 @@ function inLines(mark, value, from, to) {
   return { start, end: to, text, select: /** @type {[number, number]} */ ([end, end]) };
 }
 
-/** Return a text as a Markdown quote. */
+/** Return text as a Markdown quote. */
 export function quoted(text) {
   const lines = text.trim().split("\n");
   return `${lines.map((line) => `> ${line}`.trimEnd()).join("\n")}\n\n`;

@@ -1,6 +1,6 @@
 /**
- * The way to the forms for writing. Until the reader uses one, the form at the top is one line, and
- * the code for writing is not loaded.
+ * The entrance to the forms for writing. Until the reader uses one, the form at the top is one line,
+ * and the writer bundle is not loaded.
  */
 
 import { button, el, isTyping } from "./dom.js";
@@ -73,7 +73,7 @@ export class Forms {
     if (this.#stub) (await this.#begin(this.#stub))?.rename();
   }
 
-  /** Make what the form is replaced by where only signed-in readers can comment. */
+  /** Make the notice that replaces the form if only signed-in readers can comment. */
   entrance() {
     const anchor = el("div", {});
     const open = button("ft-submit", t("sign-in-first"), async () => {

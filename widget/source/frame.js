@@ -1,6 +1,6 @@
 /**
- * What an element shows before its comments: its own content above a grey shape of the comments,
- * and the sentence for a failed start.
+ * What an element shows before its comments: its own content above gray placeholders, and the error
+ * message of a failed start.
  *
  * The height is reserved at once, so that less of the page moves when the comments appear. The
  * page's own style for the element takes precedence.

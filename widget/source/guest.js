@@ -3,8 +3,8 @@
  * their Markdown (the API returns only HTML).
  *
  * Readers whom the site signs in are signed in while the page is open. Readers who sign in with the
- * widget stay signed in until they sign out. The own comments of guests and of each account are
- * stored separately.
+ * widget stay signed in until they sign out. The browser stores the comments of a guest and of each
+ * account separately.
  *
  * Storage is read on every access, because another tab may have written to it.
  */
@@ -15,7 +15,7 @@ export class Guest {
   #site;
   /** @type {Member | null} */
   #member = null;
-  /** @type {Staff | null} what a moderator posts with, in the thread */
+  /** @type {Staff | null} the moderator who posts in the thread */
   staff = null;
 
   constructor(site) {
@@ -106,7 +106,7 @@ export class Guest {
     return this.#member ? `own:${this.#site}:${this.#member.account}` : `own:${this.#site}`;
   }
 
-  /** Return what is stored about the reader's own comments that can still be changed, by id. */
+  /** Return the stored data of the own comments that can still be changed, by id. */
   mine() {
     const kept = Object.entries(memory.load(this.ownKey) ?? {});
     const current = kept.filter(([, entry]) => isCurrent(entry));

@@ -79,8 +79,8 @@ export class Header {
   }
 
   /**
-   * Show the menu of a reader with this name. A reader without a name can sign in, if there is a
-   * way to do so.
+   * Show the menu of a reader with this name. A reader without a name gets a button to sign in if
+   * `mayEnter` is true.
    */
   welcome(name, mayEnter) {
     if (!name) {

@@ -1,4 +1,4 @@
-/** Where held comments belong in the list of the visible ones. */
+/** The places of held comments in the list of visible comments. */
 
 /** @typedef {import("./listing.js").Listing} Listing */
 
@@ -6,8 +6,8 @@
  * Return the element before which a comment belongs (null for the end of the list), or undefined if
  * its place is not shown: its parent is missing, or it would be on a page that is not loaded.
  *
- * A comment is the last of the replies to its parent. A comment without a parent has a place only
- * if the others are in the order of time.
+ * A held comment comes after all visible replies to its parent. A comment without a parent has a
+ * place only if the list is in chronological order.
  *
  * @param {Listing} listing
  * @param {CommentData} comment

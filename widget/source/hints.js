@@ -1,6 +1,5 @@
 /**
- * Words for the owner of a website whose comments are not set up correctly, in the browser's
- * console.
+ * Hints in the browser's console for the owner of a website whose comments are not set up correctly.
  */
 
 import { t } from "./writing.js";
@@ -8,7 +7,7 @@ import { t } from "./writing.js";
 const COMMAND = "flask --app main site";
 
 /**
- * Say what to do about a failed call, if the owner can do something.
+ * Log how to fix the cause of a failed call, if the owner can fix it.
  *
  * @param {{ code?: string, status?: number }} error
  * @param {Place} place

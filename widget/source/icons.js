@@ -1,7 +1,7 @@
 /** Icons: small outlines in the text color, hidden from screen readers. */
 
 const SVG = "http://www.w3.org/2000/svg";
-/** Paths on a grid of 16 by 16. */
+/** SVG paths on a grid of 16 by 16. */
 const PATHS = {
   up: "M8 13V3M3.5 7.5 8 3l4.5 4.5",
   down: "M8 3v10M3.5 8.5 8 13l4.5-4.5",

@@ -37,7 +37,7 @@ export function note(guest, { id, editable_until: until }) {
   write(guest, id, { __proto__: null, ...mine[id], until });
 }
 
-/** Return the milliseconds for which an own comment can be edited. */
+/** Return how long an own comment can still be edited, in milliseconds. */
 export function editableFor(guest, id) {
   const until = guest.own(id)?.until;
   return until ? Date.parse(until) - Date.now() : Infinity;

@@ -1,6 +1,6 @@
 /**
- * The choice of the widget's language: `data-lang`, or the page's `lang`, or the site's, or the
- * browser's, or English. A page has one language, that of its first thread.
+ * Choose the widget's language: `data-lang`, else the page's `lang`, else the site's, else the
+ * browser's, else English. All threads on a page use the language of the first one.
  */
 
 import { LANGUAGES } from "./files.js";
@@ -9,8 +9,8 @@ import { LANGUAGES } from "./files.js";
 let chosen = null;
 
 /**
- * Return the page's language. The site's is known from the first answer, so nobody waits for it
- * unless the page names no language that has strings.
+ * Return the page's language. The first response contains the site's language; wait for it only if
+ * the page names no language that has strings.
  *
  * @param {string | undefined} lang
  * @param {Promise<Response>} first

@@ -1,6 +1,5 @@
 /**
- * The code and texts that readers do not need: they load when somebody begins to write, or when a
- * call fails.
+ * Code and strings that load when a reader begins to write, or when a call fails.
  *
  * The entry knows the files' names. It cannot be imported from here, so it passes its loader.
  */
@@ -25,7 +24,7 @@ export function connect(given) {
 }
 
 /**
- * Load the modules for writing, and their texts. A failure is an error with a sentence for the
+ * Load the writer bundle and its strings. If that fails, throw an error with a message for the
  * reader; a later call tries again.
  *
  * @returns {Promise<Writer>}

@@ -126,7 +126,7 @@ export class Listing {
     return (this.below(above).at(-1) ?? above).element;
   }
 
-  /** Count a new or removed comment at all comments above it. */
+  /** Update the number of replies of all comments above a new or removed comment. */
   countReplies(comment, change) {
     let above = this.get(comment.data.parent);
     while (above) {

@@ -1,8 +1,8 @@
 /**
  * Polling for new comments while the page is visible.
  *
- * The time between two polls doubles while nothing changes or the server does not answer, up to
- * `SLOWEST` times the site's value, and begins again when the reader returns to the page.
+ * The time between two polls doubles while nothing changes or the server does not respond, up to
+ * `SLOWEST` times the site's value. It is reset when the reader returns to the page.
  */
 
 const SLOWEST = 16;

@@ -1,10 +1,9 @@
 /**
- * Small values that are stored between visits, in localStorage with the prefix "flatthread:", or
- * for one visit, in sessionStorage.
+ * Small values that the browser stores with the prefix "flatthread:": between visits in
+ * localStorage, or for one visit in sessionStorage.
  *
- * If storage is forbidden or full, values last only while the page is open. People can edit
- * storage, so a value that cannot be parsed counts as missing. The embedding page can read all
- * values.
+ * If storage is forbidden or full, values last only while the page is open. A value that cannot be
+ * parsed counts as missing, because people can edit storage. The embedding page can read all values.
  */
 
 const PREFIX = "flatthread:";

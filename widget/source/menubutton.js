@@ -1,11 +1,11 @@
-/** Buttons that open a menu. The menus and their items load when a reader comes near a button. */
+/** Buttons that open a menu. The code of menus loads when the pointer reaches a button. */
 
 import { el } from "./dom.js";
 import * as lazy from "./lazy.js";
 
 /**
- * Return a box with the button, in which the menu opens. `load()` loads the modules for writing, or
- * returns null; `items(writer)` is called whenever the menu opens.
+ * Return a box with the button, in which the menu opens. `load()` returns the writer bundle or null;
+ * `items(writer)` is called whenever the menu opens.
  *
  * @param {string} className of the button
  * @param {(Node | string)[]} content of the button

@@ -1,10 +1,10 @@
 /**
- * A moderator's session in the thread: "Moderate here", the bar that says who moderates until when,
- * and the way back to reading.
+ * A moderator's session in the thread: "Moderate here", the bar with the moderator's name and the
+ * end of the session, and the return to the readers' view.
  *
- * A window of the service asks the moderator and sends a code (codewindow.js). While the session
- * lasts, the forms post as the moderator, and `Decisions` shows the held comments. When the server
- * refuses the token, or its time is over, the bar says so and the reader reads on.
+ * A window of the service asks the moderator for consent and sends a code (codewindow.js). During
+ * the session, the forms post as the moderator, and `Decisions` shows the held comments. If the
+ * server refuses the token, or the token expires, the bar says so and the readers' view returns.
  */
 
 import { part } from "./api.js";
@@ -19,7 +19,7 @@ import { t } from "./writing.js";
 
 /** @typedef {import("./comment.js").Comment} Comment */
 
-/** Refusals that end a session although its token may be valid. */
+/** Error codes that end a session although its token may be valid. */
 const ENDS = ["moderation-off", "origin-not-allowed"];
 
 const dress = dressing(css);
@@ -64,7 +64,7 @@ export class Moderation {
   }
 
   /**
-   * Begin a session in the service's window, whose code is asked for in `box`.
+   * Begin a session: open the service's window, and ask for its code in `box`.
    *
    * @param {HTMLElement} box
    */
@@ -101,19 +101,19 @@ export class Moderation {
     });
   }
 
-  /** End the session, also at the server, and go back to reading. */
+  /** End the session, here and on the server, and return to the readers' view. */
   async stop() {
     const token = this.#session?.token;
     this.#leave();
     this.#bar.remove();
     this.#root.querySelector("h2")?.focus();
     this.#thread.say(t("moderation-stopped"), { isVisible: true });
-    // If this fails, the server ends the session when its time is over.
+    // If this fails, the session on the server expires later.
     await moderator.end(this.#place.site, token).catch(() => {});
   }
 
   /**
-   * Return what a moderator can do with a comment.
+   * Return the moderator's menu items for a comment.
    *
    * @param {Comment} comment
    */
@@ -165,7 +165,7 @@ export class Moderation {
     }
   }
 
-  /** Say in the bar who moderates until when, and how many comments are held, or a problem. */
+  /** Show in the bar who moderates until when and how many comments are held, or show a problem. */
   #tell(problem = "") {
     if (this.#session === null) return;
     const { name, expires } = this.#session;
@@ -194,7 +194,7 @@ export class Moderation {
     return true;
   }
 
-  /** Go back to reading, say why, and offer to begin again. */
+  /** Return to the readers' view, say why, and offer to begin again. */
   #end(why) {
     this.#leave();
     const again = button("ft-moderate", widgetText("moderate-here"), () => this.begin(this.#bar));
@@ -209,7 +209,7 @@ export class Moderation {
     this.#reform();
   }
 
-  /** Make the forms and the menus those of the moderator, or of the reader. Keep all drafts. */
+  /** Switch the forms and menus between moderator and reader. Keep all drafts. */
   #reform() {
     const isTyping = this.#focused?.matches(".ft-top *") ?? false;
     const { listing, thread } = this.#thread.pages;

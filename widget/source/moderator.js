@@ -1,8 +1,8 @@
 /**
- * A moderator's session on pages of a site, and its calls to the server.
+ * A moderator's session on the pages of a site, and the session's calls to the server.
  *
- * The token is kept for this tab only, in sessionStorage. Scripts of the page can read it, so it
- * allows no more than these calls, for 12 hours.
+ * The token is stored for this tab only, in sessionStorage. Scripts of the page can read it, so it
+ * allows only the calls in this module, for 12 hours.
  */
 
 import { call, part } from "./api.js";
@@ -34,7 +34,7 @@ export function forget(site) {
 }
 
 /**
- * Begin a session with the code of the service's window.
+ * Begin a session with the code from the service's window.
  *
  * @returns {Promise<Moderator>}
  */

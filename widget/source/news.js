@@ -1,4 +1,4 @@
-/** Comments that a poll has found, before they are shown. Loads when a poll finds a change. */
+/** Announcements of comments that a poll has found. Loads when a poll finds a change. */
 
 import { button, setBusy } from "./dom.js";
 import { t } from "./words.js";
@@ -10,8 +10,8 @@ import { t } from "./words.js";
  * Announce new comments: all of them in a bar above the list, and new replies at the comments that
  * they answer. `total` is the number of new comments.
  *
- * A comment's number of replies includes the replies to its replies. New replies are therefore
- * announced only at the lowest visible comment above them.
+ * A comment's number of replies includes indirect replies. New replies are therefore announced only
+ * at their nearest visible ancestor.
  *
  * @param {Pages} pages
  * @param {CommentData[]} page
@@ -34,7 +34,7 @@ export function announce(pages, page, total) {
   if (label) pages.say(label);
 }
 
-/** Offer an action in `host`, before `next`; with an empty label, offer it no more. */
+/** Show a button for an action in `host`, before `next`. With an empty label, remove the button. */
 function offer(host, name, label, act, next) {
   const known = host.querySelector(`.${name}`);
   if (label && known) known.textContent = label;
@@ -51,7 +51,7 @@ function offer(host, name, label, act, next) {
 /** Show the comments that a poll has found, and go to the first one. */
 async function show(pages) {
   if (pages.isOpenEnded) await follow(pages);
-  // The newest discussions are at the end of this order, on a page that is not loaded.
+  // In this order, the newest discussions are at the end, on a page that is not loaded.
   else if (await pages.sort("recent")) pages.point([...pages.listing.inOrder()][0]);
 }
 

@@ -1,5 +1,5 @@
 /**
- * Subscriptions to replies or new comments by e-mail. Loads when the reader begins to write.
+ * E-mail subscriptions to replies or new comments. Loads when the reader begins to write.
  *
  * The choice is shown only if the server sends mail. The address is not stored, because the
  * embedding page can read all stored values.

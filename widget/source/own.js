@@ -29,7 +29,7 @@ export function welcome(pages, comment) {
   return isNew;
 }
 
-/** Mark a comment that its reader just posted, with a button that leads to its place. */
+/** Mark a comment that the reader just posted, and show a button that goes to its place. */
 function mark({ element, main, slot, isPending }, go) {
   element.classList.add("ft-own");
   for (const old of main.querySelectorAll(".ft-note-own")) old.remove();

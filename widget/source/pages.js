@@ -2,7 +2,7 @@
  * The loaded pages of a thread, and loading of more pages.
  *
  * This class contains the list of comments, the pinned comments above it, and the buttons that load
- * more. It adds the reader's pending comments, and finds out about comments that others posted.
+ * more. It adds the reader's pending comments, and polls for new ones by other authors.
  */
 
 import * as api from "./api.js";
@@ -22,7 +22,7 @@ export class Pages {
   #own = [];
   #total = 0;
   /** @type {number | null} */
-  #told = null; // the total that the page knows
+  #told = null; // the total that the last event told the page
   /** @type {Position} */
   #start = null; // position of the page that was loaded first: null, or {around}
   /** @type {string | undefined} */
@@ -39,11 +39,13 @@ export class Pages {
   bar = el("div", { class: "ft-bar" });
 
   /**
-   * `signal` is aborted when the thread is closed. The thread's make(data) returns a comment, and
-   * context() returns the context in which comments are drawn. This class calls shown(comment) for
-   * each comment on a page, loadVotes() and replaced() when it has replaced all comments, changed() after any
-   * change of the list, heard(page) for each page, count(total, waiting) to show the total,
-   * counted(total) when it has changed, and say(text) for a status message.
+   * `signal` is aborted when the thread is closed. The thread's make(data) returns a comment,
+   * card(data) a pinned comment, context() the context in which comments are drawn, and load() the
+   * writer bundle. This class calls shown(comment) for each comment on a page, loadVotes() and
+   * replaced() when it has replaced all comments, changed() after any change of the list,
+   * heard(page) for each page, count(total, waiting) to show the total, counted(total) when the
+   * total has changed, reveal(comment) to expand what hides a comment, and say(text) for a status
+   * message.
    *
    * @param {Place} place
    * @param {import("./guest.js").Guest} guest
@@ -68,12 +70,12 @@ export class Pages {
     this.#place = place;
     this.#guest = guest;
     this.#signal = signal;
-    /** The thread, as the parameter describes it. */
+    /** The thread; see the constructor's parameter. */
     this.thread = thread;
     this.#chosen = place.order;
   }
 
-  /** The elements below the form; `back` is shown above the list. */
+  /** Return the elements below the form; `back` is shown above the list. */
   elements(back) {
     return [
       this.bar,
@@ -186,7 +188,7 @@ export class Pages {
     this.thread.changed();
   }
 
-  /** Find out about new comments, and offer to show them. Return whether there are any. */
+  /** Check for new comments, and offer to show them. Return whether there are any. */
   async poll() {
     const start = this.#start;
     const page = await this.#list(start);
@@ -205,14 +207,14 @@ export class Pages {
     return this.#start === null && (this.#cursor === null || this.#order !== "thread");
   }
 
-  /** Announce a text to screen readers. */
+  /** Announce a message to screen readers. */
   say(text) {
     this.thread.say(text);
   }
 
   /** @param {Position} start */
   #list(start) {
-    // A poll repeats the first request exactly, so that the browser sends a condition.
+    // A poll repeats the first request exactly, so the browser adds the ETag (If-None-Match).
     return api.list(this.#place, start ?? (this.#chosen ? { order: this.#chosen } : null));
   }
 
@@ -248,7 +250,7 @@ export class Pages {
     this.thread.changed();
   }
 
-  /** Load the reader's votes and pending comments. A refused token has none. */
+  /** Load the reader's votes and pending comments. A reader whose token is refused has none. */
   loadOwn() {
     return this.attempt("own", async () => {
       await Promise.all([this.thread.loadVotes(), this.#showHeld()]).catch((error) => {
@@ -268,7 +270,7 @@ export class Pages {
     this.thread.changed();
   }
 
-  /** Insert own comments: pending ones now, others after the last page, as their page has them. */
+  /** Insert own pending comments, and after the last page the others, which pages may contain. */
   #insertOwn() {
     const isWhole = this.#cursor === null && this.listing.size >= this.#total;
     const isDue = (data) => data.status === "pending" || isWhole;
@@ -280,13 +282,13 @@ export class Pages {
     this.#count(this.#total);
   }
 
-  /** Offer the first page. A page from the middle contains only the total number of comments. */
+  /** Offer the first page, unless the page around a comment contains all comments. */
   #offerWhole() {
     if (this.listing.size >= this.#total) return;
     this.#whole.replaceChildren(button("ft-show-whole", t("whole"), () => this.#showWhole()));
   }
 
-  /** Offer more pages if, until now, all comments were visible. */
+  /** Offer more pages if all comments were visible until now. */
   #offerRest(cursor) {
     const shown = [...this.listing].filter((comment) => !comment.isPending);
     if (this.#cursor === null && shown.length < this.#total) {

@@ -1,4 +1,4 @@
-/** Pinned comments: cards above the list that lead to the comments' places in the thread. */
+/** Pinned comments: cards above the list that link to the comments' places in the thread. */
 
 import { avatar } from "./avatar.js";
 import { addressOf, kindMark } from "./comment.js";

@@ -1,4 +1,4 @@
-/** The thread to show: what the element, the script and the page say about it. */
+/** The thread to show, as the element, the script and the page describe it. */
 
 import * as script from "./script.js";
 

@@ -46,7 +46,7 @@ export class PostForms {
     this.#thread = thread;
   }
 
-  /** Make the form at the top of the thread complete. */
+  /** Complete the form at the top of the thread. */
   main(made) {
     return this.#make({
       stub: made,

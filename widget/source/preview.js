@@ -1,4 +1,4 @@
-/** The preview of a comment: its text as the server would store it. */
+/** The preview of a comment: its text as the server would render it. */
 
 import * as prose from "./prose.js";
 import * as calls from "./writingcalls.js";

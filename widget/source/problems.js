@@ -1,7 +1,7 @@
 /**
  * Error messages for readers. Loads when a call fails.
  *
- * The server sends a stable code with parameters for each problem. The message is the first text in
+ * The server sends a stable code with parameters for each error. The message is the first text in
  * this list that exists and has values for all its placeholders: the text for readers, the text for
  * the code and field, the text for the code, and the text for the status. If there is no such text,
  * the message is the server's own English sentence.

@@ -26,7 +26,7 @@ const STALE = [
   "turnstile-refused",
 ];
 
-/** Tell whether the server refused the proof, so that a new proof helps. */
+/** Tell whether the server refused the proof, so that a new proof may be accepted. */
 export function isStale(error) {
   return STALE.includes(error.code);
 }
@@ -57,11 +57,11 @@ export class Proofs {
     return this.#next;
   }
 
-  /** Return an unused {proof, turnstile} as the server requires. Wait until it may be sent. */
+  /** Return an unused {proof, turnstile}, as the server requires. Wait until it may be sent. */
   async take() {
     if (Date.now() - this.#since > FRESH) this.#next = null;
     const isEarly = this.#next !== null;
-    // A proof that could not be prepared while the reader was writing gets another chance.
+    // Try again to compute a proof that failed while the reader was writing.
     const next = this.prepare().catch((error) => {
       if (!isEarly) throw error;
       this.#next = null;

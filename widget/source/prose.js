@@ -21,9 +21,9 @@ function makePolicy() {
 }
 
 /**
- * Return the nodes of sanitized HTML, with the images from `origins` within their links, and with
- * names for code and tables. If an image cannot be loaded, browsers show its description in the same
- * box, which is still a link.
+ * Return the nodes of sanitized HTML. Show the images from `origins` within their links, and give
+ * code and tables accessible names. If an image cannot be loaded, browsers show its description in
+ * the same box, which is still a link.
  *
  * @param {string} html
  * @param {string[]} origins
@@ -45,7 +45,7 @@ export function nodes(html, origins) {
     });
     link.replaceChildren(image);
   }
-  // They can be focused, because they scroll.
+  // Wide blocks scroll, so the keyboard can focus them; screen readers then read this name.
   for (const block of fragment.querySelectorAll("pre,table")) {
     const isCode = block.matches("pre");
     if (isCode) block.role = "group";

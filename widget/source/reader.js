@@ -1,4 +1,4 @@
-/** Show a thread in an element: the bundle with everything that a reader needs. */
+/** The bundle with all code that a reader needs: show a thread in an element. */
 
 import { Problem } from "./api.js";
 import { button, el } from "./dom.js";
@@ -14,7 +14,7 @@ style.replaceSync(css);
 
 let isPrepared = false;
 
-/** Set the language, its texts, and the loader of everything else. The first call counts. */
+/** Set the language, its strings, and the loader of later files. Only the first call has an effect. */
 export function prepare(chosen, entries, loader) {
   if (isPrepared) return;
   isPrepared = true;
@@ -31,7 +31,7 @@ export function prepare(chosen, entries, loader) {
  *   first: Promise<Response>,
  *   view: { isClosed: boolean, onclose: (() => void) | null },
  *   again: () => void,
- * }} options `first` is the answer with the first page; the thread closes with `view`
+ * }} options `first` is the response with the first page; the thread closes with `view`
  */
 export async function show(host, place, { first, view, again }) {
   const tell = (name, detail) => {

@@ -1,7 +1,7 @@
 /**
  * The request for the first page of a thread.
  *
- * The entry starts it before the reader bundle has arrived. The bundle reads the answer (api.js).
+ * The entry starts it before the reader bundle has arrived. The bundle reads the response (api.js).
  */
 
 const BASE = new URL("../api/v1/", import.meta.url);
@@ -15,7 +15,7 @@ export function wantedComment() {
 }
 
 /**
- * Return the options of a request, which sends no cookies.
+ * Return the options of a request without cookies.
  *
  * @param {string} method
  * @returns {RequestInit}
@@ -38,7 +38,7 @@ export function addressOf(path, query) {
 }
 
 /**
- * Ask for the first page of a thread, or for the page with the comment that the URL names.
+ * Request the first page of a thread, or the page with the comment that the URL names.
  *
  * @param {Place} place
  * @returns {Promise<Response>}

@@ -1,8 +1,8 @@
 /**
- * What a moderator sees below a comment: why it is held, the buttons to decide, the last decision
- * with its Undo, and errors.
+ * The moderator's box below a comment: why the comment is held, the decision buttons, the last
+ * decision with its Undo button, and errors.
  *
- * The element stays when the comment is drawn again.
+ * The box stays when the comment is redrawn.
  */
 
 import { button, el } from "./dom.js";
@@ -11,7 +11,7 @@ import { t } from "./writing.js";
 
 /** @typedef {import("./comment.js").Comment} Comment */
 
-/** What holds comments, besides rules and checks by classifiers. */
+/** What holds comments, besides rules and spam checks (classifiers, Turnstile, plain forms). */
 const KINDS = ["moderator", "policy", "reports"];
 
 export class Ruling {
@@ -51,7 +51,7 @@ export class Ruling {
     this.#choices.replaceChildren(first, ...rest);
   }
 
-  /** Remove the buttons to decide: the comment is not held any more. */
+  /** Remove the decision buttons: the comment is no longer held. */
   release() {
     this.element.setAttribute("aria-label", t("decision"));
     this.element.classList.remove("ft-held");
@@ -65,7 +65,7 @@ export class Ruling {
     this.#said.replaceChildren(text, " ", button("ft-undo", t("undo"), undo));
   }
 
-  /** Remove the decision: it was undone. */
+  /** Remove the last decision, which was undone. */
   unsay() {
     this.#error.textContent = "";
     this.#said.replaceChildren();

@@ -1,5 +1,5 @@
 /**
- * A form before it is used: one line for a text. The composer adds the rest around it, so that the
+ * An unused form: a one-line text field. The composer adds the rest around it, so that the
  * text, the cursor and the focus stay while the code for writing loads.
  */
 

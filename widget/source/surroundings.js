@@ -1,6 +1,6 @@
 /**
- * The page around the widget, as far as style sheets cannot see it: whether its text is light on a
- * dark background, whether it sets no font at all, and whether its `rem` is far from its text.
+ * Properties of the surrounding page that style sheets cannot detect: whether its text is light on a
+ * dark background, whether it sets no font, and whether its `rem` differs much from its text size.
  */
 
 /** Keep the classes of `element` in step with the page around `host` until `signal` is aborted. */
@@ -21,7 +21,7 @@ export function follow(host, element, signal) {
 /** Tell whether an element's text is lighter than middle gray. */
 function isLight(element) {
   const probe = document.createElement("span");
-  // Converts every notation of a color to red, green and blue from 0 to 1.
+  // This converts most notations of a color to red, green and blue.
   probe.style.color = "color-mix(in srgb, currentColor, currentColor)";
   element.append(probe);
   const color = getComputedStyle(probe).color;
@@ -31,7 +31,7 @@ function isLight(element) {
   return (0.2126 * red + 0.7152 * green + 0.0722 * blue) / most > 0.5;
 }
 
-/** Enlarge or reduce the widget's lengths (rem) on a page that uses them for something else. */
+/** Scale the widget's lengths (rem) on a page whose `rem` does not match its text size. */
 function scale(element, host) {
   const size = (node) => parseFloat(getComputedStyle(node).fontSize);
   const factor = size(host) / size(document.documentElement);

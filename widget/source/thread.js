@@ -1,7 +1,7 @@
 /**
  * A thread in its element: it connects the comments, the reader and their actions.
  *
- * `Pages` loads comments, and `PostForms` contains the forms for new comments.
+ * `Pages` loads comments, and `Forms` opens the forms for new comments.
  */
 
 import * as api from "./api.js";
@@ -43,7 +43,7 @@ export class Thread {
   #sending = null;
   #folding;
   #seen;
-  /** @type {SiteOptions} as the last page named them */
+  /** @type {SiteOptions} from the last page */
   #options = /** @type {any} */ (null);
   #state = "open";
   #stop = new AbortController();
@@ -55,7 +55,7 @@ export class Thread {
 
   /**
    * @param {Place} place
-   * @param {Promise<Response>} first the answer with the first page
+   * @param {Promise<Response>} first the response with the first page
    * @param {(name: string, detail: object) => void} tell sends an event to the page
    */
   constructor(place, first, tell) {
@@ -124,10 +124,10 @@ export class Thread {
     if (this.#options.live > 0) new Live(() => this.#poll(), this.#options.live, signal);
   }
 
-  /** Once the thread is on the page, arrange what depends on sizes, and scroll to the URL's comment. */
+  /** Arrange parts whose layout depends on sizes, and scroll to the comment that the URL names. */
   arrive() {
     const root = /** @type {ShadowRoot} */ (this.element.getRootNode());
-    // What follows reads styles and sizes, which browsers compute much faster without the comments.
+    // The next calls read styles and sizes, which browsers compute much faster without the comments.
     const parts = [...this.element.childNodes];
     this.element.replaceChildren();
     surroundings.follow(root.host, this.element, this.#stop.signal);
@@ -155,7 +155,7 @@ export class Thread {
     return isChanged;
   }
 
-  /** Offer to moderate, below everything else, and continue the session of this tab. */
+  /** Add the button "Moderate here" below everything else, and continue this tab's session. */
   #offerModeration() {
     const moderate = async (box) => this.#act(await this.#writer())?.moderate(box);
     const foot = el("div", { class: "ft-end" });
@@ -168,7 +168,7 @@ export class Thread {
     return this.#pages.listing;
   }
 
-  /** Clicks on the lines beside a comment collapse the comment that the line belongs to. */
+  /** Make a click on a line beside a comment collapse the comment that the line belongs to. */
   #listen() {
     this.element.addEventListener("click", (event) => {
       const gutter = /** @type {HTMLElement} */ (event.target).closest?.(".ft-gutter");
@@ -242,7 +242,7 @@ export class Thread {
     else this.#votes.replace(new Map(), new Map());
   }
 
-  /** Return what sends votes, from the modules for writing. */
+  /** Return the object that sends votes, which the writer bundle contains. */
   async #ballots() {
     const { Ballots } = await lazy.writer();
     return (this.#sending ??= new Ballots(this.#guest, this.#place));
@@ -274,7 +274,7 @@ export class Thread {
     this.#header.welcome(this.#guest.name ?? this.#guest.profile.name, this.#options.sign_in);
   }
 
-  /** Open the ways to sign in below the header. */
+  /** Show the ways to sign in, below the header. */
   async #signIn() {
     const writer = await this.#writer();
     const anchor = el("div", {});
@@ -299,14 +299,14 @@ export class Thread {
     this.#pages.loadOwn();
   }
 
-  /** Show the form at the top, or why there is none. */
+  /** Show the form at the top, or say why there is none. */
   #reform({ refocus = true } = {}) {
     const { name } = this.#guest;
     this.#welcome();
     if (this.#state !== "open") {
       const text = t(`state-${this.#state}`);
       this.#top.querySelector(".ft-notice")?.remove();
-      // A text that the reader has typed stays, although it cannot be posted.
+      // Keep the text that the reader has typed, although it cannot be posted.
       if (!this.#top.querySelector("textarea")?.value) this.#top.replaceChildren();
       this.#top.prepend(el("p", { class: "ft-notice" }, icon("lock"), text));
       return;
@@ -361,7 +361,7 @@ export class Thread {
     };
   }
 
-  /** Return what the reader can do, from the modules for writing; null without them. */
+  /** Return the reader's actions, or null if the writer bundle did not load. */
   #act(writer) {
     if (writer === null) return null;
     return (this.#actions ??= new writer.Actions(this.#guest, this.#mutes, this.#place, {
@@ -383,14 +383,14 @@ export class Thread {
     }));
   }
 
-  /** Load the modules for writing, and their styles. */
+  /** Load the writer bundle, and add its styles. */
   async #load() {
     const writer = await lazy.writer();
     writer.dress(this.element);
     return writer;
   }
 
-  /** Load the modules for writing. If that fails, say so and return null. */
+  /** Load the writer bundle. If that fails, say so and return null. */
   async #writer() {
     try {
       return await this.#load();
@@ -423,7 +423,7 @@ export class Thread {
     return comment;
   }
 
-  /** React to a refused post: a thread that was closed meanwhile shows no form. */
+  /** React to a refused post: if the thread was closed in the meantime, remove the form. */
   #refused(state) {
     this.#state = state;
     this.#reform({ refocus: false });
@@ -448,7 +448,7 @@ export class Thread {
     this.#say(t("deleted"));
   }
 
-  /** Announce a text to screen readers; with `isVisible`, show it for some seconds too. */
+  /** Announce a message to screen readers. With `isVisible`, also show it for a few seconds. */
   #say(text, { isVisible = false } = {}) {
     clearTimeout(this.#fading);
     this.#status.textContent = text;

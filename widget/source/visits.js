@@ -1,6 +1,6 @@
 /**
  * What this browser remembers about other authors and earlier visits: muted authors, and when each
- * thread was last seen. Nothing of it is sent to the server.
+ * thread was last seen. None of this is sent to the server.
  */
 
 import * as memory from "./memory.js";

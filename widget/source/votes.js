@@ -23,7 +23,7 @@ export class Votes {
   }
 
   /**
-   * Show these own votes.
+   * Show the reader's own votes.
    *
    * @param {Map<string, number>} mine
    * @param {Map<string, number>} counted

@@ -1,4 +1,4 @@
-/** Buttons that say what they are doing while the server works. Loads with the modules for writing. */
+/** Buttons that show progress while the server works. Part of the writer bundle. */
 
 import { setBusy } from "./dom.js";
 

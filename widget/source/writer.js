@@ -1,4 +1,4 @@
-/** The bundle of modules that load when somebody begins to write, or when a call fails. */
+/** The bundle of modules that load when a reader begins to write, or when a call fails. */
 
 export { Actions } from "./actions.js";
 export { Ballots } from "./ballots.js";

@@ -1,5 +1,5 @@
 /**
- * The calls to the server that only writers need, or readers who wrote before.
+ * The calls to the server that only readers who write, or have written before, need.
  *
  * As in api.js, objects made here have no prototype.
  */

@@ -1,9 +1,9 @@
-"""Web addresses that people type without markup: where such a link begins and ends (pure).
+"""Find where a web address that is typed without markup begins and ends (pure).
 
-A link begins with `http://`, `https://` or `www.` and has a host with a dot. Its end follows what
-people mean: punctuation at the end belongs to the sentence, and so does a closing bracket without
-its opening bracket. An address that a reader could mistake stays text: one with user information,
-or with a host that `host_names` refuses because it is impossible or mixes scripts in one word.
+A link begins with `http://`, `https://` or `www.` and has a host with a dot. Punctuation at its end
+belongs to the sentence, and so does an unmatched closing bracket. An address that could deceive a
+reader stays text: one with user information, or with a host that `host_names` refuses because it is
+impossible or mixes scripts in one word.
 
 `linkify-it-py`, the usual choice with markdown-it, takes a quarter of a second for brackets that a
 body may contain (its time grows with the square of their number), does not know
@@ -22,8 +22,8 @@ from comments.domain.text import cleaning, host_names
 
 # Where a link may begin: not within a word, another address or a mail address.
 START = r"(?<![A-Za-z0-9_@/.+-])(?:[Hh][Tt][Tt][Pp][Ss]?://|[Ww][Ww][Ww]\.)"
-# Never part of a typed address: blanks, controls, invisible characters, quotes, and the punctuation
-# of Chinese and Japanese, which follows an address without a blank.
+# Never part of a typed address: spaces, control characters, invisible characters, quotes, and
+# Chinese and Japanese punctuation, which follows an address without a space.
 _ENDS = (
     r"\s\x00-\x1f\x7f-\x9f<>\"`\\|{}^"
     "\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
@@ -41,7 +41,7 @@ _SHORTEST = {"h": 2, "w": 3}  # labels of a host
 
 
 def end_of(head: re.Match[str]) -> int:
-    """Return the end of the link that begins with this match of `HEAD`; 0 if it is none."""
+    """Return the end of the link that begins with this match of `HEAD`, or 0 if it is no link."""
     text = head.string
     follows = text[head.end() : head.end() + 2]
     # A password, a user name or an encoded host may follow.
@@ -55,7 +55,7 @@ def end_of(head: re.Match[str]) -> int:
 
 
 def address(shown: str) -> str:
-    """Return the URL of a link by its text: `www.` alone means https, and the host is ASCII."""
+    """Return the URL for a link's text: add https to `www.`, and convert the host to ASCII."""
     url = _with_scheme(shown)
     match = cleaning.WEB_URL.fullmatch(url)
     if match is None or match["host"].isascii():

@@ -1,8 +1,8 @@
-"""Turn HTML from other systems into what comments may contain, and count what changes (pure).
+"""Convert HTML from other systems to the HTML of comments, and count the changes (pure).
 
 The sanitizer alone would remove an image, a video or a frame without a trace. Here each becomes a
-link to the same address, and an image keeps its mark (`sanitizing.IMAGE_MARK`). Within a link it
-becomes the text of that link.
+link to the same address, and an image gets a mark (`sanitizing.IMAGE_MARK`). An image, video or
+frame within a link becomes the text of that link.
 
 A first cleaner keeps these elements, so the tags are found in its regular output and never in the
 source. The sanitizer then checks the result like any other HTML.

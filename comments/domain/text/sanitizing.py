@@ -1,6 +1,6 @@
 """Sanitize HTML: keep what is on an allow-list, and reduce everything else to its text (pure).
 
-Both Markdown's HTML and HTML from other systems pass here, once when a body is written.
+HTML from Markdown and from other systems passes through this module once, when a body is written.
 
 Invariants:
 

@@ -185,7 +185,7 @@ def prepare(
 def _pinned(
     content: buckets.DirectoryContent, fresh: Sequence[deltas.DeltaRow]
 ) -> tuple[tuple[str, str], ...]:
-    """List the pinned comments: those of the directory that did not change, and changed ones."""
+    """List the pinned comments: unchanged ones from the directory, and changed ones."""
     changed = {row.entry.id for row in fresh}
     kept = [each for each in content.pinned if each[1] not in changed]
     listed = (row.entry for row in fresh if row.is_listed)
@@ -259,7 +259,7 @@ def switch(prepared: PreparedBuckets) -> CompactionResult | None:
 
 
 def _terms(name: records.ThreadName) -> str:
-    """Read the thread's terms for a directory that cannot take them over from another one."""
+    """Read the thread's terms for a directory that cannot copy them from another directory."""
     return thread_terms.encode(thread_terms.of(reads.get(comment_rows.thread_key(name))))
 
 

@@ -1,4 +1,4 @@
-"""The terms of a thread: what decides, besides its site, whether it accepts comments.
+"""The terms of a thread: the thread's own data that decides whether it accepts comments.
 
 Every page of comments shows the result (`thread_access`), so reading the terms must cost nothing.
 The directory of a compacted thread therefore stores a copy of them, and a process reads it together
@@ -8,7 +8,7 @@ change to its comments, and then nothing would be compacted.
 Invariants:
 
 1. The copy in a directory equals the thread's row: the transaction that changes the terms changes
-   both, and the transaction that switches to another directory takes the copy over.
+   both, and the transaction that switches to another directory keeps the copy.
 2. A process uses terms for at most a minute. It uses its own change at once.
 """
 
@@ -48,7 +48,7 @@ def get(name: records.ThreadName, stored: records.ThreadTerms | None) -> records
 
 
 def of(row: comment_rows.ThreadRow | None) -> records.ThreadTerms:
-    """Return the terms in a thread's row; those of a new thread if there is no row."""
+    """Return the terms in a thread's row, or the terms of a new thread if there is no row."""
     if row is None:
         return records.ThreadTerms()
     thread = conversion.thread_record(row)
@@ -72,10 +72,10 @@ def changed(thread: records.Thread) -> None:
 
 
 def encode(terms: records.ThreadTerms) -> str:
-    """Encode the copy in a directory: JSON [state, policy, created]."""
+    """Encode the copy for a directory: JSON [state, policy, created]."""
     return msgspec.json.encode(terms).decode()
 
 
 def decode(stored: str) -> records.ThreadTerms | None:
-    """Decode the copy in a directory; None if an older release wrote it without one."""
+    """Decode the copy from a directory. Return None if an older release wrote no copy."""
     return _TERMS.decode(stored) if stored else None

@@ -288,7 +288,7 @@ def _description() -> responses.Fixed:
 
 
 def _default_order(site: records.Site, parent: str | None) -> thread_pages.ListingOrder:
-    """Return the order of a page whose query names none."""
+    """Return the order of a page if the query does not specify one."""
     if parent is not None:
         return thread_pages.ListingOrder.THREAD
     return thread_pages.ListingOrder(site.options.order)

@@ -1,15 +1,16 @@
 """The calls of `/api/v1` for moderators in a thread, with the token of a moderation session.
 
 The page of the thread gets the token from the service's own window (`moderation_window_page`). Only
-these calls accept the token, and they accept no other. They offer less than the admin console: the
-pending comments of a thread, decisions about comments, bans of their authors, and replies as staff.
+these calls accept the token, and they accept no other. They offer less than the admin console: a
+list of a thread's pending comments, decisions about comments, bans of their authors, and posting as
+staff.
 
 Invariants:
 
-1. A token is good for the comments of its own site, and only on pages of the origin that it was
-   granted to.
+1. A token is valid only for comments of its own site. If a request has an `Origin` header, as all
+   such requests of browsers do, it must be the origin for which the token was granted.
 2. Every call looks up the session, so a call that arrives after the end of a session is refused. A
-   call that runs at that moment may still be completed.
+   call that is running at that moment may still complete.
 3. No call is accepted while the site's option `moderation` is off.
 """
 
@@ -67,7 +68,7 @@ def admit() -> flask.Response | None:
 
 @blueprint.after_request
 def _vary(response: flask.Response) -> flask.Response:
-    """Say that every answer depends on the token, including refusals."""
+    """Make every answer, including refusals, vary by the token."""
     response.vary.add("Authorization")
     return response
 

@@ -1,4 +1,4 @@
-"""The members of a page of comments that do not come from its comments.
+"""The members of a page of comments that do not depend on its comments.
 
 These are the page's order, whether its thread accepts comments, and the site's options. They are
 computed for every request from copies in the process (the site, its rules and usage, and the

@@ -17,7 +17,7 @@ from comments.reading import thread_pages
 
 
 class PostingState(msgspec.Struct, frozen=True):
-    """What a new comment would meet. A thread that is `read-only` accepts no edits either."""
+    """Whether a thread accepts comments. A `read-only` thread accepts no edits either."""
 
     state: thread_access.ThreadAccess
 
@@ -26,9 +26,9 @@ class PageOptions(msgspec.Struct, frozen=True):
     """The options of the site, see docs/embedding.md.
 
     `live` is the number of seconds between two checks for new comments, 0 for none. `language` is
-    empty for the language of the page with the comments. Two are not options of the site: `mail`
-    tells whether the service sends mail, which following a thread needs, and `sign_in` whether
-    readers can sign in by mail or through a provider.
+    empty for the language of the page with the comments. Two fields are not options of the site:
+    `mail` tells whether the service sends mail, which readers need to follow a thread, and
+    `sign_in` whether readers can sign in by mail or through a provider.
     """
 
     votes: bool

@@ -185,7 +185,7 @@ class _Shown(msgspec.Struct, frozen=True):
 
     @property
     def closed(self) -> str:
-        """Return why there is no form; "" if there is one, or if the site offers none."""
+        """Return why there is no form, or "" if there is a form or the site offers none."""
         if self.access is not thread_access.ThreadAccess.OPEN:
             return self.access.value
         return "members-only" if self.options.forms and not self.options.guests else ""
@@ -199,7 +199,7 @@ class _Shown(msgspec.Struct, frozen=True):
         return self.texts.text("embed.page-title", title=self.title, comments=comments)
 
     def body(self, comment: presentation.PublicComment) -> str:
-        """Return a comment's HTML, with the site's images, and names for what scrolls."""
+        """Return a comment's HTML with the site's images, and with names for code and tables."""
         body = inline_images.shown(comment.html, self.options.images)
         for found, role, name in (
             ('<pre tabindex="0"', ' role="group"', self.texts.text("embed.code")),

@@ -1,6 +1,6 @@
 """The examples: pages that show each attribute, option, event, variable and part of the widget.
 
-An example is a file NAME.html in `static/examples`, perhaps with NAME.css and NAME.js. The page
+An example is a file NAME.html in `static/examples`, optionally with NAME.css and NAME.js. The page
 `/examples` shows the text of these files, and beside it, in a frame, the page `/examples/NAME`,
 which consists of the same files. What readers see is therefore what runs.
 
@@ -28,7 +28,7 @@ GROUPS = {
     "options": ("options",),
     "styles": ("colors", "shapes", "parts", "finder"),
 }  # fmt: skip
-# Examples whose code is only a tool to show something, so it is shown on request.
+# Examples whose code is only a demonstration tool and is therefore shown on request.
 _TOOLS = ("options", "finder")
 # Examples that need little space.
 _SHORT = ("page", "counts")
@@ -85,5 +85,5 @@ def _shown(name: str, service: str) -> list[tuple[str, str]]:
 
 
 def _running(name: str) -> str:
-    """Return a file as it runs, below `/examples/`."""
+    """Return a file in the form in which it runs under `/examples/`."""
     return _files()[name].replace(_SERVICE, "..")

@@ -1,18 +1,18 @@
 """The window in which a moderator lets a page of a site moderate its comments.
 
 The widget opens the window on this service's origin, where the session cookie of the admin console
-is first-party. The window names the site, the origin of the page, and what the page may do. Only
-the window's button grants anything. A person who is not signed in, or who has no role on the site,
-signs in here first. The window then sends a code to the page that opened it (`window_codes`).
+is first-party. The window names the site and the origin of the page, and says what the page may do.
+Only the window's button grants access. A person who is not signed in, or who has no role on the
+site, signs in here first. The window then sends a code to the page that opened it (`window_codes`).
 
 Invariants:
 
 1. The code is sent only to the exact origin that opened the window, which must be one of the site's
    origins.
 2. A grant requires a session with a role on the site, and the token of this window's own form.
-3. Like the windows for readers, these pages keep their opener, and receive no messages. The sign-in
-   is part of this window because the pages under `/admin` would sever the opener.
-4. A redirect leads back to this window only. Its query has the values that the window checks.
+3. Like the windows for readers, these pages stay connected to their opener and receive no messages.
+   The sign-in is part of this window because pages under `/admin` would sever the connection.
+4. A redirect leads only back to this window. Its query contains the values that the window checks.
 """
 
 from datetime import UTC, datetime

@@ -28,7 +28,7 @@ def of(lang: str | msgspec.UnsetType, site: records.Site) -> catalogue.Catalogue
 
 
 def of_refusal(lang: str, site: records.Site | None) -> catalogue.Catalogue:
-    """Return the texts for the page about an error. `lang` is unchecked."""
+    """Return the texts for an error page. `lang` may be invalid."""
     if lang in catalogue.languages():
         return catalogue.of(lang)
     return of(msgspec.UNSET, site) if site else catalogue.ENGLISH

@@ -1,4 +1,4 @@
-"""The form for comments without JavaScript, as its page shows it (pure).
+"""The data of the form for comments without JavaScript (pure).
 
 Invariants:
 
@@ -57,6 +57,6 @@ def of(site: records.Site, links: nesting.Links, key: str, settings: config.Sett
 
 
 def key_of(name: records.ThreadName, page: presentation.ThreadPage) -> str:
-    """Return the key for a form on a page. It changes with every change that readers see."""
+    """Return the key for a form on a page. It changes with every visible change of the thread."""
     shown = f"{name.site}\0{name.id}\0{page.total}\0{page.changed}"
     return hashlib.sha256(shown.encode()).hexdigest()[:_LONGEST_KEY]

@@ -62,7 +62,7 @@ def post(site_id: str) -> flask.Response:
     else:
         where = f"{site.id}/waiting{links.first()}"
     response = flask.redirect(where, 303)
-    response.set_data(b"")  # its sentence is English
+    response.set_data(b"")  # Flask's text is in English
     return flask.make_response(response)
 
 

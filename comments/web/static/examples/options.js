@@ -1,4 +1,4 @@
-// A preview: this page tells the widget other options than those of the site.
+// A preview: this page gives the widget different options from the site's.
 import { mount } from "https://comments.example/widget/flatthread.js";
 
 const form = document.getElementById("options");

@@ -367,14 +367,14 @@ def test_without_a_proof_of_work_each_comment_waits_for_a_moderator(
 ) -> None:
     client = door(**CHECKED)
     page = client.get(PAGE).text
-    assert "A moderator reads comments from this form before others can see them." in page
+    assert "A moderator reviews comments from this form before others can see them." in page
     answer = send(client)
     assert answer.headers["Location"] == "demo/waiting?thread=page"
     assert client.get(PAGE).text.count("ft-comment") == page.count("ft-comment")
     with open_store.context():
         (case,) = decisions.queue("demo").cases
         assert (case.comment.status, case.rule) == (Status.PENDING, "form")
-        assert case.why == "it was sent without JavaScript, so without a proof of work"
+        assert case.why == "it was sent without JavaScript and therefore without a proof of work"
         row = case.comment
         decisions.decide("demo", row.id, Verb.APPROVE, BOSS, now=sample_threads.START)
     assert [each.id for each in rows(open_store)] == [row.id]
@@ -386,7 +386,7 @@ def test_turnstile_is_replaced_by_a_moderator_too(
     door: Any, plain: Any, open_store: connection.Store
 ) -> None:
     client = door()
-    assert "A moderator reads" not in client.get(PAGE).text
+    assert "A moderator reviews" not in client.get(PAGE).text
     with open_store.context():
         turnstile_settings.set_up(
             "demo",
@@ -394,7 +394,7 @@ def test_turnstile_is_replaced_by_a_moderator_too(
             settings=sample_threads.SETTINGS,
             now=sample_threads.START,
         )
-    assert "A moderator reads" in client.get(PAGE).text
+    assert "A moderator reviews" in client.get(PAGE).text
     assert send(client).headers["Location"] == "demo/waiting?thread=page"
 
 
@@ -457,7 +457,7 @@ def test_every_page_is_valid_and_shows_text_as_text(
     with open_store.context():
         row = sample_threads.post(site, "one", author=records.Author('"><b>', id="g:1"))
     waiting = client.get("/embed/demo/waiting?thread=page")
-    assert "It is waiting for approval." in waiting.text
+    assert "It is awaiting approval." in waiting.text
     assert waiting.headers["Cache-Control"] == "no-store"
     documents = [
         waiting.text,
