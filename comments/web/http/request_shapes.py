@@ -78,7 +78,8 @@ class EmbedQuery(FeedQuery, frozen=True):
     """The parameters of a thread as HTML, apart from `thread` and `page`.
 
     `order` has the same meaning as in `ListQuery`. `reply` shows the page around a comment, with a
-    form to answer it.
+    form to answer it. `title` and `url` describe the page with the thread, as in `NewComment`; the
+    form sends them with a comment.
     """
 
     order: thread_pages.ListingOrder | msgspec.UnsetType = msgspec.UNSET
@@ -87,6 +88,8 @@ class EmbedQuery(FeedQuery, frozen=True):
     around: CommentId | msgspec.UnsetType = msgspec.UNSET
     below: CommentId | msgspec.UnsetType = msgspec.UNSET
     reply: CommentId | msgspec.UnsetType = msgspec.UNSET
+    title: Typed = ""
+    url: str = ""
 
 
 class RepliesQuery(_Request, frozen=True):
@@ -238,7 +241,8 @@ class NewComment(_Request, frozen=True):
 class PlainComment(_Request, frozen=True):
     """A new comment from a form without JavaScript.
 
-    `key` comes from the page with the form. `parent` and `subject` are as in `NewComment`.
+    `key` comes from the page with the form. `parent`, `title`, `url` and `subject` are as in
+    `NewComment`.
     """
 
     name: str
@@ -246,6 +250,8 @@ class PlainComment(_Request, frozen=True):
     key: Annotated[str, msgspec.Meta(min_length=16, max_length=64)]
     parent: CommentId | msgspec.UnsetType = msgspec.UNSET
     website: str = ""
+    title: str = ""
+    url: str = ""
     subject: str = ""
 
 

@@ -15,9 +15,9 @@ import flask
 import msgspec
 
 from comments import errors
-from comments.domain import presentation, records, site_options
+from comments.domain import presentation, records, site_options, thread_ids
 from comments.domain.languages import catalogue, error_texts
-from comments.domain.text import inline_images
+from comments.domain.text import cleaning, inline_images
 from comments.moderation import thread_access
 from comments.reading import listings, thread_pages
 from comments.reading.materialized import thread_view
@@ -229,12 +229,16 @@ def _asked(site: records.Site, *, base: str) -> _Asked:
     default = thread_pages.ListingOrder(site.options.order)
     is_ordered = not (query.around or query.below or query.reply)
     order = (query.order or default) if is_ordered else thread_pages.ListingOrder.THREAD
+    # A thread that is named by its page needs no `url`; `page` was checked with the thread.
+    title, url = cleaning.clean_title(query.title), query.url or flask.request.args.get("page", "")
+    url = thread_ids.page_url(url, thread, site) if url else ""
+    lang = query.lang or ""
     asked = _Asked(
         site=site,
         name=name,
         query=query,
         order=order,
-        links=nesting.Links(base, name, order, query.limit, default, query.lang or ""),
+        links=nesting.Links(base, name, order, query.limit, default, lang, title, url),
         access=thread_access.shown(site, thread_view.terms(name), datetime.now(UTC)),
         texts=texts,
     )
@@ -289,6 +293,7 @@ def _answer(asked: _Asked, template: str) -> flask.Response:
                     asked.links.lang,
                     asked.links.base,
                     asked.query.reply or "",
+                    repr((asked.links.title, asked.links.url)),
                 )
             ),
             content_type=_HTML,
@@ -376,7 +381,8 @@ def _rendered(
 def _form(asked: _Asked, found: presentation.ThreadPage) -> plain_form.Form:
     key = plain_form.key_of(asked.name, found)
     form = plain_form.of(asked.site, asked.links, key, context.settings())
-    return msgspec.structs.replace(form, parent=asked.query.reply or "")
+    about = plain_form.About(asked.links.title, asked.links.url)
+    return msgspec.structs.replace(form, about=about, parent=asked.query.reply or "")
 
 
 def _root() -> str:

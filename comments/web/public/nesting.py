@@ -62,7 +62,8 @@ class Links(msgspec.Struct, frozen=True):
     """The URLs of one thread's pages.
 
     If `base` is empty, the URLs are relative to such a page. `default` is the order of a page whose
-    URL names none. `lang` is the language that the request names, or "".
+    URL names none. `lang` is the language that the request names, or "". `title` and `url` are what
+    the request says about the page with the thread.
     """
 
     base: str
@@ -71,10 +72,16 @@ class Links(msgspec.Struct, frozen=True):
     limit: int
     default: thread_pages.ListingOrder = thread_pages.ListingOrder.THREAD
     lang: str = ""
+    title: str = ""
+    url: str = ""
 
     def first(self) -> str:
         """Return the URL of the first page in this order."""
         return self._to(order=self.order)
+
+    def write(self) -> str:
+        """Return the URL of the first page with the form, with what the form sends along."""
+        return self._to(order=self.order, title=self.title, url=self.url)
 
     def after(self, cursor: str) -> str:
         """Return the URL of the page after a cursor, in this order."""

@@ -29,6 +29,13 @@ class Typed(msgspec.Struct, frozen=True):
     body: str = ""
 
 
+class About(msgspec.Struct, frozen=True):
+    """The title and address of the page with the thread, which the form sends with a comment."""
+
+    title: str = ""
+    url: str = ""
+
+
 class Form(msgspec.Struct, frozen=True):
     """The form for a new comment or, with `parent`, for an answer to the comment with this id.
 
@@ -40,6 +47,7 @@ class Form(msgspec.Struct, frozen=True):
     key: str
     has_website: bool
     is_held: bool
+    about: About = About()
     parent: str = ""
     typed: Typed = Typed()
     problem: str = ""

@@ -95,6 +95,8 @@ def _submission(
         parent=parent,
         author=records.Author(sent.name, website),
         body=sent.body,
+        title=sent.title,
+        url=sent.url,
         key=hashlib.sha256(joined.encode()).hexdigest(),
         trap=sent.subject,
         is_plain=True,
@@ -111,6 +113,7 @@ def _refused(error: errors.CodedError, fields: Mapping[str, str], place: _Place)
     typed = {field: fields.get(field, "") for field in _SHOWN_FIELDS}
     form = msgspec.structs.replace(
         plain_form.of(place.site, place.links, fields.get("key", ""), context.settings()),
+        about=plain_form.About(fields.get("title", ""), fields.get("url", "")),
         parent=fields.get("parent", ""),
         typed=plain_form.Typed(**typed),
         problem=sentence,

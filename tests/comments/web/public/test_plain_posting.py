@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from flask.testing import FlaskClient
@@ -13,7 +14,7 @@ from comments.domain import records
 from comments.domain.records import Policy, Status, Verb
 from comments.moderation import decisions, policy_changes
 from comments.posting import admission, turnstile_settings
-from comments.sites import site_settings
+from comments.sites import site_settings, thread_info
 from comments.store import connection
 from comments.tree import ordered_query
 from tests.support.html import html_reader, html_validator
@@ -22,6 +23,7 @@ from tests.support.people import api_requests
 from tests.support.people.post_times import Moment
 from tests.support.threads import sample_threads
 
+ORIGIN = "https://blog.example"
 PAGE = "/embed/demo?thread=page"
 BOSS = records.Actor("cli", "the command line")
 TEXT = {"name": "Ann", "body": "Hello"}
@@ -169,6 +171,62 @@ def test_a_post_leads_to_the_comment(
     assert (row.author.name, row.author.website) == ("Ann", "https://ann.example/")
     assert row.body == "one\ntwo\n\n*three*"
     assert row.id in client.get(f"/embed/demo{answer.headers['Location']}").text
+
+
+def thread(open_store: connection.Store, name: str) -> records.Thread:
+    with open_store.context():
+        found = thread_info.fresh(records.ThreadName("demo", name))
+    assert found is not None
+    return found
+
+
+def test_the_first_comment_names_the_thread(
+    client: FlaskClient, plain: Any, open_store: connection.Store
+) -> None:
+    title, url = 'A "<b>title</b>" & more', f"{ORIGIN}/post?visitor=1"
+    query = urlencode({"title": title, "url": url})
+    assert send(client, f"{PAGE}&{query}").status_code == 303
+    assert send(client, f"{PAGE}&title=Another", body="second").status_code == 303
+    named = thread(open_store, "page")
+    assert (named.title, named.url) == (title, url)
+
+
+def test_a_thread_that_is_named_by_its_page_gets_its_address(
+    client: FlaskClient, plain: Any, open_store: connection.Store
+) -> None:
+    page = f"{ORIGIN}/post"
+    assert send(client, f"/embed/demo?page={page}?visitor=1%23part&title=Mine").status_code == 303
+    (row,) = rows(open_store)
+    named = thread(open_store, row.thread)
+    assert (named.title, named.url) == ("Mine", page)
+
+
+def test_pages_with_different_titles_have_different_forms(client: FlaskClient, plain: Any) -> None:
+    for title in ("One", "Two", ""):
+        found = form(client.get(f"{PAGE}&title={title}").text)
+        assert found.get("title", "") == title
+
+
+def test_a_fragment_leads_to_a_form_that_names_the_thread(client: FlaskClient, plain: Any) -> None:
+    part = html_reader.Elements(client.get("/embed/demo/fragment?thread=page&title=A+%26+B").text)
+    targets = [values.get("href") or "" for tag, values in part.elements if tag == "a"]
+    assert "//localhost/embed/demo?thread=page&title=A+%26+B" in targets
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("title", "x" * 501), ("url", "javascript:x"), ("url", "//x")]
+)
+def test_titles_and_addresses_are_checked_as_in_the_api(
+    client: FlaskClient, plain: Any, open_store: connection.Store, field: str, value: str
+) -> None:
+    answer = client.get(f"{PAGE}&{urlencode({field: value})}")
+    assert answer.status_code == 400
+    assert field in html_reader.Document(answer.text).text
+    found = form(client.get(PAGE).text)
+    refused = resend(client, **{**found, **TEXT, field: value})
+    assert (refused.status_code, rows(open_store)) == (400, [])
+    assert form(refused.text)[field] == value
+    api_requests.refused(client.post(api_requests.THREAD, json={**TEXT, field: value}), 400, field)
 
 
 def test_a_reply_is_stored_below_its_comment(
