@@ -1,8 +1,8 @@
 """The program: open the store that the settings name, and make the application that serves it.
 
 gunicorn and `flask --app main` load `app`. Only this module connects `comments` to `emulator`. This
-module also runs the checks before serving: the settings must parse, and the sites' sort hashes must
-have the format that the settings name.
+module also runs the checks before serving: the settings must parse, and SORT_HASH_LEVELS must not
+be below the levels of an existing site.
 
 Importing this module opens the store. With any store except the embedded engine, a forking server
 must import this module after the fork, because a gRPC connection does not survive a fork. On
@@ -43,6 +43,7 @@ def _start() -> "flask.Flask":
         return apps.create_commands(_open)
     logs.to_stderr(sys.stderr)
     settings, store = _open(creates=True)
+    _check_levels(settings, store)
     _log.info("Flatthread stores comments in %s.", settings.where)
     for sentence in settings.advice:
         _log.warning(sentence)
@@ -62,9 +63,17 @@ def _open(*, creates: bool) -> "tuple[config.Settings, connection.Store]":
     return settings, store
 
 
+def _check_levels(settings: config.Settings, store: connection.Store) -> None:
+    """Check the settings against the existing sites. Commands run unchecked: one of them helps."""
+    try:
+        with store.context():
+            site_settings.check_levels(settings.scheme)
+    except errors.FlatthreadError as error:
+        _refuse(error.message)
+
+
 def _prepare(settings: config.Settings) -> None:
-    """Check the existing sites; in a fresh installation, add a demo site with a short thread."""
-    site_settings.check_schemes(settings.scheme)
+    """In a fresh installation, add a demo site with a short thread."""
     if settings.datastore == "embedded":
         # This process serves the demo page itself, and pages may always write to their own origin.
         now = datetime.now(UTC)

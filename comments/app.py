@@ -134,7 +134,6 @@ def start_worker(app: flask.Flask) -> background_worker.BackgroundWorker:
     settings = kept.settings
     worker = background_worker.BackgroundWorker(
         kept.store,
-        settings.scheme,
         wiring.handlers(settings),
         first=_QUIET,
         reach=wiring.channels(settings),

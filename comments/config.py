@@ -251,8 +251,12 @@ def _scheme(values: Mapping[str, str]) -> sorthash.Scheme:
     try:
         return sorthash.Scheme(
             digits=values.get("SORT_HASH_DIGITS") or sorthash.DEFAULT_DIGITS,
-            width=setting_values.number(values, "SORT_HASH_WIDTH", 2, 1, 8),
-            levels=setting_values.number(values, "SORT_HASH_LEVELS", 8, 1, 100),
+            width=setting_values.number(
+                values, "SORT_HASH_WIDTH", sorthash.DEFAULT_WIDTH, 1, sorthash.MOST_WIDTH
+            ),
+            levels=setting_values.number(
+                values, "SORT_HASH_LEVELS", sorthash.DEFAULT_LEVELS, 1, sorthash.MOST_LEVELS
+            ),
         )
     except sorthash.BadSortHash as error:
         raise errors.Misconfigured(f"SORT_HASH_*: {error}") from error

@@ -32,7 +32,7 @@ def compact(site_id: str | None, thread: str | None, *, wait: bool) -> None:
     from comments.jobs import scheduler
 
     names = threads(site_id, thread)
-    done = scheduler.compact_whole(console.settings().scheme, names, wait=sleep if wait else None)
+    done = scheduler.compact_whole(names, wait=sleep if wait else None)
     report("Compacted", done)
 
 

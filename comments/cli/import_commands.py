@@ -38,9 +38,9 @@ def import_(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
     from comments.jobs.importers import import_progress, import_writer
 
     reader = importlib.import_module(_READERS[system]).read
-    site, scheme = site_settings.get(site_id), console.settings().scheme
+    site = site_settings.get(site_id)
     secret = console.settings().secret
-    with import_writer.plan(reader, file, site=site, scheme=scheme, secret=secret) as plan:
+    with import_writer.plan(reader, file, site=site, scheme=site.scheme, secret=secret) as plan:
         for line in plan.report.lines():
             click.echo(line)
         import_writer.check(plan)
@@ -59,7 +59,7 @@ def import_(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
                 journal.advance(more)
 
             summary = import_writer.write(
-                plan, scheme=scheme, now=now, progress=progress, told=events.extend
+                plan, scheme=site.scheme, now=now, progress=progress, told=events.extend
             )
             journal.end(summary.added)
     # Deliver the events here: without a running server, no other process would update the counters,

@@ -25,14 +25,13 @@ def repair(site_id: str | None, *, fix: bool) -> None:
     from comments.jobs import repair as repairs
     from comments.jobs import upgrades
 
-    scheme = console.settings().scheme
     if fix:
         upgrades.go_on(steps=None)
     chosen = [site_settings.get(site_id)] if site_id else site_settings.every()
     found = 0
     for site in chosen:
         for name in repairs.threads(site.id):
-            found += _repair_thread(name, scheme, fix=fix)
+            found += _repair_thread(name, site.scheme, fix=fix)
     click.echo(f"{console.counted(found, 'problem')} {'repaired' if fix else 'found'}.")
     if found and not fix:
         raise click.exceptions.Exit(1)

@@ -9,7 +9,7 @@ import msgspec
 from flask.cli import AppGroup
 
 from comments.cli import compaction_commands, console, moderation_commands, tables
-from comments.domain import counting, records, sorthash
+from comments.domain import counting, records
 from comments.sites import site_settings
 
 if TYPE_CHECKING:
@@ -108,9 +108,7 @@ def _show_thread(site_id: str, thread_id: str, *, hashes: bool, raw: bool, is_js
     if hashes and raw:
         raise click.ClickException("--hashes and --raw cannot be combined.")
     name = console.thread(site_id, thread_id)
-    site = site_settings.get(site_id)
-    scheme = sorthash.Scheme(site.digits, site.width, console.settings().scheme.levels)
-    table = tree_table.of(scheme, name)
+    table = tree_table.of(site_settings.get(site_id).scheme, name)
     if hashes:
         short = [_Hashes(line.padded, line.stored, line.slug) for line in table.lines]
         _print(_Hashes, short, is_json=is_json)
@@ -221,7 +219,5 @@ def _rebuild(site_id: str, thread_id: str | None, *, wait: bool) -> None:
     from comments.jobs import scheduler
 
     names = compaction_commands.threads(site_id, thread_id)
-    done = scheduler.rebuild_whole(
-        console.settings().scheme, names, wait=compaction_commands.sleep if wait else None
-    )
+    done = scheduler.rebuild_whole(names, wait=compaction_commands.sleep if wait else None)
     compaction_commands.report("Rebuilt", done)

@@ -117,6 +117,7 @@ class Site(msgspec.Struct, frozen=True):
     """One website.
 
     `origins` are exact web origins; `query_keys` are the query parameters that identify pages.
+    `digits`, `width` and `levels` are the scheme of the site's sort hashes.
 
     `cdn_seconds` is how long a shared cache in front of the service may reuse a response; 0
     disables caching. `freshness` is how many seconds a process may reuse a thread without a probe.
@@ -129,6 +130,7 @@ class Site(msgspec.Struct, frozen=True):
     origins: tuple[str, ...]
     digits: str
     width: int
+    levels: int = sorthash.DEFAULT_LEVELS
     query_keys: tuple[str, ...] = ()
     keep_trailing_slash: bool = False
     cdn_seconds: int = 0
@@ -144,12 +146,12 @@ class Site(msgspec.Struct, frozen=True):
     @property
     def scheme(self) -> sorthash.Scheme:
         """Return the scheme for the sort hashes of the site's comments."""
-        return _scheme(self.digits, self.width)
+        return _scheme(self.digits, self.width, self.levels)
 
 
 @functools.lru_cache(maxsize=64)
-def _scheme(digits: str, width: int) -> sorthash.Scheme:
-    return sorthash.Scheme(digits, width)
+def _scheme(digits: str, width: int, levels: int) -> sorthash.Scheme:
+    return sorthash.Scheme(digits, width, levels)
 
 
 class ThreadName(msgspec.Struct, frozen=True):

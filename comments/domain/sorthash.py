@@ -36,11 +36,16 @@ thread.
 
 import dataclasses
 import functools
+import json
 from collections.abc import Iterator
 
 LONG = "y"
 LONGER = "z"
 DEFAULT_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx"
+DEFAULT_WIDTH = 2
+DEFAULT_LEVELS = 8
+MOST_WIDTH = 8
+MOST_LEVELS = 100
 # This character sorts above every digit and class letter.
 ABOVE = "{"
 
@@ -51,9 +56,7 @@ class BadSortHash(ValueError):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Scheme:
-    """The notation for numbers.
-
-    `levels` may be raised later; `digits` and `width` must never change.
+    """The digits and width in which numbers are written, and the number of levels of a tree.
 
     Raises:
         BadSortHash: there are fewer than two digits, the digits are not in ASCII order or not below
@@ -61,8 +64,8 @@ class Scheme:
     """
 
     digits: str = DEFAULT_DIGITS
-    width: int = 2
-    levels: int = 8
+    width: int = DEFAULT_WIDTH
+    levels: int = DEFAULT_LEVELS
 
     def __post_init__(self) -> None:
         """Refuse schemes whose strings would not sort in the order of their numbers."""
@@ -78,6 +81,17 @@ class Scheme:
     def base(self) -> int:
         """Return the number of digits."""
         return len(self.digits)
+
+
+def encode_scheme(scheme: Scheme) -> str:
+    """Encode a scheme in the stored format: JSON [digits, width, levels]."""
+    return json.dumps([scheme.digits, scheme.width, scheme.levels], separators=(",", ":"))
+
+
+@functools.lru_cache(maxsize=64)
+def decode_scheme(stored: str) -> Scheme:
+    """Decode a stored scheme."""
+    return Scheme(*json.loads(stored))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

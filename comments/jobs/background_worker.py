@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from comments import errors
-from comments.domain import sorthash
 from comments.events import backlog, dispatcher, message_sender, outbox
 from comments.jobs import scheduler
 from comments.notifications import mail_worker
@@ -37,7 +36,6 @@ class BackgroundWorker:
 
     Args:
         store: the store to work on.
-        scheme: the scheme of the sites' sort hashes.
         handlers: the handlers that receive events.
         first: seconds until the worker first searches for work that other processes left. The
             process's own changes do not wait for this search.
@@ -47,7 +45,6 @@ class BackgroundWorker:
     def __init__(
         self,
         store: connection.Store,
-        scheme: sorthash.Scheme,
         handlers: Sequence[dispatcher.Handler] | None = None,
         *,
         first: float = 0.0,
@@ -57,9 +54,7 @@ class BackgroundWorker:
         self._backlog = waiting = backlog.BACKLOG.of(store)
         self._upkeep = scheduler.UPKEEP.of(
             store,
-            lambda: scheduler.Scheduler(
-                scheme, clock=waiting.clock, handlers=handlers, reach=reach
-            ),
+            lambda: scheduler.Scheduler(clock=waiting.clock, handlers=handlers, reach=reach),
         )
         self._messenger = message_sender.Messenger(
             store, self._upkeep.now, first=first, reach=self._upkeep.reach

@@ -49,9 +49,10 @@ def threads(site: str) -> Iterator[records.ThreadName]:
 def find_problems(scheme: sorthash.Scheme, name: records.ThreadName) -> list[FieldMismatch]:
     """Compare a thread with the values recomputed from its links and numbers, without writing."""
     rows = _stored(name)
-    root_count = _root_count(name)
+    thread = reads.get(comment_rows.thread_key(name))
+    root_count = 0 if thread is None else int(thread.child_count)
     problems: list[FieldMismatch] = []
-    places = _places(scheme, rows)
+    places = _places(conversion.scheme_of(thread, scheme), rows)
     for row in rows.values():
         place = places[row.id]
         pairs = {field: (getattr(row, field), getattr(place, field)) for field in _FIELDS}
@@ -75,7 +76,8 @@ def fix(scheme: sorthash.Scheme, name: records.ThreadName) -> int:
     problems = find_problems(scheme, name)
     if not problems:
         return 0
-    places = _places(scheme, _stored(name))
+    thread = reads.get(comment_rows.thread_key(name))
+    places = _places(conversion.scheme_of(thread, scheme), _stored(name))
     wrong = [places[key] for key in dict.fromkeys(p.comment for p in problems) if key in places]
     # Write parents before children, so that a partial repair is correct from the root down.
     wrong.sort(key=lambda place: place.level)
@@ -103,11 +105,6 @@ def _stored(name: records.ThreadName) -> dict[str, records.Comment]:
 
     with connection.within(SECONDS):
         return transactions.at_one_moment(read)
-
-
-def _root_count(name: records.ThreadName) -> int:
-    thread = reads.get(comment_rows.thread_key(name))
-    return 0 if thread is None else int(thread.child_count)
 
 
 def _roots_needed(places: dict[str, values.TreePlace]) -> int:

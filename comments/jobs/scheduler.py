@@ -32,14 +32,14 @@ from datetime import UTC, datetime
 import msgspec
 
 from comments import errors
-from comments.domain import records, sorthash
+from comments.domain import records
 from comments.events import backlog, dead_letters, dispatcher, message_sender
 from comments.jobs import recategorize, upgrades, wiring
 from comments.moderation import bans, retention
 from comments.notifications import follower_compaction, follower_lists
 from comments.posting import cast_vote
 from comments.reading.compaction import compactor, due_threads, leftovers, rebuilding
-from comments.sites import rate_limits
+from comments.sites import rate_limits, site_settings
 from comments.store import connection, per_process, reads
 from comments.tree.counters import sharding
 
@@ -71,7 +71,6 @@ class Scheduler:
     """The background work of one process on one store.
 
     Args:
-        scheme: the scheme of the sites' sort hashes.
         clock: returns monotonic time in seconds; measures the grace period.
         now: returns the current time; determines how long replaced rankings are kept.
         handlers: the handlers that receive events; by default, those that only write to the store.
@@ -80,14 +79,12 @@ class Scheduler:
 
     def __init__(
         self,
-        scheme: sorthash.Scheme,
         *,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         handlers: Sequence[dispatcher.Handler] | None = None,
         reach: message_sender.Reach = message_sender.channels,
     ) -> None:
-        self._scheme = scheme
         self.reach = reach
         self._clock = clock
         self.now = now
@@ -190,7 +187,8 @@ class Scheduler:
 
         Return False if another process compacted it first.
         """
-        folded = compactor.compact(self._scheme, name, now=self.now(), only_due=only_due)
+        scheme = site_settings.scheme_of(name.site)
+        folded = compactor.compact(scheme, name, now=self.now(), only_due=only_due)
         if folded is None:
             return False
         if folded.left:
@@ -243,14 +241,11 @@ UPKEEP = per_process.PerProcess[Scheduler]()
 
 
 def of_process(
-    scheme: sorthash.Scheme,
     handlers: Sequence[dispatcher.Handler] | None = None,
     reach: message_sender.Reach = message_sender.channels,
 ) -> Scheduler:
     """Return this process's scheduler for the current store."""
-    return UPKEEP.of(
-        connection.current(), lambda: Scheduler(scheme, handlers=handlers, reach=reach)
-    )
+    return UPKEEP.of(connection.current(), lambda: Scheduler(handlers=handlers, reach=reach))
 
 
 def look(now: datetime | None = None) -> list[backlog.Name]:
@@ -278,7 +273,6 @@ def threads(site: str) -> Iterator[records.ThreadName]:
 
 
 def compact_whole(
-    scheme: sorthash.Scheme,
     names: Iterable[records.ThreadName],
     *,
     wait: Callable[[float], None] | None,
@@ -288,7 +282,7 @@ def compact_whole(
     Raises:
         errors.Overloaded: other processes keep compacting the same thread, or the store is busy.
     """
-    upkeep = Scheduler(scheme)
+    upkeep = Scheduler()
     names = list(names)
     for name in names:
         if not any(upkeep.fold(name) for _ in range(_TRIES)):
@@ -303,7 +297,6 @@ def compact_whole(
 
 
 def rebuild_whole(
-    scheme: sorthash.Scheme,
     names: Sequence[records.ThreadName],
     *,
     wait: Callable[[float], None] | None,
@@ -315,7 +308,7 @@ def rebuild_whole(
     """
     for name in names:
         rebuilding.request(name)
-    return compact_whole(scheme, names, wait=wait)
+    return compact_whole(names, wait=wait)
 
 
 def _is_voted(name: backlog.Name) -> bool:

@@ -108,7 +108,7 @@ def post(sent: Submission, request: SiteRequest) -> Posted:
         pace=guard.posts_per_thread,
     )
     try:
-        change = _placed(ready, request.settings.scheme)
+        change = _placed(ready, site.scheme)
     except errors.Overloaded:
         usage.doubt(site.id, draft.id, now=now)
         raise

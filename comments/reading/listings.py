@@ -41,7 +41,7 @@ def page(
     parent: str | None = None,
 ) -> presentation.ThreadPage:
     """Make a page of a thread; see `source`."""
-    site = records.Site(name.site, (), scheme.digits, scheme.width)
+    site = records.Site(name.site, (), scheme.digits, scheme.width, scheme.levels)
     return source(site, name.id, asked, order=order, parent=parent).page()
 
 

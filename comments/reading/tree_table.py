@@ -78,7 +78,8 @@ def _read(scheme: sorthash.Scheme, name: records.ThreadName) -> TreeTable:
     rows = list(reads.fetch(query))
     directory = directories.load_directory(name)
     places = _places(name, directory)
-    lines = (_line(scheme, directory, places, row) for row in rows)
+    own = conversion.scheme_of(thread, scheme)
+    lines = (_line(own, directory, places, row) for row in rows)
     keys = tuple(line.key for line in directory.lines)
     return TreeTable(conversion.thread_record(thread), tuple(lines), keys)
 

@@ -1,7 +1,7 @@
 """Add, change and read websites, and keep copies of them in the process.
 
 Owns the Site rows and their copies in this process. A copy is used for at most `_TERM` seconds, so
-most requests do not read the site from the store. A site's sort hash scheme never changes.
+most requests do not read the site from the store.
 """
 
 import contextlib
@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+from google.cloud import ndb
 
 from comments import errors
 from comments.domain import categories, records, site_options, sorthash, thread_ids
@@ -83,6 +84,7 @@ def add(
             origins=checked,
             digits=scheme.digits,
             width=scheme.width,
+            levels=scheme.levels,
             created=now,
         )
         transactions.apply(ownership.Writes("site_settings", put=(row,)))
@@ -235,14 +237,15 @@ def _changed(before: msgspec.Struct, after: msgspec.Struct) -> Iterator[str]:
 
 def every() -> list[records.Site]:
     """List all sites, sorted by id."""
+    return [conversion.site_record(row) for row in _every_row()]
+
+
+def _every_row() -> list[comment_rows.SiteRow]:
     names = [
         entity.key.path[-1].name for entity in reads.fetch(reads.Query("Site", keys_only=True))
     ]
-    return [
-        conversion.site_record(row)
-        for row in reads.get_multi([comment_rows.site_key(name) for name in names])
-        if row is not None
-    ]
+    rows = reads.get_multi([comment_rows.site_key(name) for name in names])
+    return [row for row in rows if row is not None]
 
 
 def prepare_demo(
@@ -260,19 +263,40 @@ def prepare_demo(
     return None
 
 
-def check_schemes(scheme: sorthash.Scheme) -> None:
-    """Check that every site's sort hashes have the configured digits and width.
+def check_levels(scheme: sorthash.Scheme) -> None:
+    """Check that SORT_HASH_LEVELS was not lowered below the levels of an existing site.
+
+    The SORT_HASH_* settings apply to new sites only, so all other changes are accepted. A site from
+    a release that did not store its number of levels gets the number in `scheme`.
 
     Raises:
-        errors.Misconfigured: the message names the site and the setting.
+        errors.Misconfigured: the message names the site and the commands that help.
     """
-    for site in every():
-        if (site.digits, site.width) != (scheme.digits, scheme.width):
+    for site in _every_row():
+        if not site.levels:
+            transactions.transaction(functools.partial(_adopt_levels, site.key, scheme.levels))
+        elif site.levels > scheme.levels and not site.reshaped:
             raise errors.Misconfigured(
-                f"site {site.id} has sort hashes with digits {site.digits!r}, width {site.width}; "
-                f"SORT_HASH_DIGITS and SORT_HASH_WIDTH are {scheme.digits!r} and {scheme.width}, "
-                "but these settings cannot change once a site exists"
+                f"SORT_HASH_LEVELS is {scheme.levels}, but site {site.key.id()} has {site.levels} "
+                "levels. The setting applies to new sites only. To lower the site's levels, run "
+                f"`flask --app main site rescheme {site.key.id()} --levels {scheme.levels}`; to "
+                f"keep them, run it with --levels {site.levels}"
             )
+
+
+def _adopt_levels(key: ndb.Key, levels: int) -> None:
+    row = reads.get(key)
+    if row is not None and not row.levels:
+        row.levels = levels
+        transactions.apply(ownership.Writes("site_settings", put=(row,)))
+
+
+def scheme_of(site_id: str) -> sorthash.Scheme:
+    """Return the scheme of a site's sort hashes; the default scheme if the site does not exist."""
+    try:
+        return get(site_id).scheme
+    except errors.NotFound:
+        return sorthash.Scheme()
 
 
 def _moderator(address: str) -> str:

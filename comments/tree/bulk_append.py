@@ -43,7 +43,7 @@ def append_imported(  # noqa: PLR0913 - a batch with the thread it may have to m
     Raises:
         errors.NotFound: a node answers a comment that is neither in `nodes` nor in the thread.
     """
-    fresh = new_thread(name, now)
+    fresh = new_thread(name, now, scheme)
     fresh.state = state.value
     batch = _Batch(scheme, name, nodes, fresh)
     brought = naming.encode(naming.Brought(title, url))
@@ -76,7 +76,6 @@ class _Batch:
         nodes: Sequence[records.ImportedComment],
         fresh: comment_rows.ThreadRow,
     ) -> None:
-        self.scheme = scheme
         self.name = name
         ids = dict.fromkeys(node.id for node in nodes)
         ids.update(dict.fromkeys(node.reply_to for node in nodes if node.reply_to))
@@ -87,6 +86,7 @@ class _Batch:
         self.entry.fill(thread, rows[len(ids) :])
         del rows[len(ids) :]
         self.thread: comment_rows.ThreadRow = thread or fresh
+        self.scheme = conversion.scheme_of(self.thread, scheme)
         self.thread_changed = thread is None
         self.rows: dict[str, comment_rows.CommentRow] = {row.key.id(): row for row in rows if row}
         self.changed: dict[str, None] = {}

@@ -168,7 +168,7 @@ def around(
 
     def read() -> records.OrderedPage:
         row = listed_in(name, comment_id, field="around")
-        root = next(sorthash.segments(_scheme_of(name), row.sort_hash))
+        root = next(sorthash.segments(scheme_of(name), row.sort_hash))
         listing = _Listing(name)
         before = _count(dataclasses.replace(listing, low=root, high=row.sort_hash))
         start = root if before < limit else row.sort_hash
@@ -388,11 +388,18 @@ def listed_in(name: records.ThreadName, comment_id: str, *, field: str) -> recor
     return row
 
 
-def _scheme_of(name: records.ThreadName) -> sorthash.Scheme:
-    site = reads.get(comment_rows.site_key(name.site))
+def scheme_of(name: records.ThreadName) -> sorthash.Scheme:
+    """Read the scheme of a thread's sort hashes.
+
+    Raises:
+        errors.NotFound: the site does not exist.
+    """
+    thread, site = reads.get_multi(
+        [comment_rows.thread_key(name), comment_rows.site_key(name.site)]
+    )
     if site is None:
         raise errors.NotFound("site", name.site)
-    return sorthash.Scheme(site.digits, site.width)
+    return conversion.scheme_of(thread, conversion.site_record(site).scheme)
 
 
 def _sealed(row: records.Comment, listing: _Listing, secret: str) -> str:

@@ -23,7 +23,8 @@ def append(
 ) -> ChangeResult:
     """Place a new comment, or recognize that it has already been placed.
 
-    `turn` chooses the counter shard in which the comment is counted.
+    A new thread gets `scheme`, the scheme of its site. `turn` chooses the counter shard in which
+    the comment is counted.
 
     Raises:
         errors.NotFound: the answered comment does not exist, is in a different thread, or is not
@@ -46,10 +47,9 @@ def append(
     thread, *others = reads.get_multi([*keys, *entry.keys])
     answered, counted = others[: len(keys) - 1], others[len(keys) - 1 :]
     entry.fill(thread, counted)
+    thread = thread or new_thread(draft.name, draft.created, scheme)
     try:
-        return _placed(
-            scheme, draft, thread or new_thread(draft.name, draft.created), answered, entry
-        )
+        return _placed(conversion.scheme_of(thread, scheme), draft, thread, answered, entry)
     except errors.FlatthreadError:
         earlier = _earlier(draft)
         if earlier is not None:
@@ -85,13 +85,16 @@ def _placed(
     return ChangeResult(record, (placed, counted, told), event, is_new=True)
 
 
-def new_thread(name: records.ThreadName, now: datetime) -> comment_rows.ThreadRow:
+def new_thread(
+    name: records.ThreadName, now: datetime, scheme: sorthash.Scheme
+) -> comment_rows.ThreadRow:
     """Make a thread without comments."""
     return comment_rows.ThreadRow(
         key=comment_rows.thread_key(name),
         site=name.site,
         thread=name.id,
         named_by="",
+        scheme=sorthash.encode_scheme(scheme),
         created=now,
     )
 

@@ -115,6 +115,4 @@ def deliver() -> flask.Response:
 
 def _process() -> scheduler.Scheduler:
     settings = context.settings()
-    return scheduler.of_process(
-        settings.scheme, wiring.handlers(settings), wiring.channels(settings)
-    )
+    return scheduler.of_process(wiring.handlers(settings), wiring.channels(settings))

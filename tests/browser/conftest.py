@@ -205,7 +205,7 @@ def deliver(
 
     def run() -> None:
         with open_store.context():
-            made = scheduler.Scheduler(settings.scheme, handlers=wiring.handlers(settings))
+            made = scheduler.Scheduler(handlers=wiring.handlers(settings))
             while events := counter_oracle.events():
                 made.deliver(events)
 

@@ -162,7 +162,7 @@ def work(number):
             if row is not None:
                 say("A", f"{row.id}.{row.revision}")
 
-worker = background_worker.BackgroundWorker(store, sample_threads.SETTINGS.scheme)
+worker = background_worker.BackgroundWorker(store)
 worker.start()
 engine.install_faults(fault_plans.Plan.parse(plan))
 with ThreadPoolExecutor(test_counting_processes.THREADS) as pool:

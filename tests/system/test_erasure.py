@@ -219,7 +219,7 @@ def test_a_retracted_text_leaves_every_response_and_then_every_byte(
     for row in said:
         _take_back(row, verb)
     assert processes.showing(paths) == [[], []]
-    keeper = scheduler.Scheduler(SCHEME)
+    keeper = scheduler.Scheduler()
     keeper.round([NAME])
     assert processes.showing(paths) == [[], []]
     _let_age_pass()
@@ -252,7 +252,7 @@ def test_an_erased_text_is_in_no_file_and_an_address_never_was(
     assert _files_with(path, set(), ADDRESS.encode()) == set()
 
     personal_data.erase("g:eve", now=sample_threads.START)
-    keeper = scheduler.Scheduler(SCHEME, clock=lambda: clock.now)
+    keeper = scheduler.Scheduler(clock=lambda: clock.now)
     keeper.round([NAME])
     dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
     # A worker would compact within seconds, and each of its sweeps sends a request to the engine.

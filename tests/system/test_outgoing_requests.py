@@ -102,7 +102,7 @@ def outgoing(open_store: connection.Store, site: records.Site) -> Iterator[Outgo
                 now=now,
             )
         app = apps.create_app(settings, open_store)
-        work = scheduler.Scheduler(settings.scheme, handlers=wiring.handlers(settings))
+        work = scheduler.Scheduler(handlers=wiring.handlers(settings))
         yield OutgoingService(app.test_client(), open_store, work, box, told)
 
 

@@ -59,7 +59,7 @@ from comments.reading.materialized import (
     view_cache,
 )
 from comments.store import ownership, reads, transactions
-from comments.store.models import bucket_rows, comment_rows
+from comments.store.models import bucket_rows, comment_rows, conversion
 from comments.tree import job_writes, ordered_query
 from comments.tree.threads import thread_terms
 
@@ -142,9 +142,12 @@ def prepare(
     if is_whole:
         base, fresh = buckets.Directory(""), _whole(name)
         rows = [row for row in fresh if row.flagged]
+    thread = reads.get(comment_rows.thread_key(name))
     attempt, about = (
-        bucket_writer.CompactionAttempt(scheme, name, base, stored.version),
-        _about(name),
+        bucket_writer.CompactionAttempt(
+            conversion.scheme_of(thread, scheme), name, base, stored.version
+        ),
+        _about(thread),
     )
     if not fresh:
         content = msgspec.structs.replace(stored.content, about=about if stored.version else None)
@@ -331,6 +334,5 @@ def _unfold(ids: Sequence[str]) -> None:
     transactions.apply(job_writes.flag_unfolded(ids))
 
 
-def _about(name: records.ThreadName) -> records.ThreadHeading | None:
-    row = reads.get(comment_rows.thread_key(name))
+def _about(row: comment_rows.ThreadRow | None) -> records.ThreadHeading | None:
     return None if row is None else records.ThreadHeading(row.title, row.url, row.named_by)

@@ -16,11 +16,17 @@ _LONGEST_PLAIN_ID = 500
 
 
 class SiteRow(schema.StoredRow):
-    """A website, with the scheme of its sort hashes."""
+    """A website. `digits`, `width` and `levels` are the scheme of its sort hashes.
+
+    `levels` is 0 in rows from releases that did not store it. `reshaped` tells whether
+    `site rescheme` has set the scheme, so the levels are not compared with SORT_HASH_LEVELS.
+    """
 
     origins = schema.TextProperty(repeated=True)
     digits = schema.TextProperty(required=True)
     width = schema.IntegerProperty(indexed=False, required=True)
+    levels = schema.IntegerProperty(indexed=False, default=0)
+    reshaped = schema.BooleanProperty(indexed=False, default=False)
     query_keys = schema.TextProperty(repeated=True)
     keep_trailing_slash = schema.BooleanProperty(indexed=False, default=False)
     cdn_seconds = schema.IntegerProperty(indexed=False, default=0)
@@ -43,7 +49,9 @@ class ThreadRow(schema.StoredRow):
     applies. Readers get `title`, `url` and `categories`. `named_by` is the comment that set them,
     and `named_at` is that comment's creation time. `named_by` is "" until an approved comment sets
     these fields, and None in rows from releases that did not store it (`naming`). `own` lists the
-    fields that a moderator set.
+    fields that a moderator set. `scheme` is the scheme of the thread's sort hashes, as JSON
+    [digits, width, levels]; it is empty in rows from releases that did not store it, whose threads
+    have their site's scheme.
     """
 
     site = schema.StringProperty(required=True)
@@ -60,6 +68,7 @@ class ThreadRow(schema.StoredRow):
     named_at = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
     own = schema.TextProperty(repeated=True)
     pins = schema.TextProperty(repeated=True)
+    scheme = schema.TextProperty(default="")
     created = schema.DateTimeProperty(tzinfo=UTC)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from comments.domain import counting, records, site_options
+from comments.domain import counting, records, site_options, sorthash
 from comments.store.models.comment_rows import CommentRow, SiteRow, ThreadRow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -62,6 +62,7 @@ def site_record(row: SiteRow) -> records.Site:
         origins=tuple(row.origins),
         digits=row.digits,
         width=row.width,
+        levels=row.levels or sorthash.DEFAULT_LEVELS,
         query_keys=tuple(row.query_keys),
         keep_trailing_slash=bool(row.keep_trailing_slash),
         cdn_seconds=row.cdn_seconds or 0,
@@ -90,6 +91,11 @@ def thread_record(row: ThreadRow) -> records.Thread:
         own=tuple(row.own),
         pins=tuple(row.pins),
     )
+
+
+def scheme_of(row: ThreadRow | None, site: sorthash.Scheme) -> sorthash.Scheme:
+    """Return the scheme of a thread's sort hashes, given its site's scheme."""
+    return sorthash.decode_scheme(row.scheme) if row is not None and row.scheme else site
 
 
 def comment_record(row: CommentRow) -> records.Comment:

@@ -56,7 +56,7 @@ class Mail:
         )
 
     def deliver(self) -> None:
-        made = scheduler.Scheduler(self.settings.scheme, handlers=wiring.handlers(self.settings))
+        made = scheduler.Scheduler(handlers=wiring.handlers(self.settings))
         while events := counter_oracle.events():
             made.deliver(events)
 

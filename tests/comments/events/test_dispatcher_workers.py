@@ -30,7 +30,7 @@ def worker(
 ) -> Iterator[background_worker.BackgroundWorker]:
     """A worker that has taken its first step; tests trigger its next steps."""
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
-    made = background_worker.BackgroundWorker(open_store, sample_threads.SETTINGS.scheme)
+    made = background_worker.BackgroundWorker(open_store)
     with open_store.context():
         made.step()
         yield made

@@ -262,9 +262,7 @@ def test_a_worker_sends_soon_after_the_commit_and_stops(
     heard = [threading.Event() for _ in hooked]
     for each, event in zip(hooked, heard, strict=True):
         each.then = lambda _, event=event: event.set()  # type: ignore[misc]
-    worker = background_worker.BackgroundWorker(
-        open_store, sample_threads.SETTINGS.scheme, first=message_sender.SWEEP_EVERY
-    )
+    worker = background_worker.BackgroundWorker(open_store, first=message_sender.SWEEP_EVERY)
     worker.start()
     try:
         sample_threads.post(site, "text")

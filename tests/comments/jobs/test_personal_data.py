@@ -175,7 +175,7 @@ def test_erased_data_is_nowhere_and_the_thread_stays_intact(
 
 def _settle(settings: config.Settings, *, wait: bool = False) -> None:
     """Deliver and compact until nothing is due."""
-    made = scheduler.Scheduler(settings.scheme, handlers=wiring.handlers(settings))
+    made = scheduler.Scheduler(handlers=wiring.handlers(settings))
     while events := counter_oracle.events():
         made.deliver(events)
     for comment in ordered_query.thread(records.ThreadName("demo", "t")):
@@ -183,7 +183,7 @@ def _settle(settings: config.Settings, *, wait: bool = False) -> None:
     while events := counter_oracle.events():
         made.deliver(events)
     names = [records.ThreadName("demo", "t")]
-    scheduler.compact_whole(settings.scheme, names, wait=(lambda _: None) if wait else None)
+    scheduler.compact_whole(names, wait=(lambda _: None) if wait else None)
 
 
 def _everything(store: connection.Store) -> str:

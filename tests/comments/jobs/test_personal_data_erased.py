@@ -114,13 +114,13 @@ class ServiceOnDisk:
 
     def settle(self) -> None:
         """Deliver, count and compact until nothing is due."""
-        made = scheduler.Scheduler(SETTINGS.scheme, handlers=wiring.handlers(SETTINGS))
+        made = scheduler.Scheduler(handlers=wiring.handlers(SETTINGS))
         for _ in range(2):
             while events := counter_oracle.events():
                 made.deliver(events)
             for each in cast_vote.waiting(here() + timedelta(minutes=5)):
                 cast_vote.count(each.id, now=here() + timedelta(minutes=5))
-        scheduler.compact_whole(SETTINGS.scheme, [NAME], wait=_let_age_pass)
+        scheduler.compact_whole([NAME], wait=_let_age_pass)
 
     def shown(self) -> set[str]:
         """Return where each of the author's words is still shown."""

@@ -36,7 +36,7 @@ ABORTING = {"rules": [{"rpc": "Commit", "status": "ABORTED"}]}
 def worker(open_store: connection.Store, clock: Clock) -> background_worker.BackgroundWorker:
     """A worker; the test triggers its steps."""
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
-    return background_worker.BackgroundWorker(open_store, SCHEME)
+    return background_worker.BackgroundWorker(open_store)
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_a_starting_process_serves_readers_before_it_looks_for_others_work(
     sample_threads.post(site, "left by another process", thread="other")
     backlog.BACKLOG.forget(store)  # simulates the end of that process
     backlog.BACKLOG.put(store, backlog.Backlog(clock)).open()
-    worker = background_worker.BackgroundWorker(store, SCHEME, first=5.0)
+    worker = background_worker.BackgroundWorker(store, first=5.0)
     sample_threads.post(site, "changed here")
     backlog.erased(name)
     clock.now += 4
@@ -187,7 +187,7 @@ def test_a_running_worker_compacts_an_edit_by_itself_and_stops(
     open_store: connection.Store, site: records.Site, name: records.ThreadName
 ) -> None:
     before = threading.active_count()
-    worker = background_worker.BackgroundWorker(open_store, SCHEME)
+    worker = background_worker.BackgroundWorker(open_store)
     assert threading.active_count() == before  # creating a worker starts no thread
     worker.start()
     with open_store.context():
@@ -199,7 +199,7 @@ def test_a_running_worker_compacts_an_edit_by_itself_and_stops(
 
 
 def test_a_waiting_worker_can_be_stopped(open_store: connection.Store) -> None:
-    worker = background_worker.BackgroundWorker(open_store, SCHEME)
+    worker = background_worker.BackgroundWorker(open_store)
     worker.start()
     assert worker.stop(programs.PATIENCE)
 

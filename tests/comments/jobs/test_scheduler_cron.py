@@ -40,7 +40,6 @@ class Instance(reader_processes.Reader):
         self.waited: list[float] = []
         self.clock = 5e6
         self.upkeep = scheduler.Scheduler(
-            SCHEME,
             clock=lambda: self.clock,
             now=lambda: sample_threads.START + timedelta(seconds=age),
         )

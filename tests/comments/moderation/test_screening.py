@@ -260,7 +260,8 @@ def test_the_cost_of_a_post_with_policy_and_rules(
 
     A rule about repeated texts adds one read and one write before the post.
     """
-    settings = config.Settings(secret="x" * 20, scheme=sorthash.Scheme(levels=2))
+    site = sample_threads.shaped(site, sorthash.Scheme(levels=2))
+    settings = config.Settings(secret="x" * 20)
     root = moderated_site.post(site, "root", settings=settings)
     reply = moderated_site.post(site, "reply", parent=root.id, settings=settings)
     moderated_site.settle()

@@ -138,9 +138,7 @@ def test_a_hanging_mail_server_does_not_block_the_process(
     mailer.box.refuse = refuse
     now = mailer.now
     handlers = (*wiring.HANDLERS, *planner.handlers(mailer.settings, lambda: now))
-    worker = background_worker.BackgroundWorker(
-        open_store, sample_threads.SETTINGS.scheme, handlers
-    )
+    worker = background_worker.BackgroundWorker(open_store, handlers)
     worker.start()
     try:
         sample_threads.post(SITE, "live", author=records.Author("Bob", id="g:bob"))

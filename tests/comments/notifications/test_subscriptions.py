@@ -49,7 +49,7 @@ def clock() -> Clock:
 def worker(open_store: connection.Store, clock: Clock) -> background_worker.BackgroundWorker:
     """A worker; the test triggers its steps."""
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
-    return background_worker.BackgroundWorker(open_store, SCHEME)
+    return background_worker.BackgroundWorker(open_store)
 
 
 @pytest.fixture
@@ -297,7 +297,7 @@ def test_cron_compacts_lists_that_request_it(
 def test_a_running_worker_compacts_a_list_by_itself(
     open_store: connection.Store, asking: None
 ) -> None:
-    worker = background_worker.BackgroundWorker(open_store, SCHEME)
+    worker = background_worker.BackgroundWorker(open_store)
     worker.start()
     with open_store.context():
         subscriptions.follow(THREAD, "ann", now=sample_threads.START)

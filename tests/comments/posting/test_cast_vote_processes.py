@@ -75,7 +75,7 @@ def work(number):
 
 with store.context():
     comments = [sample_votes.comment(each) for each in ids]
-worker = background_worker.BackgroundWorker(store, sample_threads.SETTINGS.scheme)
+worker = background_worker.BackgroundWorker(store)
 worker.start()
 engine.install_faults(fault_plans.Plan.parse(plan))
 with ThreadPoolExecutor(test_cast_vote_processes.THREADS) as pool:

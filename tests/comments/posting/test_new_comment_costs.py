@@ -18,6 +18,7 @@ from comments.web.api import api_tokens
 from emulator import inprocess, testing
 from tests.support.people import account_holders, api_requests, proof_solver
 from tests.support.people.proof_solver import post
+from tests.support.threads import sample_threads
 
 pytestmark = pytest.mark.usefixtures("one_day")
 
@@ -53,7 +54,9 @@ def test_what_a_post_costs_with_everything_on(
     decides.
     """
     everything = dict.fromkeys(LIMITS, 500) | {"proof_of_work": 2}
-    shallow = dataclasses.replace(settings, scheme=sorthash.Scheme(levels=2), **everything)  # type: ignore[arg-type]
+    with open_store.context():
+        sample_threads.shaped(site, sorthash.Scheme(levels=2))
+    shallow = dataclasses.replace(settings, **everything)  # type: ignore[arg-type]
     client = apps.create_app(shallow, open_store).test_client()
     first = api_requests.answer(post(client, "root", proof=proof_solver.proof(client)))
     below = api_requests.answer(

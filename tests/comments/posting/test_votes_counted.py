@@ -75,7 +75,7 @@ def test_a_worker_counts_ten_seconds_after_the_first_vote_and_readers_see_it(
 ) -> None:
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
     row = sample_threads.post(site, "text")
-    worker = background_worker.BackgroundWorker(open_store, sample_threads.SETTINGS.scheme)
+    worker = background_worker.BackgroundWorker(open_store)
     worker.step()
     sample_votes.vote(row, "ann")
     clock.now += backlog.COUNT_AFTER - 1
@@ -104,7 +104,7 @@ def test_a_worker_counts_a_vote_whose_answer_was_lost(
 ) -> None:  # fmt: skip
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
     row = sample_threads.post(site, "text")
-    worker = background_worker.BackgroundWorker(open_store, sample_threads.SETTINGS.scheme)
+    worker = background_worker.BackgroundWorker(open_store)
     worker.step()
     faults.lose("Commit", "after", grpc.StatusCode.UNAVAILABLE)
     sample_votes.vote(row, "ann")
@@ -118,7 +118,7 @@ def test_another_process_counts_the_votes_of_a_dead_process(
 ) -> None:
     sample_votes.vote(row, "ann")  # without an open backlog, this process forgets the vote
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
-    background_worker.BackgroundWorker(open_store, sample_threads.SETTINGS.scheme).step()
+    background_worker.BackgroundWorker(open_store).step()
     assert sample_votes.stored(row.id) == (1, 0, 1)
 
 

@@ -56,7 +56,7 @@ class CompactingProcess(reader_processes.Reader):
         self._before = before
         super().__init__(engine, seen=self._count)
         self.clock = Clock()
-        self._upkeep = scheduler.Scheduler(SCHEME, clock=self.clock)
+        self._upkeep = scheduler.Scheduler(clock=self.clock)
 
     def _count(self, method: str, _request: object) -> None:
         if method.endswith("Commit"):

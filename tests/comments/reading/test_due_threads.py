@@ -141,9 +141,7 @@ def test_a_thread_that_another_process_compacted_is_not_compacted_again(site: re
     seconds = [0.0]
     waiting = backlog.Backlog(lambda: seconds[0])
     waiting.open()
-    mine = scheduler.Scheduler(
-        sample_threads.SETTINGS.scheme, now=lambda: NOW + timedelta(seconds=seconds[0])
-    )
+    mine = scheduler.Scheduler(now=lambda: NOW + timedelta(seconds=seconds[0]))
     sample_threads.post(site, "mine")
     waiting.add(NAME)
     compaction.whole(NAME)
@@ -184,7 +182,7 @@ def test_changes_during_the_grace_are_left_until_they_are_due(
 def test_a_process_returns_to_the_changes_it_left(site: records.Site) -> None:
     waiting = backlog.BACKLOG.put(connection.current(), backlog.Backlog(lambda: 0.0))
     waiting.open()
-    mine = scheduler.Scheduler(sample_threads.SETTINGS.scheme, now=lambda: LATER)
+    mine = scheduler.Scheduler(now=lambda: LATER)
     sample_threads.post(site, "first")
     assert compactor.compact(sample_threads.SETTINGS.scheme, NAME) is not None
     sample_threads.post(site, "late", now=LATER)
@@ -216,7 +214,7 @@ def test_a_compaction_reports_an_unavailable_store(
     waiting.open()
     waiting.add(NAME, within=0.0)
     monkeypatch.setattr(due_threads, "wait", _away)
-    assert list(scheduler.Scheduler(sample_threads.SETTINGS.scheme).due(waiting)) == [NAME]
+    assert list(scheduler.Scheduler().due(waiting)) == [NAME]
 
 
 def _away(*_: object) -> float:

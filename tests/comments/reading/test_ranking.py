@@ -218,9 +218,7 @@ def test_upkeep_deletes_a_ranking_once_its_cursors_have_expired(
 ) -> None:
     def keeper(seconds: float) -> scheduler.Scheduler:
         """Return the scheduler of a new process, which has no state."""
-        return scheduler.Scheduler(
-            SCHEME, now=lambda: sample_threads.START + timedelta(seconds=seconds)
-        )
+        return scheduler.Scheduler(now=lambda: sample_threads.START + timedelta(seconds=seconds))
 
     keeper(0).round([name])
     _import(site, "newest", (99, 0))

@@ -29,7 +29,7 @@ from tests.conftest import ROOT
 from tests.support import programs
 from tests.support.people import account_holders, api_requests, proof_solver
 from tests.support.people.proof_solver import post
-from tests.support.threads import cache_twins, sample_threads
+from tests.support.threads import cache_twins
 
 pytestmark = pytest.mark.usefixtures("one_day")
 
@@ -269,9 +269,7 @@ def test_a_kill_loses_only_unstored_usage(tmp_path: Path) -> None:
 
 def test_a_worker_stores_pending_usage_when_it_ends(open_store: connection.Store) -> None:
     spend(open_store, posts=3)
-    worker = background_worker.BackgroundWorker(
-        open_store, sample_threads.SETTINGS.scheme, first=600
-    )
+    worker = background_worker.BackgroundWorker(open_store, first=600)
     worker.start()
     assert worker.stop(programs.PATIENCE)
     forget(open_store)

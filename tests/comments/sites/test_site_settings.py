@@ -7,6 +7,7 @@ from comments.domain import records, sorthash
 from comments.domain.text import web_origins
 from comments.sites import site_settings
 from comments.store import caches, connection, reads
+from comments.store.models import comment_rows
 from tests.support.threads import sample_threads
 
 SCHEME = sample_threads.SETTINGS.scheme
@@ -122,12 +123,22 @@ def test_a_site_is_read_once_a_minute(
     assert len(asked) == 1
 
 
-def test_a_scheme_that_differs_from_the_sites_prevents_the_start(site: records.Site) -> None:
-    site_settings.check_schemes(SCHEME)
-    site_settings.check_schemes(sorthash.Scheme(levels=20))  # the number of levels may increase
-    for other in (sorthash.Scheme(width=3), sorthash.Scheme("0123456789")):
-        with pytest.raises(errors.Misconfigured, match="site demo"):
-            site_settings.check_schemes(other)
+def test_only_lowered_levels_prevent_the_start(site: records.Site) -> None:
+    for other in (sorthash.Scheme(levels=20), sorthash.Scheme("0123456789", 3)):
+        site_settings.check_levels(other)
+        assert site_settings.get("demo").scheme == SCHEME
+    with pytest.raises(errors.Misconfigured, match="site rescheme demo --levels 3"):
+        site_settings.check_levels(sorthash.Scheme(levels=3))
+    assert site_settings.get("demo").scheme == SCHEME
+
+
+def test_a_site_of_an_older_release_gets_the_levels_of_the_settings() -> None:
+    site_settings.add("demo", [], scheme=SCHEME, now=sample_threads.START)
+    row = comment_rows.site_key("demo").get()
+    row.levels = 0
+    row.put()
+    site_settings.check_levels(sorthash.Scheme(levels=5))
+    assert comment_rows.site_key("demo").get().levels == 5
 
 
 def test_only_a_fresh_store_gets_a_demo_site() -> None:

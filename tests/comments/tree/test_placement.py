@@ -1,6 +1,5 @@
 """Test the shape of comment trees: numbers, hashes, levels and `listed`."""
 
-import dataclasses
 import uuid
 
 import pytest
@@ -8,7 +7,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from comments import config, errors
+from comments import errors
 from comments.domain import records, sorthash
 from comments.domain.records import Status
 from comments.jobs import repair
@@ -59,8 +58,8 @@ def test_parents_store_the_number_of_their_children(site: records.Site) -> None:
 def test_a_reply_on_the_deepest_level_is_a_sibling_of_the_comment_it_answers(
     site: records.Site,
 ) -> None:
-    settings = config.Settings(secret="x" * 20, scheme=sorthash.Scheme(levels=3))
-    grown = sample_threads.grow(site, {"a": {"b": {"c": {"d": {"e": {}}}}}}, settings=settings)
+    site = sample_threads.shaped(site, sorthash.Scheme(levels=3))
+    grown = sample_threads.grow(site, {"a": {"b": {"c": {"d": {"e": {}}}}}})
     assert [grown[text].level for text in "abcde"] == [0, 1, 2, 2, 2]
     assert [grown[text].parent for text in "cde"] == [grown["b"].id] * 3
     assert grown["e"].reply_to == grown["d"].id
@@ -68,19 +67,19 @@ def test_a_reply_on_the_deepest_level_is_a_sibling_of_the_comment_it_answers(
 
 
 def test_with_one_level_every_reply_is_a_root(site: records.Site) -> None:
-    settings = config.Settings(secret="x" * 20, scheme=sorthash.Scheme(levels=1))
-    grown = sample_threads.grow(site, {"a": {"b": {"c": {}}}}, settings=settings)
+    site = sample_threads.shaped(site, sorthash.Scheme(levels=1))
+    grown = sample_threads.grow(site, {"a": {"b": {"c": {}}}})
     assert [grown[text].parent for text in "abc"] == [None] * 3
     assert sample_threads.listed(site) == ["a", "b", "c"]
 
 
 def test_a_full_parent_refuses_replies(site: records.Site) -> None:
-    settings = config.Settings(secret="x" * 20, scheme=sorthash.Scheme("01", 1))
-    last = sorthash.last_number(settings.scheme)
+    site = sample_threads.shaped(site, sorthash.Scheme("01", 1))
+    last = sorthash.last_number(site.scheme)
     for number in range(last + 1):
-        sample_threads.post(site, str(number), settings=settings)
+        sample_threads.post(site, str(number))
     with pytest.raises(errors.Conflict, match="parent-full"):
-        sample_threads.post(site, "one too many", settings=settings)
+        sample_threads.post(site, "one too many")
     assert sample_threads.listed(site) == [str(number) for number in range(last + 1)]
 
 
@@ -196,11 +195,11 @@ def test_a_tombstone_stays_while_another_branch_below_it_is_listed(site: records
 def test_a_reply_beside_a_comment_with_a_missing_parent_asks_for_repair(
     site: records.Site,
 ) -> None:
-    settings = config.Settings(secret="x" * 20, scheme=sorthash.Scheme(levels=2))
-    grown = sample_threads.grow(site, {"1": {"1.1": {}}}, settings=settings)
+    site = sample_threads.shaped(site, sorthash.Scheme(levels=2))
+    grown = sample_threads.grow(site, {"1": {"1.1": {}}})
     _set(grown["1.1"], parent="a" * 26)
     with pytest.raises(errors.Conflict, match="thread-damaged") as refused:
-        sample_threads.post(site, "1.2", grown["1.1"].id, settings=settings)
+        sample_threads.post(site, "1.2", grown["1.1"].id)
     assert refused.value.code == "thread-damaged"
 
 
@@ -274,8 +273,7 @@ def test_later_imported_replies_follow_those_posted_here(site: records.Site) -> 
 @given(data=st.data())
 def test_order_and_listing_are_right_after_any_posts_and_retractions(data: st.DataObject) -> None:
     # Each example gets a separate site, because Hypothesis runs many examples in one store.
-    site = records.Site(uuid.uuid4().hex, (), sorthash.DEFAULT_DIGITS, 2)
-    settings = dataclasses.replace(sample_threads.SETTINGS, scheme=sorthash.Scheme(levels=3))
+    site = records.Site(uuid.uuid4().hex, (), sorthash.DEFAULT_DIGITS, 2, 3)
     name = sample_threads.name_of(site)
     alive: dict[str, records.Comment] = {}
     for step in range(data.draw(st.integers(1, 12))):
@@ -284,9 +282,9 @@ def test_order_and_listing_are_right_after_any_posts_and_retractions(data: st.Da
             sample_threads.retract(gone)
             continue
         parent = data.draw(st.sampled_from([None, *sorted(alive)]))
-        row = sample_threads.post(site, str(step), parent and alive[parent].id, settings=settings)
+        row = sample_threads.post(site, str(step), parent and alive[parent].id)
         alive[str(step)] = row
-    assert repair.find_problems(settings.scheme, name) == []
+    assert repair.find_problems(site.scheme, name) == []
     rows = ordered_query.thread(name)
     everything = list(repair._stored(name).values())
     order = [id_ for id_ in sample_threads.walk(everything) if id_ in {row.id for row in rows}]

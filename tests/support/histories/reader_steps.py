@@ -89,7 +89,8 @@ class ReaderSteps(OperatorSteps):
                 for turn in turns:
                     turn.take()
                     stack.callback(turn.end)
-                site = records.Site(name.site, (), "", 2)
+                scheme = SETTINGS.scheme
+                site = records.Site(name.site, (), scheme.digits, scheme.width, scheme.levels)
                 author = records.Author("somebody", id=draft.author)
                 posted = new_comment.post(
                     new_comment.Submission(

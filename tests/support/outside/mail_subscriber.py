@@ -40,9 +40,7 @@ class Asker:
 
     def deliver(self) -> None:
         with self.store.context():
-            made = scheduler.Scheduler(
-                self.settings.scheme, handlers=wiring.handlers(self.settings)
-            )
+            made = scheduler.Scheduler(handlers=wiring.handlers(self.settings))
             while events := counter_oracle.events():
                 made.deliver(events)
 

@@ -54,7 +54,7 @@ class _Process:
         self._next_look = first
         self._backlog = backlog.BACKLOG.put(self.store, backlog.Backlog(clock))
         self._backlog.open()
-        self._upkeep = scheduler.Scheduler(SETTINGS.scheme, clock=clock, now=clock.time)
+        self._upkeep = scheduler.Scheduler(clock=clock, now=clock.time)
         self.writes = self.compactions = 0
 
     @property

@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 
 from comments import config
-from comments.domain import classifier_verdicts, records
+from comments.domain import classifier_verdicts, records, sorthash
 from comments.posting import new_comment, own_comment
+from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
-from comments.store import transactions
+from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import bulk_append, ordered_query
 
@@ -29,6 +30,20 @@ ORDER = ["1", "1.1", "1.1.1", "1.1.2", "1.2", "2", "2.1", "3"]
 def filing(site: records.Site, *categories: str) -> records.Site:
     """Return the site with the given categories, which its pages may name."""
     return msgspec.structs.replace(site, categories=categories)
+
+
+def shaped(site: records.Site, scheme: sorthash.Scheme) -> records.Site:
+    """Return the site with another scheme, which its next threads get. Change its row, too."""
+    row = reads.get(comment_rows.site_key(site.id))
+    if row is not None:
+        row.digits, row.width, row.levels = scheme.digits, scheme.width, scheme.levels
+        transactions.transaction(
+            lambda: transactions.apply(ownership.Writes("site_settings", put=(row,)))
+        )
+        site_settings.COPIES.get().drop(site.id)
+    return msgspec.structs.replace(
+        site, digits=scheme.digits, width=scheme.width, levels=scheme.levels
+    )
 
 
 def name_of(site: records.Site, thread: str = "page") -> records.ThreadName:

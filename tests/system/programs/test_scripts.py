@@ -202,10 +202,12 @@ class TestServe:
         ]
         assert programs.run(flask, cwd=project).returncode == 0
         ended = programs.run(
-            [project / "scripts" / "serve"], cwd=project, PORT="0", SORT_HASH_WIDTH="3"
+            [project / "scripts" / "serve"], cwd=project, PORT="0", SORT_HASH_LEVELS="3"
         )
         assert ended.returncode == 3
-        assert ended.stderr.splitlines()[-1].startswith("flatthread: site blog has sort hashes")
+        assert ended.stderr.splitlines()[-1].startswith(
+            "flatthread: SORT_HASH_LEVELS is 3, but site blog has 8 levels."
+        )
         assert "Traceback" not in ended.stderr
 
     def test_on_an_emulator_every_worker_has_its_own_connection(self, project: Path) -> None:
