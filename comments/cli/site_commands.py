@@ -97,11 +97,11 @@ def _list_sites() -> None:
 )
 @click.option("--live", type=int, help="Seconds between checks for new comments; 0 for none.")
 @click.option("--theme", type=click.Choice(site_options.THEMES), help="Colors of the comments.")
-@click.option("--language", help="Language of the texts around the comments; '' for the page's.")
+@click.option("--language", help="Language of the interface; '' for the page's.")
 @click.option(
     "--moderation/--no-moderation",
     default=None,
-    help="Whether moderators may moderate in the thread.",
+    help="Whether moderators may moderate on the site's pages.",
 )
 @click.option(
     "--forms/--no-forms", default=None, help="Whether people may post without JavaScript."

@@ -99,9 +99,9 @@ def _show_thread(site_id: str, thread_id: str, *, hashes: bool, raw: bool, is_js
 
     Each line contains the sort hash, padded and as stored, the slug, the level, the number among
     its siblings, the counter of replies, the parent and the comment that it answers, the status,
-    the bucket, whether a change waits to be compacted, and the author. Parents and buckets are
-    slugs and numbers, unless --raw is given. The bucket is empty if readers do not see the comment
-    or if it was never compacted.
+    the bucket, whether a change is waiting to be compacted, and the author. Parents are slugs and
+    buckets are numbers, unless --raw or --json is given. The bucket is empty if readers cannot see
+    the comment or if it was never compacted.
     """
     from comments.reading import tree_table
 
@@ -211,10 +211,11 @@ def _set_thread(
 @click.option("--wait/--no-wait", default=False, help="Wait and clean up in this command.")
 @console.reported
 def _rebuild(site_id: str, thread_id: str | None, *, wait: bool) -> None:
-    """Make the pages of a site's threads, or of one thread, again from the comments.
+    """Rebuild the pages of a site's threads, or of one thread, from the comments.
 
-    Use this command after comments were changed without the service, by a restore or a script. The
-    service can keep running: readers see the comments as they are stored from the first moment on.
+    Use this command if something other than the service has changed comments, such as a restore or
+    a script. The service can keep running: as soon as the rebuild of a thread begins, readers see
+    its comments as they are stored.
     """
     from comments.jobs import scheduler
 

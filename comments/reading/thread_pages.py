@@ -94,7 +94,7 @@ class ListingPage(PageSource[presentation.ThreadPage]):
             found = page()
             if not self._is_first:
                 return found, None
-            # A thread without comments has no row, which would be looked for at every request.
+            # A thread without comments has no row; do not look for it in every request.
             thread = thread_info.get(self.name) if found.comments else None
             return found, ordered_query.pinned(self.name, thread.pins if thread else ())
 

@@ -1,4 +1,4 @@
-"""The stored tree of a thread as a table: each comment with its place and its bucket.
+"""Read the stored tree of a thread as a table: each comment with its place and its bucket.
 
 The table is for operators and contains comments of every status. It shows the values as they are
 stored and derives only the padded hash, so damage is visible. This module writes nothing. A table
@@ -56,7 +56,7 @@ class TreeTable(msgspec.Struct, frozen=True):
 
 
 def of(scheme: sorthash.Scheme, name: records.ThreadName) -> TreeTable:
-    """Read the table of a thread, as of one moment.
+    """Read the table of a thread at one moment.
 
     Raises:
         errors.NotFound: there is no such thread.

@@ -34,7 +34,7 @@ def edit(
     ruling = check(conversion.comment_record(row))
     if row.status == Status.RETRACTED:
         raise errors.NotFound("comment", comment_id)
-    # Also if another renderer made the HTML: a new renderer is no edit (`jobs/rerendering`).
+    # Compare only the bodies: HTML from a new renderer is not an edit (`jobs/rerendering`).
     if row.body == text.body:
         return ChangeResult(conversion.comment_record(row))
     if row.status in {Status.REJECTED, Status.HIDDEN}:

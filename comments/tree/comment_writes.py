@@ -67,7 +67,7 @@ def touch(row: comment_rows.CommentRow, *, was_listed: bool) -> None:
 
 
 def touch_around_text(row: comment_rows.CommentRow, *, now: datetime) -> None:
-    """Record a change that readers can see but that leaves the text as it is.
+    """Record a visible change that does not affect the comment's text.
 
     No text is removed, so no bucket has to be rewritten at once.
     """

@@ -1,7 +1,7 @@
 """Rebuild a thread's directory, buckets, ranking and first page from its comments.
 
-A change that did not go through `tree` (a restore, a script, another client) sets no flag, so no
-compaction finds it. A rebuild uses nothing of the old directory. It has two steps:
+A change that was made without `tree` (by a restore, a script or another client) sets no flag, so no
+compaction finds it. A rebuild ignores the old directory. It has two steps:
 
 1. **Request**: flag one comment as moved (`deltas.DeltaRow.moved`). From this commit on, every
    process answers with the ordered query, so readers see the comments as they are stored.
@@ -35,7 +35,7 @@ def rebuild(
 ) -> compactor.CompactionResult:
     """Rebuild a thread. Pass the result to `compactor.clear` after `compactor.GRACE` seconds.
 
-    If nobody does so, the next compaction of the thread does.
+    If the process ends before that, the next compaction of the thread clears the flags.
 
     Raises:
         errors.Overloaded: other processes keep compacting the same thread.
@@ -64,6 +64,6 @@ def _request(name: records.ThreadName) -> bool:
         return True
     key = bucket_rows.directory_key(name)
     if reads.get(key) is not None:
-        # Parts of a large directory are Bucket entities, so the caller deletes them with the rest.
+        # A large directory continues in Bucket entities, which the caller deletes with the others.
         transactions.apply(ownership.Writes(_OWNER, delete=(key,)))
     return False

@@ -74,7 +74,7 @@ def tag_before_view(name: records.ThreadName, age: float = 0.0) -> str | None:
 def terms(name: records.ThreadName) -> records.ThreadTerms:
     """Return the thread's terms, at most a minute old.
 
-    This reads nothing that a view does not read, unless the thread was never compacted.
+    This causes no reads beyond those of a view, unless the thread was never compacted.
     """
     return thread_terms.get(name, HOLDINGS.get().directory(name).terms)
 

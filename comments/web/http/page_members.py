@@ -2,7 +2,7 @@
 
 These are the page's order, whether its thread accepts comments, and the site's options. They are
 computed for every request from copies in the process (the site, its rules and usage, and the
-thread's terms), so they cost no read of their own. The page's ETag covers them, and a cached answer
+thread's terms), so they cost no additional read. The page's ETag covers them, and a cached answer
 is sent again only while they are the same: no answer is older than the copies, which are used for a
 minute.
 """
@@ -19,9 +19,9 @@ from comments.web.http import response_shapes
 
 
 class Service(msgspec.Struct, frozen=True):
-    """What the service offers to readers: whether it sends mail, and whether it has a PUBLIC_URL.
+    """Whether the service sends mail, and whether it has a PUBLIC_URL.
 
-    A provider can send readers back only to a PUBLIC_URL.
+    Sign-in through a provider requires a PUBLIC_URL, to which the provider redirects readers.
     """
 
     mail: bool = False

@@ -68,7 +68,7 @@ class ListQuery(_Request, frozen=True):
 class FeedQuery(_Request, frozen=True):
     """The parameters of a feed, apart from `thread` and `page`.
 
-    `lang` is the language of the texts around the comments (`page_language`).
+    `lang` is the language of the texts other than the comments (`page_language`).
     """
 
     lang: str | msgspec.UnsetType = msgspec.UNSET

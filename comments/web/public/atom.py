@@ -40,8 +40,8 @@ class FeedMetadata(msgspec.Struct, frozen=True):
     """A feed's metadata. `itself` is the URL of the feed.
 
     `page` is the URL of the thread or site, or "" if it is unknown. `place` returns the URL of an
-    entry. `texts` are those around the comments; `xml:lang` names their language, and none for the
-    comments.
+    entry. `texts` contains all texts other than the comments; `xml:lang` is their language, and the
+    comments have none.
     """
 
     id: str
