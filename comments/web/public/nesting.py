@@ -62,8 +62,8 @@ class Links(msgspec.Struct, frozen=True):
     """The URLs of one thread's pages.
 
     If `base` is empty, the URLs are relative to such a page. `default` is the order of a page whose
-    URL names none. `lang` is the language that the request names, or "". `title` and `url` are what
-    the request says about the page with the thread.
+    URL names none. `lang` is the language that the request names, or "". `title` and `url`
+    describe the page with the thread, as the request gives them.
     """
 
     base: str
@@ -80,7 +80,7 @@ class Links(msgspec.Struct, frozen=True):
         return self._to(order=self.order)
 
     def write(self) -> str:
-        """Return the URL of the first page with the form, with what the form sends along."""
+        """Return the URL of the first page with the form, with the values that the form sends."""
         return self._to(order=self.order, title=self.title, url=self.url)
 
     def after(self, cursor: str) -> str:
