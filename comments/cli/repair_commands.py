@@ -1,64 +1,94 @@
 """Check and repair stored data: `repair` and `recount`."""
 
+import contextlib
 from typing import TYPE_CHECKING
 
 import click
 import flask
 
 from comments import errors
-from comments.cli import console
-from comments.domain import records, sorthash
+from comments.cli import compaction_commands, console, difference_report
+from comments.domain import records
 from comments.sites import site_settings
 from comments.store import reads
 
 if TYPE_CHECKING:
     from comments.jobs import recount as recounts
+    from comments.jobs import repair as repairs
 
 
 @click.command("repair")
 @click.option("--site", "site_id", help="Check only this site.")
+@click.option("--thread", "thread_id", help="Check only this thread of the site.")
 @click.option("--fix", is_flag=True, help="Repair the problems found.")
+@difference_report.verbose
+@difference_report.as_json
 @flask.cli.with_appcontext
 @console.reported
-def repair(site_id: str | None, *, fix: bool) -> None:
-    """Check every tree against its parent links and numbers; exit with 1 if there are problems."""
-    from comments.jobs import repair as repairs
+def repair(
+    site_id: str | None, thread_id: str | None, *, fix: bool, verbose: bool, is_json: bool
+) -> None:
+    """Check every comment, its place, its pages and its thread's counters.
+
+    Exit with 1 if there are problems. With --fix, the service can keep running.
+    """
     from comments.jobs import upgrades
 
+    if thread_id is not None and site_id is None:
+        raise click.UsageError("--thread needs --site.")
     if fix:
         upgrades.go_on(steps=None)
-    chosen = [site_settings.get(site_id)] if site_id else site_settings.every()
-    found = 0
-    for site in chosen:
-        for name in repairs.threads(site.id):
-            found += _repair_thread(name, site.scheme, fix=fix)
-    click.echo(f"{console.counted(found, 'problem')} {'repaired' if fix else 'found'}.")
-    if found and not fix:
+    report = difference_report.DifferenceReport(noun="problem", verbose=verbose, is_json=is_json)
+    for name in compaction_commands.threads(site_id, thread_id):
+        _repair_thread(name, report, fix=fix)
+    if fix and report.total:
+        click.echo("Run `recount` to compare the counters of sites and authors too.", err=True)
+    report.end("repaired" if fix else "found")
+    if report.left or (report.total and not fix):
         raise click.exceptions.Exit(1)
 
 
-def _repair_thread(name: records.ThreadName, scheme: sorthash.Scheme, *, fix: bool) -> int:
+def _repair_thread(
+    name: records.ThreadName, report: difference_report.DifferenceReport, *, fix: bool
+) -> None:
+    from comments.jobs import recount as recounts
     from comments.jobs import repair as repairs
+    from comments.jobs import scheduler
 
-    problems = repairs.find_problems(scheme, name)
+    scheme = site_settings.scheme_of(name.site)
+    problems = (repairs.fix if fix else repairs.find_problems)(scheme, name)
     for problem in problems:
-        where = problem.comment or "thread"
-        click.echo(
-            f"{name.site} {name.id} {where}: {problem.field} is {problem.stored!r}, "
-            f"should be {problem.expected!r}"
-        )
-    if problems and fix:
-        repairs.fix(scheme, name)
-    return len(problems)
+        report.add(_problem(problem), is_left=not problem.mendable)
+    if fix and any(problem.of_pages for problem in problems):
+        # If another process is compacting the thread, it also compacts the repaired comments.
+        with contextlib.suppress(errors.Overloaded):
+            scheduler.compact_whole([name], wait=None)
+
+    def tell(difference: "recounts.Difference") -> None:
+        # The score was compared with the comment's votes above.
+        if difference.name != "score":
+            report.add(_difference(difference))
+
+    recounts.thread(name, tell=tell, fixes=fix)
+
+
+def _problem(problem: "repairs.ThreadProblem") -> difference_report.FoundDifference:
+    name = problem.thread
+    place = {"site": name.site, "thread": name.id, "comment": problem.comment}
+    return difference_report.FoundDifference(problem.field, place, problem.stored, problem.expected)
 
 
 @click.command("recount")
 @click.argument("site_id", metavar="[SITE]", required=False)
 @click.argument("thread", metavar="[THREAD]", required=False)
 @click.option("--fix/--no-fix", default=True, help="Correct the differences, or only show them.")
+@difference_report.verbose
+@difference_report.as_json
 @flask.cli.with_appcontext
 @console.reported
-def recount(site_id: str | None, thread: str | None, *, fix: bool) -> None:
+def recount(
+    site_id: str | None, thread: str | None, *, fix: bool, verbose: bool, is_json: bool
+) -> None:
     """Recount what each counter counts, and correct the differences.
 
     The service can keep running. If the command is interrupted, run it again to continue.
@@ -66,23 +96,26 @@ def recount(site_id: str | None, thread: str | None, *, fix: bool) -> None:
     from comments.jobs import recount as recounts
     from comments.store.models import comment_rows
 
-    found = 0
+    report = difference_report.DifferenceReport(noun="difference", verbose=verbose, is_json=is_json)
+
+    def tell(difference: "recounts.Difference") -> None:
+        report.add(_difference(difference))
+
     if site_id is not None and thread is not None:
         name = console.thread(site_id, thread)
         if reads.get(comment_rows.thread_key(name)) is None:
             raise errors.NotFound("thread", thread)
-        found = recounts.thread(name, tell=_show, fixes=fix)
+        recounts.thread(name, tell=tell, fixes=fix)
     else:
         for site in [site_settings.get(site_id)] if site_id else site_settings.every():
-            found += recounts.site(site.id, tell=_show, fixes=fix)
-    click.echo(f"{console.counted(found, 'difference')} {'corrected' if fix else 'found'}.")
-    if found and not fix:
+            recounts.site(site.id, tell=tell, fixes=fix)
+    report.end("corrected" if fix else "found")
+    if report.total and not fix:
         raise click.exceptions.Exit(1)
 
 
-def _show(difference: "recounts.Difference") -> None:
+def _difference(difference: "recounts.Difference") -> difference_report.FoundDifference:
     scope = difference.scope
-    where = " ".join(part for part in scope if part)
-    click.echo(
-        f"{where}: {difference.name} is {difference.stored}, should be {difference.expected}"
-    )
+    kind = f"{scope.kind} {difference.name}"
+    place = {field: part for field, part in scope._asdict().items() if field != "kind" and part}
+    return difference_report.FoundDifference(kind, place, difference.stored, difference.expected)

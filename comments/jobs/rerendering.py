@@ -33,6 +33,7 @@ _RENDERERS: dict[str, tuple[str, Callable[[str], str]]] = {
     "markdown": (rendering.RENDERER, rendering.render_markdown),
     "html": (sanitizing.SANITISER, lambda source: imported_html.convert(source).html),
 }
+_TEXT = ("body", "html", "renderer")
 # The name of the scan contains this text, so a new version of a renderer starts a new scan.
 VERSION = f"{rendering.RENDERER}/{sanitizing.SANITISER}"
 
@@ -41,21 +42,26 @@ def rerender(found: Iterable[Any]) -> None:
     """Render the bodies of comments, which are passed as messages. Store the HTML that changes."""
     for message in found:
         stored = message.properties
-        body, html, was = (stored[each].string_value for each in ("body", "html", "renderer"))
-        name, render = _RENDERERS.get(was.partition("-")[0], (was, str))
-        if not body or was == name:
+        was = values.RenderedText(*(stored[each].string_value for each in _TEXT))
+        text = rendered(was)
+        if not was.body or text is None or text.renderer == was.renderer or text.html == was.html:
             continue
-        try:
-            made = render(body)
-        except errors.BadInput:
-            made = sanitizing.safe(html)
-        if made == html:
-            continue
-        text = values.RenderedText(body, made, name)
         store = functools.partial(_store, message.key.path[-1].name, text, datetime.now(UTC))
         if transactions.transaction(store):
             site, thread = (stored[each].string_value for each in ("site", "thread_id"))
             backlog.changed(records.ThreadName(site, thread))
+
+
+def rendered(text: values.RenderedText) -> values.RenderedText | None:
+    """Render a body with the current version of its renderer; None if the renderer is unknown."""
+    name, render = _RENDERERS.get(text.renderer.partition("-")[0], ("", None))
+    if render is None:
+        return None
+    try:
+        html = render(text.body) if text.body else ""
+    except errors.BadInput:
+        html = sanitizing.safe(text.html)
+    return values.RenderedText(text.body, html, name)
 
 
 def _store(comment_id: str, text: values.RenderedText, now: datetime) -> bool:

@@ -12,6 +12,7 @@ from comments.store import ownership, reads
 from comments.store.models import comment_rows, conversion
 from comments.tree.comment_writes import OWNER, at_once, changed_at, touch, touch_around_text
 from comments.tree.counters import in_transaction
+from comments.tree.threads import thread_terms
 from comments.tree.values import Recategorized, RenderedText, TreePlace
 
 
@@ -43,12 +44,14 @@ def flag_unfolded(ids: Sequence[str]) -> ownership.Writes:
     return ownership.Writes(OWNER, put=tuple(unknown))
 
 
-def ask_rebuild(comment_id: str) -> ownership.Writes:
-    """Flag a comment so that readers use the ordered query until the thread is rebuilt.
+def ask_rebuild(ids: Sequence[str]) -> ownership.Writes:
+    """Flag one of these comments, so that readers use the ordered query until the next compaction.
 
     The text of the comment stays, and so does its revision of the text.
     """
-    row = reads.get(comment_rows.comment_key(comment_id))
+    rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
+    # A row that something else than the service has written may lack a required value.
+    row = next((row for row in rows if row is not None and row.created is not None), None)
     if row is None:
         return ownership.Writes(OWNER)
     text_revision = row.text_revision or row.revision
@@ -84,8 +87,8 @@ def rerendered(comment_id: str, text: RenderedText, *, now: datetime) -> ownersh
     return ownership.Writes(OWNER, put=(row,))
 
 
-def mend(name: records.ThreadName, places: "Sequence[TreePlace]") -> tuple[ownership.Writes, ...]:
-    """Write rebuilt places and counters, for `repair`.
+def mend(name: records.ThreadName, places: Sequence[TreePlace]) -> tuple[ownership.Writes, ...]:
+    """Write rebuilt places, counters and texts, and flag the rows for compaction, for `repair`.
 
     Skip rows that have changed since they were read.
     """
@@ -93,8 +96,9 @@ def mend(name: records.ThreadName, places: "Sequence[TreePlace]") -> tuple[owner
     mended: list[ndb.Model] = []
     counted: list[Counted] = []
     for row, place in zip(rows, places, strict=True):
-        unchanged = row is not None and (row.parent, row.number) == (place.was_below, place.was)
-        if not unchanged or row.thread != comment_rows.thread_key_name(name):
+        if row is None or row.revision != place.was_at:
+            continue
+        if row.thread != comment_rows.thread_key_name(name):
             continue
         before = conversion.comment_state(row)
         # Buckets may contain the row at its previous sort hash, or at the sort hash from before the
@@ -102,7 +106,11 @@ def mend(name: records.ThreadName, places: "Sequence[TreePlace]") -> tuple[owner
         row.moved = row.moved or row.sort_hash != place.sort_hash
         was_listed = row.listed
         row.parent, row.number, row.level = place.parent, place.number, place.level
-        row.sort_hash, row.slug, row.listed = place.sort_hash, place.slug, place.listed
+        row.sort_hash, row.slug = place.sort_hash, place.slug
+        row.status, row.listed = place.status, place.listed
+        row.score = row.up - row.down
+        if place.text is not None:
+            row.html, row.renderer = place.text.html, place.text.renderer
         # Numbers are never reused, so a counter is only ever raised.
         row.child_count = max(row.child_count, place.child_count)
         touch(row, was_listed=was_listed)
@@ -111,13 +119,23 @@ def mend(name: records.ThreadName, places: "Sequence[TreePlace]") -> tuple[owner
     return (ownership.Writes(OWNER, put=tuple(mended)), in_transaction.entered(name, counted))
 
 
-def mend_thread(name: records.ThreadName, child_count: int) -> ownership.Writes:
-    """Raise the thread's root counter to at least `child_count`, for `repair`."""
+def mend_thread(
+    name: records.ThreadName, child_count: int, pins: Sequence[str]
+) -> tuple[ownership.Writes, ...]:
+    """Raise the thread's root counter to at least `child_count` and add pins, for `repair`.
+
+    The directory's copy of the thread's terms becomes equal to the thread.
+    """
     thread = reads.get(comment_rows.thread_key(name))
-    if thread is None or thread.child_count >= child_count:
-        return ownership.Writes(OWNER)
-    thread.child_count = child_count
-    return ownership.Writes(OWNER, put=(thread,))
+    if thread is None:
+        return ()
+    copy = thread_terms.follow(thread)
+    missing = [each for each in pins if each not in thread.pins]
+    if thread.child_count >= child_count and not missing:
+        return (copy,)
+    thread.child_count = max(thread.child_count, child_count)
+    thread.populate(pins=[*thread.pins, *missing])
+    return (ownership.Writes(OWNER, put=(thread,)), copy)
 
 
 def recategorize(name: records.ThreadName, ids: Sequence[str], *, now: datetime) -> Recategorized:

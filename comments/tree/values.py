@@ -91,18 +91,19 @@ class Recategorized:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class TreePlace:
-    """A comment's place, computed from its links.
+    """A comment's place, computed from its links, and its text if that has to be corrected.
 
-    `was_below` and `was` are the stored parent and number.
+    `was_at` is the stored revision.
     """
 
     id: str
-    was_below: str | None
-    was: int
+    was_at: int
     parent: str | None
     number: int
     level: int
     sort_hash: str
     slug: str
+    status: str
     listed: bool
     child_count: int
+    text: RenderedText | None = None

@@ -129,10 +129,8 @@ def prepare(
     with `only_due`, whether the rows are due.
     """
     now = now or datetime.now(UTC)
-    stored = directories.load_directory(name)
-    is_readable = directories.is_readable(stored)
-    if not is_readable:
-        stored = buckets.Directory(stored.version)  # the sweep after the switch finds its buckets
+    # The sweep after the switch finds the buckets of an unreadable directory.
+    stored, is_readable = directories.load_base(name)
     base, rows = stored, list(deltas.flagged(name))
     fresh = [row for row in rows if not base.holds(row.entry.id, row.entry.revision)]
     left = due_threads.left([row.fold_by for row in fresh], now) if only_due else 0.0

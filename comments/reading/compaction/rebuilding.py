@@ -27,6 +27,7 @@ from comments.store.models import bucket_rows, comment_rows
 from comments.tree import job_writes
 
 _TRIES = 5
+_CANDIDATES = 20  # comments of which one is flagged
 _OWNER = "compactor"
 
 
@@ -57,10 +58,10 @@ def request(name: records.ThreadName) -> None:
 def _request(name: records.ThreadName) -> bool:
     """Flag a comment; if there is none, delete the directory and return False."""
     where = (("thread", "=", comment_rows.thread_key_name(name)),)
-    found = reads.fetch(reads.Query("Comment", where=where, limit=1, keys_only=True))
-    ids = [message.key.path[-1].name for message in found]
-    if ids:
-        transactions.apply(job_writes.ask_rebuild(ids[0]))
+    found = reads.fetch(reads.Query("Comment", where=where, limit=_CANDIDATES, keys_only=True))
+    asked = job_writes.ask_rebuild([message.key.path[-1].name for message in found])
+    if asked.put:
+        transactions.apply(asked)
         return True
     key = bucket_rows.directory_key(name)
     if reads.get(key) is not None:

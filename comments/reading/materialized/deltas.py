@@ -68,7 +68,11 @@ def merged(directory: buckets.Directory, rows: Iterable[DeltaRow]) -> list[bucke
 
 def row_of(message: Any) -> DeltaRow:
     """Convert a stored comment to a delta row."""
-    record = conversion.comment_from_message(message)
+    return row_from(conversion.comment_from_message(message), message)
+
+
+def row_from(record: records.Comment, message: Any) -> DeltaRow:
+    """Convert a stored comment, which has been converted to a record already, to a delta row."""
     json = presentation.fragment(record)
     return DeltaRow(
         buckets.ListedEntry(record.sort_hash, record.id, record.revision, json),

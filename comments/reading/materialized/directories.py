@@ -10,8 +10,8 @@ Invariants:
 """
 
 import zlib
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -21,6 +21,9 @@ from comments.reading.materialized import buckets, first_page
 from comments.store import reads
 from comments.store.models import bucket_rows, comment_rows, conversion
 from comments.tree.threads import thread_terms
+
+A = TypeVar("A")
+T = TypeVar("T")
 
 _TRIES = 3
 UNREADABLE = (zlib.error, msgspec.MsgspecError)  # errors of damaged content
@@ -66,19 +69,33 @@ def load(name: records.ThreadName) -> StoredDirectory:
         if None not in rest:  # otherwise the directory was switched between the two reads
             content = b"".join(map(bucket_rows.content, (stored, *rest)))
             version = stored.properties["version"].string_value
-            head = first_page.decode(stored.properties["head"].blob_value)
-            terms = thread_terms.decode(stored.properties["terms"].string_value)
+            # Without a head or terms, readers use the view and the thread's row.
+            head = _or_none(first_page.decode, stored.properties["head"].blob_value)
+            terms = _or_none(thread_terms.decode, stored.properties["terms"].string_value)
             return StoredDirectory(buckets.Directory(version, content), head, terms)
     raise errors.Overloaded("the directory changes faster than it is read")
 
 
-def is_readable(directory: buckets.Directory) -> bool:
-    """Return whether a directory's stored content can be decoded."""
+def _or_none(decode: Callable[[A], T | None], stored: A) -> T | None:
     try:
-        directory.content  # noqa: B018 - it is decoded on first use
+        return decode(stored)
     except UNREADABLE:
-        return False
-    return True
+        return None
+
+
+def load_base(name: records.ThreadName) -> tuple[buckets.Directory, bool]:
+    """Read the directory that a compaction replaces, and return whether it is readable.
+
+    An unreadable directory counts as empty. It keeps its version, so that it can be replaced.
+    """
+    try:
+        directory = load_directory(name)
+        directory.content  # noqa: B018 - it is decoded on first use
+    except (errors.Overloaded, *UNREADABLE):
+        (stored,) = reads.read([bucket_rows.directory_path(name)])
+        version = "" if stored is None else stored.properties["version"].string_value
+        return buckets.Directory(version), False
+    return directory, True
 
 
 def some(most: int) -> list[records.ThreadName]:

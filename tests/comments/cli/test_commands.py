@@ -15,8 +15,8 @@ from comments.events import dispatcher
 from comments.jobs import repair, wiring
 from comments.jobs.importers import import_progress
 from comments.sites import site_settings
-from comments.store import connection, ownership, reads, transactions
-from comments.store.models import comment_rows, counter_rows
+from comments.store import connection, reads
+from comments.store.models import comment_rows
 from tests.support.histories import counter_oracle
 from tests.support.threads import raw_changes, sample_threads
 
@@ -310,25 +310,6 @@ def test_wrong_usage_is_exit_code_2(run: Runner, arguments: list[str]) -> None:
     assert run(*arguments).exit_code == 2
 
 
-def test_repair_reports_repairs_and_then_finds_nothing(
-    run: Runner, site: records.Site, store: connection.Store
-) -> None:
-    row = sample_threads.post(site, "1")
-
-    def damage() -> None:
-        stored = reads.get(comment_rows.comment_key(row.id))
-        stored.sort_hash = "ZZ"
-        transactions.apply(ownership.Writes("tree", put=(stored,)))
-
-    transactions.transaction(damage)
-    found = run("repair")
-    assert found.exit_code == 1
-    assert f"demo page {row.id}: sort_hash is 'ZZ', should be 'AA'\n" in found.output
-    mended = run("repair", "--site", "demo", "--fix")
-    assert (mended.exit_code, mended.output.splitlines()[-1]) == (0, "1 problem repaired.")
-    assert run("repair").output == "0 problems found.\n"
-
-
 def test_a_rebuild_brings_a_raw_change_to_readers(
     run: Runner, site: records.Site, client: FlaskClient, store: connection.Store
 ) -> None:
@@ -344,22 +325,6 @@ def test_a_rebuild_brings_a_raw_change_to_readers(
     assert run("thread", "rebuild", "demo").output.startswith("Rebuilt 2 threads; ")
     for refused in (run("thread", "rebuild", "demo", "never"), run("thread", "rebuild", "never")):
         assert (refused.exit_code, refused.output.count("\n")) == (1, 1)
-
-
-def test_recount_reports_repairs_and_then_finds_nothing(
-    run: Runner, site: records.Site, store: connection.Store
-) -> None:
-    sample_threads.post(site, "1")
-    row = reads.get(counter_rows.thread_counter_key(sample_threads.name_of(site), 0))
-    row.numbers = '{"approved":3,"listed":1,"participants":1}'
-    transactions.transaction(lambda: transactions.apply(ownership.Writes("counters", put=(row,))))
-    shown = run("recount", "demo", "page", "--no-fix")
-    line = "thread demo/page: approved is 3, should be 1"
-    assert (shown.exit_code, shown.output) == (1, f"{line}\n1 difference found.\n")
-    mended = run("recount")
-    assert (mended.exit_code, mended.output) == (0, f"{line}\n1 difference corrected.\n")
-    assert run("recount", "demo").output == "0 differences corrected.\n"
-    assert run("recount", "demo", "page").output == "0 differences corrected.\n"
 
 
 def test_recount_refuses_unknown_sites_and_threads(run: Runner, site: records.Site) -> None:

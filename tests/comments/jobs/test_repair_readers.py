@@ -77,7 +77,7 @@ def _damage(row: records.Comment, **values: object) -> None:
 
 def _lose_a_parent(repaired_rows: Grown) -> None:
     """Make a reply a root, so that it and all comments below it get new hashes."""
-    _damage(repaired_rows["1.1"], parent=None)
+    _damage(repaired_rows["1.1"], parent=None, reply_to=None)
 
 
 def _run_in_a_circle(repaired_rows: Grown) -> None:

@@ -25,7 +25,7 @@ from emulator.fault_injection import fault_plans
 from tests.comments.conftest import Clock
 from tests.support import programs
 from tests.support.histories import counter_oracle
-from tests.support.threads import sample_threads
+from tests.support.threads import raw_changes, sample_threads
 
 SCHEME = sample_threads.SETTINGS.scheme
 SECRET = "a secret of the tasks"
@@ -159,18 +159,13 @@ def test_a_failed_compaction_is_retried_and_others_proceed(
     assert _flags(name) == 0
 
 
-@pytest.mark.parametrize(
-    ("damage", "compacted"),
-    [({"content": b"no"}, 2), ({"content": b"", "terms": "no"}, 1)],
-    ids=["is rebuilt", "cannot be read"],
-)
-def test_a_damaged_directory_stops_no_worker(
+@pytest.mark.parametrize("damage", [{"content": b"no"}, {"content": b"", "parts": ["gone"]}])
+def test_a_damaged_directory_is_rebuilt(
     store: connection.Store,
     worker: background_worker.BackgroundWorker,
     site: records.Site,
     name: records.ThreadName,
     damage: dict[str, Any],
-    compacted: int,
 ) -> None:
     damaged = sample_threads.name_of(site, "damaged")
     for each in (damaged, name):
@@ -180,7 +175,19 @@ def test_a_damaged_directory_stops_no_worker(
     )
     writes = ownership.Writes("compactor", put=(row,))
     transactions.transaction(lambda: transactions.apply(writes))
-    assert worker.step() == scheduler.RoundSummary(compacted, 0, compacted)
+    assert worker.step() == scheduler.RoundSummary(2, 0, 2)
+
+
+def test_a_thread_that_cannot_be_compacted_stops_no_worker(
+    store: connection.Store,
+    worker: background_worker.BackgroundWorker,
+    site: records.Site,
+    name: records.ThreadName,
+) -> None:
+    sample_threads.post(site, "text", thread=name.id)
+    row = sample_threads.post(site, "text", thread="damaged")
+    raw_changes.comment(row.id, status="unknown")
+    assert worker.step() == scheduler.RoundSummary(1, 0, 1)
 
 
 def test_a_running_worker_compacts_an_edit_by_itself_and_stops(

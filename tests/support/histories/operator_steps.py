@@ -180,7 +180,7 @@ class OperatorSteps:
 
     def _repair(self, one: int, _two: int, _three: int) -> Step:
         def act() -> None:
-            assert repair.fix(SETTINGS.scheme, NAMES[one % 3]) == 0
+            assert repair.fix(SETTINGS.scheme, NAMES[one % 3]) == []
 
         return Step(act)
 

@@ -6,12 +6,15 @@ No flag is set, no revision is raised, no counter is updated, and no event is wr
 from typing import Any
 
 from google.cloud import ndb
+from google.cloud.datastore_v1.types import datastore as rpc_types
 
 from comments.domain import records
-from comments.store import ownership, reads, transactions
+from comments.store import connection, ownership, reads, transactions
 from comments.store.models import bucket_rows, comment_rows
 
-_OWNERS = {"Comment": "tree", "Thread": "tree"}
+_Commit = rpc_types.CommitRequest.pb()
+_Mutation = rpc_types.Mutation.pb()
+_OWNERS = {"Comment": "tree", "Participation": "counters", "Thread": "tree"}
 
 
 def change(key: ndb.Key, **values: Any) -> None:
@@ -28,6 +31,15 @@ def change(key: ndb.Key, **values: Any) -> None:
 def comment(comment_id: str, **values: Any) -> None:
     """Set properties of a comment."""
     change(comment_rows.comment_key(comment_id), **values)
+
+
+def without(comment_id: str, name: str) -> None:
+    """Store a comment without one of its properties."""
+    store = connection.current()
+    (message,) = reads.read([comment_rows.comment_key(comment_id)])
+    del message.properties[name]
+    request = _Commit(**store.request_fields(), mode=2, mutations=[_Mutation(upsert=message)])
+    store.commit(request, timeout=5.0)
 
 
 def delete(*keys: ndb.Key) -> None:

@@ -1,0 +1,269 @@
+"""Compare a thread's materialized data with its comments, row by row.
+
+Materialized are the directory, its buckets and its tail, the ranking with its first rows, and the
+stored first page. Every page that is made from them must equal the ordered query, but a change that
+did not go through `tree` does not reach them. The caller reads the rows and calls `load` in the
+same snapshot.
+
+Invariants:
+
+1. A thread that only `tree` and the compactor have changed has no mismatch at any moment, whichever
+   rows are flagged and whichever steps of a compaction are done.
+2. If there is no mismatch, each page equals the ordered query.
+"""
+
+import functools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from comments import errors
+from comments.domain import presentation, records, sorthash
+from comments.reading.materialized import (
+    buckets,
+    deltas,
+    directories,
+    first_page,
+    merged_view,
+    ranking,
+)
+from comments.store import reads
+from comments.store.models import bucket_rows, comment_rows
+from comments.tree.threads import thread_terms
+
+T = TypeVar("T")
+# The fields of a comment whose mismatch the delta cannot correct: the buckets' own bookkeeping.
+OF_BUCKETS = frozenset({"shelved", "page sort_hash"})
+
+
+class Mismatch(NamedTuple):
+    """A difference. `comment` is "" if the difference is not that of one comment."""
+
+    comment: str
+    field: str
+    stored: object
+    expected: object
+
+
+class Materialized(NamedTuple):
+    """What is stored of a thread apart from its comments. Unreadable entities are None."""
+
+    thread: comment_rows.ThreadRow | None
+    stored: directories.StoredDirectory | None
+    held: Mapping[str, buckets.Bucket | None]
+    ranking: ranking.Ranking | None
+    top: tuple[ranking.TopRow, ...] | None
+
+    def load(self, keys: Sequence[str]) -> list[buckets.Bucket]:
+        """Return buckets, for a view. All of them are readable."""
+        return [each for each in map(self.held.get, keys) if each is not None]
+
+
+def load(name: records.ThreadName) -> Materialized:
+    """Read what is stored of a thread apart from its comments, in the current snapshot."""
+    thread = reads.get(comment_rows.thread_key(name))
+    try:
+        stored = directories.load(name)
+        content = stored.directory.content
+    except (errors.Overloaded, *directories.UNREADABLE):
+        return Materialized(thread, None, {}, None, None)
+    keys = [line.key for line in content.lines]
+    found = dict(zip(keys, _buckets(name, keys), strict=True))
+    best = content.best
+    if best is None:
+        return Materialized(thread, stored, found, ranking.Ranking(), ())
+    ranked = reads.get(bucket_rows.ranking_key(name, best.ranking))
+    top = reads.get(bucket_rows.bucket_key(name, best.top))
+    return Materialized(
+        thread,
+        stored,
+        found,
+        None if ranked is None else _or_none(ranking.decode, ranked.content),
+        None if top is None else _or_none(ranking.decode_top, top.content),
+    )
+
+
+def _buckets(name: records.ThreadName, keys: Sequence[str]) -> Iterator[buckets.Bucket | None]:
+    for row in reads.read([bucket_rows.bucket_path(name, key) for key in keys]):
+        yield None if row is None else _or_none(buckets.decode_bucket, bucket_rows.content(row))
+
+
+def mismatches(
+    scheme: sorthash.Scheme, found: Materialized, rows: Sequence[deltas.DeltaRow]
+) -> list[Mismatch]:
+    """List the differences between the materialized data and all rows of the thread."""
+    if found.stored is None:
+        if any(row.flagged and row.moved for row in rows):
+            return []  # the next compaction replaces the directory
+        return [Mismatch("", "directory", "unreadable", "readable")]
+    directory = found.stored.directory
+    if not directory.version:
+        return []
+    fresh = [
+        row for row in rows if row.flagged and not directory.holds(row.entry.id, row.entry.revision)
+    ]
+    if any(row.moved for row in fresh):
+        return []  # readers use the ordered query, and the next compaction uses only the rows
+    lost = [key for key, bucket in found.held.items() if bucket is None or not bucket.entries]
+    if lost:
+        return [Mismatch("", "bucket", f"{key} is missing or unreadable", key) for key in lost]
+    return list(_Comparison(scheme, found, found.stored, rows, fresh).mismatches())
+
+
+class _Comparison:
+    """The comparison of a readable directory with the rows. `fresh` is the delta."""
+
+    def __init__(
+        self,
+        scheme: sorthash.Scheme,
+        found: Materialized,
+        stored: directories.StoredDirectory,
+        rows: Sequence[deltas.DeltaRow],
+        fresh: Sequence[deltas.DeltaRow],
+    ) -> None:
+        self._scheme = scheme
+        self._found = found
+        self._stored = stored
+        self._directory = stored.directory
+        self._content = stored.directory.content
+        self._rows = rows
+        self._fresh = {row.entry.id: row for row in fresh}
+        self._listed = sorted(
+            (row.entry for row in rows if row.is_listed), key=lambda entry: entry.sort_hash
+        )
+
+    def mismatches(self) -> Iterator[Mismatch]:
+        """Yield all differences."""
+        view = merged_view.View(
+            self._directory,
+            deltas.merged(self._directory, self._fresh.values()),
+            self._found.load,
+            changed=deltas.changed(self._content, self._fresh.values()),
+        )
+        yield from self._pages(view)
+        yield from self._held()
+        yield from self._lines()
+        yield from self._summary(view)
+        yield from self._best()
+
+    def _pages(self, view: merged_view.View) -> Iterator[Mismatch]:
+        """Compare the rows of the merged view with the listed rows."""
+        shown: dict[str, buckets.ListedEntry] = {}
+        for entry in view.rows():
+            if entry.id in shown:
+                yield Mismatch(entry.id, "page", "shown twice", "shown once")
+            shown[entry.id] = entry
+        for entry in self._listed:
+            known = shown.pop(entry.id, None)
+            if known is None:
+                yield Mismatch(entry.id, "page", "not shown", "shown")
+            elif known != entry:
+                yield from _members(known, entry)
+        for comment_id in shown:
+            yield Mismatch(comment_id, "page", "shown", "not shown")
+
+    def _held(self) -> Iterator[Mismatch]:
+        """Compare what rows and marks say about the buckets' content with the buckets."""
+        held = {entry.id for each in self._found.held.values() if each for entry in each.entries}
+        tail = {mark.id: mark.held for mark in self._content.tail}
+        clearing = self._directory.clearing
+        for row in self._rows:
+            each = row.entry.id
+            if each in tail:
+                said = tail[each]
+            else:
+                said = clearing[each].is_listed if each in clearing else row.shelved
+            if said != (each in held):
+                yield Mismatch(each, "shelved", said, each in held)
+
+    def _lines(self) -> Iterator[Mismatch]:
+        previous = ""
+        for line in self._directory.lines:
+            entries = self._found.load([line.key])[0].entries
+            made = buckets.line(self._scheme, line.key, entries, previous)
+            if _plain(made) != _plain(line):
+                yield Mismatch("", "directory", _plain(line), _plain(made))
+            previous = line.last
+
+    def _summary(self, view: merged_view.View) -> Iterator[Mismatch]:
+        """Compare the values of the whole thread, and the stored first page."""
+        pinned = [entry.id for entry in self._listed if presentation.is_pinned(entry.json)]
+        pairs: dict[str, tuple[object, object]] = {
+            "total": (view.total, len(self._listed)),
+            "changed": (view.changed, records.newest(row.changed for row in self._rows)),
+            "pinned": ([entry.id for entry in view.pinned], pinned),
+        }
+        if self._stored.terms is not None:
+            pairs["terms"] = (self._stored.terms, thread_terms.of(self._found.thread))
+        about, thread = self._content.about, self._found.thread
+        # A change of the heading flags a comment that readers see, if there is one.
+        if not self._fresh and self._listed and thread and about and about.by is not None:
+            heading = records.ThreadHeading(thread.title, thread.url, thread.named_by)
+            pairs["heading"] = (about, heading)
+        pairs |= self._first_page()
+        for field, pair in pairs.items():
+            if pair[0] != pair[1]:
+                yield Mismatch("", field, *pair)
+
+    def _first_page(self) -> dict[str, tuple[object, object]]:
+        head = self._stored.head
+        made = first_page.of(self._alone(changed=True))
+        if head is None or made is None:
+            return {}
+        fields = [each for each in head.__struct_fields__ if each != "weight"]
+        return {f"first page {each}": (getattr(head, each), getattr(made, each)) for each in fields}
+
+    def _best(self) -> Iterator[Mismatch]:
+        """Compare the ranking with the votes, except for votes in the delta."""
+        ranked, top = self._found.ranking, self._found.top
+        if ranked is None or top is None:
+            yield Mismatch("", "ranking", "missing or unreadable", "readable")
+            return
+        root_of = functools.partial(buckets.root_of, self._scheme)
+        votes = {each.sort_hash: (0, 0) for each in ranked.ranked}
+        votes |= {row.entry.sort_hash: row.votes for row in self._rows}
+        waiting = {row.entry.sort_hash for row in self._fresh.values()}
+        settled = {
+            each: votes[each] for each in votes if each not in waiting and root_of(each) == each
+        }
+        made = ranking.updated(ranked, settled)
+        if made != ranked:
+            yield Mismatch("", "ranking", *_first_difference(ranked.ranked, made.ranked))
+        shown = tuple(ranking.top(self._alone(), self._scheme, ranked)) if ranked.ranked else ()
+        if shown != top:
+            yield Mismatch("", "best page", *_first_difference(top, shown))
+
+    def _alone(self, *, changed: bool = False) -> merged_view.View:
+        """Return the view of the directory without the delta."""
+        when = self._content.changed if changed else None
+        return merged_view.View(self._directory, self._content.tail, self._found.load, changed=when)
+
+
+def _members(stored: buckets.ListedEntry, row: buckets.ListedEntry) -> Iterator[Mismatch]:
+    """Yield the members in which a materialized row differs from the stored row."""
+    if stored.sort_hash != row.sort_hash:
+        yield Mismatch(row.id, "page sort_hash", stored.sort_hash, row.sort_hash)
+    was, now = json.loads(stored.json), json.loads(row.json)
+    for member in {**now, **was}:
+        if was.get(member) != now.get(member):
+            yield Mismatch(row.id, f"page {member}", was.get(member), now.get(member))
+    if was == now and stored.revision != row.revision:
+        yield Mismatch(row.id, "page revision", stored.revision, row.revision)
+
+
+def _plain(line: buckets.BucketSummary) -> tuple[object, ...]:
+    return (line.key, line.first, line.last, line.count, line.heads, line.roots)
+
+
+def _first_difference(stored: Sequence[object], made: Sequence[object]) -> tuple[object, object]:
+    for pair in zip(stored, made, strict=False):
+        if pair[0] != pair[1]:
+            return pair
+    return len(stored), len(made)
+
+
+def _or_none(decode: Callable[[bytes], T], content: bytes) -> T | None:
+    try:
+        return decode(content)
+    except directories.UNREADABLE:
+        return None
