@@ -36,7 +36,9 @@ const BUNDLES = ["reader", "writer", "moderating"];
 // The stems of the files' names that differ from the bundles' names.
 const STEMS = { reader: "widget" };
 // The surfaces of the catalogue whose texts load later.
-const WRITING = ["widget-writing", "errors"];
+const WRITING = ["widget-writing", "errors", "reasons"];
+// The surfaces for which the server sends an English sentence too.
+const SERVERS = ["errors", "reasons"];
 
 const COMMON = {
   absWorkingDir: HERE,
@@ -165,7 +167,7 @@ async function codeOf(name, shared, files) {
 
 /**
  * Return {language: {surface: entries}}. English texts fill gaps, so no language lacks a text. Gaps
- * in `errors` stay: then the widget shows the server's English sentence (problems.js).
+ * in `errors` and `reasons` stay: then the widget shows the server's English sentence.
  */
 function catalogues() {
   const read = (language) => {
@@ -182,7 +184,7 @@ function catalogues() {
       const own = read(name);
       const merged = Object.entries(english).map(([surface, texts]) => [
         surface,
-        surface === "errors" ? own.errors : { ...texts, ...own[surface] },
+        SERVERS.includes(surface) ? own[surface] : { ...texts, ...own[surface] },
       ]);
       return [name, Object.fromEntries(merged)];
     }),

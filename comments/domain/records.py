@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from comments.domain import site_options, sorthash
+from comments.domain.reasons import HoldReason
 
 
 class Status(enum.StrEnum):
@@ -248,11 +249,15 @@ BY_MODERATOR = "moderator"  # The rule stored for a moderator's decision.
 
 
 class Ruling(msgspec.Struct, frozen=True):
-    """The decision about a text: its status, the rule that decided, and a reason for moderators."""
+    """The decision about a text: its status, the rule that decided, and a reason for moderators.
+
+    `why` is the reason in English. `reasons` are the same as codes, if the service found them.
+    """
 
     status: Status
     rule: str = ""
     why: str = ""
+    reasons: tuple[HoldReason, ...] = ()
 
 
 class Audit(msgspec.Struct, frozen=True):
@@ -291,6 +296,7 @@ class Case(msgspec.Struct, frozen=True):
     stood: Status | None
     judged: datetime | None
     brought: str = ""
+    reasons: tuple[HoldReason, ...] = ()
 
 
 class Comment(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from comments import errors
-from comments.domain.languages import catalogue
+from comments.domain import reasons
 from comments.domain.records import Ruling, Status
 
 MOST_PATTERNS = 500  # Maximum number of patterns of one type in one rule.
@@ -186,9 +186,10 @@ def judge(rules: Iterable[Rule], said: RuleSubject) -> Ruling:
     facts = _Facts(said)
     for rule in rules:
         if rule.is_on and is_stricter(_STATUSES[rule.action], found.status):
-            why = facts.why(rule)
-            if why:
-                found = Ruling(_STATUSES[rule.action], f"rule:{rule.id}", why)
+            told = facts.explain(rule)
+            if told:
+                why = reasons.sentence(told)
+                found = Ruling(_STATUSES[rule.action], f"rule:{rule.id}", why, told)
     return found
 
 
@@ -220,10 +221,10 @@ class _Facts:
         self._texts: dict[str, str] = {}
         self._hosts: frozenset[str] | None = None
 
-    def why(self, rule: Rule) -> str:
-        """Explain why a rule matches, with one clause per type of condition.
+    def explain(self, rule: Rule) -> tuple[reasons.HoldReason, ...]:
+        """Explain why a rule matches, with one reason per type of condition.
 
-        The result is "" if the rule does not match.
+        The result is empty if the rule does not match.
         """
         said = self._said
         found = [
@@ -237,42 +238,42 @@ class _Facts:
             (rule.repeated is not None, _above("repeated", said.repeats, rule.repeated)),
             (rule.younger_than is not None, _younger(said.age, rule.younger_than)),
         ]
-        asked = [why for has_any, why in found if has_any]
+        asked = [reason for has_any, reason in found if has_any]
         if rule.approved_under is not None and all(asked):
             asked.append(_below(self._approved, rule.approved_under))
-        return "; ".join(asked) if asked and all(asked) else ""
+        return tuple(filter(None, asked)) if all(asked) else ()
 
     @functools.cached_property
     def _approved(self) -> int:
         return self._said.approved()
 
-    def _word(self, reason: str, text: str, patterns: Sequence[str]) -> str:
+    def _word(self, reason: str, text: str, patterns: Sequence[str]) -> reasons.HoldReason | None:
         if not patterns:
-            return ""
+            return None
         if reason not in self._texts:
             self._texts[reason] = f" {_folded(text)} "
         words = self._texts[reason]
         found = next((each for each in patterns if _needle(each) in words), None)
-        return "" if found is None else _reason(reason, found=found)
+        return None if found is None else _reason(reason, found=found)
 
-    def _linked(self, hosts: Sequence[str]) -> str:
+    def _linked(self, hosts: Sequence[str]) -> reasons.HoldReason | None:
         if not hosts:
-            return ""
+            return None
         if self._hosts is None:
             self._hosts = frozenset(map(_host, links(self._said.html)))
         return next(
-            (why for host in self._hosts if (why := _under("link-leads-to", host, hosts))), ""
+            (why for host in self._hosts if (why := _under("link-leads-to", host, hosts))), None
         )
 
-    def _written(self, scripts: Sequence[str]) -> str:
+    def _written(self, scripts: Sequence[str]) -> reasons.HoldReason | None:
         if not scripts:
-            return ""
+            return None
         letters = [c for c in self._said.body if c.isalpha()]
         names = [_SCRIPTS.get(unicodedata.name(c, "").partition(" ")[0], "") for c in letters]
         for script in scripts:
             if names.count(script) * _SHARE >= len(letters) > 0:
                 return _reason("script", script=script)
-        return ""
+        return None
 
 
 def _folded(text: str) -> str:
@@ -291,8 +292,8 @@ def _needle(pattern: str) -> str:
     return f"{start}{_folded(pattern)}{'' if pattern.endswith('*') else ' '}"
 
 
-def _reason(name: str, **values: object) -> str:
-    return catalogue.ENGLISH.text(f"reasons.{name}", **values)
+def _reason(code: str, **params: str | int) -> reasons.HoldReason:
+    return reasons.HoldReason(code, params)
 
 
 def _host(url: str) -> str:
@@ -302,33 +303,33 @@ def _host(url: str) -> str:
         return ""
 
 
-def _under(reason: str, host: str, hosts: Sequence[str]) -> str:
+def _under(reason: str, host: str, hosts: Sequence[str]) -> reasons.HoldReason | None:
     wanted = (each.lower().strip(".") for each in hosts)
     found = next((each for each in wanted if host == each or host.endswith(f".{each}")), None)
-    return "" if found is None or not host else _reason(reason, host=found)
+    return None if found is None or not host else _reason(reason, host=found)
 
 
-def _within(network: str, wanted: Sequence[str]) -> str:
+def _within(network: str, wanted: Sequence[str]) -> reasons.HoldReason | None:
     try:
         mine = ipaddress.ip_network(network)
     except ValueError:
-        return ""
+        return None
     for each in wanted:
         theirs = ipaddress.ip_network(each)
         if mine.version == theirs.version and theirs.supernet_of(mine):  # type: ignore[arg-type]
             return _reason("network", network=each)
-    return ""
+    return None
 
 
-def _above(reason: str, number: int, limit: int | None) -> str:
-    return _reason(reason, count=limit) if limit is not None and number > limit else ""
+def _above(reason: str, number: int, limit: int | None) -> reasons.HoldReason | None:
+    return None if limit is None or number <= limit else _reason(reason, count=limit)
 
 
-def _younger(age: int | None, limit: int | None) -> str:
-    is_younger = limit is not None and age is not None and age < limit
-    return _reason("new-author", count=limit) if is_younger else ""
+def _younger(age: int | None, limit: int | None) -> reasons.HoldReason | None:
+    if limit is None or age is None or age >= limit:
+        return None
+    return _reason("new-author", count=limit)
 
 
-def _below(number: int, limit: int | None) -> str:
-    is_below = limit is not None and number < limit
-    return _reason("few-approved", count=limit) if is_below else ""
+def _below(number: int, limit: int | None) -> reasons.HoldReason | None:
+    return None if limit is None or number >= limit else _reason("few-approved", count=limit)

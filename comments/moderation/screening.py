@@ -19,10 +19,9 @@ from datetime import datetime
 
 from comments import errors
 from comments.accounts import accounts
-from comments.domain import author_ids, classifier_verdicts, records
+from comments.domain import author_ids, classifier_verdicts, reasons, records
 from comments.domain.counting import APPROVED
 from comments.domain.crypto import caller_marks, encryption
-from comments.domain.languages import catalogue
 from comments.domain.records import Policy, Ruling, Status
 from comments.moderation import rulebook, rules, thread_access
 from comments.store import reads
@@ -156,10 +155,8 @@ def _by_advisers(book: rulebook.Rulebook, text: ScreenedText, ruling: Ruling) ->
     first = [each.name for each in _advisers(book, text.author.id) if each.holds]
     if not first:
         return ruling
-    return Ruling(
-        Status.PENDING,
-        classifier_verdicts.rule(first),
-        f"awaiting the verdict of {classifier_verdicts.in_words(first)}",
+    return _held(
+        classifier_verdicts.rule(first), "verdict", classifiers=classifier_verdicts.in_words(first)
     )
 
 
@@ -170,7 +167,7 @@ def _ruled(found: Ruling, otherwise: Callable[[], Ruling]) -> Ruling:
     # A shadowed text must look to its author as it would without the shadow. If the text would be
     # pending, store it as spam, which its author sees as pending (`presentation.seeming`).
     if found.status is Status.SHADOWED and otherwise().status is Status.PENDING:
-        return Ruling(Status.SPAM, found.rule, found.why)
+        return Ruling(Status.SPAM, found.rule, found.why, found.reasons)
     return found
 
 
@@ -214,8 +211,12 @@ def _by_policy(
     )
     if not is_held:
         return Ruling(Status.APPROVED)
-    why = catalogue.ENGLISH.text(f"reasons.policy-{policy}")
-    return Ruling(Status.PENDING, _POLICY.format(policy), why)
+    return _held(_POLICY.format(policy), f"policy-{policy}")
+
+
+def _held(rule: str, code: str, **params: str) -> Ruling:
+    told = (reasons.HoldReason(code, {**params}),)
+    return Ruling(Status.PENDING, rule, reasons.sentence(told), told)
 
 
 def _check_open(thread: records.Thread, book: rulebook.Rulebook, now: datetime) -> None:

@@ -52,9 +52,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from comments import errors
-from comments.domain import author_ids, records
+from comments.domain import author_ids, reasons, records
 from comments.domain.crypto import client_networks, encryption, keyed_hashes, proof_of_work
-from comments.domain.languages import catalogue
 from comments.domain.records import Ruling, Status
 from comments.moderation import rules, screening
 from comments.posting import turnstile
@@ -79,8 +78,10 @@ _AGAIN = 60  # seconds
 FORM_POSTS = 3
 FORMS = rate_limits.Limit("forms", 20, timedelta(hours=1))
 
-_UNASKED = Ruling(Status.PENDING, TURNSTILE, "Turnstile did not answer")
-_UNPROVEN = Ruling(Status.PENDING, "form", catalogue.ENGLISH.text("reasons.form"))
+_SILENT = (reasons.HoldReason("turnstile"),)
+_PLAIN = (reasons.HoldReason("form"),)
+_UNASKED = Ruling(Status.PENDING, TURNSTILE, reasons.sentence(_SILENT), _SILENT)
+_UNPROVEN = Ruling(Status.PENDING, "form", reasons.sentence(_PLAIN), _PLAIN)
 _BLANK = re.compile(r"\s+")
 
 

@@ -22,6 +22,7 @@ from datetime import datetime, timedelta
 from comments import errors
 from comments.domain import author_ids, counting, presentation, records
 from comments.domain.crypto import client_networks, secret_rotation
+from comments.domain.reasons import HoldReason
 from comments.domain.records import Ruling, Status
 from comments.events import audit_log, backlog
 from comments.moderation import reports, rulebook
@@ -148,7 +149,11 @@ def _is_trusted(comment: comment_rows.CommentRow, now: datetime) -> bool:
 def _held(told: reports.Told, act: audit_log.Act, now: datetime) -> values.ChangeResult:
     """Hold a comment in the transaction of the report that reaches the limit."""
     why = ", ".join(f"{name} {number}" for name, number in sorted(told.reasons.items()))
-    ruling = Ruling(Status.PENDING, _RULE, why)
+    found = tuple(
+        HoldReason(f"reported-{name}", {"count": number})
+        for name, number in sorted(told.reasons.items())
+    )
+    ruling = Ruling(Status.PENDING, _RULE, why, found)
     change = status_changes.judge(
         told.comment, ruling, status_changes.Decision(act, now, lambda _: None)
     )

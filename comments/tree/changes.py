@@ -10,7 +10,12 @@ from comments.events import outbox
 from comments.store.models import comment_rows, conversion
 from comments.tree.comment_writes import changed_rows, existing, touch, touch_around_text
 from comments.tree.values import ChangeResult, RenderedText
-from comments.tree.visibility import has_listed_below, settled_tombstones, with_status
+from comments.tree.visibility import (
+    has_listed_below,
+    set_ruling,
+    settled_tombstones,
+    with_status,
+)
 
 
 def edit(
@@ -46,7 +51,7 @@ def edit(
         if ruling is not None and classifier_verdicts.awaited(row.rule or ""):
             # Without this change, a classifier's approval of the old text would publish the new
             # text.
-            row.rule, row.why = ruling.rule, ruling.why
+            set_ruling(row, ruling)
         touch(row, was_listed=row.listed)
         return changed_rows(outbox.EventKind.EDITED, [(before, row)], now=now, detail=detail)
     others = with_status(row, ruling, now=now)
@@ -112,6 +117,6 @@ def _erase(row: comment_rows.CommentRow) -> None:
     row.author_name = row.author_website = row.author_email = row.author_id = ""
     row.origin, row.by_staff = None, False
     row.came_from = ""
-    row.rule = row.why = row.stood = row.brought = ""
+    row.rule = row.why = row.reasons = row.stood = row.brought = ""
     row.judged, row.pinned = None, False
     row.up = row.down = row.score = row.cast_up = row.cast_down = 0

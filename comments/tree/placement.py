@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from comments import errors
-from comments.domain import records, sorthash
+from comments.domain import reasons, records, sorthash
 from comments.domain.counting import CountedChange as Counted
 from comments.domain.records import Status
 from comments.events import outbox
@@ -135,6 +135,7 @@ def new_row(
         brought=draft.brought,
         rule=ruling.rule,
         why=ruling.why,
+        reasons=reasons.encode(ruling.reasons),
         # The status of an imported comment was decided by a different system.
         judged=draft.created if ruling.rule else None,
     )

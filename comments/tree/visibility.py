@@ -8,7 +8,7 @@ comment below a tombstone disappears, the tombstone is unlisted.
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from comments.domain import counting, records, sorthash
+from comments.domain import counting, reasons, records, sorthash
 from comments.domain.records import Status
 from comments.store import reads
 from comments.store.models import comment_rows, conversion
@@ -23,7 +23,7 @@ def with_status(
     """Change a row's status. Return the changed rows above this row, with their old states."""
     was_listed = row.listed
     row.stood, row.status, row.judged = row.status, ruling.status.value, now
-    row.rule, row.why = ruling.rule, ruling.why
+    set_ruling(row, ruling)
     is_approved = ruling.status is Status.APPROVED
     row.listed = is_approved or (row.child_count > 0 and has_listed_below(row, without=""))
     touch(row, was_listed=was_listed)
@@ -34,6 +34,12 @@ def with_status(
     if was_listed and not row.listed:
         return tuple(settled_tombstones(row))
     return ()
+
+
+def set_ruling(row: comment_rows.CommentRow, ruling: records.Ruling) -> None:
+    """Store what decided about a comment, and why, without changing its status."""
+    row.rule, row.why = ruling.rule, ruling.why
+    row.reasons = reasons.encode(ruling.reasons)
 
 
 def _listed_above(row: comment_rows.CommentRow) -> Iterator[Changed]:

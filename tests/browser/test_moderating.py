@@ -13,7 +13,7 @@ from comments import config
 from comments.accounts import accounts, moderation_sessions
 from comments.domain import records
 from comments.domain.records import Status, Verb
-from comments.moderation import decisions, rulebook
+from comments.moderation import decisions, policy_changes, rulebook, rules
 from comments.sites import site_settings
 from comments.store import connection
 from tests.browser import widget_form
@@ -205,6 +205,24 @@ def test_a_held_comment_is_decided_and_the_decision_undone(
     expect(sentence).to_have_count(0)
     expect(bar(page)).to_contain_text("1 held comment")
     assert status(open_store, one) is Status.PENDING
+
+
+def test_reasons_are_in_the_language_of_the_page(
+    moderating: Callable[..., Tab],
+    open_store: connection.Store,
+    website: Website,
+    server: str,
+    say: Say,
+) -> None:
+    website.put("post", widget(server).replace("lang=en", "lang=de"))
+    rule = rules.Rule("ads", rules.Action.HOLD, words=("cheap",), links=0)
+    with open_store.context():
+        policy_changes.put_rule("demo", rule, ROOT, now=account_holders.here())
+    say("cheap https://ads.example", name="Eve")
+    page = moderating().page
+    expect(page.get_by_role("group", name="Zurückgehaltener Kommentar von Eve")).to_contain_text(
+        "der Text enthält „cheap“ und mehr als 0 Links"
+    )
 
 
 def test_a_visible_comment_is_hidden_and_shown_again(

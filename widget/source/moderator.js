@@ -11,7 +11,7 @@ import { bare } from "./writingcalls.js";
 
 /** @typedef {"approve" | "reject" | "spam" | "hide" | "restore" | "pin" | "unpin"} Verb */
 
-/** @typedef {{ comment: CommentData, status: string, rule: string, reason: string }} Ruled */
+/** @typedef {{ comment: CommentData, status: string, rule: string, reason: string, reasons: { code: string, params: Record<string, string | number> }[] }} Ruled */
 
 const TOKEN = /^m\.[\w.-]+$/;
 

@@ -7,7 +7,8 @@
 
 import { button, el } from "./dom.js";
 import { icon } from "./icons.js";
-import { t } from "./writing.js";
+import { language, texts } from "./words.js";
+import { ofReasons, t } from "./writing.js";
 
 /** @typedef {import("./comment.js").Comment} Comment */
 
@@ -41,10 +42,10 @@ export class Ruling {
    * @param {import("./moderator.js").Ruled} ruled
    * @param {import("./menu.js").Item[]} choices
    */
-  hold({ rule, reason }, choices) {
+  hold(ruled, choices) {
     this.element.setAttribute("aria-label", t("held-comment", { name: this.#comment.name }));
     this.element.classList.add("ft-held");
-    this.#why.replaceChildren(icon("lock"), el("span", {}, because(rule, reason)));
+    this.#why.replaceChildren(icon("lock"), el("span", {}, because(ruled)));
     const [first, ...rest] = choices.map(({ label, act, class: kind }, at) =>
       button(at === 0 ? "ft-submit" : `ft-choose ${kind ?? ""}`.trim(), label, act),
     );
@@ -85,12 +86,20 @@ export class Ruling {
   }
 }
 
-/** Say by which rule and for what reason a comment is held. The reason is the server's, in English. */
-function because(rule, reason) {
+/**
+ * Say by which rule and for what reason a comment is held. Reasons without a code, and codes that
+ * this release does not know, are shown as the server's sentence.
+ */
+function because({ rule, reason: sentence, reasons }) {
   const [kind, detail = ""] = rule.split(":");
   const by =
     kind === "rule"
       ? t("held-rule", { rule: detail })
       : t(`held-by-${KINDS.includes(kind) ? kind : "check"}`);
+  const isKnown = reasons.length > 0 && reasons.every(({ code }) => Object.hasOwn(ofReasons, code));
+  const clauses = isKnown
+    ? reasons.map(({ code, params }) => texts(ofReasons).parts(code, params).join(""))
+    : [sentence];
+  const reason = new Intl.ListFormat(language).format(clauses);
   return reason ? t("held-because", { by, reason }) : by;
 }

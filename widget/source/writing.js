@@ -7,15 +7,19 @@ import { texts } from "./words.js";
 export let ofErrors = {};
 /** @type {import("./words.js").Entries} */
 export let ofWriting = {};
+/** The texts of the reasons for which comments are held, by code. */
+/** @type {import("./words.js").Entries} */
+export let ofReasons = {};
 let own = texts(ofWriting);
 
 /** Loads a bundle that needs this one. @type {(name: string) => Promise<any>} */
 export let loadLater;
 
 /** Set the texts, and the loader of further bundles, before any module that loads later is used. */
-export function use({ errors, "widget-writing": writing }, load) {
+export function use({ errors, reasons, "widget-writing": writing }, load) {
   loadLater = load;
   ofErrors = errors;
+  ofReasons = reasons;
   ofWriting = writing;
   own = texts(writing);
 }

@@ -89,8 +89,8 @@ class CommentRow(schema.StoredRow):
     Votes: `up` and `down` are totals. Of these votes, `cast_up` and `cast_down` are stored as Vote
     entities; the others were imported.
 
-    Moderation: `rule` and `why` are the reason for the status, `stood` is the previous status, and
-    `judged` is the time of the decision.
+    Moderation: `rule`, `why` and `reasons` are the reason for the status, `stood` is the previous
+    status, and `judged` is the time of the decision.
 
     Author: `came_from` is the encrypted mark of a guest's network, for bans (`caller_marks`).
     `origin` is set for a guest's first post with an idempotency key: it is a keyed hash of the
@@ -139,6 +139,7 @@ class CommentRow(schema.StoredRow):
     source = schema.TextProperty()
     rule = schema.TextProperty(default="")
     why = schema.TextProperty(default="")
+    reasons = schema.TextProperty(default="")
     stood = schema.TextProperty(default="")
     judged = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
     pinned = schema.BooleanProperty(indexed=False, default=False)

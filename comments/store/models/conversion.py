@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from comments.domain import counting, records, site_options, sorthash
+from comments.domain import counting, reasons, records, site_options, sorthash
 from comments.store.models.comment_rows import CommentRow, SiteRow, ThreadRow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -140,6 +140,7 @@ def case_record(row: CommentRow) -> records.Case:
         stood=records.Status(row.stood) if row.stood else None,
         judged=plain_or_none(row.judged),
         brought=row.brought or "",
+        reasons=reasons.decode(row.reasons or ""),
     )
 
 
@@ -192,6 +193,7 @@ def case_from_message(entity: Any) -> records.Case:
         stood=records.Status(stood) if stood else None,
         judged=_time_or_none(values["judged"]),
         brought=values["brought"].string_value,
+        reasons=reasons.decode(values["reasons"].string_value),
     )
 
 

@@ -212,5 +212,5 @@ def _shown(case: records.Case) -> response_shapes.ModeratedComment:
         pending = {"status": presentation.Shown.PENDING}
         shown = msgspec.structs.replace(presentation.comment(approved), **pending)
     return response_shapes.ModeratedComment(
-        shown, case.comment.status, case.rule, case.why, case.comment.sort_hash
+        shown, case.comment.status, case.rule, case.why, case.reasons, case.comment.sort_hash
     )

@@ -12,6 +12,7 @@ import msgspec
 
 from comments.accounts.oidc import providers as oidc_providers
 from comments.domain import presentation, records, site_options
+from comments.domain.reasons import HoldReason
 from comments.moderation import thread_access
 from comments.reading import thread_pages
 
@@ -204,6 +205,8 @@ class ModeratedComment(msgspec.Struct, frozen=True):
 
     `status` is the stored status. `rule` says what gave the comment its status, such as `policy`,
     `reports` or `rule:` with a rule's id; `reason` explains it in English. Both may be empty.
+    `reasons` are the same explanation as codes with parameters, for translations; they are empty if
+    a person or a classifier wrote `reason`.
     `sort_hash` is the comment's place in the thread: comments sort by it in reading order.
     """
 
@@ -211,6 +214,7 @@ class ModeratedComment(msgspec.Struct, frozen=True):
     status: records.Status
     rule: str
     reason: str
+    reasons: tuple[HoldReason, ...]
     sort_hash: str
 
 

@@ -20,9 +20,10 @@ BUILT = ROOT / "comments" / "web" / "static" / "widget"
 LANGUAGES = ROOT / "comments" / "domain" / "languages"
 TRANSLATED = [each for each in catalogue.languages() if each != "en"]
 # The surfaces for readers. Of `errors`, only the sentences that readers can meet are translated.
-SURFACES = {"durations", "embed", "errors", "feeds", "widget", "widget-writing"}
-# Texts on these surfaces that are in English: the demo, and the page for moderators.
-ENGLISH_ONLY = ("embed.demo-", "embed.decide")
+SURFACES = {"durations", "embed", "errors", "feeds", "reasons", "widget", "widget-writing"}
+# Texts on these surfaces that are in English: the demo, the page for moderators, and what Akismet
+# answered.
+ENGLISH_ONLY = ("embed.demo-", "embed.decide", "reasons.akismet-")
 # The sections of docs/errors.md whose codes readers can meet ...
 READERS = ("Posting", "Proof of work", "Votes and reports", "Own data")
 # ... except these, which only settings can cause.
@@ -34,7 +35,7 @@ SAME = {
 }
 # Names and examples that are the same in every language.
 FOREIGN = re.compile(
-    r"https?://\S+|HTTPS|ann@example\.org|Idempotency-Key|PUBLIC_URL|Turnstile|UTF-8|proof|repair"
+    r"https?://\S+|HTTPS|JavaScript|ann@example\.org|Idempotency-Key|PUBLIC_URL|Turnstile|UTF-8|proof|repair"
     r"|thread|page|ID"
 )
 # English words that are not words of any other language here.
@@ -152,7 +153,7 @@ def test_the_built_strings_are_those_of_the_catalogue(language: str) -> None:
         built |= json.loads(file.read_text("utf-8"))
     del built["writing"]  # the digest of the later texts
     own = catalogue.of(language).entries
-    expected = {name: own[name] for name in ("widget", "widget-writing", "errors")}
+    expected = {name: own[name] for name in ("widget", "widget-writing", "errors", "reasons")}
     assert built == expected, "run scripts/build-widget"
 
 

@@ -37,7 +37,7 @@ PYTHON = (
 )
 # The first parts of keys that are built at run time, with the possible second parts.
 DYNAMIC = {
-    "reasons.": "a condition of a rule, or a policy (rules.py, screening.py)",
+    "reasons.": "a condition of a rule, a policy, or reports (domain/reasons.py, ruling.js)",
     "errors.": "an error's code, and perhaps the field (error_texts.py)",
     "widget.failed": "what the entry says if the strings are missing (widget/build.mjs)",
     "widget-writing.error-": "an error's code or status (problems.js)",

@@ -13,7 +13,7 @@ from comments.accounts import accounts, moderation_sessions
 from comments.domain import records
 from comments.domain.records import Status, Verb
 from comments.events import audit_log
-from comments.moderation import decisions, policy_changes, rulebook
+from comments.moderation import decisions, policy_changes, rulebook, rules
 from comments.sites import site_settings
 from comments.store import connection
 from tests.support.people import account_holders, api_requests, moderators
@@ -110,6 +110,40 @@ def test_pending_comments_are_listed_with_their_text_rule_and_reason(
     assert shown["comment"]["author"]["name"] == "Ann"
     assert not found["more"]
     assert reply not in answer.text
+
+
+def test_pending_comments_are_listed_with_reasons_as_codes(
+    client: FlaskClient, token: str, comment: str
+) -> None:
+    rule = rules.Rule("ads", rules.Action.HOLD, words=("cheap",), links=0)
+    policy_changes.put_rule("demo", rule, ROOT, now=here())
+
+    def posted(body: str) -> str:
+        answer = client.post(api_requests.THREAD, json={"name": "Cy", "body": body})
+        assert answer.status_code == 202
+        return str(answer.get_json()["comment"]["id"])
+
+    by_rule = posted("cheap https://ads.example")
+    policy_changes.set_policy("demo", ROOT, now=here(), policy=records.Policy.ALL)
+    by_policy = posted("Hi")
+    hold(comment)
+    answer = client.get(HELD, headers=moderators.bearer(token))
+    found = {each["comment"]["id"]: each for each in api_requests.answer(answer)["comments"]}
+    shown = {key: (each["reason"], each["reasons"]) for key, each in found.items()}
+    assert shown == {
+        by_rule: (
+            'the text contains "cheap"; there are more than 0 links',
+            [
+                {"code": "text-contains", "params": {"found": "cheap"}},
+                {"code": "links", "params": {"count": 0}},
+            ],
+        ),
+        by_policy: (
+            "every comment needs approval",
+            [{"code": "policy-all", "params": {}}],
+        ),
+        comment: ("for a look", []),
+    }
     assert answer.headers["Cache-Control"] == "private, no-store"
     assert answer.headers["Access-Control-Allow-Origin"] == moderators.ORIGIN
 
