@@ -178,6 +178,17 @@ def lead_to_over_the_limit(scene: Scene) -> None:
 
 
 @state
+def lead_to_offline(scene: Scene) -> None:
+    scene.tab.expected.append("net::ERR_INTERNET_DISCONNECTED")
+    page = scene.read("one")
+    form = widget_form.opened(page)
+    widget_form.fill(form, "hello", "Eve")
+    page.context.set_offline(True)
+    form.get_by_role("button", name="Post comment").click()
+    expect(form.get_by_role("alert").filter(has_text="You are offline.")).to_be_visible()
+
+
+@state
 def lead_to_failure(scene: Scene) -> None:
     scene.refuse("**/comments?*", 500, "internal")
     expect(scene.visit().get_by_role("button", name="Try again")).to_be_visible()

@@ -220,10 +220,8 @@ def test_two_threads_on_a_page_stay_separate_after_repeated_mounts(
     write(one, "still there", "Ada")
 
 
-def test_the_strictest_policy_is_not_violated_by_any_action(
-    server: str, website: Website, open_tab: OpenTab, say: Say
-) -> None:
-    other = say("of somebody else", name="Bob")
+def strictest(server: str, website: Website) -> str:
+    """Publish a page with the strictest policy that lets the widget run; return its URL."""
     policy = (
         "default-src 'none'; script-src 'nonce-abc' 'strict-dynamic'; "
         f"connect-src {server}; style-src 'none'; img-src 'none'; font-src 'none'; "
@@ -232,7 +230,14 @@ def test_the_strictest_policy_is_not_violated_by_any_action(
     )
     nonced = script(server, 'nonce="abc"')
     body = f'{nonced}<div id="flatthread" data-thread="demo"></div>'
-    page = open_tab(website.put("strictest", body, Content_Security_Policy=policy)).page
+    return website.put("strictest", body, Content_Security_Policy=policy)
+
+
+def test_the_strictest_policy_is_not_violated_by_writing(
+    server: str, website: Website, open_tab: OpenTab, say: Say
+) -> None:
+    other = say("of somebody else", name="Bob")
+    page = open_tab(strictest(server, website)).page
     expect(page.locator(".ft-body")).to_have_text("of somebody else")
     assert page.locator(".ft-title").evaluate("node => getComputedStyle(node).fontWeight") != "400"
     form = page.get_by_role("form", name="Write a comment")
@@ -253,6 +258,30 @@ def test_the_strictest_policy_is_not_violated_by_any_action(
     choose(comment(page, "edited"), "Delete")
     page.get_by_role("button", name="Delete comment").click()
     expect(page.locator(".ft-body em")).to_have_count(0)
+    assert page.evaluate("window.violations") == []
+
+
+def test_the_strictest_policy_is_not_violated_by_sorting_reporting_muting_and_erasing(
+    server: str, website: Website, open_tab: OpenTab, say: Say
+) -> None:
+    say("of somebody else", name="Bob")
+    page = open_tab(strictest(server, website)).page
+    write(page, "mine")
+    page.get_by_role("button", name="Sort").click()
+    with page.expect_response("**/comments?*order=recent*") as sorted_:
+        page.get_by_role("menuitemradio", name="Newest").click()
+    assert sorted_.value.status == 200
+    choose(comment(page, "of somebody else"), "Report")
+    page.get_by_role("radio", name="Spam").check()
+    with page.expect_response("**/report") as reported:
+        page.get_by_role("button", name="Report comment").click()
+    assert reported.value.status == 202
+    choose(comment(page, "of somebody else"), "Mute Bob")
+    expect(page.get_by_text("You muted Bob.")).to_be_visible()
+    page.get_by_role("button", name="Your menu, Ada").click()
+    page.get_by_role("menuitem", name="Delete my comments and data").click()
+    page.get_by_role("button", name="Delete everything").click()
+    expect(page.get_by_text("mine")).to_have_count(0)
     assert page.evaluate("window.violations") == []
 
 
