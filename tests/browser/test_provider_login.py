@@ -388,7 +388,7 @@ def test_an_unlinked_provider_identity_is_refused_with_an_explanation(
     tab.expect_status(403)
     tab.page.get_by_role("button", name="Continue with Acme").click()
     at_provider(tab.page, "eve", stage.issuer)
-    expect(tab.page.get_by_text("accept an invitation with it")).to_be_visible()
+    expect(tab.page.get_by_text("Use it to accept an invitation")).to_be_visible()
     names = {each["name"] for each in tab.page.context.cookies(stage.server)}
     assert names == {"__Host-flatthread-journey"}
     with open_store.context():

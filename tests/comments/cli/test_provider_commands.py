@@ -81,7 +81,7 @@ def test_a_provider_is_added_offered_listed_withdrawn_and_removed(
         ({"issuer": "https://ann@a.example"}, "The issuer must be"),
         ({"issuer": f"https://{'a' * 200}.example"}, "The issuer must be"),
         ({"issuer": "http://a.example"}, "must start with https://"),
-        ({"issuer": "https://127.0.0.1"}, "url has no valid host name."),
+        ({"issuer": "https://127.0.0.1"}, "url does not contain a valid host name."),
         ({"secret": "é"}, "secret must have"),
         ({"secret": "a" * 501}, "secret must have"),
     ],

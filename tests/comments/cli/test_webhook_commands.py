@@ -124,7 +124,10 @@ def test_the_reason_why_a_hook_is_disabled_or_failing_is_shown(
     ("arguments", "message"),
     [
         (["webhook", "add", "demo", "http://hooks.example/"], "url must start with https://"),
-        (["webhook", "add", "demo", "https://127.0.0.1/"], "url has no valid host name."),
+        (
+            ["webhook", "add", "demo", "https://127.0.0.1/"],
+            "url does not contain a valid host name.",
+        ),
         (["webhook", "add", "demo", "https://hooks.example/"], "hooks.example is not on the"),
         (["webhook", "add", "nobody", "https://hooks.example/"], "There is no site nobody."),
         (["webhook", "list", "nobody"], "There is no site nobody."),

@@ -102,7 +102,7 @@ def test_a_malformed_body_is_refused_by_field(data: bytes, field: str) -> None:
         (
             {"threads": ["a", 1]},
             request_shapes.ThreadList,
-            "threads has an item that is not valid.",
+            "threads contains an item that is not valid.",
         ),
         (
             {"thread": "yes", "email": "a@b"},
