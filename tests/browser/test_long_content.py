@@ -193,6 +193,42 @@ def test_a_shortened_text_says_so_and_opens_by_button_or_when_focus_enters_it(
     expect(other).to_have_count(0)
 
 
+def test_nothing_moves_when_a_long_comment_gets_its_button(
+    server: str, website: Website, open_tab: OpenTab, say: Say
+) -> None:
+    """Before a comment is measured, it takes as much space as with the button."""
+    say("\n\n".join(f"paragraph {number}" for number in range(60)))
+    say("next", name="Bob")
+    url = article(server, website)
+    measured = open_tab(url).page
+    expect(measured.get_by_role("button", name="Show more")).to_be_visible()
+    unmeasured = open_tab("about:blank").page
+    unmeasured.add_init_script("IntersectionObserver.prototype.observe = () => {}")
+    unmeasured.goto(url)
+    places = []
+    for page in (measured, unmeasured):
+        box = page.get_by_role("listitem", name="Comment by Bob").bounding_box()
+        assert box is not None
+        places.append(box["y"])
+    assert unmeasured.get_by_role("button", name="Show more").count() == 0
+    assert abs(places[0] - places[1]) < 1
+
+
+def test_long_comments_are_measured_when_they_come_near(
+    server: str, website: Website, open_tab: OpenTab, say: Say
+) -> None:
+    names = "ABCDEFGHIJ"
+    for name in names:
+        say("\n\n".join(f"paragraph {number}" for number in range(60)), name=name)
+    page = open_tab(article(server, website)).page
+    more = page.get_by_role("button", name="Show more")
+    expect(more.first).to_be_visible()
+    assert more.count() < len(names)
+    page.get_by_role("listitem", name=f"Comment by {names[-1]}").scroll_into_view_if_needed()
+    expect(page.get_by_role("button", name=f"Show more: Comment by {names[-1]}")).to_be_visible()
+    assert page.get_by_role("listitem").count() == len(names)
+
+
 def test_readers_who_want_less_motion_get_none(
     server: str, website: Website, open_tab: OpenTab, say: Say
 ) -> None:

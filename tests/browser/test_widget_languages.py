@@ -1,5 +1,6 @@
 """The widget is in one language, and mirrored where that language is written from right to left."""
 
+import datetime as dt
 import json
 import re
 from typing import Any
@@ -123,26 +124,59 @@ def test_times_and_numbers_are_those_of_the_language(
         "de": ("vor 5 Minuten", "1.234"),
         "en": ("5 minutes ago", "1,234"),
         "fr": ("il y a 5 minutes", "1\u202f234"),
-        "ja": ("5 分前", "1,234"),
+        "ja": ("5分前", "1,234"),
     }
-
-    def older(route: playwright.Route) -> None:
-        answer: Any = route.fetch().json()
-        (row,) = answer["comments"]
-        row["created"] = row["created"].replace(row["created"][:19], page.evaluate(EARLIER))
-        row["score"] = 1234
-        route.fulfill(json=answer, headers={"Access-Control-Allow-Origin": "*"})
-
     say("hello")
     page = open_tab("about:blank").page
-    page.route("**/comments?*", older)
+    page.route("**/comments?*", lambda route: _answer(route, age=330))
     page.goto(put(website, server, language))
     expect(page.locator(".ft-time time")).to_have_text(said[language][0])
     expect(page.locator(".ft-score")).to_have_text(said[language][1])
 
 
-# Return the time five and a half minutes ago, without fractions and zone.
-EARLIER = "new Date(Date.now() - 330000).toISOString().slice(0, 19)"
+MINUTE, HOUR, DAY = 60, 3600, 86400  # seconds
+
+
+def test_times_use_the_largest_unit_and_the_title_is_the_full_date(
+    server: str, website: Website, open_tab: OpenTab, say: Say
+) -> None:
+    said = {
+        -HOUR: "just now",  # the server's clock is ahead
+        50: "just now",
+        61: "1 minute ago",
+        HOUR - 30: "59 minutes ago",
+        HOUR + 1: "1 hour ago",
+        DAY + 1: "yesterday",
+        29 * DAY + 1: "29 days ago",
+        30 * DAY + 1: "1 month ago",
+        364 * DAY + 1: "12 months ago",
+        366 * DAY: "1 year ago",
+        800 * DAY: "2 years ago",
+    }
+    say("hello")
+    page = open_tab("about:blank").page
+    url = put(website, server, "en")
+    shown = [0]
+    page.route("**/comments?*", lambda route: _answer(route, age=shown[0]))
+    for age, text in said.items():
+        shown[0] = age
+        page.goto(url)
+        expect(page.locator(".ft-time time")).to_have_text(text)
+    moment = page.locator(".ft-time time")
+    assert moment.get_attribute("title") is None
+    moment.hover()
+    year = (dt.datetime.now(dt.UTC) - dt.timedelta(days=800)).year
+    expect(moment).to_have_attribute("title", re.compile(rf"\w+ \d+, {year} at \d+:\d\d"))
+
+
+def _answer(route: playwright.Route, *, age: int) -> None:
+    """Let a page's only comment be that many seconds old, with a score of 1234."""
+    answer: Any = route.fetch().json()
+    (row,) = answer["comments"]
+    moment = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=age)
+    row["created"] = moment.isoformat().replace("+00:00", "Z")
+    row["score"] = 1234
+    route.fulfill(json=answer, headers={"Access-Control-Allow-Origin": "*"})
 
 
 @pytest.mark.parametrize(("of_page", "of_widget"), PAIRS)

@@ -81,6 +81,8 @@ export class Listing {
     for (const { element } of this.#comments.values()) element.classList.remove("ft-target");
     comment.element.classList.add("ft-target");
     if (isTyping()) return;
+    // Where it is depends on the sizes of all comments above it.
+    this.element.classList.add("ft-laid-out");
     comment.element.focus({ preventScroll: true });
     comment.element.scrollIntoView({ block: "center" });
   }

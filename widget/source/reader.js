@@ -45,6 +45,7 @@ export async function show(host, place, { first, view, again }) {
         (error) => error,
       )
     : new Problem(0, t("no-site"), { code: "no-site" });
+  await new Promise((done) => setTimeout(done)); // let the browser handle input on slow devices
   if (view.isClosed) return;
   // The element's own content stays visible until comments or an error can replace it.
   const root = /** @type {ShadowRoot} */ (host.shadowRoot);

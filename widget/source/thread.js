@@ -5,6 +5,7 @@
  */
 
 import * as api from "./api.js";
+import { Clamps } from "./clamps.js";
 import { Comment } from "./comment.js";
 import { button, el, isTyping } from "./dom.js";
 import { Folding } from "./folding.js";
@@ -26,7 +27,6 @@ import { Votes } from "./votes.js";
 import { t } from "./words.js";
 
 const MINUTE = 60_000; // milliseconds
-const TALLEST = 420; // pixels of a body that is shown in full
 
 export class Thread {
   #place;
@@ -47,6 +47,7 @@ export class Thread {
   #options = /** @type {any} */ (null);
   #state = "open";
   #stop = new AbortController();
+  #clamps = new Clamps(this.#stop.signal);
   #header;
   #top = el("div", { class: "ft-top" });
   #status = el("p", { class: "ft-status", role: "status" });
@@ -170,17 +171,10 @@ export class Thread {
 
   /** Make a click on a line beside a comment collapse the comment that the line belongs to. */
   #listen() {
-    this.element.addEventListener("click", (event) => {
-      const gutter = /** @type {HTMLElement} */ (event.target).closest?.(".ft-gutter");
-      const item = /** @type {HTMLElement | null | undefined} */ (gutter?.parentElement);
-      const comment = this.#listing.get(item?.dataset.id);
-      if (!gutter || !comment) return;
-      const { left, right, width } = gutter.getBoundingClientRect();
-      const isLtr = getComputedStyle(gutter).direction === "ltr";
-      const from = isLtr ? event.clientX - left : right - event.clientX;
-      const shown = Number(comment.element.style.getPropertyValue("--level"));
-      const at = Math.min(Math.floor((from / width) * shown), shown - 1);
-      const above = this.#listing.ancestor(comment, comment.level - shown + at);
+    this.element.addEventListener("click", async (event) => {
+      const target = /** @type {HTMLElement} */ (event.target);
+      if (!target.matches?.(".ft-gutter")) return;
+      const above = (await this.#writer())?.commentOfLine(this.#listing, target, event.clientX);
       if (above && !above.isRemoved) this.#folding.toggle(above);
     });
   }
@@ -203,37 +197,7 @@ export class Thread {
     if (!this.element.isConnected) return;
     this.#actions?.arrange();
     this.#folding.apply();
-    const bodies = [...this.#listing].filter(({ body }) => body && !("seen" in body.dataset));
-    const tall = bodies.filter(
-      ({ body, element }) => !element.hidden && body.scrollHeight > TALLEST + 80,
-    );
-    for (const { body, element } of bodies) if (!element.hidden) body.dataset.seen = "";
-    for (const { body, element } of tall) this.#clamp(body, element);
-  }
-
-  /** Hide the rest of a long text until the reader asks for it, or reaches something in it. */
-  #clamp(body, element) {
-    body.classList.add("ft-clamped");
-    const show = () => {
-      body.classList.remove("ft-clamped");
-      more.remove();
-    };
-    const label = `${t("show-more")}: ${element.getAttribute("aria-label")}`;
-    const more = button(
-      "ft-show-more",
-      t("show-more"),
-      () => {
-        show();
-        element.focus();
-      },
-      { "aria-expanded": "false", "aria-label": label },
-    );
-    const reached = (event) => {
-      show();
-      event.target.scrollIntoView({ block: "nearest" });
-    };
-    body.addEventListener("focusin", reached, { once: true });
-    body.after(more);
+    this.#clamps.watch(this.#listing);
   }
 
   /** Load the reader's votes. If that fails, no button is pressed, and voting still works. */

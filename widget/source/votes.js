@@ -8,7 +8,7 @@
 
 import { button, el, isBusy, setBusy } from "./dom.js";
 import { icon } from "./icons.js";
-import { language, t } from "./words.js";
+import { number, t } from "./words.js";
 
 export class Votes {
   #send;
@@ -43,7 +43,7 @@ export class Votes {
     const buttons = new Map();
     const refresh = () => {
       const shown = comment.data.score + this.#of(id) - (this.#counted.get(id) ?? 0);
-      score.textContent = shown.toLocaleString(language);
+      score.textContent = number(shown);
       group.setAttribute("aria-label", t("score", { score: shown }));
       for (const [value, control] of buttons) {
         control.setAttribute("aria-pressed", String(this.#of(id) === value));

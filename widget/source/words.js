@@ -11,20 +11,27 @@
 
 export let language = "en";
 let plurals = new Intl.PluralRules(language);
-let numbers = new Intl.NumberFormat(language);
 
 /** Return the direction in which a language is written. */
 export function direction(language) {
-  const { script = "" } = new Intl.Locale(language).maximize();
-  return ["Arab", "Hebr", "Thaa"].includes(script) ? "rtl" : "ltr";
+  return /^(ar|dv|fa|he|ps|ur|yi)\b/.test(language) ? "rtl" : "ltr";
 }
 
 /** Set the language, and the texts that `t` and `parts` fill. */
 export function use(chosen, entries) {
   language = chosen;
   plurals = new Intl.PluralRules(language);
-  numbers = new Intl.NumberFormat(language);
   own = texts(entries);
+}
+
+/**
+ * Write a whole number.
+ *
+ * The languages of the catalogue write small numbers in Latin digits. Formats are for the others,
+ * because a page's first one takes browsers about as long as drawing all of its comments.
+ */
+export function number(value) {
+  return Math.abs(value) < 1000 ? String(value) : value.toLocaleString(language);
 }
 
 /**
@@ -38,7 +45,7 @@ export function texts(entries) {
     const pattern = typeof entry === "string" ? entry : entry[plurals.select(values.count)];
     return pattern.split(/\{(\w+)\}/).map((part, at) => {
       const value = at % 2 ? values[part] : part;
-      return typeof value === "number" ? numbers.format(value) : value;
+      return typeof value === "number" ? number(value) : value;
     });
   };
   /** @type {(name: string, values?: Record<string, string | number>) => string} */

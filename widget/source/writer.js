@@ -5,6 +5,7 @@ export { Ballots } from "./ballots.js";
 export { offerEntrance } from "./extras.js";
 export { PostForms } from "./postforms.js";
 export { follow } from "./following.js";
+export { commentOfLine } from "./lines.js";
 export { hint } from "./hints.js";
 export { announce } from "./news.js";
 export { explain } from "./problems.js";
