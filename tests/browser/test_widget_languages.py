@@ -259,3 +259,77 @@ def test_an_error_is_in_the_language_of_the_widget(
     form.get_by_role("button", name="Vorschau").click()
     said = "Zu viele Vorschauen. Versuch es in 2 Minuten noch einmal."
     expect(form.get_by_role("alert").filter(has_text=said)).to_be_visible()
+
+
+@pytest.mark.parametrize("attribute", ['data-lang="en"', ""])
+def test_the_thread_names_its_language_and_direction(
+    server: str, website: Website, open_tab: OpenTab, attribute: str
+) -> None:
+    """A page in a language without strings gets the next language in the list, finally English."""
+    tab = open_tab("about:blank")
+    body = f'<html lang="tlh" dir="rtl">{script(server)}{element(attribute)}'
+    tab.page.goto(website.put("klingon", body))
+    expect(tab.page.locator(".ft-thread")).to_have_attribute("lang", "en")
+    expect(tab.page.locator(".ft-thread")).to_have_attribute("dir", "ltr")
+
+
+@pytest.mark.parametrize(
+    ("languages", "title"),
+    [
+        (("de", "en", "en", "en"), "1 Kommentar"),
+        (("", "de-AT", "en", "en"), "1 Kommentar"),
+        (("tlh", "DE", "en", "en"), "1 Kommentar"),
+        (("", "tlh", "de", "en"), "1 Kommentar"),
+        (("", "tlh", "", "de-CH"), "1 Kommentar"),
+        (("ar", "en", "en", "en"), "تعليق واحد"),
+        (("ja-JP", "en", "en", "en"), "コメント1件"),
+        (("", "zh", "", "fr-CA"), "1 commentaire"),
+        (("", "zh", "", "zh"), "1 comment"),
+        (("", "en", "de", "de"), "1 comment"),
+        (("", "tlh", "en", "de"), "1 comment"),
+        (("", "tlh", "", "tlh"), "1 comment"),
+    ],
+)
+def test_the_language_is_the_elements_the_pages_the_sites_or_the_browsers(
+    server: str,
+    website: Website,
+    open_tab: OpenTab,
+    say: Say,
+    languages: tuple[str, str, str, str],
+    title: str,
+) -> None:
+    say("hello")
+    of_element, of_page, site_language, of_browser = languages
+    tab = open_tab("about:blank", locale=of_browser)
+
+    def of_site(route: playwright.Route) -> None:
+        answer = route.fetch().json()
+        answer["options"]["language"] = site_language
+        route.fulfill(json=answer, headers={"Access-Control-Allow-Origin": "*"})
+
+    tab.page.route("**/comments?*", of_site)
+    body = f'<html lang="{of_page}">{script(server)}{element(f"data-lang={of_element}")}'
+    tab.page.goto(website.put("language", body))
+    expect(tab.page.locator(".ft-title")).to_have_text(title)
+
+
+@pytest.mark.parametrize(
+    ("blocked", "told"),
+    [
+        ("widget", ("de", "Die Kommentare konnten nicht geladen werden.", "Erneut versuchen")),
+        # Without its strings, the widget knows only these two texts.
+        ("strings-de", ("en", "The comments could not be loaded.", "Try again")),
+    ],
+)
+def test_a_failure_is_told_in_the_pages_language(
+    server: str, website: Website, open_tab: OpenTab, blocked: str, told: tuple[str, str, str]
+) -> None:
+    language, sentence, again = told
+    tab = open_tab("about:blank")
+    tab.expected.append("net::ERR_FAILED")
+    tab.page.route(f"**/widget/{blocked}-*", lambda route: route.abort())
+    tab.page.goto(website.put("german", f'<html lang="de">{script(server)}{element()}'))
+    message = tab.page.get_by_role("alert")
+    expect(message).to_contain_text(sentence)
+    expect(message).to_have_attribute("lang", language)
+    expect(tab.page.get_by_role("button", name=again)).to_be_visible()

@@ -380,17 +380,6 @@ def test_the_first_request_names_the_order_that_the_reader_chose(
     assert ("order=" in asked.value.url) == (order is not None)
 
 
-@pytest.mark.parametrize("attribute", ['data-lang="en"', ""])
-def test_the_thread_names_its_language_and_direction(
-    server: str, website: Website, tab: Tab, attribute: str
-) -> None:
-    """A page in a language without strings gets the next language in the list, finally English."""
-    body = f'<html lang="tlh" dir="rtl">{script(server)}{element(attribute)}'
-    tab.page.goto(website.put("klingon", body))
-    expect(tab.page.locator(".ft-thread")).to_have_attribute("lang", "en")
-    expect(tab.page.locator(".ft-thread")).to_have_attribute("dir", "ltr")
-
-
 @pytest.mark.parametrize("stem", ["widget", "writer"])
 def test_a_bundle_uses_no_text_while_it_is_loaded(
     server: str, website: Website, tab: Tab, stem: str
@@ -399,103 +388,6 @@ def test_a_bundle_uses_no_text_while_it_is_loaded(
     tab.page.goto(website.put("plain", ""))
     url = f"{server}/widget/{built(stem)}"
     assert tab.page.evaluate("(url) => import(url).then(Object.keys)", url)
-
-
-@pytest.mark.parametrize(
-    ("languages", "title"),
-    [
-        (("de", "en", "en", "en"), "1 Kommentar"),
-        (("", "de-AT", "en", "en"), "1 Kommentar"),
-        (("tlh", "DE", "en", "en"), "1 Kommentar"),
-        (("", "tlh", "de", "en"), "1 Kommentar"),
-        (("", "tlh", "", "de-CH"), "1 Kommentar"),
-        (("ar", "en", "en", "en"), "تعليق واحد"),
-        (("ja-JP", "en", "en", "en"), "コメント1件"),
-        (("", "zh", "", "fr-CA"), "1 commentaire"),
-        (("", "zh", "", "zh"), "1 comment"),
-        (("", "en", "de", "de"), "1 comment"),
-        (("", "tlh", "en", "de"), "1 comment"),
-        (("", "tlh", "", "tlh"), "1 comment"),
-    ],
-)
-def test_the_language_is_the_elements_the_pages_the_sites_or_the_browsers(
-    server: str,
-    website: Website,
-    open_tab: OpenTab,
-    say: Say,
-    languages: tuple[str, str, str, str],
-    title: str,
-) -> None:
-    say("hello")
-    of_element, of_page, site_language, of_browser = languages
-    tab = open_tab("about:blank", locale=of_browser)
-
-    def of_site(route: playwright.Route) -> None:
-        answer = route.fetch().json()
-        answer["options"]["language"] = site_language
-        route.fulfill(json=answer, headers={"Access-Control-Allow-Origin": "*"})
-
-    tab.page.route("**/comments?*", of_site)
-    body = f'<html lang="{of_page}">{script(server)}{element(f"data-lang={of_element}")}'
-    tab.page.goto(website.put("language", body))
-    expect(tab.page.locator(".ft-title")).to_have_text(title)
-
-
-@pytest.mark.parametrize(
-    ("blocked", "told"),
-    [
-        ("widget", ("de", "Die Kommentare konnten nicht geladen werden.", "Erneut versuchen")),
-        # Without its strings, the widget knows only these two texts.
-        ("strings-de", ("en", "The comments could not be loaded.", "Try again")),
-    ],
-)
-def test_a_failure_is_told_in_the_pages_language(
-    server: str, website: Website, tab: Tab, blocked: str, told: tuple[str, str, str]
-) -> None:
-    language, sentence, again = told
-    tab.expected.append("net::ERR_FAILED")
-    tab.page.route(f"**/widget/{blocked}-*", lambda route: route.abort())
-    tab.page.goto(website.put("german", f'<html lang="de">{script(server)}{element()}'))
-    message = tab.page.get_by_role("alert")
-    expect(message).to_contain_text(sentence)
-    expect(message).to_have_attribute("lang", language)
-    expect(tab.page.get_by_role("button", name=again)).to_be_visible()
-
-
-COUNTED = """
-  <a href="/post" data-flatthread-count></a>
-  <a href="/other?x=1#y"><b data-flatthread-count
-    data-flatthread-one="{count} comment" data-flatthread-other="{count} comments"></b></a>
-  <i data-flatthread-count="demo" data-flatthread-one="{count} comment"></i>
-  <a href="mailto:a@b.example" data-flatthread-count>kept</a>"""
-
-
-def test_counts_fill_a_page_with_one_request_for_a_hundred_threads(
-    server: str, website: Website, tab: Tab, asked: Iterator[list[str]], say: Say
-) -> None:
-    say("hello")
-    found = next(asked)
-    many = "".join(f'<i data-flatthread-count="t{number}"></i>' for number in range(99))
-    counts = f'<script type=module src="{server}/widget/count.js" data-site=demo async></script>'
-    tab.page.goto(website.put("counts", counts + COUNTED + many))
-    expect(tab.page.locator("i").first).to_have_text("1 comment")
-    expect(tab.page.locator("a").nth(0)).to_have_text("0")
-    expect(tab.page.locator("b")).to_have_text("0 comments")
-    expect(tab.page.locator("a").nth(2)).to_have_text("kept")
-    expect(tab.page.locator("i").last).to_have_text("0")
-    # A browser first asks whether the page may send JSON.
-    assert [name for name in found if name == "counts"] == ["counts"] * 2
-
-
-def test_a_failed_request_for_counts_leaves_the_content(
-    server: str, website: Website, tab: Tab
-) -> None:
-    tab.expected.append("net::ERR_FAILED")
-    tab.page.route("**/counts", lambda route: route.abort())
-    counts = f'<script type=module src="{server}/widget/count.js" data-site=demo async></script>'
-    with tab.page.expect_event("requestfailed"):
-        tab.page.goto(website.put("failed", f"{counts}<i data-flatthread-count=demo>some</i>"))
-    expect(tab.page.locator("i")).to_have_text("some")
 
 
 def test_the_english_strings_are_the_catalogue(server: str, tab: Tab) -> None:

@@ -1,73 +1,23 @@
 """Readers post without JavaScript: once per form, held like other unproven posts, never cached."""
 
-import itertools
-from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 from flask.testing import FlaskClient
-from werkzeug.test import TestResponse
 
 from comments import errors
 from comments.domain import records
-from comments.domain.records import Policy, Status, Verb
-from comments.moderation import decisions, policy_changes
-from comments.posting import admission, turnstile_settings
-from comments.sites import site_settings, thread_info
+from comments.domain.records import Policy
+from comments.moderation import policy_changes
+from comments.posting import admission
 from comments.store import connection
-from comments.tree import ordered_query
 from tests.support.html import html_reader, html_validator
 from tests.support.html.embedded_threads import PAYLOADS
+from tests.support.html.plain_forms import PAGE, TEXT, form, resend, rows, send
 from tests.support.people import api_requests
-from tests.support.people.post_times import Moment
 from tests.support.threads import sample_threads
 
-ORIGIN = "https://blog.example"
-PAGE = "/embed/demo?thread=page"
 BOSS = records.Actor("cli", "the command line")
-TEXT = {"name": "Ann", "body": "Hello"}
-
-
-@pytest.fixture
-def plain(open_store: connection.Store, site: records.Site) -> Callable[..., None]:
-    """Enable the form on the site "demo"; change other options with keywords."""
-    del site
-
-    def change(**options: Any) -> None:
-        with open_store.context():
-            site_settings.change("demo", options={"forms": True, **options})
-
-    change()
-    return change
-
-
-def form(page: str) -> dict[str, str]:
-    """Return the values in a page's form, by field; {} if it has none."""
-    document = html_reader.Elements(page)
-    return {
-        values["name"] or "": values.get("value") or ""
-        for tag, values in document.elements
-        if tag in {"input", "textarea"} and "name" in values
-    }
-
-
-def send(
-    client: FlaskClient, page: str = PAGE, *, peer: str = "192.0.2.1", **fields: str
-) -> TestResponse:
-    """Open a page with the form, fill it in, and press the button."""
-    found = form(client.get(page).text)
-    assert found, "the page has no form"
-    return resend(client, peer=peer, **{**found, **TEXT, **fields})
-
-
-def resend(client: FlaskClient, *, peer: str = "192.0.2.1", **fields: str) -> TestResponse:
-    return client.post(PAGE, data=fields, environ_base={"REMOTE_ADDR": peer})
-
-
-def rows(store: connection.Store) -> list[records.Comment]:
-    with store.context():
-        return list(ordered_query.thread(sample_threads.name_of(site_settings.get("demo"))))
 
 
 # --- Where the form is --------------------
@@ -171,62 +121,6 @@ def test_a_post_leads_to_the_comment(
     assert (row.author.name, row.author.website) == ("Ann", "https://ann.example/")
     assert row.body == "one\ntwo\n\n*three*"
     assert row.id in client.get(f"/embed/demo{answer.headers['Location']}").text
-
-
-def thread(open_store: connection.Store, name: str) -> records.Thread:
-    with open_store.context():
-        found = thread_info.fresh(records.ThreadName("demo", name))
-    assert found is not None
-    return found
-
-
-def test_the_first_comment_names_the_thread(
-    client: FlaskClient, plain: Any, open_store: connection.Store
-) -> None:
-    title, url = 'A "<b>title</b>" & more', f"{ORIGIN}/post?visitor=1"
-    query = urlencode({"title": title, "url": url})
-    assert send(client, f"{PAGE}&{query}").status_code == 303
-    assert send(client, f"{PAGE}&title=Another", body="second").status_code == 303
-    named = thread(open_store, "page")
-    assert (named.title, named.url) == (title, url)
-
-
-def test_a_thread_that_is_named_by_its_page_gets_its_address(
-    client: FlaskClient, plain: Any, open_store: connection.Store
-) -> None:
-    page = f"{ORIGIN}/post"
-    assert send(client, f"/embed/demo?page={page}?visitor=1%23part&title=Mine").status_code == 303
-    (row,) = rows(open_store)
-    named = thread(open_store, row.thread)
-    assert (named.title, named.url) == ("Mine", page)
-
-
-def test_pages_with_different_titles_have_different_forms(client: FlaskClient, plain: Any) -> None:
-    for title in ("One", "Two", ""):
-        found = form(client.get(f"{PAGE}&title={title}").text)
-        assert found.get("title", "") == title
-
-
-def test_a_fragment_leads_to_a_form_that_names_the_thread(client: FlaskClient, plain: Any) -> None:
-    part = html_reader.Elements(client.get("/embed/demo/fragment?thread=page&title=A+%26+B").text)
-    targets = [values.get("href") or "" for tag, values in part.elements if tag == "a"]
-    assert "//localhost/embed/demo?thread=page&title=A+%26+B" in targets
-
-
-@pytest.mark.parametrize(
-    ("field", "value"), [("title", "x" * 501), ("url", "javascript:x"), ("url", "//x")]
-)
-def test_titles_and_addresses_are_checked_as_in_the_api(
-    client: FlaskClient, plain: Any, open_store: connection.Store, field: str, value: str
-) -> None:
-    answer = client.get(f"{PAGE}&{urlencode({field: value})}")
-    assert answer.status_code == 400
-    assert field in html_reader.Document(answer.text).text
-    found = form(client.get(PAGE).text)
-    refused = resend(client, **{**found, **TEXT, field: value})
-    assert (refused.status_code, rows(open_store)) == (400, [])
-    assert form(refused.text)[field] == value
-    api_requests.refused(client.post(api_requests.THREAD, json={**TEXT, field: value}), 400, field)
 
 
 def test_a_reply_is_stored_below_its_comment(
@@ -413,97 +307,6 @@ def test_the_text_is_kept_if_the_store_does_not_answer(
     assert answer.status_code == 503
     assert answer.headers["Retry-After"]
     assert form(answer.text)["name"] == "Ann"
-
-
-# --- Proofs, limits and moderation --------------------
-
-CHECKED = {"proof_of_work": 10, "form_seconds": 3}
-
-
-def test_without_a_proof_of_work_each_comment_waits_for_a_moderator(
-    door: Any, plain: Any, open_store: connection.Store
-) -> None:
-    client = door(**CHECKED)
-    page = client.get(PAGE).text
-    assert "A moderator reviews comments from this form before others can see them." in page
-    answer = send(client)
-    assert answer.headers["Location"] == "demo/waiting?thread=page"
-    assert client.get(PAGE).text.count("ft-comment") == page.count("ft-comment")
-    with open_store.context():
-        (case,) = decisions.queue("demo").cases
-        assert (case.comment.status, case.rule) == (Status.PENDING, "form")
-        assert case.why == "it was sent without JavaScript and therefore without a proof of work"
-        row = case.comment
-        decisions.decide("demo", row.id, Verb.APPROVE, BOSS, now=sample_threads.START)
-    assert [each.id for each in rows(open_store)] == [row.id]
-    # The author is not recognized: the next comment waits too.
-    assert send(client, body="Another").headers["Location"] == "demo/waiting?thread=page"
-
-
-def test_turnstile_is_replaced_by_a_moderator_too(
-    door: Any, plain: Any, open_store: connection.Store
-) -> None:
-    client = door()
-    assert "A moderator reviews" not in client.get(PAGE).text
-    with open_store.context():
-        turnstile_settings.set_up(
-            "demo",
-            turnstile_settings.Given("key", "secret"),
-            settings=sample_threads.SETTINGS,
-            now=sample_threads.START,
-        )
-    assert "A moderator reviews" in client.get(PAGE).text
-    assert send(client).headers["Location"] == "demo/waiting?thread=page"
-
-
-def test_a_network_posts_less_without_proofs(door: Any, plain: Any, moment: Moment) -> None:
-    client = door(**CHECKED, posts_per_network=20)
-    answers = [send(client, body=f"text {n}") for n in range(admission.FORM_POSTS + 1)]
-    assert [each.status_code for each in answers] == [303] * admission.FORM_POSTS + [429]
-    assert answers[-1].headers["Retry-After"] == "600"
-    assert form(answers[-1].text)["name"] == "Ann"
-    assert send(client, peer="198.51.100.1").status_code == 303
-    moment.pass_by(minutes=10)
-    assert send(client).status_code == 303
-
-
-def test_a_sites_own_stricter_limit_applies(door: Any, plain: Any, moment: Moment) -> None:
-    client = door(**CHECKED, posts_per_network=1)
-    assert [send(client, body=f"text {n}").status_code for n in range(2)] == [303, 429]
-
-
-def test_a_site_gets_a_limited_number_of_posts_without_proofs(
-    door: Any, plain: Any, moment: Moment
-) -> None:
-    client = door(**CHECKED)
-    peers = (f"198.51.100.{n}" for n in itertools.count(1))
-    for number in range(admission.FORMS.most):
-        moment.pass_by(seconds=1)
-        assert send(client, peer=next(peers), body=f"text {number}").status_code == 303
-    assert send(client, peer=next(peers)).status_code == 429
-    moment.pass_by(hours=1)
-    assert send(client, peer=next(peers)).status_code == 303
-
-
-def test_pressing_the_button_twice_at_the_limit_posts_once(
-    door: Any, plain: Any, open_store: connection.Store
-) -> None:
-    client = door(**CHECKED, posts_per_network=1)
-    found = form(client.get(PAGE).text) | TEXT
-    answers = [resend(client, **found) for _ in range(2)]
-    assert [each.headers["Location"] for each in answers] == ["demo/waiting?thread=page"] * 2
-    assert api_requests.stored(open_store, "Comment") == 1
-
-
-def test_without_proofs_the_sites_rules_decide(
-    client: FlaskClient, plain: Any, open_store: connection.Store
-) -> None:
-    with open_store.context():
-        policy_changes.set_policy("demo", BOSS, now=sample_threads.START, policy=Policy.ALL)
-    assert send(client).headers["Location"] == "demo/waiting?thread=page"
-    with open_store.context():
-        (case,) = decisions.queue("demo").cases
-    assert case.rule == "policy:all"
 
 
 # --- Documents --------------------
