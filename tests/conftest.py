@@ -63,9 +63,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Run a test with its fixtures, with or without coverage."""
-    if item.stash[_IS_MEASURED]:
-        return (yield)
-    with coverage_pause.paused():
+    if not item.stash[_IS_MEASURED]:
+        with coverage_pause.paused():
+            return (yield)
+    with coverage_pause.paused_after_first_examples(getattr(item, "obj", None)):
         return (yield)
 
 

@@ -30,6 +30,8 @@ from emulator.fault_injection import fault_plans
 from tests.support import prepared_stores
 from tests.support.threads import compaction, reader_processes, sample_threads
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = int(os.environ.get("READING_EXAMPLES", "25"))
 MOST_UNFOLDED = 6  # uncompacted rows that a view may read; the thread soon has more
 SCHEME, SECRET = sample_threads.SETTINGS.scheme, sample_threads.SETTINGS.secret

@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import functools
 import importlib
 import re
 from collections.abc import Iterator
@@ -164,6 +165,7 @@ def takes_field(name: str) -> bool:
     return "BadInput" in ancestry(name) and not FIXED_FIELD & set(ancestry(name))
 
 
+@functools.cache
 def every_raised() -> list[Raised]:
     found = [
         each
@@ -179,9 +181,6 @@ def every_raised() -> list[Raised]:
     return [*found, Raised("problems", "internal", 500, frozenset(), has_field=False)]
 
 
-RAISED = every_raised()
-
-
 def documented() -> dict[str, tuple[int, set[str]]]:
     rows = re.findall(r"^\| `([a-z0-9-]+)` \| (\d+) \| [^|]+ \| (.*) \|$", DOCUMENT, re.MULTILINE)
     assert len(rows) == len({code for code, _, _ in rows})
@@ -189,16 +188,16 @@ def documented() -> dict[str, tuple[int, set[str]]]:
 
 
 def test_every_code_is_in_the_table_and_no_other() -> None:
-    assert documented().keys() == {each.code for each in RAISED}
+    assert documented().keys() == {each.code for each in every_raised()}
 
 
 def test_every_code_has_a_sentence_and_no_other() -> None:
-    assert {name.partition(".")[0] for name in SENTENCES} == {each.code for each in RAISED}
+    assert {name.partition(".")[0] for name in SENTENCES} == {each.code for each in every_raised()}
 
 
 @pytest.mark.parametrize("code", sorted(documented()))
 def test_the_table_says_status_and_parameters(code: str) -> None:
-    raised = [each for each in RAISED if each.code == code]
+    raised = [each for each in every_raised() if each.code == code]
     status, params = documented()[code]
     assert {each.status for each in raised} == {status}, raised
     assert set().union(*(each.params for each in raised)) == params, raised
@@ -209,7 +208,7 @@ def test_every_placeholder_is_given_by_every_raiser(name: str) -> None:
     sentence = str(SENTENCES[name])
     assert sentence[0].isupper() or sentence.startswith(("{", "limit", "since", '"')), sentence
     assert sentence.endswith((".", "```.", '".')), sentence
-    for each in RAISED:
+    for each in every_raised():
         if each.code == name.partition(".")[0]:
             given = set(each.params) | ({"field"} if each.has_field else set())
             given |= set().union(*(GIVEN.get(param, set()) for param in each.params))
@@ -217,7 +216,7 @@ def test_every_placeholder_is_given_by_every_raiser(name: str) -> None:
 
 
 def test_codes_are_plain_words() -> None:
-    assert all(CODE.fullmatch(each.code) for each in RAISED)
+    assert all(CODE.fullmatch(each.code) for each in every_raised())
 
 
 def test_a_sentence_of_one_field_goes_before_that_of_the_code() -> None:
