@@ -28,7 +28,10 @@ from comments.web.public import service_pages
 from tests.support import optional_tools
 from tests.support.histories import counter_oracle
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+WHOLE_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+# Chromium without its windows, toolbars and profiles, in a package of its own in Debian. It needs a
+# third of the processor time for each tab.
+HEADLESS_SHELL = "chromium-headless-shell"
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -48,9 +51,19 @@ WATCH = """
 playwright.expect.set_options(timeout=PATIENCE)
 
 
+def browser_path(*names: str) -> str | None:
+    """Return the path of the first of these programs that is installed."""
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+def whole_browser_path() -> str | None:
+    """Return the path of a browser for tests of cookie policies and of history, or of the shell."""
+    return browser_path(*WHOLE_BROWSERS, HEADLESS_SHELL)
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[playwright.Browser]:
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    path = browser_path(HEADLESS_SHELL, *WHOLE_BROWSERS)
     optional_tools.require(
         path, "no Chromium: install Debian's package chromium to run browser tests"
     )

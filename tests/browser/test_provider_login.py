@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -21,7 +20,7 @@ from comments.events import message_sender
 from comments.sites import site_settings
 from comments.store import connection
 from tests.browser import conftest, test_moderating, widget_form
-from tests.browser.conftest import ARGUMENTS, BROWSERS, PATIENCE, Tab, Website
+from tests.browser.conftest import ARGUMENTS, PATIENCE, Tab, Website, whole_browser_path
 from tests.browser.test_conversation import choices, choose, comment, sign_out, signed_in
 from tests.support.html import accessibility
 from tests.support.people import account_holders, provider_process
@@ -72,8 +71,9 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def browser(chromium: playwright.Browser) -> Iterator[playwright.Browser]:
-    path = next(filter(None, map(shutil.which, BROWSERS)))
-    made = chromium.browser_type.launch(executable_path=path, args=[*ARGUMENTS, NO_THIRD_PARTIES])
+    made = chromium.browser_type.launch(
+        executable_path=whole_browser_path(), args=[*ARGUMENTS, NO_THIRD_PARTIES]
+    )
     yield made
     made.close()
 

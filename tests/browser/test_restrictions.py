@@ -1,7 +1,6 @@
 """The widget works offline until it needs the server, and without storage, cookies or scripts."""
 
 import re
-import shutil
 from collections.abc import Iterator
 
 import playwright.sync_api as playwright
@@ -9,7 +8,15 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser import widget_form
-from tests.browser.conftest import ARGUMENTS, BROWSERS, PATIENCE, OpenTab, Say, Tab, Website
+from tests.browser.conftest import (
+    ARGUMENTS,
+    PATIENCE,
+    OpenTab,
+    Say,
+    Tab,
+    Website,
+    whole_browser_path,
+)
 from tests.browser.test_conversation import bodies, choose, comment, write
 from tests.browser.test_provider_login import NO_THIRD_PARTIES
 from tests.browser.test_votes import settled, up
@@ -92,9 +99,8 @@ def test_with_blocked_storage_everything_works_while_the_page_is_open(
 @pytest.fixture
 def strict_tab(chromium: playwright.Browser) -> Iterator[Tab]:
     """A tab of a browser that blocks third-party cookies, and keeps pages for the way back."""
-    path = next(filter(None, map(shutil.which, BROWSERS)))
     browser = chromium.browser_type.launch(
-        executable_path=path,
+        executable_path=whole_browser_path(),
         args=[*ARGUMENTS, NO_THIRD_PARTIES],
         ignore_default_args=["--disable-back-forward-cache"],
     )

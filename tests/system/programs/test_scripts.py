@@ -475,6 +475,32 @@ exit 0
         assert in_ci.returncode == 1
 
     @pytest.mark.parametrize(
+        ("path", "has_shell", "asked"),
+        [
+            ("tests/tab.py", False, ["update", "install"]),
+            ("tests/tab.py", True, []),
+            ("tests/plain.py", False, []),
+        ],
+    )
+    def test_on_debian_root_installs_the_headless_shell_for_browser_tests(
+        self, folder: Path, path: str, has_shell: bool, asked: list[str]
+    ) -> None:
+        (folder / "bin" / "id").unlink()
+        program(folder / "bin" / "id", "#!/bin/sh\necho 0\n")
+        program(folder / "bin" / "apt-get", self.TOOL)
+        if has_shell:
+            program(folder / "bin" / "chromium-headless-shell", self.TOOL)
+        ended, did = self.gate(folder, path)
+        assert ended.returncode == 0, ended.stderr
+        calls = [line.split() for line in did if line.startswith("apt-get")]
+        assert [call[1] for call in calls] == asked
+        assert all(call[-1] == "chromium-headless-shell" for call in calls[1:])
+        # Without the shell, the tests run in the whole browser.
+        ended, did = self.gate(folder, path, FAILS="apt-get")
+        assert ended.returncode == 0, ended.stderr
+        assert did[-1] == f"python -m pytest {path}"
+
+    @pytest.mark.parametrize(
         "packages", ["tests/emulator/clients/node", "tests/validator", "tests/axe"]
     )
     def test_npm_packages_of_tests_are_installed_once(self, folder: Path, packages: str) -> None:
