@@ -1,5 +1,6 @@
 """The programs in scripts/ and main.py work as documented and report faults in one line."""
 
+import gc
 import json
 import os
 import pty
@@ -569,3 +570,7 @@ def test_few_values_is_the_first_value_of_each_test() -> None:
     asked = ["--collect-only", "-q", "--few-values", "-k", "commit_subject"]
     said = programs.run([sys.executable, "-m", "pytest", *asked, path], cwd=programs.ROOT)
     assert said.stdout.count("::test_a_commit_subject_has_at_most_60_characters[") == 1
+
+
+def test_collected_tests_are_exempt_from_garbage_collection() -> None:
+    assert gc.get_freeze_count() > 10_000
