@@ -9,6 +9,7 @@ from tests.support import programs
 FORBIDDEN = re.compile(
     r"\b(whoever|of ours|told of|such as have|what waits|he|him|his|himself)\b", re.IGNORECASE
 )
+HEBREW = "|he|"  # the code of a language
 # Texts that others wrote: licenses and pinned packages.
 NOT_OURS = ("LICENSE", "requirements.txt", "requirements-dev.txt", "package-lock.json")
 # Minified files, whose names may be any letters.
@@ -29,6 +30,6 @@ def test_no_file_contains_a_forbidden_phrase() -> None:
             continue
         text = path.read_bytes().decode(errors="replace")
         for number, line in enumerate(text.splitlines(), 1):
-            if FORBIDDEN.search(line):
+            if FORBIDDEN.search(line.replace(HEBREW, "")):
                 found.append(f"{name}:{number}: {line.strip()[:100]}")
     assert not found
