@@ -104,11 +104,12 @@ def _show_thread(site_id: str, thread_id: str, *, hashes: bool, raw: bool, is_js
     the comment or if it was never compacted.
     """
     from comments.reading import tree_table
+    from comments.tree import ordered_query
 
     if hashes and raw:
         raise click.ClickException("--hashes and --raw cannot be combined.")
     name = console.thread(site_id, thread_id)
-    table = tree_table.of(site_settings.get(site_id).scheme, name)
+    table = tree_table.of(ordered_query.scheme_of(name), name)
     if hashes:
         short = [_Hashes(line.padded, line.stored, line.slug) for line in table.lines]
         _print(_Hashes, short, is_json=is_json)

@@ -2,12 +2,14 @@
 
 This module defines what the public may learn about a comment: exactly the fields of
 `PublicComment`. No field contains an author's id or e-mail address. The JSON is made once per
-revision, as a *fragment*. A fragment contains everything except the number of replies, which can
-change without the comment and is added to each response.
+revision, as a *fragment*. A fragment contains everything except the number of replies and the
+place in the thread, which can change without the comment and are added to each response.
 """
 
 import enum
+from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -54,8 +56,14 @@ class PublicComment(msgspec.Struct, frozen=True):
     `html` is sanitized; `replies` counts all comments below this one.
 
     A removed comment keeps only its place and has no text or author. `replies` is absent if it was
-    not counted. `pinned` and `replies` must stay the last fields, because `with_replies` appends
-    them to a fragment.
+    not counted.
+
+    `position` is the place in the thread in the page's order; the first comment has 1. `subtree`
+    contains the positions in reading order of the first and the last comment of the subtree: the
+    comment itself and its last descendant. docs/api.md says when they are null or absent.
+
+    `pinned` and the fields after it must stay the last fields, because `with_replies` appends them
+    to a fragment.
     """
 
     id: str
@@ -72,6 +80,8 @@ class PublicComment(msgspec.Struct, frozen=True):
     revision: int
     pinned: bool = False
     replies: int | msgspec.UnsetType = msgspec.UNSET
+    position: int | msgspec.UnsetType | None = msgspec.UNSET
+    subtree: tuple[int, int] | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class OwnComment(PublicComment, frozen=True):
@@ -83,15 +93,36 @@ class OwnComment(PublicComment, frozen=True):
     editable_until: datetime | None = None
 
 
+class Place(NamedTuple):
+    """The place of a comment. Both numbers count from 1 and are None if they are not known.
+
+    `position` is the place in the page's order, and `start` is the place in reading order.
+    """
+
+    position: int | None
+    start: int | None
+
+
+def run(first: int, count: int) -> tuple[Place, ...]:
+    """Return the places of consecutive comments on a page in reading order."""
+    return tuple(Place(each, each) for each in range(first, first + count))
+
+
 class Rows(msgspec.Struct, frozen=True):
-    """Comments as fragments, each with its number of replies."""
+    """Comments as fragments, each with its number of replies.
+
+    `places` contains the place of each comment, or nothing if the response has no places.
+    """
 
     comments: tuple[bytes, ...]
     replies: tuple[int, ...]
+    places: tuple[Place, ...] = ()
 
     def json(self) -> bytes:
         """Return the comments' JSON for a response."""
-        return b",".join(map(with_replies, self.comments, self.replies))
+        if not self.places:
+            return b",".join(map(with_replies, self.comments, self.replies))
+        return b",".join(map(with_place, self.comments, self.replies, self.places))
 
 
 class JoinedRows(msgspec.Struct, frozen=True):
@@ -129,7 +160,9 @@ class ThreadPage(msgspec.Struct, frozen=True):
 
     `cursor` continues after the last comment and is None at the end. `total` counts the thread's
     comments; `changed` is the time of the thread's newest change, None if the thread has no
-    comments yet. `pinned` are the thread's pinned comments; only a first page has them.
+    comments yet. `pinned` are the thread's pinned comments; only a first page has them. `first` and
+    `last` are the positions of the first and the last comment on the page; None if they are not
+    known or if the page is empty.
     """
 
     rows: Rows | JoinedRows
@@ -137,6 +170,8 @@ class ThreadPage(msgspec.Struct, frozen=True):
     total: int
     changed: datetime | None
     pinned: Rows | JoinedRows | None = None
+    first: int | None = None
+    last: int | None = None
 
     @property
     def comments(self) -> tuple[bytes, ...]:
@@ -156,7 +191,10 @@ class ThreadPage(msgspec.Struct, frozen=True):
         """Return the part of the JSON that follows the comments, up to `members`."""
         cursor = msgspec.json.encode(self.cursor)
         changed = msgspec.json.encode(self.changed)
-        end = b'"cursor":%b,"total":%d,"changed":%b' % (cursor, self.total, changed)
+        ends = _shown(self.first), _shown(self.last)
+        end = b'"cursor":%b,"first":%b,"last":%b,"total":%d,"changed":%b' % (
+            cursor, *ends, self.total, changed,
+        )  # fmt: skip
         return end if self.pinned is None else b'%b,"pinned":[%b]' % (end, self.pinned.json())
 
 
@@ -184,11 +222,22 @@ _OWN = {
 
 def page(listing: records.OrderedPage, pinned: records.PinnedComments | None = None) -> ThreadPage:
     """Convert a page of the ordered query to a public page."""
-    rows = Rows(tuple(map(fragment, listing.comments)), listing.replies)
-    first = None
+    places = tuple(map(Place, listing.positions, listing.starts))
+    rows = Rows(tuple(map(fragment, listing.comments)), listing.replies, places)
+    top = None
     if pinned is not None:
-        first = Rows(tuple(map(fragment, pinned.comments)), pinned.replies)
-    return ThreadPage(rows, listing.cursor, listing.total, listing.changed, first)
+        starts = pinned.starts
+        tops = tuple(map(Place, starts if listing.in_order else [None] * len(starts), starts))
+        top = Rows(tuple(map(fragment, pinned.comments)), pinned.replies, tops)
+    found = ThreadPage(rows, listing.cursor, listing.total, listing.changed, top)
+    return with_ends(found, places)
+
+
+def with_ends(page: ThreadPage, places: Sequence[Place]) -> ThreadPage:
+    """Set a page's `first` and `last` from the places of its comments."""
+    if not places:
+        return page
+    return msgspec.structs.replace(page, first=places[0].position, last=places[-1].position)
 
 
 def comment(
@@ -285,7 +334,21 @@ def with_replies(made: bytes, replies: int) -> bytes:
     return b'%b%b,"replies":%d}' % (made[:-1], mark, replies)
 
 
+def with_place(made: bytes, replies: int, place: Place) -> bytes:
+    """Append the same as `with_replies`, and the comment's place."""
+    position, start = place
+    subtree = b"null" if start is None else b"[%d,%d]" % (start, start + replies)
+    return b'%b,"position":%b,"subtree":%b}' % (
+        with_replies(made, replies)[:-1], _shown(position), subtree,
+    )  # fmt: skip
+
+
+def _shown(number: int | None) -> bytes:
+    return b"null" if number is None else b"%d" % number
+
+
 def without_replies(shown: msgspec.Raw) -> tuple[bytes, int]:
-    """Split a comment's JSON into the fragment and the number of replies."""
-    made, _, replies = bytes(shown).rpartition(b',"replies":')
-    return made.removesuffix(_UNPINNED) + b"}", int(replies[:-1])
+    """Split a comment's JSON into the fragment and the number of replies. The place is dropped."""
+    made, _, rest = bytes(shown).rpartition(b',"replies":')
+    replies = rest[:-1].partition(b",")[0]
+    return made.removesuffix(_UNPINNED) + b"}", int(replies)

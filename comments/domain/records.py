@@ -367,10 +367,14 @@ class ImportedComment(msgspec.Struct, frozen=True):
 
 
 class PinnedComments(msgspec.Struct, frozen=True):
-    """The pinned comments that readers see, in reading order, each with its number of replies."""
+    """The pinned comments that readers see, in reading order, each with its number of replies.
+
+    `starts` contains the place of each comment in reading order, counted from 1.
+    """
 
     comments: tuple[Comment, ...] = ()
     replies: tuple[int, ...] = ()
+    starts: tuple[int, ...] = ()
 
 
 class OrderedPage(msgspec.Struct, frozen=True):
@@ -378,6 +382,10 @@ class OrderedPage(msgspec.Struct, frozen=True):
 
     `cursor` continues after the last comment and is None at the end. `changed` is the time of the
     thread's newest visible change; None if readers never saw any comment.
+
+    `positions` contains the place of each comment in the listing's order, and `starts` the place in
+    reading order. Both count from 1 and contain None for places that are not known. If `in_order`
+    is set, the listing is in reading order, so both are the same.
     """
 
     comments: tuple[Comment, ...]
@@ -385,6 +393,9 @@ class OrderedPage(msgspec.Struct, frozen=True):
     cursor: str | None
     total: int
     changed: datetime | None
+    positions: tuple[int | None, ...]
+    starts: tuple[int | None, ...]
+    in_order: bool
 
 
 def newest(moments: Iterable[datetime | None]) -> datetime | None:

@@ -37,6 +37,7 @@ thread.
 import dataclasses
 import functools
 import json
+import re
 from collections.abc import Iterator
 
 LONG = "y"
@@ -46,6 +47,8 @@ DEFAULT_WIDTH = 2
 DEFAULT_LEVELS = 8
 MOST_WIDTH = 8
 MOST_LEVELS = 100
+# Python's pattern for digits accepts other scripts, so the digits are listed.
+_SLUG = re.compile("[1-9][0-9]{0,18}(-[1-9][0-9]{0,18})*")
 # This character sorts above every digit and class letter.
 ABOVE = "{"
 
@@ -229,3 +232,15 @@ def slug(scheme: Scheme, sort_hash: str) -> str:
     """Return the path for permalinks; "3-1" is the first reply to the third root."""
     root, *below = to_numbers(scheme, sort_hash)
     return "-".join(str(number) for number in (root + 1, *below))
+
+
+def from_slug(scheme: Scheme, text: str) -> str:
+    """Return the hash that a slug names.
+
+    Raises:
+        BadSortHash: the text is not a slug, or a number does not fit the scheme.
+    """
+    if not _SLUG.fullmatch(text):
+        raise BadSortHash(f"not a slug: {text!r}")
+    root, *below = map(int, text.split("-"))
+    return "".join(encode_segment(scheme, number) for number in (root - 1, *below))

@@ -42,6 +42,7 @@ MAX_QUERY_KEY = 100  # characters
 _URL = re.compile(r"(?i:(https?)://)([^/?#]+)([^?#]*)(?:\?([^#]*))?(?:#.*)?", re.DOTALL)
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:@%]+)(?::([0-9]{0,6}))?")
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_DIGITS = re.compile("-?[0-9]+")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 # Blanks, and characters that end a key in a query. A text with one of them is several keys, or a
 # key with a value.
@@ -174,6 +175,31 @@ def thread_from_query(query_string: bytes, site: SiteRules) -> str:
     return canonical_page(
         found["page"], query_keys=site.query_keys, keep_trailing_slash=site.keep_trailing_slash
     )
+
+
+def page_number_apart(query_string: bytes) -> tuple[bytes, str | None]:
+    """Split a raw query into the parts that name the thread, and the number of a page.
+
+    A `page` names a thread by the URL of its page. A `page` that consists of digits is a number
+    instead, and so is any `page` without a slash if `thread` names the thread. The result contains
+    the number as text, which can be malformed.
+
+    Raises:
+        errors.BadInput: there are several numbers, or one is not percent-encoded UTF-8.
+    """
+    pieces = [(piece, *piece.partition(b"=")[::2]) for piece in query_string.split(b"&")]
+    has_thread = any(_parameter(key) == "thread" for _, key, _ in pieces)
+    rest: list[bytes] = []
+    numbers: list[str] = []
+    for piece, key, value in pieces:
+        text = _decoded("page", value) if _parameter(key) == "page" else "/"
+        if _DIGITS.fullmatch(text) or (has_thread and "/" not in text):
+            numbers.append(text)
+        else:
+            rest.append(piece)
+    if len(numbers) > 1:
+        raise errors.BadInput("page", "duplicate-field")
+    return b"&".join(rest), numbers[0] if numbers else None
 
 
 def _parameter(key: bytes) -> str | None:

@@ -4,15 +4,22 @@ If a thread is not materialized, the ordered query reads all its rows, and a vie
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from comments import errors
 from comments.domain import presentation, records, sorthash
 from comments.domain.crypto import cursors
-from comments.reading.materialized import buckets, directories, merged_view, ranking, thread_view
+from comments.reading.materialized import (
+    arrangements,
+    buckets,
+    directories,
+    merged_view,
+    ranking,
+    thread_view,
+)
 from comments.reading.materialized.view_cache import HOLDINGS
 from comments.reading.page_source import Found
-from comments.reading.thread_pages import ListingOrder, ListingPage, PageRequest, past, view_of
+from comments.reading.thread_pages import ListingOrder, ListingPage, PageRequest, view_of
 from comments.store import transactions
 from comments.tree import ordered_query
 
@@ -24,22 +31,12 @@ class RecentDiscussions(ListingPage):
         self, scheme: sorthash.Scheme, name: records.ThreadName, asked: PageRequest
     ) -> None:
         super().__init__(name, asked, ListingOrder.RECENT)
-        self._is_first = asked.cursor is None
+        self._is_first = asked.is_first
         self._scheme = scheme
-        self._place = "".join(self._after)
 
     def _cut(self, found: Found) -> presentation.ThreadPage:
-        view, most = view_of(found), self.asked.limit + 1
-        return self._of(view, self._rows(view, most))
-
-    def _rows(self, view: merged_view.View, limit: int) -> Iterator[buckets.ListedEntry]:
-        """Yield the rows after the cursor: the rest of its discussion, then older discussions."""
-        after, open_root = self._place, buckets.root_of(self._scheme, self._place)
-        if after:
-            yield from view.rows(past(after), sorthash.subtree_range(open_root)[1], limit=limit)
-        for root in reversed(view.roots(self._scheme)):
-            if not after or root < open_root:
-                yield from view.rows(*sorthash.subtree_range(root), limit=limit)
+        view = view_of(found)
+        return self._arranged(view, arrangements.Recent(view, self._scheme), self._sealed)
 
     def _query(self) -> presentation.ThreadPage:
         self._shown = view = _whole_view(self.name)
@@ -53,9 +50,9 @@ class BestDiscussions(ListingPage):
         self, scheme: sorthash.Scheme, name: records.ThreadName, asked: PageRequest
     ) -> None:
         super().__init__(name, asked, ListingOrder.BEST)
-        self._is_first = asked.cursor is None
+        self._is_first = asked.is_first
         self._scheme = scheme
-        self._ranking, self._place = self._after or ("", "")
+        self._ranking = self._after[0] if self._after else ""
 
     def look(self, age: float = 0.0) -> str:
         """Find the source of the page and return the page's tag.
@@ -82,34 +79,53 @@ class BestDiscussions(ListingPage):
 
     def _cut(self, found: Found) -> presentation.ThreadPage:
         view, asked = view_of(found), self.asked
-        most = asked.limit + 1
         key, ranked = self._ranked(view)
-        best = view.directory.content.best
-        if best is not None and asked.cursor is None:
-            top = HOLDINGS.get().load_top(self.name, best.top)
-            rows = ranking.top_rows(view, self._scheme, ranked, top, limit=most)
-        else:
-            rows = ranking.rows(view, self._scheme, ranked, after=self._place, limit=most)
-        return self._ranked_page(view, list(itertools.islice(rows, most)), key)
 
-    def _ranked_page(
-        self, view: merged_view.View, rows: Sequence[tuple[buckets.ListedEntry, int]], key: str
+        def seal(sort_hash: str) -> str:
+            return cursors.seal([key, sort_hash], self._label, asked.secret)
+
+        order = arrangements.Best(view, self._scheme, ranked)
+        best, end = view.directory.content.best, min(asked.offset + asked.limit, view.total)
+        is_in_top = asked.is_first or asked.offset < end <= ranking.TOP_ROWS
+        if best is None or asked.cursor is not None or not is_in_top:
+            return self._arranged(view, order, seal)
+        top = HOLDINGS.get().load_top(self.name, best.top)
+        rows = ranking.top_rows(view, self._scheme, ranked, top, limit=end)
+        return self._of_top(view, list(itertools.islice(rows, end)), order, seal)
+
+    def _of_top(
+        self,
+        view: merged_view.View,
+        rows: Sequence[tuple[buckets.ListedEntry, int]],
+        order: arrangements.Arrangement,
+        seal: Callable[[str], str],
     ) -> presentation.ThreadPage:
-        asked = self.asked
-        shown = rows[: asked.limit]
-        cursor = None
-        if len(rows) > asked.limit:
-            cursor = cursors.seal([key, shown[-1][0].sort_hash], self._label, asked.secret)
+        """Make a page from the first rows in this order, each with its number of replies."""
+        offset = self.asked.offset
+        places = list(_places(view, self._scheme, [entry.sort_hash for entry, _ in rows]))
+        shown = rows[offset:]
+        cursor = seal(shown[-1][0].sort_hash) if shown and len(rows) < view.total else None
         comments = presentation.Rows(
-            tuple(entry.json for entry, _ in shown), tuple(below for _, below in shown)
+            tuple(entry.json for entry, _ in shown),
+            tuple(below for _, below in shown),
+            tuple(places[offset:]),
         )
-        return presentation.ThreadPage(
-            comments, cursor, view.total, view.changed, self._pinned_in(view)
-        )
+        return self._of(view, comments, cursor, order)
 
     def _query(self) -> presentation.ThreadPage:
         self._shown = view = _whole_view(self.name)
         return self._cut(view)
+
+
+def _places(
+    view: merged_view.View, scheme: sorthash.Scheme, hashes: Sequence[str]
+) -> Iterator[presentation.Place]:
+    """Yield the places of the first comments in an order, which contain whole discussions."""
+    positions = itertools.count(1)
+    for root, group in itertools.groupby(hashes, lambda each: buckets.root_of(scheme, each)):
+        start = 1 + view.start_of_root(root)
+        for number, _ in enumerate(group):
+            yield presentation.Place(next(positions), start + number)
 
 
 def _whole_view(name: records.ThreadName) -> merged_view.View:

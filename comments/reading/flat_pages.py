@@ -2,8 +2,9 @@
 
 import msgspec
 
+from comments import errors
 from comments.domain import presentation, records
-from comments.reading.materialized import merged_view, thread_view
+from comments.reading.materialized import first_page, merged_view, thread_view
 from comments.reading.materialized.view_cache import NotMaterialized
 from comments.reading.page_source import Found
 from comments.reading.thread_pages import ListingOrder, ListingPage, PageRequest, view_of
@@ -26,7 +27,13 @@ class Flat(ListingPage):
     ) -> None:
         super().__init__(name, asked, order, parent or "")
         self._order, self._parent = order, parent
-        self._is_first = asked.cursor is None and parent is None
+        self._is_first = asked.is_first and parent is None
+        most = ordered_query.MAX_FLAT_OFFSET
+        if asked.offset > most:
+            if asked.field == "page":
+                most = 1 + most // asked.limit
+            least = 0 if asked.field == "offset" else 1
+            raise errors.BadInput(asked.field, "out-of-range", minimum=least, maximum=most)
 
     def look(self, age: float = 0.0) -> str:
         """Find the view of the thread and return the page's tag."""
@@ -37,32 +44,49 @@ class Flat(ListingPage):
 
     def _cut(self, found: Found) -> presentation.ThreadPage:
         view = view_of(found)
-        page = _counted(view, self._run())
+        page = _counted(view, self._run_query())
+        if self._is_first:
+            page = msgspec.structs.replace(page, pinned=self._pinned(view))
         if thread_view.tag(self.name) != view.tag:
             raise NotMaterialized("the thread changed while it was read")
-        return msgspec.structs.replace(page, pinned=self._pinned_in(view))
+        return page
+
+    def _pinned(self, view: merged_view.View) -> presentation.Rows:
+        """Return the pinned comments, without their positions among all comments by time."""
+        rows = first_page.pinned(view)
+        places = tuple(presentation.Place(None, each.start) for each in rows.places)
+        return msgspec.structs.replace(rows, places=places)
 
     def _query(self) -> presentation.ThreadPage:
-        return self._queried(lambda: self._run().counted())
+        return self._queried(lambda: self._run_query().counted())
 
-    def _run(self) -> ordered_query.UncountedPage:
+    def _run_query(self) -> ordered_query.UncountedPage:
         return ordered_query.run(
             self.name,
             order=ordered_query.QueryOrder(self._order),
             parent=self._parent,
             limit=self.asked.limit,
-            cursor=self.asked.cursor,
+            cursor=self.asked.start,
             secret=self.asked.secret,
         )
 
 
 def _counted(view: merged_view.View, run: ordered_query.UncountedPage) -> presentation.ThreadPage:
     """Make a page from the ordered query's rows and the view's reply counts."""
-    view.read(row.sort_hash for row in run.rows if row.child_count and row.level)
-    comments = presentation.Rows(
-        tuple(map(presentation.fragment, run.rows)), tuple(_below(view, row) for row in run.rows)
-    )
-    return presentation.ThreadPage(comments, run.cursor, view.total, view.changed)
+    before, first = run.before, ""
+    if before is None and run.in_order and run.rows:
+        first = run.rows[0].sort_hash
+    nested = [row for row in run.rows if row.level]
+    view.read(row.sort_hash for row in nested if row.child_count or row.sort_hash == first)
+    replies = tuple(_below(view, row) for row in run.rows)
+    if first:
+        before = view.position(first) if nested else view.start_of_root(first)
+    positions = run.places(before, replies)
+    starts = positions if run.in_order else (None,) * len(positions)
+    places = tuple(map(presentation.Place, positions, starts))
+    comments = presentation.Rows(tuple(map(presentation.fragment, run.rows)), replies, places)
+    page = presentation.ThreadPage(comments, run.cursor, view.total, view.changed)
+    return presentation.with_ends(page, places)
 
 
 def _below(view: merged_view.View, row: records.Comment) -> int:

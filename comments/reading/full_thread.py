@@ -52,14 +52,16 @@ class WholeThread(PageSource[chunks.Whole]):
         # Load the buckets here, because the caller retries with a new view if a bucket no longer
         # exists.
         whole.read([piece for piece in whole.pieces if piece.mark not in self.known])
-        return whole
+        if self._is_whole:
+            return whole
+        return _between(whole, view.position(self._low), view.count(self._low, self._high))
 
     def _pieces(self, view: merged_view.View) -> chunks.Whole:
         whole = chunks.cut(view, self._low, self._high)
         if not self._is_whole:
             return whole
         about = msgspec.structs.replace(whole.about, pinned=first_page.pinned(view))
-        return msgspec.structs.replace(whole, about=about)
+        return _between(msgspec.structs.replace(whole, about=about), 0, view.total)
 
     def _query(self) -> chunks.Whole:
         return transactions.at_one_moment(self._of_rows)
@@ -76,7 +78,8 @@ class WholeThread(PageSource[chunks.Whole]):
         # The view contains only the rows of the subtree, but `total` counts the whole thread.
         (total,) = ordered_query.totals(name.site, [name.id])
         about = msgspec.structs.replace(found.about, total=total)
-        return msgspec.structs.replace(found, about=about)
+        before = ordered_query.before(name, self._low)
+        return _between(msgspec.structs.replace(found, about=about), before, len(rows))
 
 
 def below(comment_id: str, secret: str) -> WholeThread:
@@ -87,6 +90,16 @@ def below(comment_id: str, secret: str) -> WholeThread:
     """
     row = ordered_query.listed(comment_id)
     return WholeThread(records.ThreadName(row.site, row.thread), secret, below=row)
+
+
+def _between(whole: chunks.Whole, before: int, count: int) -> chunks.Whole:
+    """Set the positions of the first and the last comment, in reading order."""
+    # The comments themselves contain no positions. Otherwise, a new comment would change the pieces
+    # of all comments after it.
+    if not count:
+        return whole
+    about = msgspec.structs.replace(whole.about, first=before + 1, last=before + count)
+    return msgspec.structs.replace(whole, about=about)
 
 
 def _too_many() -> errors.BadInput:

@@ -51,10 +51,10 @@ def replies(comment_id: str, asked: PageRequest) -> presentation.ThreadPage:
 
 
 def around(
-    scheme: sorthash.Scheme, name: records.ThreadName, comment_id: str, asked: PageRequest
+    scheme: sorthash.Scheme, name: records.ThreadName, address: str, asked: PageRequest
 ) -> presentation.ThreadPage:
     """Make the page that contains a comment; see `Around`."""
-    return Around(scheme, name, comment_id, asked).page()
+    return Around(scheme, name, address, asked).page()
 
 
 def source(

@@ -7,19 +7,19 @@ in other listings.
 
 import enum
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from comments import errors
 from comments.domain import presentation, records, sorthash
 from comments.domain.crypto import cursors
-from comments.reading.materialized import buckets, first_page, merged_view
+from comments.reading.materialized import arrangements, buckets, first_page, merged_view
 from comments.reading.page_source import Found, PageSource
 from comments.sites import thread_info
 from comments.store import transactions
 from comments.store.models import comment_rows
-from comments.tree import ordered_query
+from comments.tree import ordered_query, slugs
 
 
 class ListingOrder(enum.StrEnum):
@@ -33,11 +33,27 @@ class ListingOrder(enum.StrEnum):
 
 
 class PageRequest(msgspec.Struct, frozen=True):
-    """The length and start of a requested page. `secret` signs cursors."""
+    """The length and start of a requested page. `secret` signs cursors.
+
+    A page without a cursor starts after `offset` comments. `field` is the parameter that determined
+    the offset, for errors.
+    """
 
     limit: int
     cursor: str | None
     secret: str
+    offset: int = 0
+    field: str = "offset"
+
+    @property
+    def is_first(self) -> bool:
+        """Return whether the page is the first one of its listing."""
+        return self.cursor is None and not self.offset
+
+    @property
+    def start(self) -> str | int:
+        """Return the cursor, or the offset of a page without a cursor."""
+        return self.offset if self.cursor is None else self.cursor
 
 
 class ListingPage(PageSource[presentation.ThreadPage]):
@@ -46,6 +62,9 @@ class ListingPage(PageSource[presentation.ThreadPage]):
     Raises:
         errors.BadInput: the limit is outside 1 to `ordered_query.MAX_LIMIT`.
         errors.BadCursor: the cursor belongs to a different listing or is not valid.
+
+    `make` raises:
+        errors.BadInput: the thread has no comment at the offset.
     """
 
     def __init__(
@@ -57,7 +76,9 @@ class ListingPage(PageSource[presentation.ThreadPage]):
             )
         self.name, self.asked, self.secret, self.order = name, asked, asked.secret, order
         self._label = cursors.label(comment_rows.thread_key_name(name), order, within)
-        self.key = cursors.label(self._label, str(asked.limit), asked.cursor or "")
+        self.key = cursors.label(
+            self._label, str(asked.limit), asked.cursor or "", str(asked.offset)
+        )
         # Whether the page has the pinned comments. Subclasses set this for their first page.
         self._is_first = False
         # The cursor's content, which is empty for the first page.
@@ -65,27 +86,64 @@ class ListingPage(PageSource[presentation.ThreadPage]):
             [] if asked.cursor is None else cursors.unseal(asked.cursor, self._label, asked.secret)
         )
 
-    def _range(self, view: merged_view.View, low: str, high: str) -> presentation.ThreadPage:
-        """Make a page from the rows with low <= hash < high."""
-        return self._of(view, view.rows(low, high, limit=self.asked.limit + 1))
+    def make(self) -> presentation.ThreadPage:
+        """Make the page; see `PageSource.make`."""
+        try:
+            return super().make()
+        except errors.BadInput as error:
+            if error.field == "offset":
+                raise error.about(self.asked.field) from error
+            raise
+
+    def _arranged(
+        self, view: merged_view.View, order: arrangements.Arrangement, seal: Callable[[str], str]
+    ) -> presentation.ThreadPage:
+        """Make the page after the request's offset or cursor, in an order of whole discussions.
+
+        `seal` makes the cursor that continues after a hash.
+        """
+        asked, total = self.asked, view.total
+        offset = asked.offset
+        if self._after:
+            low = past(self._after[-1])
+            offset = order.position(low, view.position(low))
+        elif offset and offset >= total:
+            raise ordered_query.beyond_the_end(total)
+        ranges = order.cut(offset, asked.limit)
+        rows = list(view.at(ranges))
+        starts = itertools.chain.from_iterable(ranges)
+        places = tuple(
+            presentation.Place(position, start + 1)
+            for position, start in enumerate(starts, offset + 1)
+        )
+        has_more = offset + len(rows) < total
+        cursor = seal(rows[-1].sort_hash) if rows and has_more else None
+        return self._of(view, _shown(view, rows, places), cursor, order)
 
     def _of(
-        self, view: merged_view.View, rows: Iterable[buckets.ListedEntry]
+        self,
+        view: merged_view.View,
+        rows: presentation.Rows,
+        cursor: str | None,
+        order: arrangements.Arrangement | None = None,
     ) -> presentation.ThreadPage:
-        """Make a page from the first rows, with a cursor if more rows follow."""
-        asked, total = self.asked, view.total
-        found = list(itertools.islice(rows, asked.limit + 1))
-        shown = found[: asked.limit]
-        below = tuple(view.below(row.sort_hash) for row in shown)
-        cursor = None
-        if len(found) > asked.limit:
-            cursor = cursors.seal([shown[-1].sort_hash], self._label, asked.secret)
-        comments = presentation.Rows(tuple(row.json for row in shown), below)
-        return presentation.ThreadPage(comments, cursor, total, view.changed, self._pinned_in(view))
+        """Make a page from its rows. `order` is None for a page in reading order."""
+        pinned = first_page.pinned(view, order) if self._is_first else None
+        page = presentation.ThreadPage(rows, cursor, view.total, view.changed, pinned)
+        return presentation.with_ends(page, rows.places)
 
-    def _pinned_in(self, view: merged_view.View) -> presentation.Rows | None:
-        """Return the pinned comments for a first page, None for other pages."""
-        return first_page.pinned(view) if self._is_first else None
+    def _run(
+        self, view: merged_view.View, rows: Sequence[buckets.ListedEntry]
+    ) -> presentation.ThreadPage:
+        """Make a page of consecutive rows in reading order, with a cursor if more rows follow."""
+        shown = rows[: self.asked.limit]
+        cursor = self._sealed(shown[-1].sort_hash) if len(rows) > len(shown) else None
+        first = 1 + view.position(shown[0].sort_hash) if shown else 0
+        places = presentation.run(first, len(shown))
+        return self._of(view, _shown(view, shown, places), cursor)
+
+    def _sealed(self, sort_hash: str) -> str:
+        return cursors.seal([sort_hash], self._label, self.asked.secret)
 
     def _queried(self, page: Callable[[], records.OrderedPage]) -> presentation.ThreadPage:
         """Make a page with the ordered query. All reads see the thread at the same moment."""
@@ -99,6 +157,15 @@ class ListingPage(PageSource[presentation.ThreadPage]):
             return found, ordered_query.pinned(self.name, thread.pins if thread else ())
 
         return presentation.page(*transactions.at_one_moment(read))
+
+
+def _shown(
+    view: merged_view.View,
+    rows: Sequence[buckets.ListedEntry],
+    places: tuple[presentation.Place, ...],
+) -> presentation.Rows:
+    below = tuple(view.below(row.sort_hash) for row in rows)
+    return presentation.Rows(tuple(row.json for row in rows), below, places)
 
 
 def view_of(found: Found) -> merged_view.View:
@@ -118,14 +185,14 @@ class InOrder(ListingPage):
 
     def __init__(self, name: records.ThreadName, asked: PageRequest) -> None:
         super().__init__(name, asked, ListingOrder.THREAD)
-        if asked.cursor is None:
+        if asked.is_first:
             self.first = asked.limit
             self._is_first = True
 
     def _cut(self, found: Found) -> presentation.ThreadPage:
         if isinstance(found, first_page.FirstPage):
             return found.page(self.asked.limit, label=self._label, secret=self.secret)
-        return self._range(found, "".join(each + "\0" for each in self._after), sorthash.ABOVE)
+        return self._arranged(found, arrangements.Reading(found), self._sealed)
 
     def _query(self) -> presentation.ThreadPage:
         asked = self.asked
@@ -136,7 +203,7 @@ class InOrder(ListingPage):
                 order=ordered_query.QueryOrder.THREAD,
                 parent=None,
                 limit=asked.limit,
-                cursor=asked.cursor,
+                cursor=asked.start,
                 secret=asked.secret,
             ).counted()
 
@@ -154,7 +221,11 @@ class Below(ListingPage):
         self._low = max(past(each) for each in (low, *self._after))
 
     def _cut(self, found: Found) -> presentation.ThreadPage:
-        return self._range(view_of(found), self._low, self._high)
+        view = view_of(found)
+        start = view.position(self._low)
+        wanted = range(start, min(view.total, start + self.asked.limit + 1))
+        rows = itertools.takewhile(lambda row: row.sort_hash < self._high, view.at([wanted]))
+        return self._run(view, list(rows))
 
     def _query(self) -> presentation.ThreadPage:
         asked = self.asked
@@ -166,8 +237,9 @@ class Below(ListingPage):
 
 
 class Around(ListingPage):
-    """The page around a comment. The page starts at the comment's root if both fit on it.
+    """The page around a comment, which `address` names by its id or its slug.
 
+    The page starts at the comment's root if both fit on it.
     The page loads one bucket and shows only rows in that bucket's range. The page may therefore
     start after the root, or contain fewer comments than the limit although it has a cursor.
 
@@ -179,12 +251,12 @@ class Around(ListingPage):
     is_exact = True
 
     def __init__(
-        self, scheme: sorthash.Scheme, name: records.ThreadName, comment_id: str, asked: PageRequest
+        self, scheme: sorthash.Scheme, name: records.ThreadName, address: str, asked: PageRequest
     ) -> None:
         super().__init__(name, asked, ListingOrder.THREAD)
-        self._row = ordered_query.listed_in(name, comment_id, field="around")
+        self._row = slugs.find(scheme, name, address, field="around")
         self._root = buckets.root_of(scheme, self._row.sort_hash)
-        self.key = cursors.label(self.key, f"around {comment_id}")
+        self.key = cursors.label(self.key, f"around {self._row.id}")
 
     def _cut(self, found: Found) -> presentation.ThreadPage:
         view, limit = view_of(found), self.asked.limit
@@ -194,10 +266,9 @@ class Around(ListingPage):
         if place is None:
             raise errors.NotFound("comment", self._row.id)  # the comment is no longer listed
         start = 0 if place < limit else min(place, len(rows) - limit)
-        page = self._of(view, rows[start : start + limit + 1])
+        page = self._run(view, rows[start : start + limit + 1])
         if page.cursor is None and following:
-            more = cursors.seal([rows[-1].sort_hash], self._label, self.asked.secret)
-            return msgspec.structs.replace(page, cursor=more)
+            return msgspec.structs.replace(page, cursor=self._sealed(rows[-1].sort_hash))
         return page
 
     def _query(self) -> presentation.ThreadPage:

@@ -15,8 +15,10 @@ reads share one read-only transaction (`transactions.at_one_moment`).
 
 import dataclasses
 import enum
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from comments import errors
 from comments.domain import records, sorthash
@@ -25,6 +27,7 @@ from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
 
 MAX_LIMIT = 200
+MAX_FLAT_OFFSET = 1_000  # comments that a page in a flat order may skip or count; see docs/costs.md
 ROOTS = "root"
 
 
@@ -67,23 +70,51 @@ class _Listing:
 class UncountedPage:
     """The rows of a page and the rows after it.
 
-    The number of comments below each row is not counted yet.
+    The number of comments below each row is not counted yet. `before` is the number of comments
+    before the first row in the listing's order; None if it is not known without more reads.
     """
 
     listing: _Listing
     rows: list[records.Comment]
     beyond: list[records.Comment]
     cursor: str | None
+    before: int | None
+
+    @property
+    def in_order(self) -> bool:
+        """Return whether the rows are in reading order."""
+        return self.listing.order is QueryOrder.THREAD
 
     def counted(self) -> records.OrderedPage:
         """Return the page. Query the store for each number that the rows do not determine."""
+        replies = _replies(self.listing, self.rows, self.beyond)
+        before = self.before
+        if before is None and self.in_order and self.rows:
+            before = _count(_Listing(self.listing.name, high=self.rows[0].sort_hash))
+        places = self.places(before, replies)
         return records.OrderedPage(
             comments=tuple(self.rows),
-            replies=_replies(self.listing, self.rows, self.beyond),
+            replies=replies,
             cursor=self.cursor,
             total=_count(_Listing(self.listing.name)),
             changed=changed(self.listing.name),
+            positions=places,
+            starts=places if self.in_order else (None,) * len(places),
+            in_order=self.in_order,
         )
+
+    def places(self, before: int | None, replies: Sequence[int]) -> tuple[int | None, ...]:
+        """Return the positions of the rows in the listing's order, counted from 1.
+
+        `before` is the number of comments before the first row, None if it is not known.
+        """
+        if before is None:
+            return (None,) * len(self.rows)
+        if self.listing.level is None:
+            return tuple(range(before + 1, before + 1 + len(self.rows)))
+        # The next sibling follows directly after the subtree of the previous one.
+        steps = (1 + each for each in replies[: len(self.rows) - 1])
+        return tuple(itertools.accumulate(steps, initial=before + 1)) if self.rows else ()
 
 
 def page(
@@ -110,14 +141,16 @@ def run(
     order: QueryOrder,
     parent: str | None,
     limit: int,
-    cursor: str | None,
+    cursor: str | int | None,
     secret: str,
 ) -> UncountedPage:
     """Read a page's rows. `parent` limits the page to the roots (`ROOTS`) or a comment's children.
 
+    An integer as the cursor is an offset: the number of comments before the page.
+
     Raises:
-        errors.BadInput: the limit is outside 1 to `MAX_LIMIT`, or a parent was given with a flat
-            order or is in a different thread.
+        errors.BadInput: the limit is outside 1 to `MAX_LIMIT`, a parent was given with a flat order
+            or is in a different thread, or the thread has no comment after the offset.
         errors.BadCursor: the cursor belongs to a different listing, or this service did not
             sign it.
         errors.NotFound: the parent is not a listed comment.
@@ -173,7 +206,7 @@ def around(
         before = _count(dataclasses.replace(listing, low=root, high=row.sort_hash))
         start = root if before < limit else row.sort_hash
         rows = _rows(dataclasses.replace(listing, low=start), limit + 1)
-        return _cut(listing, rows, limit, secret).counted()
+        return _cut(listing, rows, limit, secret, before=None).counted()
 
     return transactions.at_one_moment(read)
 
@@ -187,17 +220,22 @@ def comment(comment_id: str) -> tuple[records.Comment, tuple[records.Comment, ..
 
     def read() -> tuple[records.Comment, tuple[records.Comment, ...]]:
         row = listed(comment_id)
-        above: list[records.Comment] = []
-        parent = row.parent
-        while parent is not None:
-            found = reads.get(comment_rows.comment_key(parent))
-            if found is None:
-                break
-            above.append(conversion.comment_record(found))
-            parent = found.parent
-        return row, tuple(reversed(above))
+        return row, ancestors(row)
 
     return transactions.at_one_moment(read)
+
+
+def ancestors(row: records.Comment) -> tuple[records.Comment, ...]:
+    """Read the ancestors of a comment, root first."""
+    above: list[records.Comment] = []
+    parent = row.parent
+    while parent is not None:
+        found = reads.get(comment_rows.comment_key(parent))
+        if found is None:
+            break
+        above.append(conversion.comment_record(found))
+        parent = found.parent
+    return tuple(reversed(above))
 
 
 def pinned(name: records.ThreadName, ids: Sequence[str]) -> records.PinnedComments:
@@ -206,7 +244,11 @@ def pinned(name: records.ThreadName, ids: Sequence[str]) -> records.PinnedCommen
     found = [conversion.comment_record(row) for row in rows if row is not None]
     shown = [row for row in found if row.pinned and not row.is_tombstone]
     shown.sort(key=lambda row: row.sort_hash)
-    return records.PinnedComments(tuple(shown), tuple(_below(name, row) for row in shown))
+    return records.PinnedComments(
+        tuple(shown),
+        tuple(_below(name, row) for row in shown),
+        tuple(1 + _count(_Listing(name, high=row.sort_hash)) for row in shown),
+    )
 
 
 def thread(name: records.ThreadName) -> tuple[records.Comment, ...]:
@@ -237,6 +279,11 @@ def changed(name: records.ThreadName) -> datetime | None:
     return next(map(conversion.projected_time, found), None)
 
 
+def before(name: records.ThreadName, sort_hash: str) -> int:
+    """Count the comments before a sort hash in reading order."""
+    return _count(_Listing(name, high=sort_hash))
+
+
 def totals(site: str, thread_ids: Sequence[str]) -> list[int]:
     """Count the comments that readers see in each thread."""
     return [_count(_Listing(records.ThreadName(site, thread_id))) for thread_id in thread_ids]
@@ -246,14 +293,72 @@ def _run(
     listing: _Listing,
     *,
     limit: int,
-    cursor: str | None,
+    cursor: str | int | None,
     secret: str,
     after: tuple[object, ...] | None = None,
 ) -> UncountedPage:
     check_limit(limit)
-    position = after if cursor is None else _opened(cursor, listing, secret)
+    position, before = after, None
+    if isinstance(cursor, str):
+        position = _opened(cursor, listing, secret)
+        if listing.order is not QueryOrder.THREAD:
+            before = _before_flat(listing, *position)
+    elif after is None and not listing.low:
+        before = cursor or 0
+        position = _skipped(listing, before) if before else None
     rows = _rows(listing, limit + 1, after=position)
-    return _cut(listing, rows, limit, secret)
+    return _cut(listing, rows, limit, secret, before=before)
+
+
+def _skipped(listing: _Listing, offset: int) -> tuple[object, ...]:
+    """Return the position of the last comment that an offset skips.
+
+    Only index entries are read. The result is in the form that cursors contain.
+    """
+    properties = tuple(name.lstrip("-") for name in _BY[listing.order])
+    query = reads.Query(
+        "Comment",
+        where=_base(listing),
+        order=_BY[listing.order],
+        projection=properties,
+        offset=offset - 1,
+        limit=2,
+    )
+    found = list(reads.fetch(query))
+    # Without a comment after the skipped ones, the page would be empty.
+    if len(found) < 2:  # noqa: PLR2004
+        raise beyond_the_end(_count(listing))
+    last = found[0].properties
+    sort_hash = last["sort_hash"].string_value
+    if listing.order is QueryOrder.THREAD:
+        return (sort_hash,)
+    return conversion.projected_time(last["created"]), sort_hash
+
+
+def beyond_the_end(total: int) -> errors.BadInput:
+    """Return the error about an offset that skips all comments of a thread."""
+    return errors.BadInput("offset", "beyond-the-end", total=total)
+
+
+def _before_flat(listing: _Listing, moment: object, sort_hash: object) -> int | None:
+    """Count the comments up to a position in a flat order; None if there are too many to count."""
+    earlier, same = ("<", "<=") if listing.order is QueryOrder.OLDEST else (">", ">=")
+    found = sum(
+        _counted(listing, where)
+        for where in (
+            (("created", earlier, moment),),
+            (("created", "=", moment), ("sort_hash", same, sort_hash)),
+        )
+    )
+    return found if found <= MAX_FLAT_OFFSET else None
+
+
+def _counted(listing: _Listing, where: Iterable[tuple[str, str, object]]) -> int:
+    conditions = (*_base(listing), *where)
+    equal = {name for name, operator, _ in conditions if operator == "="}
+    order = tuple(name for name in _BY[listing.order] if name.lstrip("-") not in equal)
+    most = MAX_FLAT_OFFSET + 1
+    return reads.count(reads.Query("Comment", where=conditions, order=order, limit=most))
 
 
 def check_limit(limit: int) -> None:
@@ -262,11 +367,13 @@ def check_limit(limit: int) -> None:
         raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=MAX_LIMIT)
 
 
-def _cut(listing: _Listing, rows: list[records.Comment], limit: int, secret: str) -> UncountedPage:
+def _cut(
+    listing: _Listing, rows: list[records.Comment], limit: int, secret: str, *, before: int | None
+) -> UncountedPage:
     """Keep the first `limit` rows, and add a cursor if there are more."""
     shown, beyond = rows[:limit], rows[limit:]
     return UncountedPage(
-        listing, shown, beyond, _sealed(shown[-1], listing, secret) if beyond else None
+        listing, shown, beyond, _sealed(shown[-1], listing, secret) if beyond else None, before
     )
 
 
@@ -409,7 +516,7 @@ def _sealed(row: records.Comment, listing: _Listing, secret: str) -> str:
     return cursors.seal(position, listing.label, secret)
 
 
-def _opened(cursor: str, listing: _Listing, secret: str) -> tuple[object, ...]:
+def _opened(cursor: str, listing: _Listing, secret: str) -> tuple[Any, ...]:
     position = cursors.unseal(cursor, listing.label, secret)
     if listing.order is QueryOrder.THREAD:
         return (position[0],)

@@ -88,10 +88,20 @@ READS: dict[str, Callable[[PricedThread], Call]] = {
         for order in ("recent", "best", "oldest", "newest")
     },
     "page around a comment": lambda priced: get(f"{PAGE}&around={priced.ids[MIDDLE]}")(priced),
+    "page around a comment, by its slug": get(f"{PAGE}&around={MIDDLE}"),
+    "page 3 by number": get(f"{PAGE}&page=3"),
+    "page 3 by number, `order=recent`": get(f"{PAGE}&order=recent&page=3"),
+    "page 2 by number, `order=best`, with votes": get(f"{SITE}?thread=voted&order=best&page=2"),
+    "page 3 by number, `order=best`, with votes": get(f"{SITE}?thread=voted&order=best&page=3"),
+    "page 3 of 50 by number, `order=newest`": get(f"{PAGE}&order=newest&page=3"),
+    "next page of 50, `order=newest`": lambda priced: get(
+        f"{PAGE}&order=newest&cursor={_cursor(priced)}"
+    )(priced),
     "replies below a comment": lambda priced: get(f"{api_requests.ONE}{priced.ids[0]}/replies")(
         priced
     ),
     "one comment": lambda priced: get(f"{api_requests.ONE}{priced.ids[0]}")(priced),
+    "one comment, by its slug": get(f"{SITE.removesuffix('s')}?thread=page&slug={MIDDLE}"),
     "whole thread (150 comments)": get(f"{PAGE}&limit=all"),
     "whole thread, answered 304": _unchanged(f"{PAGE}&limit=all"),
     "page without JavaScript": get("/embed/demo?thread=page"),
@@ -101,6 +111,10 @@ READS: dict[str, Callable[[PricedThread], Call]] = {
     "feed of a thread (30 of 150 comments)": get("/feeds/demo/thread?thread=page"),
     "feed of a site (30 comments of 2 threads)": get("/feeds/demo"),
 }
+
+
+def _cursor(priced: PricedThread) -> str:
+    return str(api_requests.answer(priced.process().client.get(f"{PAGE}&order=newest"))["cursor"])
 
 
 def _tag(priced: PricedThread, path: str) -> str:
@@ -120,7 +134,9 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning
             post(number, "changed")
         for number in range(COMMENTS):
             post(number, "page")
-        sample_votes.vote(post(0, "voted"), "ann")
+        voted = [post(number - COMMENTS, "voted") for number in range(COMMENTS)]
+        for place in (140, 3, 70):
+            sample_votes.vote(voted[place], "ann")
         sample_votes.count_waiting()
         for thread in ("page", "changed", "voted"):
             compaction.whole(sample_threads.name_of(site, thread))

@@ -8,8 +8,8 @@ thread's size. Neither the directory nor a bucket is decoded for that page.
     head      the number of the stored format, one byte
               msgpack [tag, total, changed, about, weight, hashes, sent, pinned]
 
-`sent` is the JSON of the rows with their reply counts, in the form that a response contains;
-`pinned` is the same for the pinned comments.
+`sent` is the JSON of the rows with their reply counts and places, in the form that a response
+contains; `pinned` is the same for the pinned comments.
 Nothing is compressed, because reading a few more pages of data is faster than decompressing.
 
 A thread has no head if its first rows are too long, or if an older release compacted the thread. A
@@ -28,11 +28,11 @@ import msgspec
 
 from comments.domain import presentation, records
 from comments.domain.crypto import cursors
-from comments.reading.materialized import merged_view
+from comments.reading.materialized import arrangements, merged_view
 
 ROWS = 50  # The default length of a page.
 BYTES = 96 * 1024  # Bytes of the rows' JSON; the directory leaves this much room in the entity.
-_FORM = b"\x03"
+_FORM = b"\x04"
 
 
 class FirstPage(msgspec.Struct, frozen=True, array_like=True):
@@ -56,13 +56,14 @@ class FirstPage(msgspec.Struct, frozen=True, array_like=True):
         run = presentation.JoinedRows(self.sent)
         hashes = self.hashes[:limit]
         has_more = self.total > len(hashes)
-        return presentation.ThreadPage(
+        page = presentation.ThreadPage(
             rows=run if hashes == self.hashes else run.first(limit),
             cursor=cursors.seal([hashes[-1]], label, secret) if has_more else None,
             total=self.total,
             changed=self.changed,
             pinned=presentation.JoinedRows(self.pinned),
         )
+        return presentation.with_ends(page, presentation.run(1, len(hashes)))
 
 
 def of(view: merged_view.View) -> FirstPage | None:
@@ -78,16 +79,30 @@ def of(view: merged_view.View) -> FirstPage | None:
         about=view.directory.content.about,
         weight=view.directory.weight,
         hashes=tuple(row.sort_hash for row in rows),
-        sent=presentation.Rows(tuple(row.json for row in rows), replies).json(),
+        sent=presentation.Rows(
+            tuple(row.json for row in rows), replies, presentation.run(1, len(rows))
+        ).json(),
         pinned=pinned(view).json(),
     )
 
 
-def pinned(view: merged_view.View) -> presentation.Rows:
-    """Return the pinned comments of a thread, for its first page."""
+def pinned(
+    view: merged_view.View, order: arrangements.Arrangement | None = None
+) -> presentation.Rows:
+    """Return the pinned comments of a thread, for its first page in an order.
+
+    Without an order, return their places for reading order.
+    """
     rows = view.pinned
     below = tuple(view.below(row.sort_hash) for row in rows)
-    return presentation.Rows(tuple(row.json for row in rows), below)
+    starts = [view.position(row.sort_hash) for row in rows]
+    places = tuple(
+        presentation.Place(
+            1 + (order.position(row.sort_hash, start) if order else start), 1 + start
+        )
+        for row, start in zip(rows, starts, strict=True)
+    )
+    return presentation.Rows(tuple(row.json for row in rows), below, places)
 
 
 def about(view: merged_view.View) -> records.ThreadHeading | None:

@@ -191,6 +191,45 @@ class View:
             limit -= self.size_of_root(root)
         self._need(sorted(places), sorthash.ABOVE)
 
+    def at(self, ranges: Sequence[range]) -> Iterator[buckets.ListedEntry]:
+        """Yield the rows at these positions in reading order, range by range.
+
+        Positions count from 0 and must be below `total`. All necessary buckets are loaded in one
+        call, and no others.
+        """
+        stretches = [self._stretch(each) for each in ranges]
+        if self._lines:
+            places = {place for first, last, _ in stretches for place in range(first, last)}
+            self._need(sorted(places), sorthash.ABOVE)
+        for wanted, (first, last, skipped) in zip(ranges, stretches, strict=True):
+            firsts = self.directory.firsts
+            low = firsts[first] if first else ""
+            # The end must be exact: to look for a row beyond it could load one more bucket.
+            high = firsts[last] if last < len(firsts) else sorthash.ABOVE
+            rows = self.patched(self._stored(low, high), low, high)
+            yield from itertools.islice(rows, skipped, skipped + len(wanted))
+
+    def _stretch(self, wanted: range) -> tuple[int, int, int]:
+        """Return the first line of a range of positions, its end, and the rows to skip there."""
+        lines = range(max(1, len(self._lines)))
+        first = bisect.bisect_right(lines, wanted.start, key=self._before_line) - 1
+        last = bisect.bisect_left(lines, wanted.stop, key=self._before_line)
+        return first, last, wanted.start - self._before_line(first)
+
+    def _before_line(self, place: int) -> int:
+        """Count the rows before a line's range. The range of the first line starts the thread."""
+        if not place:
+            return 0
+        directory = self.directory
+        marks = bisect.bisect_left(self._hashes, directory.firsts[place])
+        return directory.before[place] + self._weights[marks]
+
+    def start_of_root(self, root: str) -> int:
+        """Count the rows before a discussion, without loading a bucket."""
+        place = bisect.bisect_left(self._root_order, root)
+        ends = (*self._root_positions[place : place + 1], self.directory.before[-1])
+        return ends[0] + self._weights[bisect.bisect_left(self._hashes, root)]
+
     def stretch(self, sort_hash: str) -> tuple[str, str, int]:
         """Return the range of a hash's bucket, and the number of rows after that range."""
         lines = self.directory.lines

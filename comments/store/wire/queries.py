@@ -1,8 +1,8 @@
 """Represent queries as values and as protobuf messages (pure).
 
-Owns the only form of query that the backend uses (a kind, conditions that must all be true, orders
-and a limit), and the continuation of a query over several batches. Each query needs an index in
-index.yaml; the embedded engine and Datastore refuse all other queries.
+Owns the only form of query that the backend uses (a kind, conditions that must all be true, orders,
+an offset and a limit), and the continuation of a query over several batches. Each query needs an
+index in index.yaml; the embedded engine and Datastore refuse all other queries.
 """
 
 import copy
@@ -42,6 +42,7 @@ class Query:
     projection: Sequence[str] = ()
     distinct_on: Sequence[str] = ()
     ancestor: Any = None
+    offset: int = 0
 
 
 def message(query: Query, partition: Any) -> Any:
@@ -66,6 +67,7 @@ def message(query: Query, partition: Any) -> Any:
         )
     if query.limit is not None:
         built.limit.value = query.limit
+    built.offset = query.offset
     for name in ("__key__",) if query.keys_only else query.projection:
         built.projection.add(property={"name": name})
     return built
@@ -84,6 +86,7 @@ def results(request: Any, run: Callable[[Any], Any]) -> Iterator[Any]:
             return
         request = copy.deepcopy(request)
         request.query.start_cursor = batch.end_cursor
+        request.query.offset -= batch.skipped_results
         if request.query.HasField("limit"):
             request.query.limit.value -= len(batch.entity_results)
 

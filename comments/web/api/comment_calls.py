@@ -6,6 +6,7 @@ body is JSON of the expected type. Read calls never create entities.
 """
 
 import functools
+from collections.abc import Sequence
 from typing import Literal
 
 import flask
@@ -18,9 +19,9 @@ from comments.posting import admission, cast_vote, new_comment, own_comment, pre
 from comments.reading import full_thread, listings, thread_pages
 from comments.sites import budgets, proof_policy, site_settings
 from comments.sites.site_request import SiteRequest
-from comments.tree import ordered_query
+from comments.tree import ordered_query, slugs
 from comments.tree.counters import leaderboard, totals
-from comments.web.api import api_callers, moderation_calls, openapi
+from comments.web.api import api_callers, list_queries, moderation_calls, openapi
 from comments.web.http import (
     context,
     cors,
@@ -73,17 +74,17 @@ def list_comments(site_id: str) -> flask.Response:
     thread, query = query_strings.read_thread(request_shapes.ListQuery, site)
     secret = context.settings().secret
     if not isinstance(query.limit, int):
-        _refuse_beside_all(query)
+        list_queries.refuse_beside_all(query)
         name = records.ThreadName(site.id, thread)
         return responses.whole(full_thread.WholeThread(name, secret), site)
-    asked = thread_pages.PageRequest(query.limit, query.cursor or None, secret)
-    if query.around:
-        _refuse_beside_around(query)
+    asked = list_queries.page_request(query, query.limit, secret)
+    if address := query.around or query.slug:
+        list_queries.refuse_beside_around(query)
         name = records.ThreadName(site.id, thread)
-        around = thread_pages.Around(site.scheme, name, query.around, asked)
+        around = thread_pages.Around(site.scheme, name, address, asked)
         return responses.listing(around, site)
     parent = query.parent or None
-    order = query.order or _default_order(site, parent)
+    order = query.order or list_queries.default_order(site, parent)
     return responses.listing(listings.source(site, thread, asked, order=order, parent=parent), site)
 
 
@@ -128,11 +129,25 @@ def show_comment(comment_id: str) -> flask.Response:
     can change while the revision stays the same.
     """
     query_strings.read(request_shapes.NoQuery)
-    comment, ancestors = ordered_query.comment(comment_id)
+    return _with_ancestors(*ordered_query.comment(comment_id))
+
+
+def _with_ancestors(
+    comment: records.Comment, ancestors: Sequence[records.Comment]
+) -> flask.Response:
     shown = response_shapes.OneComment(
         presentation.comment(comment), [presentation.comment(row) for row in ancestors]
     )
     return responses.of_comment(shown, comment.revision)
+
+
+@blueprint.get("/sites/<site:site_id>/comment")
+def find_comment(site_id: str) -> flask.Response:
+    """Return the comment with a slug, with its ancestors."""
+    site = site_settings.get(site_id)
+    thread, query = query_strings.read_thread(request_shapes.SlugQuery, site)
+    name = records.ThreadName(site.id, thread)
+    return _with_ancestors(*slugs.with_ancestors(site.scheme, name, query.slug))
 
 
 @blueprint.patch("/comments/<comment:comment_id>")
@@ -178,7 +193,7 @@ def list_replies(comment_id: str) -> flask.Response:
     query = query_strings.read(request_shapes.RepliesQuery)
     secret = context.settings().secret
     if not isinstance(query.limit, int):
-        _refuse_beside_all(query)
+        list_queries.refuse_beside_all(query)
         below = full_thread.below(comment_id, secret)
         return responses.whole(below, site_settings.get(below.name.site))
     asked = thread_pages.PageRequest(query.limit, query.cursor or None, secret)
@@ -285,34 +300,6 @@ def _own(
 @functools.cache
 def _description() -> responses.Fixed:
     return responses.fixed(openapi.document())
-
-
-def _default_order(site: records.Site, parent: str | None) -> thread_pages.ListingOrder:
-    """Return the order of a page if the query does not specify one."""
-    if parent is not None:
-        return thread_pages.ListingOrder.THREAD
-    return thread_pages.ListingOrder(site.options.order)
-
-
-def _is_in_order(query: request_shapes.ListQuery) -> bool:
-    return (query.order or thread_pages.ListingOrder.THREAD) is thread_pages.ListingOrder.THREAD
-
-
-def _refuse_beside_all(query: request_shapes.ListQuery | request_shapes.RepliesQuery) -> None:
-    in_order = isinstance(query, request_shapes.RepliesQuery) or _is_in_order(query)
-    if not in_order or any(getattr(query, name, None) for name in ("cursor", "parent", "around")):
-        raise errors.BadInput("limit", "all-not-allowed")
-
-
-def _refuse_beside_around(query: request_shapes.ListQuery) -> None:
-    beside = {
-        "cursor": query.cursor,
-        "parent": query.parent,
-        "order": not _is_in_order(query),
-    }
-    for name, given in beside.items():
-        if given:
-            raise errors.BadInput(name, "conflicting-fields", other="around")
 
 
 def submission(request: SiteRequest, speaker: api_callers.Speaker | None) -> new_comment.Submission:

@@ -124,12 +124,14 @@ def _path_parameters(operation: operations.Operation) -> list[operations.Json]:
 
 
 def _query_parameters(operation: operations.Operation) -> list[operations.Json]:
-    """Return a parameter for each field of a query type, with the field's schema."""
+    """Return a parameter for each field of a query type that the operation does not describe."""
     (_,), found = msgspec.json.schema_components([operation.query], ref_template=_REF)
     properties: operations.Json = found[operation.query.__name__]["properties"]
+    described = {each["name"] for each in operation.extra}
     return [
         {"name": name, "in": "query", "schema": _inlined(schema, found)}
         for name, schema in properties.items()
+        if name not in described
     ]
 
 

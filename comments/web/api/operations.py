@@ -28,6 +28,12 @@ _THREAD: tuple[Json, ...] = (
         "schema": {"type": "string", "minLength": 1},
     },
 )
+_PAGE: Json = {
+    "name": "page",
+    "in": "query",
+    "description": "The URL of the thread's page, or a number: the page of the list, from 1.",
+    "schema": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "minLength": 1}]},
+}
 _KEY: Json = {
     "name": "Idempotency-Key",
     "in": "header",
@@ -95,7 +101,7 @@ OPERATIONS = (
     Operation(
         "get", _COMMENTS, "listComments", "List a page of a thread",
         response_shapes.CommentPage, (400, 404, 410, 503), query=request_shapes.ListQuery,
-        extra=(*_THREAD, KNOWN), headers=_TAG,
+        extra=(_THREAD[0], _PAGE, KNOWN), headers=_TAG,
     ),
     Operation(
         "post", _COMMENTS, "postComment", "Post a comment",
@@ -111,6 +117,12 @@ OPERATIONS = (
     Operation(
         "get", _ONE, "showComment", "Get a comment with its ancestors",
         response_shapes.OneComment, (400, 404, 503), headers=_TAG,
+    ),
+    Operation(
+        "get", "/sites/{site}/comment", "findComment",
+        "Get the comment with a slug, with its ancestors",
+        response_shapes.OneComment, (400, 404, 503), query=request_shapes.SlugQuery,
+        extra=_THREAD, headers=_TAG,
     ),
     Operation(
         "patch", _ONE, "editComment", "Replace the text of your own comment",

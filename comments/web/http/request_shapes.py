@@ -38,6 +38,26 @@ Parent = Annotated[
         extra={field_errors.CODE: "not-a-parent"},
     ),
 ]
+_SLUG = "[1-9][0-9]{0,18}(-[1-9][0-9]{0,18})*"
+_LONGEST_SLUG = 500
+Slug = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=f"^{_SLUG}$", max_length=_LONGEST_SLUG, extra={field_errors.CODE: "not-a-slug"}
+    ),
+]
+IdOrSlug = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=f"^([a-z2-7]{{26}}|{_SLUG})$",
+        max_length=_LONGEST_SLUG,
+        extra={field_errors.CODE: "not-an-id-or-slug"},
+    ),
+]
+# No thread has this many comments; the page itself knows how many there are.
+_MOST = 1_000_000_000
+Offset = Annotated[int, msgspec.Meta(ge=0, le=_MOST)]
+PageNumber = Annotated[int, msgspec.Meta(ge=1, le=_MOST)]
 Cursor = Annotated[str, msgspec.Meta(min_length=1)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT)]
 Typed = Annotated[str, msgspec.Meta(max_length=1_000)]  # A text field in the service's own forms.
@@ -56,13 +76,19 @@ class ListQuery(_Request, frozen=True):
 
     Without `order`, lists with `parent`, `around` or `limit=all` use the order `thread`, because it
     is the only order that they allow. Other lists use the site's default order.
+
+    `around` and `slug` name a comment, whose page is returned. `offset` is the number of comments
+    before the page, and `page` is the number of a page with `limit` comments, from 1.
     """
 
     order: thread_pages.ListingOrder | msgspec.UnsetType = msgspec.UNSET
     limit: LimitOrAll = DEFAULT_LIMIT
     cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
     parent: Parent | msgspec.UnsetType = msgspec.UNSET
-    around: CommentId | msgspec.UnsetType = msgspec.UNSET
+    around: IdOrSlug | msgspec.UnsetType = msgspec.UNSET
+    slug: Slug | msgspec.UnsetType = msgspec.UNSET
+    page: PageNumber | msgspec.UnsetType = msgspec.UNSET
+    offset: Offset | msgspec.UnsetType = msgspec.UNSET
 
 
 class FeedQuery(_Request, frozen=True):
@@ -77,15 +103,16 @@ class FeedQuery(_Request, frozen=True):
 class EmbedQuery(FeedQuery, frozen=True):
     """The parameters of a thread as HTML, apart from `thread` and `page`.
 
-    `order` has the same meaning as in `ListQuery`. `reply` shows the page around a comment, with a
-    form to answer it. `title` and `url` describe the page with the thread, as in `NewComment`; the
-    form sends them with a comment.
+    `order`, `around` and `slug` have the same meaning as in `ListQuery`. `reply` shows the page
+    around a comment, with a form to answer it. `title` and `url` describe the page with the thread,
+    as in `NewComment`; the form sends them with a comment.
     """
 
     order: thread_pages.ListingOrder | msgspec.UnsetType = msgspec.UNSET
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
-    around: CommentId | msgspec.UnsetType = msgspec.UNSET
+    around: IdOrSlug | msgspec.UnsetType = msgspec.UNSET
+    slug: Slug | msgspec.UnsetType = msgspec.UNSET
     below: CommentId | msgspec.UnsetType = msgspec.UNSET
     reply: CommentId | msgspec.UnsetType = msgspec.UNSET
     title: Typed = ""
@@ -97,6 +124,12 @@ class RepliesQuery(_Request, frozen=True):
 
     limit: LimitOrAll = DEFAULT_LIMIT
     cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
+
+
+class SlugQuery(_Request, frozen=True):
+    """The slug of a comment, apart from `thread` and `page`."""
+
+    slug: Slug
 
 
 class NoQuery(_Request, frozen=True):

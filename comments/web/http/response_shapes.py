@@ -51,20 +51,24 @@ class CommentPage(msgspec.Struct, frozen=True):
 
     `total` is the number of listed comments in the whole thread; it excludes pending and rejected
     comments. `changed` is the time when a comment of the thread was last posted, edited or
-    retracted; it is null in an empty thread.
+    retracted; it is null in an empty thread. `first` and `last` are the positions of the first and
+    the last comment of this page in the thread, in this `order`, counted from 1. They are null on a
+    page without comments, and where positions are not known (see docs/api.md).
 
     A comment with the `status` `removed` keeps its place but has no text. If a comment has more
     `replies` than the page contains, get the others with `cursor` or with the comment's `replies`
     call.
 
-    Only a first page (without `cursor`, `parent` and `around`) has `pinned`, the thread's pinned
-    comments in reading order. They also keep their place in the thread.
+    Only a first page has `pinned`, the thread's pinned comments in reading order. They also keep
+    their place in the thread. Pages with `parent`, `around` or `slug` are not first pages.
 
     `order` is the order of this page. `thread` and `options` are at most a minute old.
     """
 
     comments: list[presentation.PublicComment]
     cursor: str | None
+    first: int | None
+    last: int | None
     total: int
     changed: datetime | None
     order: thread_pages.ListingOrder

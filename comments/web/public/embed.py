@@ -224,6 +224,8 @@ def site_of(site_id: str) -> records.Site:
 def _asked(site: records.Site, *, base: str) -> _Asked:
     thread, query = query_strings.read_thread(request_shapes.EmbedQuery, site)
     _refuse_together(query)
+    if query.slug:
+        query = msgspec.structs.replace(query, around=query.slug, slug=msgspec.UNSET)
     texts = page_language.of(query.lang, site)
     name = records.ThreadName(site.id, thread)
     default = thread_pages.ListingOrder(site.options.order)
@@ -249,17 +251,27 @@ def _asked(site: records.Site, *, base: str) -> _Asked:
 def _refuse_together(query: request_shapes.EmbedQuery) -> None:
     """Refuse parameters that cannot be combined.
 
-    `around` and `reply` cannot be combined with each other, a cursor, `below` or an order. `below`
-    can be combined with a cursor but not with an order.
+    `around`, `slug` and `reply` cannot be combined with each other, a cursor, `below` or an order.
+    `below` can be combined with a cursor but not with an order.
     """
     thread_order = thread_pages.ListingOrder.THREAD
     is_ordered = (query.order or thread_order) is not thread_order
     for with_, beside in (
         ("around", {"cursor": query.cursor, "below": query.below, "order": is_ordered}),
         (
+            "slug",
+            {
+                "around": query.around,
+                "cursor": query.cursor,
+                "below": query.below,
+                "order": is_ordered,
+            },
+        ),
+        (
             "reply",
             {
                 "around": query.around,
+                "slug": query.slug,
                 "cursor": query.cursor,
                 "below": query.below,
                 "order": is_ordered,

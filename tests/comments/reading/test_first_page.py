@@ -23,10 +23,12 @@ from tests.support.threads import compaction, reader_processes, sample_threads
 SCHEME, SECRET = sample_threads.SETTINGS.scheme, sample_threads.SETTINGS.secret
 # These stored bytes must stay readable. To change the format, increase the format number instead.
 GOLDEN = (
-    "0398a374616703d6ff69570a8093a57469746c65b268747470733a2f2f612e6578616d706c652fc0cd02bc92"
-    "a24141a441414142c42d7b226964223a2261222c227265706c696573223a317d2c7b226964223a2262222c22"
-    "7265706c696573223a307dc4247b226964223a2263222c2270696e6e6564223a747275652c227265706c6965"
-    "73223a307d"
+    "0498a374616703d6ff69570a8093a57469746c65b268747470733a2f2f612e6578616d706c652fc0cd02bc92"
+    "a24141a441414142c4677b226964223a2261222c227265706c696573223a312c22706f736974696f6e223a31"
+    "2c2273756274726565223a5b312c325d7d2c7b226964223a2262222c227265706c696573223a302c22706f73"
+    "6974696f6e223a322c2273756274726565223a5b322c325d7dc4417b226964223a2263222c2270696e6e6564"
+    "223a747275652c227265706c696573223a302c22706f736974696f6e223a332c2273756274726565223a5b33"
+    "2c335d7d"
 )
 HEAD = first_page.FirstPage(
     tag="tag",
@@ -35,8 +37,11 @@ HEAD = first_page.FirstPage(
     about=records.ThreadHeading("title", "https://a.example/"),
     weight=700,
     hashes=("AA", "AAAB"),
-    sent=b'{"id":"a","replies":1},{"id":"b","replies":0}',
-    pinned=b'{"id":"c","pinned":true,"replies":0}',
+    sent=(
+        b'{"id":"a","replies":1,"position":1,"subtree":[1,2]},'
+        b'{"id":"b","replies":0,"position":2,"subtree":[2,2]}'
+    ),
+    pinned=b'{"id":"c","pinned":true,"replies":0,"position":3,"subtree":[3,3]}',
 )
 
 
@@ -50,7 +55,7 @@ def test_the_format_of_a_first_page_is_stable() -> None:
 
 def test_an_unknown_format_is_ignored() -> None:
     assert first_page.decode(b"") is None
-    assert first_page.decode(b"\x02" + first_page.encode(HEAD)[1:]) is None
+    assert first_page.decode(b"\x03" + first_page.encode(HEAD)[1:]) is None
     assert first_page.encode(None) == b""
 
 

@@ -1,9 +1,12 @@
 """Each page has the expected cost by the engine's meter, which counts as Datastore bills."""
 
+import random
+
 import pytest
 
 from comments.domain import presentation, records
 from comments.reading import listings, thread_pages
+from comments.reading.compaction import compactor
 from comments.reading.materialized import directories, thread_view
 from comments.store import connection
 from comments.tree import ordered_query
@@ -99,6 +102,49 @@ def test_the_page_around_a_comment_costs_three_reads_cold(
             listings.around(SCHEME, name, row.id, thread_pages.PageRequest(50, None, SECRET))
         assert cost.reads <= 3
         assert cost.empty == 1
+
+
+@pytest.mark.parametrize(("order", "most"), [("thread", 3), ("recent", 3), ("best", 4)])
+def test_any_page_by_offset_costs_few_reads_cold(
+    name: records.ThreadName,
+    engine: inprocess.Engine,
+    monkeypatch: pytest.MonkeyPatch,
+    order: str,
+    most: int,
+) -> None:
+    """Read 50 comments at many offsets of a tree with 600 comments in buckets of the usual size."""
+    monkeypatch.setattr(compactor, "BUCKET_ROWS", 128)
+    chance, name = random.Random(1), records.ThreadName(name.site, "tree")
+    nodes: list[records.ImportedComment] = []
+    for number in range(600):
+        above = chance.choice(nodes).body if nodes and chance.random() < 0.8 else None
+        votes = int(above is None and chance.random() < 0.1)
+        nodes.append(sample_threads.node(f"c{number}", above, up=votes))
+    for start in range(0, len(nodes), 100):
+        sample_threads.store_imported(name, *nodes[start : start + 100])
+    compaction.whole(name)
+    assert len(directories.load_directory(name).lines) == 5
+    found = []
+    for offset in range(0, 600, 23):
+        compaction.forget()
+        asked = thread_pages.PageRequest(50, None, SECRET, offset)
+        with testing.meter(engine) as cost:
+            page = listings.page(SCHEME, name, asked, order=thread_pages.ListingOrder(order))
+        assert (page.first, page.total) == (offset + 1, 600)
+        assert (cost.empty, cost.writes) == (1, 0)
+        found.append(cost.reads)
+    assert max(found) <= most, found
+
+
+def test_a_flat_page_by_offset_costs_its_rows_the_skip_and_the_directory(
+    name: records.ThreadName, engine: inprocess.Engine
+) -> None:
+    compaction.forget()
+    asked = thread_pages.PageRequest(20, None, SECRET, 100)
+    with testing.meter(engine) as cost:
+        page = listings.page(SCHEME, name, asked, order=thread_pages.ListingOrder.OLDEST)
+    assert (page.first, page.last) == (101, 120)
+    assert (cost.reads, cost.empty) == (21 + 1 + 1, 2)  # one row more tells that a page follows
 
 
 def test_the_whole_thread_costs_its_directory_and_buckets(

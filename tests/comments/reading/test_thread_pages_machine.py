@@ -155,10 +155,11 @@ def _shown(order: thread_pages.ListingOrder | None) -> Shown:
 
 def _by_the_ordered_query() -> Shown:
     rows, below, total = reader_processes.ordered_thread(NAME)
-    shown = presentation.Rows(tuple(rows), tuple(below))
+    places = presentation.run(1, total)
+    shown = presentation.Rows(tuple(rows), tuple(below), places)
     none = presentation.Rows((), ())
     page = presentation.ThreadPage(shown, None, total, ordered_query.changed(NAME), none)
-    return _decoded(page.json())
+    return _decoded(presentation.with_ends(page, places).json())
 
 
 def _decoded(page: bytes) -> Shown:
@@ -168,12 +169,24 @@ def _decoded(page: bytes) -> Shown:
 
 def _is_alike(order: thread_pages.ListingOrder | None, shown: Shown, moment: Shown) -> bool:
     """Check whether a page equals the thread at one moment; compare the order only for `thread`."""
-    if order in (thread_pages.ListingOrder.THREAD, None):
+    if order is thread_pages.ListingOrder.THREAD:
         return shown == moment
+    if order is None:
+        return _without_places(shown) == _without_places(moment)
     return _by_id(shown) == _by_id(moment)
 
 
+def _without_places(page: Shown) -> Shown:
+    """Return a page without the places of its comments, which a whole list does not contain."""
+    bare = [
+        {name: value for name, value in each.items() if name not in ("position", "subtree")}
+        for each in page["comments"]
+    ]
+    return page | {"comments": bare}
+
+
 def _by_id(page: Shown) -> Shown:
+    page = _without_places(page)
     return page | {"comments": {each["id"]: each for each in page["comments"]}}
 
 

@@ -19,7 +19,7 @@ from comments.web.http.decode import field_errors
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-_NUMBERS = {"limit"}
+_NUMBERS = {"limit", "offset", "page"}
 _WORDS = {request_shapes.ALL}  # A value that is allowed instead of a number.
 _THREAD_NAMES = {"thread", "page"}
 _STRAY_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
@@ -42,12 +42,18 @@ def read(shape: type[T]) -> T:
 def read_thread(shape: type[T], site: records.Site) -> tuple[str, T]:
     """Return the canonical thread id in the current request's query, and the other parameters.
 
+    If `shape` has a field `page`, the query can contain the number of a page
+    (`thread_ids.page_number_apart`).
+
     Raises:
         errors.BadInput: a parameter is missing, unknown, repeated or malformed.
     """
-    raw = flask.request.query_string
+    raw, number = flask.request.query_string, None
+    if "page" in shape.__struct_fields__:
+        raw, number = thread_ids.page_number_apart(raw)
     found = pairs(raw, _THREAD_NAMES)
-    rest = _shaped({k: v for k, v in found.items() if k not in _THREAD_NAMES}, shape)
+    given = {name: value for name, value in found.items() if name not in _THREAD_NAMES}
+    rest = _shaped(given if number is None else given | {"page": number}, shape)
     return thread_ids.thread_from_query(raw, site), rest
 
 

@@ -45,6 +45,7 @@ def test_the_json_of_a_comment_has_these_fields(client: FlaskClient) -> None:
     assert row.keys() == {
         *("id", "slug", "parent", "reply_to", "level", "replies", "html", "author"),
         *("created", "edited", "score", "status", "revision", "pinned"),
+        *("position", "subtree"),
     }
     assert row["pinned"] is False
     assert row["author"] == {"name": "Ann", "website": "https://ann.example/", "kind": "guest"}
@@ -56,6 +57,7 @@ def test_an_unknown_thread_is_an_empty_page(client: FlaskClient) -> None:
     page = answer(client.get("/api/v1/sites/demo/comments?thread=nothing"))
     assert page.keys() == {
         *("comments", "cursor", "total", "changed", "pinned", "order", "thread", "options"),
+        *("first", "last"),
     }
     assert page["pinned"] == []
     assert (page["comments"], page["cursor"], page["total"], page["changed"]) == ([], None, 0, None)

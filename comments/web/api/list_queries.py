@@ -1,0 +1,72 @@
+"""The query of a list of comments: its order and its start, and parameters that exclude each other.
+
+A list starts at its beginning, after a cursor, after an offset, at a numbered page, or around a
+comment.
+"""
+
+import msgspec
+
+from comments import errors
+from comments.domain import records
+from comments.reading import thread_pages
+from comments.web.http import request_shapes
+
+_NOT_WITH_ALL = ("cursor", "parent", "around", "slug", "page", "offset")
+
+
+def default_order(site: records.Site, parent: str | None) -> thread_pages.ListingOrder:
+    """Return the order of a page if the query does not specify one."""
+    if parent is not None:
+        return thread_pages.ListingOrder.THREAD
+    return thread_pages.ListingOrder(site.options.order)
+
+
+def _is_in_order(query: request_shapes.ListQuery) -> bool:
+    return (query.order or thread_pages.ListingOrder.THREAD) is thread_pages.ListingOrder.THREAD
+
+
+def page_request(
+    query: request_shapes.ListQuery, limit: int, secret: str
+) -> thread_pages.PageRequest:
+    """Return the length and start of a page.
+
+    Raises:
+        errors.BadInput: the query contains several of `page`, `offset`, `cursor` and `parent`.
+    """
+    beside = {"offset": query.offset, "cursor": query.cursor, "parent": query.parent}
+    for name in ("page", "offset"):
+        if getattr(query, name) is msgspec.UNSET:
+            continue
+        for other, given in beside.items():
+            if other != name and given is not msgspec.UNSET:
+                raise errors.BadInput(name, "conflicting-fields", other=other)
+    if query.page:
+        return thread_pages.PageRequest(
+            limit, None, secret, offset=(query.page - 1) * limit, field="page"
+        )
+    return thread_pages.PageRequest(limit, query.cursor or None, secret, offset=query.offset or 0)
+
+
+def refuse_beside_all(query: request_shapes.ListQuery | request_shapes.RepliesQuery) -> None:
+    """Refuse parameters that cannot be combined with `limit=all`."""
+    in_order = isinstance(query, request_shapes.RepliesQuery) or _is_in_order(query)
+    if not in_order or any(
+        getattr(query, name, msgspec.UNSET) is not msgspec.UNSET for name in _NOT_WITH_ALL
+    ):
+        raise errors.BadInput("limit", "all-not-allowed")
+
+
+def refuse_beside_around(query: request_shapes.ListQuery) -> None:
+    """Refuse parameters that cannot be combined with `around` or `slug`."""
+    named = "around" if query.around else "slug"
+    beside = {
+        "slug": query.slug if query.around else msgspec.UNSET,
+        "cursor": query.cursor,
+        "parent": query.parent,
+        "page": query.page,
+        "offset": query.offset,
+        "order": msgspec.UNSET if _is_in_order(query) else query.order,
+    }
+    for name, given in beside.items():
+        if given is not msgspec.UNSET:
+            raise errors.BadInput(name, "conflicting-fields", other=named)
