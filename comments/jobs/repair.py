@@ -26,7 +26,7 @@ the ordered query at once, and the next compaction makes everything again.
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from comments import errors
@@ -88,6 +88,7 @@ def fix(scheme: sorthash.Scheme, name: records.ThreadName) -> list[ThreadProblem
         for problem in checked.problems:
             found.setdefault((problem.comment, problem.field), problem)
         if not any(problem.mendable for problem in checked.problems):
+            checked.refresh({problem.comment for problem in found.values()})
             return list(found.values())
         checked.mend()
     raise errors.Overloaded(f"{name.site} {name.id} changes faster than it is repaired")
@@ -123,6 +124,20 @@ class _Checked:
                 )
             ),
         ]
+
+    def refresh(self, mended: Collection[str]) -> None:
+        """Let every process read the delta again, apart from the comments that were mended.
+
+        Processes recognize a changed row by its revision, which a change without the service does
+        not raise. Their copies may therefore be outdated.
+        """
+        stored = self._read.materialized.stored
+        if stored is None or not stored.directory.version:
+            return
+        rows = comparison.delta(stored.directory, self._read.stored)
+        ids = [row.entry.id for row in rows if row.entry.id not in mended]
+        for start in range(0, len(ids), _BATCH):
+            _reread(ids[start : start + _BATCH])
 
     def mend(self) -> None:
         """Write the corrections. Skip comments that have changed meanwhile."""
@@ -174,6 +189,10 @@ class _Checked:
 
     def _pinned(self) -> list[str]:
         return [row.id for row in self._read.rows.values() if row.pinned and not row.is_tombstone]
+
+
+def _reread(ids: Sequence[str]) -> None:
+    transactions.transaction(lambda: transactions.apply(job_writes.raise_revisions(ids)))
 
 
 def _write(name: records.ThreadName, places: Sequence[values.TreePlace]) -> None:

@@ -54,12 +54,26 @@ def ask_rebuild(ids: Sequence[str]) -> ownership.Writes:
     row = next((row for row in rows if row is not None and row.created is not None), None)
     if row is None:
         return ownership.Writes(OWNER)
-    text_revision = row.text_revision or row.revision
-    row.revision += 1
-    row.text_revision = text_revision
+    _raise_revision(row)
     row.unfolded = row.moved = True
     row.fold_by = at_once(row)
     return ownership.Writes(OWNER, put=(row,))
+
+
+def raise_revisions(ids: Sequence[str]) -> ownership.Writes:
+    """Raise the revisions of comments, so that no process uses a copy of them that it has read."""
+    found = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
+    rows = [row for row in found if row is not None and row.created is not None]
+    for row in rows:
+        _raise_revision(row)
+    return ownership.Writes(OWNER, put=tuple(rows))
+
+
+def _raise_revision(row: comment_rows.CommentRow) -> None:
+    """Raise the revision of a comment, but not that of its text."""
+    text_revision = row.text_revision or row.revision
+    row.revision += 1
+    row.text_revision = text_revision
 
 
 def without_addresses(ids: Sequence[str]) -> ownership.Writes:

@@ -110,6 +110,13 @@ def mismatches(
     return list(_Comparison(scheme, found, found.stored, rows, fresh).mismatches())
 
 
+def delta(directory: buckets.Directory, rows: Sequence[deltas.DeltaRow]) -> list[deltas.DeltaRow]:
+    """Return the rows that differ from a directory, as a probe finds them."""
+    return [
+        row for row in rows if row.flagged and not directory.holds(row.entry.id, row.entry.revision)
+    ]
+
+
 class _Comparison:
     """The comparison of a readable directory with the rows. `fresh` is the delta."""
 
