@@ -137,6 +137,7 @@ def start_worker(app: flask.Flask) -> background_worker.BackgroundWorker:
         wiring.handlers(settings),
         first=_QUIET,
         reach=wiring.channels(settings),
+        audit_reads=settings.audit_reads,
     )
     worker.start()
     return worker

@@ -20,6 +20,7 @@ from comments.domain.crypto import secret_rotation
 # GAE_ENV and GAE_SERVICE are also read, but only App Engine sets them.
 NAMES = frozenset(
     {
+        "AUDIT_READS",
         "DATASTORE",
         "DATASTORE_DATABASE",
         "DATASTORE_EMULATOR_HOST",
@@ -105,6 +106,7 @@ class Settings:
     posts_per_thread: int = 0
     same_texts: int = 0
     previews_per_network: int = 0
+    audit_reads: int = 0
     old_names: tuple[str, ...] = ()  # The settings that were given under their former names.
 
     @property
@@ -197,6 +199,10 @@ def load(environ: Mapping[str, str] | None = None, *, creates: bool = True) -> S
         posts_per_thread=setting_values.number(values, "POSTS_PER_THREAD", 300, 0, 10_000),
         same_texts=setting_values.number(values, "SAME_TEXTS", 3, 0, 10_000),
         previews_per_network=setting_values.number(values, "PREVIEWS_PER_NETWORK", 30, 0, 10_000),
+        # Other stores bill each read.
+        audit_reads=setting_values.number(
+            values, "AUDIT_READS", 10_000 if kind == "embedded" else 0, 0, 10_000_000
+        ),
     )
 
 

@@ -1,6 +1,7 @@
 """Check and repair stored data: `repair` and `recount`."""
 
 import contextlib
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -53,12 +54,15 @@ def _repair_thread(
 ) -> None:
     from comments.jobs import recount as recounts
     from comments.jobs import repair as repairs
-    from comments.jobs import scheduler
+    from comments.jobs import scheduler, thread_audit
 
     scheme = site_settings.scheme_of(name.site)
     problems = (repairs.fix if fix else repairs.find_problems)(scheme, name)
     for problem in problems:
         report.add(_problem(problem), is_left=not problem.mendable)
+    if fix:
+        left = [problem.field for problem in problems if not problem.mendable]
+        thread_audit.note(name, left, now=datetime.now(UTC))
     if fix and any(problem.of_pages for problem in problems):
         # If another process is compacting the thread, it also compacts the repaired comments.
         with contextlib.suppress(errors.Overloaded):

@@ -12,6 +12,7 @@ Invariants:
 """
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Sequence
@@ -19,13 +20,14 @@ from datetime import UTC, datetime
 
 from comments import errors
 from comments.events import backlog, dispatcher, message_sender, outbox
-from comments.jobs import scheduler
+from comments.jobs import scheduler, thread_audit
 from comments.notifications import mail_worker
 from comments.sites import usage
 from comments.store import connection
 
 SWEEP_EVERY = 30.0  # Seconds between two sweeps for events that ended processes left.
 LOOK_EVERY = 300.0  # Seconds between two searches for threads that ended processes left.
+AUDIT_EVERY = 300.0  # Seconds between two rounds of the audit.
 OLD = 600  # Seconds after which the log reports waiting events and messages.
 
 _log = logging.getLogger("flatthread")
@@ -40,6 +42,7 @@ class BackgroundWorker:
         first: seconds until the worker first searches for work that other processes left. The
             process's own changes do not wait for this search.
         reach: makes the channels for sending messages.
+        audit_reads: the reads in an hour for `thread_audit`; 0 switches it off.
     """
 
     def __init__(
@@ -49,8 +52,10 @@ class BackgroundWorker:
         *,
         first: float = 0.0,
         reach: message_sender.Reach = message_sender.channels,
+        audit_reads: int = 0,
     ) -> None:
         self._store = store
+        self._audit_reads = audit_reads
         self._backlog = waiting = backlog.BACKLOG.of(store)
         self._upkeep = scheduler.UPKEEP.of(
             store,
@@ -62,6 +67,7 @@ class BackgroundWorker:
         self._postman = mail_worker.MailThread(store, self._upkeep.handlers, self._upkeep.now)
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
         self._next_look = self._next_sweep = self._backlog.clock() + first
+        self._next_audit = self._next_look + AUDIT_EVERY if audit_reads else math.inf
 
     def start(self) -> None:
         """Start the threads.
@@ -90,14 +96,24 @@ class BackgroundWorker:
 
     @property
     def _next_step(self) -> float:
-        return min(self._next_look, self._next_sweep, self._upkeep.next_clearing)
+        return min(self._next_look, self._next_sweep, self._next_audit, self._upkeep.next_clearing)
 
     def step(self) -> scheduler.RoundSummary:
         """Do all work that is due now."""
         self._deliver()
         if self._next_look <= self._backlog.clock():
             self._look()
-        return self._upkeep.round(self._upkeep.due(self._backlog))
+        done = self._upkeep.round(self._upkeep.due(self._backlog))
+        if self._next_audit <= self._backlog.clock():
+            self._audit()
+        return done
+
+    def _audit(self) -> None:
+        self._next_audit = self._backlog.clock() + AUDIT_EVERY
+        try:
+            thread_audit.run(self._audit_reads, now=self._upkeep.now())
+        except Exception as error:  # noqa: BLE001 - the next round continues
+            scheduler.report("Checking threads", error)
 
     def _deliver(self) -> None:
         try:

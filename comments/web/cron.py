@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 import flask
 
 from comments import config, errors
-from comments.jobs import scheduler, wiring
+from comments.jobs import scheduler, thread_audit, wiring
 from comments.sites import usage
 from comments.web.http import context
 
@@ -76,6 +76,7 @@ def compact() -> flask.Response:
         done = process.round(names)
     else:
         done = process.visit(names, time.sleep)
+        thread_audit.run(context.settings().audit_reads, now=datetime.now(UTC))
     scheduler.settle(datetime.now(UTC))
     usage.settle(now=datetime.now(UTC))
     response = flask.jsonify(folded=done.folded, cleared=done.cleared, waiting=done.waiting)

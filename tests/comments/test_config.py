@@ -36,6 +36,7 @@ NUMBERS = [
     ("POSTS_PER_THREAD", "posts_per_thread", 300, 0, 10_000),
     ("PREVIEWS_PER_NETWORK", "previews_per_network", 30, 0, 10_000),
     ("SAME_TEXTS", "same_texts", 3, 0, 10_000),
+    ("AUDIT_READS", "audit_reads", 10_000, 0, 10_000_000),
 ]
 SCHEME_NUMBERS = [("SORT_HASH_WIDTH", "width", 2, 1, 8), ("SORT_HASH_LEVELS", "levels", 8, 1, 100)]
 
@@ -56,6 +57,13 @@ def test_numbers_have_a_default_and_are_accepted_up_to_their_limits(
     assert getattr(config.load({**GIVEN, name: ""}), field) == default
     for value in (low, high):
         assert getattr(config.load({**GIVEN, name: str(value)}), field) == value
+
+
+def test_the_audit_is_off_where_reads_are_billed_unless_it_is_set() -> None:
+    cloud = {**GIVEN, "DATASTORE": "cloud"}
+    assert config.load(cloud).audit_reads == 0
+    assert config.load({**GIVEN, "DATASTORE_EMULATOR_HOST": "h:1"}).audit_reads == 0
+    assert config.load({**cloud, "AUDIT_READS": "500"}).audit_reads == 500
 
 
 @pytest.mark.parametrize(("name", "field", "default", "low", "high"), SCHEME_NUMBERS)
@@ -147,6 +155,7 @@ def test_without_an_argument_the_environment_of_the_process_is_read(
 CHANGES = {
     "DATASTORE": ("cloud", "datastore"),
     "DATASTORE_DATABASE": ("db", "database"),
+    "AUDIT_READS": ("5", "audit_reads"),
     "DATASTORE_EMULATOR_HOST": ("h:1", "emulator_host"),
     "DATASTORE_NAMESPACE": ("ns", "namespace"),
     "DATASTORE_PROJECT_ID": ("own", "project"),

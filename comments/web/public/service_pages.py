@@ -13,8 +13,8 @@ from pathlib import Path
 
 import flask
 
-from comments.store import connection, reads
-from comments.store.models import comment_rows
+from comments.jobs import thread_audit
+from comments.store import connection
 from comments.web.http import responses
 
 blueprint = flask.Blueprint("pages", __name__)
@@ -49,13 +49,21 @@ def _prepare(_state: object) -> None:
 
 @blueprint.get("/healthz")
 def health() -> flask.Response:
-    """Answer 200 if this process can read its store, else 503."""
-    # No site can have this id, so no cache in this process can answer instead of the store.
+    """Answer 200 if this process can read its store, else 503. Include the results of the audit."""
     with connection.within(_HEALTH_SECONDS):
-        reads.get(comment_rows.site_key("."))
-    response = flask.jsonify(status="ok")
+        audit = thread_audit.state()
+    response = flask.jsonify({"status": "ok"} | ({} if audit is None else {"audit": _found(audit)}))
     response.headers["Cache-Control"] = "no-store"
     return response
+
+
+def _found(audit: thread_audit.AuditState) -> dict[str, object]:
+    return {
+        "checked": audit.checked,
+        "skipped": audit.skipped,
+        "last": None if audit.last is None else audit.last.isoformat(),
+        "with_problems": len(audit.found),
+    }
 
 
 @blueprint.get("/")
