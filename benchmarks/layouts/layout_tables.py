@@ -177,11 +177,11 @@ def curves(found: Sequence[Figures], call: str, value: Callable[[Figures], float
     return drawn
 
 
-def insert(made: str, document: Path) -> None:
-    """Replace the tables between the markers of a document."""
+def insert(made: str, document: Path, first: str = BEGIN, last: str = END) -> None:
+    """Replace the tables between two markers of a document."""
     text = document.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, rest = text.partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise SystemExit(f"{document} lacks the markers {BEGIN} and {END}")
+        raise SystemExit(f"{document} lacks the markers {first} and {last}")
     document.write_text(f"{before}{begin}\n\n{made}\n\n{end}{after}", encoding="utf-8")

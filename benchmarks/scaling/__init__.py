@@ -1,0 +1,1 @@
+"""How the service scales: key ranges, monthly costs and very large data. See docs/scaling.md."""
