@@ -72,6 +72,8 @@ class BestDiscussions(ListingPage):
         best = view.directory.content.best
         newest = "" if best is None else best.ranking
         key = newest if self.asked.cursor is None else self._ranking
+        if best is not None and best.ranked and key == newest:
+            return key, ranking.of_listed(best.ranked)
         found = HOLDINGS.get().load_ranking(self.name, key, is_newest=key == newest)
         if found is None:
             raise errors.CursorExpired if self.asked.cursor else directories.DirectoryOutdated

@@ -146,9 +146,8 @@ class CompactionAttempt(BucketWriter):
             key = self._write_ranking(ranked)
         directory = buckets.Directory(self.token, content)
         view = merged_view.View(directory, content.tail, functools.partial(every, self._name))
-        return buckets.RankingKeys(
-            key, self.write(ranking.encode_top(ranking.top(view, scheme, ranked)))
-        )
+        rows = self.write(ranking.encode_top(ranking.top(view, scheme, ranked)))
+        return buckets.RankingKeys(key, rows, ranking.listed(ranked))
 
     def _write_ranking(self, ranked: ranking.Ranking) -> str:
         key = bucket_rows.ranking_key(self._name, self.token)

@@ -10,7 +10,7 @@ rows.
                pinned])
     line       [key, first, last, count, heads, roots]
     mark       [hash, id, revision, json, held]        json "" for a row that is no longer listed
-    best       [ranking, top]        see `ranking`; nil while no discussion has an upvote
+    best       [ranking, top, ranked]    see `ranking`; nil while no discussion has an upvote
     about      [title, url, by]      the thread's heading, and the comment that set it
 
 - `heads` makes it possible to compute exact subtree sizes without reading buckets. `heads` contains
@@ -105,10 +105,15 @@ class Clearing(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class RankingKeys(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The keys of the directory's ranking and of the bucket with its first rows."""
+    """The keys of the directory's ranking and of the bucket with its first rows.
+
+    `ranked` contains the hashes of the ranked discussions, best first, so that pages need not read
+    the ranking. It is empty if there are too many, or if an older release wrote the directory.
+    """
 
     ranking: str
     top: str
+    ranked: tuple[str, ...] = ()
 
 
 class Replaced(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -236,6 +236,9 @@ class _Comparison:
         made = ranking.updated(ranked, settled)
         if made != ranked:
             yield Mismatch("", "ranking", *_first_difference(ranked.ranked, made.ranked))
+        best = self._content.best
+        if best is not None and best.ranked not in {(), ranking.listed(ranked)}:
+            yield Mismatch("", "ranking", *_first_difference(best.ranked, ranking.listed(ranked)))
         shown = tuple(ranking.top(self._alone(), self._scheme, ranked)) if ranked.ranked else ()
         if shown != top:
             yield Mismatch("", "best page", *_first_difference(top, shown))

@@ -43,6 +43,7 @@ KEPT = 3600.0  # Seconds for which a ranking outlives its directory, for cursors
 SKEW = 600.0
 TOP_ROWS = 101  # A first page of 100 rows, and one more row to detect a next page.
 TOP_BYTES = 256 * 1024  # Bytes of these rows' JSON before compression.
+MOST_LISTED = 1_000  # Discussions that the directory lists, at most 6 bytes each.
 MOST = 50_000  # Discussions in a ranking; Datastore's limit for an entity is 1 MiB.
 _Z = 1.959963984540054  # The 97.5 % quantile of the normal distribution.
 
@@ -92,6 +93,20 @@ def updated(base: Ranking, votes: Mapping[str, tuple[int, int]]) -> Ranking:
             known[sort_hash] = RankedDiscussion(sort_hash, up, down)
     best = sorted(known.values(), key=lambda each: (-score(each.up, each.down), each.sort_hash))
     return Ranking(tuple(best[:MOST]))
+
+
+def listed(ranking: Ranking) -> tuple[str, ...]:
+    """Return the ranked hashes for the directory, or nothing if there are more than `MOST_LISTED`.
+
+    A page in the order `best` then needs no read for its ranking.
+    """
+    hashes = tuple(each.sort_hash for each in ranking.ranked)
+    return hashes if len(hashes) <= MOST_LISTED else ()
+
+
+def of_listed(hashes: Iterable[str]) -> Ranking:
+    """Return the ranking that a directory lists. The numbers of votes are unknown and set to 0."""
+    return Ranking(tuple(RankedDiscussion(each, 0, 0) for each in hashes))
 
 
 def rows(

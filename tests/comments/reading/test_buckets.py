@@ -24,6 +24,12 @@ GOLDEN_WHOLE = (
     "3d3471323e2587272e2ed635bcfe7fe19d2b0a99e1a64b272d2c5a5ca46b7860d2a48585d7fe678673354c5a"
     "5800610000cc2a3cf5"
 )
+# The same with the ranked discussions, which older releases did not write.
+GOLDEN_LISTING = (
+    "789c9b3971dae2125d83458e8e8b1c9d98274e62629c3409c86100124e4c13a72e7274de958213301e61aaae"
+    "3d3471323e2587272e2ed635bcfe7fe19d2b0a99e1a64b272f2c5a5ca46b0834df1968cf81499316165efb9f"
+    "19ced53069610184310100b2264063"
+)
 
 ENTRIES = [
     buckets.ListedEntry("AA", "a" * 26, 1, b'{"id":"a"}'),
@@ -53,6 +59,9 @@ def test_a_directory_with_all_fields_survives_encoding_and_decoding() -> None:
     )
     assert buckets.decode_content(buckets.encode_content(whole)) == whole
     assert buckets.decode_content(bytes.fromhex(GOLDEN_WHOLE)) == whole
+    listing = msgspec.structs.replace(whole, best=buckets.RankingKeys("r", "r-1", ("AC", "AA")))
+    assert buckets.decode_content(buckets.encode_content(listing)) == listing
+    assert buckets.decode_content(bytes.fromhex(GOLDEN_LISTING)) == listing
 
 
 def test_a_line_counts_the_rows_below_each_ancestor() -> None:

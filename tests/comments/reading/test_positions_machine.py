@@ -25,7 +25,7 @@ from comments.domain import presentation, records
 from comments.moderation import decisions
 from comments.reading import listings
 from comments.reading.compaction import compactor
-from comments.reading.materialized import thread_view, view_cache
+from comments.reading.materialized import ranking, thread_view, view_cache
 from comments.reading.thread_pages import ListingOrder, PageRequest
 from comments.store import reads
 from comments.store.models import comment_rows, conversion
@@ -265,13 +265,15 @@ def _ranked() -> list[str]:
         return []
     if best is None:
         return []
-    ranking = view_cache.HOLDINGS.get().load_ranking(NAME, best.ranking, is_newest=True)
-    return [each.sort_hash for each in ranking.ranked] if ranking else []
+    found = view_cache.HOLDINGS.get().load_ranking(NAME, best.ranking, is_newest=True)
+    return [each.sort_hash for each in found.ranked] if found else []
 
 
 def test_positions_ranges_and_subtrees_equal_a_naive_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     compaction.small_buckets(monkeypatch)
     monkeypatch.setattr(view_cache, "MOST_UNFOLDED", MOST_UNFOLDED)
+    # Longer rankings are read from their own entity.
+    monkeypatch.setattr(ranking, "MOST_LISTED", 2)
     run_state_machine_as_test(
         Machine,
         settings=settings(

@@ -324,17 +324,27 @@ def test_an_unchanged_ranking_is_not_written_again(
     assert (after.ranking == before.ranking, after.top == before.top) == (True, False)
 
 
-def test_a_first_page_of_best_costs_three_reads_cold_and_none_warm(
+def test_a_first_page_of_best_costs_two_reads_cold_and_none_warm(
     name: records.ThreadName, engine: inprocess.Engine
 ) -> None:
     _compact(name)
     with testing.meter(engine) as cost:
         page = _page(name, 5)
     assert len(page.comments) == 5
-    assert (cost.reads, cost.writes) == (3, 0)
+    assert (cost.reads, cost.writes) == (2, 0)
     with testing.meter(engine) as cost:
         _page(name, 5)
     assert (cost.reads, cost.writes, cost.small) == (0, 0, 0)
+
+
+def test_a_ranking_that_the_directory_does_not_list_costs_one_more_read(
+    name: records.ThreadName, engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranking, "MOST_LISTED", 1)
+    _compact(name)
+    with testing.meter(engine) as cost:
+        page = _page(name, 5)
+    assert (cost.reads, len(page.comments)) == (3, 5)
 
 
 def test_the_api_ranks_and_reports_an_expired_cursor(

@@ -87,8 +87,16 @@ def test_a_malformed_body_is_refused_by_field(data: bytes, field: str) -> None:
         ({"cursor": ""}, request_shapes.ListQuery, "cursor is required."),
         ({"cursor": 1}, request_shapes.ListQuery, "cursor must be of type string."),
         ({"limit": "5"}, request_shapes.OwnVotesQuery, "limit must be of type integer."),
-        ({"around": "a"}, request_shapes.ListQuery, "around must be the id of a comment."),
-        ({"around": "A" * 26}, request_shapes.ListQuery, "around must be the id of a comment."),
+        (
+            {"around": "a"},
+            request_shapes.ListQuery,
+            "around must be the id of a comment, or a slug such as 1-2-3.",
+        ),
+        (
+            {"around": "A" * 26},
+            request_shapes.ListQuery,
+            "around must be the id of a comment, or a slug such as 1-2-3.",
+        ),
         ({"parent": "a" * 27}, request_shapes.ListQuery, NO_PARENT),
         ({"parent": "nix"}, request_shapes.ListQuery, NO_PARENT),
         (

@@ -49,11 +49,16 @@ def rows(open_store: connection.Store, site: records.Site) -> dict[str, records.
 def work(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count the pages that views or stored first pages provide, and the calls that encode bytes."""
     counted: Counter[str] = Counter()
-    cut, top, encode = merged_view.View.rows, first_page.FirstPage.page, content_coding.encode
+    cut, at, top = merged_view.View.rows, merged_view.View.at, first_page.FirstPage.page
+    encode = content_coding.encode
 
     def counting_rows(self: merged_view.View, *args: object, **named: object) -> object:
         counted["rows"] += 1
         return cut(self, *args, **named)  # type: ignore[arg-type]
+
+    def counting_at(self: merged_view.View, *args: object) -> object:
+        counted["rows"] += 1
+        return at(self, *args)  # type: ignore[arg-type]
 
     def counting_top(self: first_page.FirstPage, *args: object, **named: object) -> object:
         counted["rows"] += 1
@@ -64,6 +69,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         return encode(data, coding)
 
     monkeypatch.setattr(merged_view.View, "rows", counting_rows)
+    monkeypatch.setattr(merged_view.View, "at", counting_at)
     monkeypatch.setattr(first_page.FirstPage, "page", counting_top)
     monkeypatch.setattr(content_coding, "encode", counting_encode)
     return counted
