@@ -8,7 +8,7 @@
     `- CodedError              for clients: a code, a field and parameters
        |- BadInput             a value that a caller sent
        |  |- BadCursor         a page cursor that is damaged, forged or for a different listing
-       |  |  `- CursorExpired  a page cursor for a ranking that is no longer stored
+       |  |  `- CursorExpired  a page cursor for a ranking or a tree that no longer exists
        |  |- BadLink           a link from a mail that is damaged, forged, used or expired
        |  `- UnsafeAddress     a URL that the service must not send requests to
        |- NotFound             a site, thread or comment that this caller may not see
@@ -111,7 +111,7 @@ class BadCursor(BadInput):
 
 
 class CursorExpired(BadCursor):
-    """A page cursor belongs to a ranking that is no longer stored."""
+    """A page cursor belongs to a ranking or a tree that no longer exists."""
 
     code = "cursor-expired"
 

@@ -9,6 +9,7 @@ from flask.cli import AppGroup
 from comments.accounts import moderation_sessions
 from comments.cli import console
 from comments.domain import site_options
+from comments.domain.languages import error_texts
 from comments.domain.text import web_origins
 from comments.sites import site_settings
 
@@ -144,6 +145,43 @@ def _set_site(  # noqa: PLR0917 - click passes each option by name
     # intend to replace them all.
     named = f"{changed.id} ({', '.join(changed.origins)})" if origins else changed.id
     click.echo(f"Changed {named}. This takes effect everywhere within a minute.")
+
+
+@site.command("rescheme")
+@click.argument("site_id", metavar="SITE")
+@click.option("--levels", type=int, required=True, help="Number of levels of nested replies.")
+@click.option("--width", type=int, help="Digits in a segment; by default, as before.")
+@click.option("--digits", help="Digits of the sort hashes, ascending; by default, as before.")
+@console.reported
+def _rescheme(site_id: str, levels: int, width: int | None, digits: str | None) -> None:
+    """Change the number of levels of a website's threads, or the form of its sort hashes.
+
+    With more levels, replies move below the comments that they answer; with fewer levels, they
+    become siblings. Threads change one at a time, while people read and write. If the command is
+    interrupted, a running server continues the work, and so does the same command. Comments keep
+    their ids; slugs may change, and page cursors of a changed thread expire.
+    """
+    from comments.jobs import rescheming
+
+    # Not this process's copy of the site: another process may have finished a job meanwhile.
+    site_settings.COPIES.get().drop(site_id)
+    scheme = site_settings.checked_scheme(
+        site_settings.get(site_id).scheme, levels=levels, width=width, digits=digits
+    )
+    rescheming.begin(site_id, scheme)
+    done = rescheming.run(site_id)
+    if done is None:
+        return
+    click.echo(
+        f"{site_id} has {console.counted(scheme.levels, 'level')}, width {scheme.width} and digits "
+        f"{scheme.digits}. Comments moved in {done.moved} of "
+        f"{console.counted(done.threads + done.left, 'thread')}; "
+        f"{console.counted(done.renamed, 'comment')} got a new slug."
+    )
+    for each in done.kept:
+        click.echo(f"{each.thread} keeps its scheme: {error_texts.of_code(each.code)}")
+    if done.left:
+        raise click.exceptions.Exit(1)
 
 
 def _given(values: tuple[str, ...]) -> list[str] | None:

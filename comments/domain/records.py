@@ -307,7 +307,8 @@ class Comment(msgspec.Struct, frozen=True):
 
     `changed` is the time of the last change that readers saw (a post, edit or retraction); None if
     readers never saw the comment. `text_revision` is the revision of the current text; later
-    revisions changed only votes. `pinned` comments are marked as pinned for readers.
+    revisions changed only votes. `pinned` comments are marked as pinned for readers. `shape` is the
+    shape of the tree to which the comment's place belongs (`reshaping`).
     """
 
     id: str
@@ -334,6 +335,7 @@ class Comment(msgspec.Struct, frozen=True):
     changed: datetime | None = None
     text_revision: int = 1
     pinned: bool = False
+    shape: int = 0
 
     @property
     def is_tombstone(self) -> bool:

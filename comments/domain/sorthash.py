@@ -30,8 +30,8 @@ The alternatives are worse. A parent link alone needs a query per level. Nested-
 rewrite half the thread for each reply. Numbers in decimal or dotted form ("1.10" < "1.9") sort
 incorrectly.
 
-Hashes are stored, so changing the digits, the width or the two class letters would corrupt every
-thread.
+Hashes are stored, so changing the two class letters would corrupt every thread. Each thread stores
+its scheme; `tree/scheme_change` moves a thread to another one.
 """
 
 import dataclasses

@@ -111,6 +111,7 @@ class _Checked:
         self._name = name
         self._read = _read(name)
         scheme = conversion.scheme_of(self._read.materialized.thread, scheme)
+        self._shape = conversion.shape_of(self._read.materialized.thread)
         self._places = tree_places.places(scheme, self._read.rows)
         self._texts: dict[str, values.RenderedText] = {}
         self.problems = [
@@ -160,13 +161,14 @@ class _Checked:
         return problem.of_pages and (is_unknown or problem.field in comparison.OF_BUCKETS)
 
     def _corrected(self, place: values.TreePlace) -> values.TreePlace:
-        return dataclasses.replace(place, text=self._texts.get(place.id))
+        return dataclasses.replace(place, text=self._texts.get(place.id), shape=self._shape)
 
     def _of_rows(self) -> Iterator[ThreadProblem]:
         for row in self._read.rows.values():
             place = self._places[row.id]
             pairs = {field: (getattr(row, field), getattr(place, field)) for field in _FIELDS}
             pairs["child_count"] = (row.child_count, max(row.child_count, place.child_count))
+            pairs["shape"] = (row.shape, self._shape)
             pairs["score"] = (row.score, row.up - row.down)
             text = values.RenderedText(row.body, row.html, self._read.renderers[row.id])
             made = rerendering.rendered(text)

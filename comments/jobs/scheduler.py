@@ -34,7 +34,7 @@ import msgspec
 from comments import errors
 from comments.domain import records
 from comments.events import backlog, dead_letters, dispatcher, message_sender
-from comments.jobs import recategorize, upgrades, wiring
+from comments.jobs import recategorize, rescheming, upgrades, wiring
 from comments.moderation import bans, retention
 from comments.notifications import follower_compaction, follower_lists
 from comments.posting import cast_vote
@@ -257,9 +257,11 @@ def look(now: datetime | None = None) -> list[backlog.Name]:
 def settle(now: datetime) -> int:
     """Merge the counter shards of threads that are no longer busy; return the number of threads.
 
-    This function also continues a bounded part of unfinished recategorizations and upgrades.
+    This function also continues a bounded part of unfinished recategorizations, upgrades and moves
+    to other schemes.
     """
     recategorize.finish(now=now)
+    rescheming.finish()
     upgrades.go_on()
     sharding.notice_spread()
     return sharding.gather_quiet()

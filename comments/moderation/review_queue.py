@@ -178,10 +178,13 @@ def thread(
     Raises:
         errors.BadInput: the limit is not between 1 and `MOST`.
         errors.BadCursor: the cursor is invalid or belongs to a different thread.
+        errors.CursorExpired: the thread has moved to another scheme since the cursor was made.
     """
     _check_limit(limit)
     label = cursors.label("docket-thread", comment_rows.thread_key_name(name))
-    after = "" if cursor is None else cursors.unseal(cursor, label, secret)[0]
+    after, shape = "", None
+    if cursor is not None:
+        (after,), shape = cursors.unseal_with_shape(cursor, label, secret)
     query = reads.Query(
         "Comment",
         where=(("thread", "=", comment_rows.thread_key_name(name)), ("sort_hash", ">", after)),
@@ -189,10 +192,13 @@ def thread(
         limit=limit + 1,
     )
     cases = [conversion.case_from_message(message) for message in reads.fetch(query)]
+    if shape is not None and any(each.comment.shape != shape for each in cases):
+        raise errors.CursorExpired
     if len(cases) <= limit:
         return ThreadExcerpt(tuple(cases), None)
-    last = cases[limit - 1].comment.sort_hash
-    return ThreadExcerpt(tuple(cases[:limit]), cursors.seal([last], label, secret))
+    last = cases[limit - 1].comment
+    more = cursors.seal([last.sort_hash], label, secret, shape=last.shape)
+    return ThreadExcerpt(tuple(cases[:limit]), more)
 
 
 def stored_thread(name: records.ThreadName) -> records.Thread | None:

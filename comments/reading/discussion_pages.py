@@ -20,7 +20,8 @@ from comments.reading.materialized import (
 from comments.reading.materialized.view_cache import HOLDINGS
 from comments.reading.page_source import Found
 from comments.reading.thread_pages import ListingOrder, ListingPage, PageRequest, view_of
-from comments.store import transactions
+from comments.store import reads, transactions
+from comments.store.models import comment_rows
 from comments.tree import ordered_query
 
 
@@ -35,11 +36,12 @@ class RecentDiscussions(ListingPage):
         self._scheme = scheme
 
     def _cut(self, found: Found) -> presentation.ThreadPage:
-        view = view_of(found)
-        return self._arranged(view, arrangements.Recent(view, self._scheme), self._sealed)
+        view = view_of(found, self._shape)
+        order = arrangements.Recent(view, view.scheme(self._scheme))
+        return self._arranged(view, order, self._sealed)
 
     def _query(self) -> presentation.ThreadPage:
-        self._shown = view = _whole_view(self.name)
+        self._shown = view = _whole_view(self.name, self._shape)
         return self._cut(view)
 
 
@@ -62,7 +64,9 @@ class BestDiscussions(ListingPage):
         """
         tag = super().look(age)
         if self.asked.cursor is not None and self._found is not None:
-            self._ranked(view_of(self._found))
+            view = view_of(self._found)
+            if view.shape == self._shape:
+                self._ranked(view)
             # Even if the tag is the same, the page must not be reused, because it also expires with
             # its ranking.
             self.lasts = ""
@@ -80,19 +84,20 @@ class BestDiscussions(ListingPage):
         return key, found
 
     def _cut(self, found: Found) -> presentation.ThreadPage:
-        view, asked = view_of(found), self.asked
+        view, asked = view_of(found, self._shape), self.asked
+        scheme = view.scheme(self._scheme)
         key, ranked = self._ranked(view)
 
-        def seal(sort_hash: str) -> str:
-            return cursors.seal([key, sort_hash], self._label, asked.secret)
+        def seal(view: merged_view.View, sort_hash: str) -> str:
+            return cursors.seal([key, sort_hash], self._label, asked.secret, shape=view.shape)
 
-        order = arrangements.Best(view, self._scheme, ranked)
+        order = arrangements.Best(view, scheme, ranked)
         best, end = view.directory.content.best, min(asked.offset + asked.limit, view.total)
         is_in_top = asked.is_first or asked.offset < end <= ranking.TOP_ROWS
         if best is None or asked.cursor is not None or not is_in_top:
             return self._arranged(view, order, seal)
         top = HOLDINGS.get().load_top(self.name, best.top)
-        rows = ranking.top_rows(view, self._scheme, ranked, top, limit=end)
+        rows = ranking.top_rows(view, scheme, ranked, top, limit=end)
         return self._of_top(view, list(itertools.islice(rows, end)), order, seal)
 
     def _of_top(
@@ -100,13 +105,14 @@ class BestDiscussions(ListingPage):
         view: merged_view.View,
         rows: Sequence[tuple[buckets.ListedEntry, int]],
         order: arrangements.Arrangement,
-        seal: Callable[[str], str],
+        seal: Callable[[merged_view.View, str], str],
     ) -> presentation.ThreadPage:
         """Make a page from the first rows in this order, each with its number of replies."""
         offset = self.asked.offset
-        places = list(_places(view, self._scheme, [entry.sort_hash for entry, _ in rows]))
+        scheme = view.scheme(self._scheme)
+        places = list(_places(view, scheme, [entry.sort_hash for entry, _ in rows]))
         shown = rows[offset:]
-        cursor = seal(shown[-1][0].sort_hash) if shown and len(rows) < view.total else None
+        cursor = seal(view, shown[-1][0].sort_hash) if shown and len(rows) < view.total else None
         comments = presentation.Rows(
             tuple(entry.json for entry, _ in shown),
             tuple(below for _, below in shown),
@@ -115,7 +121,7 @@ class BestDiscussions(ListingPage):
         return self._of(view, comments, cursor, order)
 
     def _query(self) -> presentation.ThreadPage:
-        self._shown = view = _whole_view(self.name)
+        self._shown = view = _whole_view(self.name, self._shape)
         return self._cut(view)
 
 
@@ -130,10 +136,20 @@ def _places(
             yield presentation.Place(next(positions), start + number)
 
 
-def _whole_view(name: records.ThreadName) -> merged_view.View:
-    """Read all rows with the ordered query, and make a view from them."""
-    return transactions.at_one_moment(
-        lambda: thread_view.from_rows(
-            ordered_query.thread(name), changed=ordered_query.changed(name)
-        )
-    )
+def _whole_view(name: records.ThreadName, shape: int | None) -> merged_view.View:
+    """Read all rows with the ordered query, and make a view from them.
+
+    Raises:
+        errors.CursorExpired: the cursor's `shape` is not that of the thread.
+    """
+
+    def read() -> merged_view.View:
+        rows = ordered_query.thread(name)
+        thread = reads.get(comment_rows.thread_key(name)) if rows else None
+        scheme = "" if thread is None else thread.scheme
+        return thread_view.from_rows(rows, changed=ordered_query.changed(name), scheme=scheme)
+
+    view = transactions.at_one_moment(read)
+    if view.total and shape not in {None, view.shape}:
+        raise errors.CursorExpired
+    return view

@@ -43,8 +43,9 @@ class Flat(ListingPage):
         return tag
 
     def _cut(self, found: Found) -> presentation.ThreadPage:
-        view = view_of(found)
-        page = _counted(view, self._run_query())
+        run = self._run_query()
+        view = view_of(found, *(row.shape for row in run.rows))
+        page = _counted(view, run)
         if self._is_first:
             page = msgspec.structs.replace(page, pinned=self._pinned(view))
         if thread_view.tag(self.name) != view.tag:

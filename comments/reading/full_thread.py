@@ -35,6 +35,7 @@ class WholeThread(PageSource[chunks.Whole]):
     def __init__(
         self, name: records.ThreadName, secret: str, *, below: records.Comment | None = None
     ) -> None:
+        self._below = below
         self._is_whole = below is None
         self._low, self._high, parent = "", sorthash.ABOVE, ""
         if below is not None:
@@ -45,7 +46,7 @@ class WholeThread(PageSource[chunks.Whole]):
         self.known: Container[bytes] = ()
 
     def _cut(self, found: Found) -> chunks.Whole:
-        view = view_of(found)
+        view = view_of(found, None if self._below is None else self._below.shape)
         if (view.total if self._is_whole else view.count(self._low, self._high)) > MOST:
             raise _too_many()
         whole = self._pieces(view)
@@ -67,7 +68,10 @@ class WholeThread(PageSource[chunks.Whole]):
         return transactions.at_one_moment(self._of_rows)
 
     def _of_rows(self) -> chunks.Whole:
-        name = self.name
+        name, below = self.name, self._below
+        if below is not None:
+            low, self._high = sorthash.subtree_range(ordered_query.listed(below.id).sort_hash)
+            self._low = low + "\0"
         rows = ordered_query.stretch(name, self._low, self._high, limit=MOST + 1)
         if len(rows) > MOST:
             raise _too_many()

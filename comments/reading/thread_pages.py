@@ -15,6 +15,7 @@ from comments import errors
 from comments.domain import presentation, records, sorthash
 from comments.domain.crypto import cursors
 from comments.reading.materialized import arrangements, buckets, first_page, merged_view
+from comments.reading.materialized.view_cache import NotMaterialized
 from comments.reading.page_source import Found, PageSource
 from comments.sites import thread_info
 from comments.store import transactions
@@ -81,10 +82,13 @@ class ListingPage(PageSource[presentation.ThreadPage]):
         )
         # Whether the page has the pinned comments. Subclasses set this for their first page.
         self._is_first = False
-        # The cursor's content, which is empty for the first page.
-        self._after = (
-            [] if asked.cursor is None else cursors.unseal(asked.cursor, self._label, asked.secret)
-        )
+        # The cursor's content, which is empty for the first page, and the shape of its tree.
+        self._after: list[str] = []
+        self._shape: int | None = None
+        if asked.cursor is not None:
+            self._after, self._shape = cursors.unseal_with_shape(
+                asked.cursor, self._label, asked.secret
+            )
 
     def make(self) -> presentation.ThreadPage:
         """Make the page; see `PageSource.make`."""
@@ -96,11 +100,14 @@ class ListingPage(PageSource[presentation.ThreadPage]):
             raise
 
     def _arranged(
-        self, view: merged_view.View, order: arrangements.Arrangement, seal: Callable[[str], str]
+        self,
+        view: merged_view.View,
+        order: arrangements.Arrangement,
+        seal: Callable[[merged_view.View, str], str],
     ) -> presentation.ThreadPage:
         """Make the page after the request's offset or cursor, in an order of whole discussions.
 
-        `seal` makes the cursor that continues after a hash.
+        `seal` makes the cursor that continues after a hash of the view.
         """
         asked, total = self.asked, view.total
         offset = asked.offset
@@ -117,7 +124,7 @@ class ListingPage(PageSource[presentation.ThreadPage]):
             for position, start in enumerate(starts, offset + 1)
         )
         has_more = offset + len(rows) < total
-        cursor = seal(rows[-1].sort_hash) if rows and has_more else None
+        cursor = seal(view, rows[-1].sort_hash) if rows and has_more else None
         return self._of(view, _shown(view, rows, places), cursor, order)
 
     def _of(
@@ -137,13 +144,13 @@ class ListingPage(PageSource[presentation.ThreadPage]):
     ) -> presentation.ThreadPage:
         """Make a page of consecutive rows in reading order, with a cursor if more rows follow."""
         shown = rows[: self.asked.limit]
-        cursor = self._sealed(shown[-1].sort_hash) if len(rows) > len(shown) else None
+        cursor = self._sealed(view, shown[-1].sort_hash) if len(rows) > len(shown) else None
         first = 1 + view.position(shown[0].sort_hash) if shown else 0
         places = presentation.run(first, len(shown))
         return self._of(view, _shown(view, shown, places), cursor)
 
-    def _sealed(self, sort_hash: str) -> str:
-        return cursors.seal([sort_hash], self._label, self.asked.secret)
+    def _sealed(self, view: merged_view.View, sort_hash: str) -> str:
+        return cursors.seal([sort_hash], self._label, self.asked.secret, shape=view.shape)
 
     def _queried(self, page: Callable[[], records.OrderedPage]) -> presentation.ThreadPage:
         """Make a page with the ordered query. All reads see the thread at the same moment."""
@@ -168,10 +175,18 @@ def _shown(
     return presentation.Rows(tuple(row.json for row in rows), below, places)
 
 
-def view_of(found: Found) -> merged_view.View:
-    """Return `found`, which must be a view. Only pages with `first` may get a head."""
+def view_of(found: Found, *shapes: int | None) -> merged_view.View:
+    """Return `found`, which must be a view. Only pages with `first` may get a head.
+
+    `shapes` are the shapes of the data that the caller combines with the view.
+
+    Raises:
+        NotMaterialized: one of `shapes` is not the view's. The ordered query decides which is old.
+    """
     if not isinstance(found, merged_view.View):
         raise TypeError("only pages in reading order can be made from a head")
+    if any(shape not in {None, found.shape} for shape in shapes):
+        raise NotMaterialized("the thread has moved to another scheme")
     return found
 
 
@@ -192,7 +207,8 @@ class InOrder(ListingPage):
     def _cut(self, found: Found) -> presentation.ThreadPage:
         if isinstance(found, first_page.FirstPage):
             return found.page(self.asked.limit, label=self._label, secret=self.secret)
-        return self._arranged(found, arrangements.Reading(found), self._sealed)
+        view = view_of(found, self._shape)
+        return self._arranged(view, arrangements.Reading(view), self._sealed)
 
     def _query(self) -> presentation.ThreadPage:
         asked = self.asked
@@ -216,12 +232,12 @@ class Below(ListingPage):
     def __init__(self, row: records.Comment, asked: PageRequest) -> None:
         name = records.ThreadName(row.site, row.thread)
         super().__init__(name, asked, ListingOrder.THREAD, f"below {row.id}")
-        self._comment = row.id
+        self._comment, self._row_shape = row.id, row.shape
         low, self._high = sorthash.subtree_range(row.sort_hash)
         self._low = max(past(each) for each in (low, *self._after))
 
     def _cut(self, found: Found) -> presentation.ThreadPage:
-        view = view_of(found)
+        view = view_of(found, self._shape, self._row_shape)
         start = view.position(self._low)
         wanted = range(start, min(view.total, start + self.asked.limit + 1))
         rows = itertools.takewhile(lambda row: row.sort_hash < self._high, view.at([wanted]))
@@ -255,20 +271,21 @@ class Around(ListingPage):
     ) -> None:
         super().__init__(name, asked, ListingOrder.THREAD)
         self._row = slugs.find(scheme, name, address, field="around")
-        self._root = buckets.root_of(scheme, self._row.sort_hash)
+        self._scheme = scheme
         self.key = cursors.label(self.key, f"around {self._row.id}")
 
     def _cut(self, found: Found) -> presentation.ThreadPage:
-        view, limit = view_of(found), self.asked.limit
+        view, limit = view_of(found, self._row.shape), self.asked.limit
+        root = buckets.root_of(view.scheme(self._scheme), self._row.sort_hash)
         low, high, following = view.stretch(self._row.sort_hash)
-        rows = list(view.rows(max(low, self._root), high))
+        rows = list(view.rows(max(low, root), high))
         place = next((n for n, each in enumerate(rows) if each.id == self._row.id), None)
         if place is None:
             raise errors.NotFound("comment", self._row.id)  # the comment is no longer listed
         start = 0 if place < limit else min(place, len(rows) - limit)
         page = self._run(view, rows[start : start + limit + 1])
         if page.cursor is None and following:
-            return msgspec.structs.replace(page, cursor=self._sealed(rows[-1].sort_hash))
+            return msgspec.structs.replace(page, cursor=self._sealed(view, rows[-1].sort_hash))
         return page
 
     def _query(self) -> presentation.ThreadPage:

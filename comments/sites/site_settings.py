@@ -291,6 +291,42 @@ def _adopt_levels(key: ndb.Key, levels: int) -> None:
         transactions.apply(ownership.Writes("site_settings", put=(row,)))
 
 
+def checked_scheme(
+    now: sorthash.Scheme, *, levels: int | None, width: int | None, digits: str | None
+) -> sorthash.Scheme:
+    """Return the scheme `now` with the given changes.
+
+    Raises:
+        errors.BadInput: a value is not valid; the error names the field.
+    """
+    for field, given, most in (
+        ("levels", levels, sorthash.MOST_LEVELS),
+        ("width", width, sorthash.MOST_WIDTH),
+    ):
+        if given is not None and not 1 <= given <= most:
+            raise errors.BadInput(field, "out-of-range", minimum=1, maximum=most)
+    try:
+        return sorthash.Scheme(
+            now.digits if digits is None else digits,
+            now.width if width is None else width,
+            now.levels if levels is None else levels,
+        )
+    except sorthash.BadSortHash as error:
+        raise errors.BadInput("digits", "bad-digits") from error
+
+
+def stored_scheme(row: comment_rows.SiteRow) -> sorthash.Scheme:
+    """Return the scheme in a site's row."""
+    return conversion.site_record(row).scheme
+
+
+def reshape(row: comment_rows.SiteRow, scheme: sorthash.Scheme) -> ownership.Writes:
+    """Give a site another scheme, for the job `rescheming`. Existing threads keep theirs."""
+    row.digits, row.width, row.levels = scheme.digits, scheme.width, scheme.levels
+    row.reshaped = True
+    return ownership.Writes("site_settings", put=(row,))
+
+
 def scheme_of(site_id: str) -> sorthash.Scheme:
     """Return the scheme of a site's sort hashes; the default scheme if the site does not exist."""
     try:

@@ -52,20 +52,31 @@ def may_write(owner: str, kind: str) -> bool:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Patch:
+    """New values for some properties of an entity that exists. `row` contains only these values."""
+
+    row: ndb.Model
+    names: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Writes:
     """The entities that an owner puts and deletes in the current transaction.
 
     `insert` contains entities that must not exist yet. If one of them exists, nothing is stored and
-    the body runs again; `may_have_run` tells the body to look for that entity. `transactions.apply`
-    refuses entities that belong to other owners.
+    the body runs again; `may_have_run` tells the body to look for that entity. `patch` changes
+    single properties, so one commit can change many large entities. `transactions.apply` refuses
+    entities that belong to other owners.
     """
 
     owner: str
     put: tuple[ndb.Model, ...] = ()
     delete: tuple[ndb.Key, ...] = ()
     insert: tuple[ndb.Model, ...] = ()
+    patch: tuple[Patch, ...] = ()
 
     @property
     def keys(self) -> tuple[ndb.Key, ...]:
         """Return the keys of all entities that are written or deleted."""
-        return (*(entity.key for entity in (*self.insert, *self.put)), *self.delete)
+        patched = (each.row for each in self.patch)
+        return (*(entity.key for entity in (*self.insert, *self.put, *patched)), *self.delete)

@@ -5,7 +5,7 @@ project uses NDB's models, but not its transactions.
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 import grpc
@@ -15,7 +15,7 @@ from google.cloud.datastore_v1.types import datastore as rpc_types
 
 from comments import errors
 from comments.store import commit_counts, connection
-from comments.store.ownership import Writes, may_write
+from comments.store.ownership import Patch, Writes, may_write
 from comments.store.wire import codec
 
 T = TypeVar("T")
@@ -126,6 +126,12 @@ def afterwards(call: Callable[[], None]) -> None:
     opened.afterwards.append(call)
 
 
+def pending_bytes() -> int:
+    """Return the size of the changes that the current transaction has collected so far."""
+    opened = connection.state.transaction
+    return 0 if opened is None else sum(each.ByteSize() for each in opened.mutations)
+
+
 def may_have_run() -> bool:
     """Return whether an earlier run of the current transaction may have been applied."""
     return connection.state.may_have_run
@@ -142,18 +148,24 @@ def apply(*changes: Writes) -> None:
         raise errors.UnownedWrite("apply must be called inside a transaction")
     store, threads = connection.current(), set[str]()
 
-    def entity(owner: str, row: Any) -> Any:
+    def entity(owner: str, row: Any, names: Collection[str] | None = None) -> Any:
         path = _owned(owner, row.key)
         kind, name = path[-1]
         if kind in {"Thread", "Comment"}:
             threads.add(name if kind == "Thread" else row.thread)
-        return codec.message(row, store.key(*path))
+        return codec.message(row, store.key(*path), names)
+
+    def patched(owner: str, patch: Patch) -> Any:
+        made = _Mutation(update=entity(owner, patch.row, patch.names))
+        made.property_mask.paths.extend(patch.names)
+        return made
 
     for each in changes:
         opened.mutations += [
             *(_Mutation(insert=entity(each.owner, row)) for row in each.insert),
             *(_Mutation(upsert=entity(each.owner, row)) for row in each.put),
             *(_Mutation(delete=store.key(*_owned(each.owner, key))) for key in each.delete),
+            *(patched(each.owner, patch) for patch in each.patch),
         ]
     if threads:
         # Data that was read before the commit must not be reused after the commit.

@@ -19,7 +19,7 @@ from comments.tree.comment_writes import (
     touch,
 )
 from comments.tree.counters import in_transaction
-from comments.tree.placement import new_row, new_thread, place
+from comments.tree.placement import new_row, new_thread, place, site_scheme
 from comments.tree.threads import naming
 from comments.tree.values import Draft, Imported, RenderedText
 
@@ -43,9 +43,9 @@ def append_imported(  # noqa: PLR0913 - a batch with the thread it may have to m
     Raises:
         errors.NotFound: a node answers a comment that is neither in `nodes` nor in the thread.
     """
-    fresh = new_thread(name, now, scheme)
-    fresh.state = state.value
-    batch = _Batch(scheme, name, nodes, fresh)
+    batch = _Batch(scheme, name, nodes, now)
+    if batch.is_new:
+        batch.thread.state = state.value
     brought = naming.encode(naming.Brought(title, url))
     for node in nodes:
         if node.id not in batch.rows:
@@ -74,7 +74,7 @@ class _Batch:
         scheme: sorthash.Scheme,
         name: records.ThreadName,
         nodes: Sequence[records.ImportedComment],
-        fresh: comment_rows.ThreadRow,
+        now: datetime,
     ) -> None:
         self.name = name
         ids = dict.fromkeys(node.id for node in nodes)
@@ -85,9 +85,11 @@ class _Batch:
         )
         self.entry.fill(thread, rows[len(ids) :])
         del rows[len(ids) :]
-        self.thread: comment_rows.ThreadRow = thread or fresh
+        self.is_new = self.thread_changed = thread is None
+        self.thread: comment_rows.ThreadRow = thread or new_thread(
+            name, now, site_scheme(name, scheme)
+        )
         self.scheme = conversion.scheme_of(self.thread, scheme)
-        self.thread_changed = thread is None
         self.rows: dict[str, comment_rows.CommentRow] = {row.key.id(): row for row in rows if row}
         self.changed: dict[str, None] = {}
         self.added: set[str] = set()

@@ -117,10 +117,10 @@ def mend(name: records.ThreadName, places: Sequence[TreePlace]) -> tuple[ownersh
         before = conversion.comment_state(row)
         # Buckets may contain the row at its previous sort hash, or at the sort hash from before the
         # damage.
-        row.moved = row.moved or row.sort_hash != place.sort_hash
+        row.moved = row.moved or (row.sort_hash, row.shape) != (place.sort_hash, place.shape)
         was_listed = row.listed
         row.parent, row.number, row.level = place.parent, place.number, place.level
-        row.sort_hash, row.slug = place.sort_hash, place.slug
+        row.sort_hash, row.slug, row.shape = place.sort_hash, place.slug, place.shape
         row.status, row.listed = place.status, place.listed
         row.score = row.up - row.down
         if place.text is not None:

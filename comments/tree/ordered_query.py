@@ -153,6 +153,7 @@ def run(
             or is in a different thread, or the thread has no comment after the offset.
         errors.BadCursor: the cursor belongs to a different listing, or this service did not
             sign it.
+        errors.CursorExpired: the thread has moved to another scheme since the cursor was made.
         errors.NotFound: the parent is not a listed comment.
     """
     if parent is not None and order is not QueryOrder.THREAD:
@@ -298,15 +299,17 @@ def _run(
     after: tuple[object, ...] | None = None,
 ) -> UncountedPage:
     check_limit(limit)
-    position, before = after, None
+    position, before, shape = after, None, None
     if isinstance(cursor, str):
-        position = _opened(cursor, listing, secret)
+        position, shape = _opened(cursor, listing, secret)
         if listing.order is not QueryOrder.THREAD:
             before = _before_flat(listing, *position)
     elif after is None and not listing.low:
         before = cursor or 0
         position = _skipped(listing, before) if before else None
     rows = _rows(listing, limit + 1, after=position)
+    if shape is not None and shape != (rows[0].shape if rows else _shape_of(listing.name)):
+        raise errors.CursorExpired
     return _cut(listing, rows, limit, secret, before=before)
 
 
@@ -513,11 +516,16 @@ def _sealed(row: records.Comment, listing: _Listing, secret: str) -> str:
     position = [row.sort_hash]
     if listing.order is not QueryOrder.THREAD:
         position = [row.created.isoformat(), row.sort_hash]
-    return cursors.seal(position, listing.label, secret)
+    return cursors.seal(position, listing.label, secret, shape=row.shape)
 
 
-def _opened(cursor: str, listing: _Listing, secret: str) -> tuple[Any, ...]:
-    position = cursors.unseal(cursor, listing.label, secret)
+def _opened(cursor: str, listing: _Listing, secret: str) -> tuple[tuple[Any, ...], int]:
+    """Return the position of a cursor and the shape of its tree."""
+    position, shape = cursors.unseal_with_shape(cursor, listing.label, secret)
     if listing.order is QueryOrder.THREAD:
-        return (position[0],)
-    return datetime.fromisoformat(position[0]).astimezone(UTC), position[1]
+        return (position[0],), shape
+    return (datetime.fromisoformat(position[0]).astimezone(UTC), position[1]), shape
+
+
+def _shape_of(name: records.ThreadName) -> int:
+    return conversion.shape_of(reads.get(comment_rows.thread_key(name)))

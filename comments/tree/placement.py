@@ -23,8 +23,8 @@ def append(
 ) -> ChangeResult:
     """Place a new comment, or recognize that it has already been placed.
 
-    A new thread gets `scheme`, the scheme of its site. `turn` chooses the counter shard in which
-    the comment is counted.
+    `scheme` is the scheme of the site in this process's copy. A new thread gets the stored one.
+    `turn` chooses the counter shard in which the comment is counted.
 
     Raises:
         errors.NotFound: the answered comment does not exist, is in a different thread, or is not
@@ -47,7 +47,8 @@ def append(
     thread, *others = reads.get_multi([*keys, *entry.keys])
     answered, counted = others[: len(keys) - 1], others[len(keys) - 1 :]
     entry.fill(thread, counted)
-    thread = thread or new_thread(draft.name, draft.created, scheme)
+    if thread is None:
+        thread = new_thread(draft.name, draft.created, site_scheme(draft.name, scheme))
     try:
         return _placed(conversion.scheme_of(thread, scheme), draft, thread, answered, entry)
     except errors.FlatthreadError:
@@ -83,6 +84,16 @@ def _placed(
     )
     placed = ownership.Writes(OWNER, insert=(row,), put=above)
     return ChangeResult(record, (placed, counted, told), event, is_new=True)
+
+
+def site_scheme(name: records.ThreadName, known: sorthash.Scheme) -> sorthash.Scheme:
+    """Read the scheme for a new thread in the transaction; `known` if the site is not stored.
+
+    A process may have an outdated copy of the site, and nothing would find a thread with the
+    previous scheme after the job `rescheming` has passed.
+    """
+    row = reads.get(comment_rows.site_key(name.site))
+    return known if row is None else conversion.site_record(row).scheme
 
 
 def new_thread(
@@ -167,6 +178,7 @@ def place(
     row.parent = None if parent is None else parent.key.id()
     row.level = 0 if parent is None else parent.level + 1
     row.slug = sorthash.slug(scheme, row.sort_hash)
+    row.shape = thread.shape or 0
     row.populate(categories=list(thread.categories))
 
 

@@ -1,13 +1,15 @@
 """Find a comment in its thread by its id or its slug.
 
 A slug is the comment's path of numbers, such as 1-2-3, and determines the sort hash, so one range
-query finds the comment. Finding a comment by its id or by its slug costs one read.
+query finds the comment. Finding a comment by its id or by its slug costs one read. Only if that
+fails, two more reads look for the slug under the thread's own scheme, which may not be its site's,
+and among the slugs that comments had before their thread moved to another scheme.
 """
 
 from comments import errors
 from comments.domain import records, sorthash
-from comments.store import transactions
-from comments.store.models import comment_rows
+from comments.store import reads, transactions
+from comments.store.models import comment_rows, conversion
 from comments.tree import ordered_query
 
 
@@ -22,14 +24,37 @@ def find(
     """
     if comment_rows.is_comment_id(address):
         return ordered_query.listed_in(name, address, field=field)
-    try:
-        sort_hash = sorthash.from_slug(scheme, address)
-    except sorthash.BadSortHash as error:
-        raise errors.NotFound("comment", address) from error
-    found = ordered_query.stretch(name, sort_hash, sort_hash + "\0", limit=1)
-    if not found:
+    found = _at(scheme, name, address) or _of_thread(scheme, name, address)
+    if found is None:
         raise errors.NotFound("comment", address)
-    return found[0]
+    return found
+
+
+def _at(scheme: sorthash.Scheme, name: records.ThreadName, slug: str) -> records.Comment | None:
+    try:
+        sort_hash = sorthash.from_slug(scheme, slug)
+    except sorthash.BadSortHash:
+        return None
+    found = ordered_query.stretch(name, sort_hash, sort_hash + "\0", limit=1)
+    return next((row for row in found if row.slug == slug), None)
+
+
+def _of_thread(
+    scheme: sorthash.Scheme, name: records.ThreadName, slug: str
+) -> records.Comment | None:
+    """Find a slug under the thread's own scheme, or a former slug.
+
+    A former slug may belong to several comments; the oldest of these is returned.
+    """
+    thread = reads.get(comment_rows.thread_key(name))
+    own = conversion.scheme_of(thread, scheme)
+    if own != scheme:
+        found = _at(own, name, slug)
+        if found is not None:
+            return found
+    where = (("thread", "=", comment_rows.thread_key_name(name)), ("former_slugs", "=", slug))
+    rows = map(conversion.comment_from_message, reads.fetch(reads.Query("Comment", where=where)))
+    return min(records.visible(rows), key=lambda row: row.created, default=None)
 
 
 def with_ancestors(

@@ -93,7 +93,7 @@ class Recategorized:
 class TreePlace:
     """A comment's place, computed from its links, and its text if that has to be corrected.
 
-    `was_at` is the stored revision.
+    `was_at` is the stored revision, and `shape` is the thread's.
     """
 
     id: str
@@ -107,3 +107,4 @@ class TreePlace:
     listed: bool
     child_count: int
     text: RenderedText | None = None
+    shape: int = 0

@@ -23,10 +23,11 @@ def label(*parts: str) -> str:
     return "\0".join(parts)
 
 
-def seal(position: Sequence[str], listing: str, secret: str) -> str:
-    """Sign and encode a position in a listing."""
+def seal(position: Sequence[str], listing: str, secret: str, *, shape: int = 0) -> str:
+    """Sign and encode a position in a listing. `shape` is that of the tree of the position."""
     signer = _serializer(secret_rotation.accepted(secret))
-    return str(signer.dumps(list(position), salt=_salt(listing)))
+    # The first shape is left out, so cursors from before the first change of a scheme stay valid.
+    return str(signer.dumps([*position, *([shape] if shape else [])], salt=_salt(listing)))
 
 
 def unseal(cursor: str, listing: str, secret: str) -> list[str]:
@@ -43,6 +44,18 @@ def unseal(cursor: str, listing: str, secret: str) -> list[str]:
     except (BadSignature, UnicodeError) as error:
         raise errors.BadCursor from error
     return position
+
+
+def unseal_with_shape(cursor: str, listing: str, secret: str) -> tuple[list[str], int]:
+    """Verify and decode a position in a tree, and the shape of that tree.
+
+    Raises:
+        errors.BadCursor: see `unseal`.
+    """
+    position: list[str | int] = [*unseal(cursor, listing, secret)]
+    last = position[-1] if position else ""
+    shape = last if isinstance(last, int) else 0
+    return [each for each in position if isinstance(each, str)], shape
 
 
 class Keyed(SigningAlgorithm):

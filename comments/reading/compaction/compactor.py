@@ -41,7 +41,7 @@ A changed row is stored in the directory's tail or, when the tail is full, in a 
 import functools
 import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -125,10 +125,13 @@ def prepare(
 ) -> PreparedBuckets | None:
     """Write the new buckets. Return None if another process has switched the directory.
 
-    `now` (default: this machine's time) determines when cursors of replaced rankings expire and,
-    with `only_due`, whether the rows are due.
+    Also return None if the thread has moved to another scheme meanwhile. `now` (default: this
+    machine's time) determines when cursors of replaced rankings expire and, with `only_due`,
+    whether the rows are due.
     """
     now = now or datetime.now(UTC)
+    thread = reads.get(comment_rows.thread_key(name))
+    shape, scheme = conversion.shape_of(thread), conversion.scheme_of(thread, scheme)
     # The sweep after the switch finds the buckets of an unreadable directory.
     stored, is_readable = directories.load_base(name)
     base, rows = stored, list(deltas.flagged(name))
@@ -137,14 +140,14 @@ def prepare(
     if 0 < left < math.inf:
         return PreparedBuckets(name, stored, stored.content, (), "", left)
     is_whole = not stored.version or not is_readable or any(row.moved for row in fresh)
+    is_whole = is_whole or stored.content.shape != shape
     if is_whole:
         base, fresh = buckets.Directory(""), _whole(name)
         rows = [row for row in fresh if row.flagged]
-    thread = reads.get(comment_rows.thread_key(name))
+    if any(row.shape != shape for row in fresh):
+        return None  # the thread has moved to another scheme since it was read
     attempt, about = (
-        bucket_writer.CompactionAttempt(
-            conversion.scheme_of(thread, scheme), name, base, stored.version
-        ),
+        bucket_writer.CompactionAttempt(scheme, name, base, stored.version),
         _about(thread),
     )
     if not fresh:
@@ -160,27 +163,38 @@ def prepare(
     except directories.DirectoryOutdated:
         delete_orphans(name, attempt.written)
         return None
-    kept = {line.key for line in lines}
-    dead = [line.key for line in stored.lines if line.key not in kept]
-    if stored.content.best is not None and (best is None or best.top != stored.content.best.top):
-        dead.append(stored.content.best.top)
-    if any(stored.holds(row.entry.id, row.entry.revision) for row in rows):
-        dead += stored.content.dead  # the stored directory has not been cleared yet
     content = buckets.DirectoryContent(
         lines=lines,
         tail=tail,
         clearing=tuple(
             buckets.Clearing(row.entry.id, row.entry.revision, row.is_listed) for row in rows
         ),
-        dead=tuple(dead),
+        dead=tuple(_dead(stored, rows, lines, best)),
         # The newest change of the old directory may belong to a row that no longer exists.
         changed=ordered_query.changed(name) if is_whole else deltas.changed(stored.content, fresh),
         best=best,
         about=about,
         replaced=_replaced(stored.content, best, now),
         pinned=_pinned(base.content, fresh),
+        shape=shape,
+        scheme=sorthash.encode_scheme(scheme),
     )
     return PreparedBuckets(name, stored, content, tuple(attempt.written), attempt.token)
+
+
+def _dead(
+    stored: buckets.Directory,
+    rows: Sequence[deltas.DeltaRow],
+    lines: Sequence[buckets.BucketSummary],
+    best: buckets.RankingKeys | None,
+) -> Iterator[str]:
+    """Yield the keys of the buckets that only the stored directory or an earlier one names."""
+    kept = {line.key for line in lines}
+    yield from (line.key for line in stored.lines if line.key not in kept)
+    if stored.content.best is not None and (best is None or best.top != stored.content.best.top):
+        yield stored.content.best.top
+    if any(stored.holds(row.entry.id, row.entry.revision) for row in rows):
+        yield from stored.content.dead  # the stored directory has not been cleared yet
 
 
 def _pinned(

@@ -7,7 +7,7 @@ rows.
 
     bucket     zlib(msgpack [entry...])        entry [hash, id, revision, json]
     directory  zlib(msgpack [lines, tail, clearing, dead, changed, best, about, replaced,
-               pinned])
+               pinned, shape, scheme])
     line       [key, first, last, count, heads, roots]
     mark       [hash, id, revision, json, held]        json "" for a row that is no longer listed
     best       [ranking, top, ranked]    see `ranking`; nil while no discussion has an upvote
@@ -26,6 +26,8 @@ rows.
 - `replaced` lists rankings of earlier directories, with the times when cursors that name them
   expire: [ranking, until].
 - `pinned` lists the pinned comments in reading order: [hash, id].
+- `shape` and `scheme` are those of the tree that the directory shows (`tree/scheme_change`), with
+  the scheme in its stored form; "" in directories of older releases, for the site's scheme.
 
 Stored data outlives releases, so these formats must not change; golden tests check this.
 """
@@ -135,6 +137,8 @@ class DirectoryContent(msgspec.Struct, frozen=True, array_like=True):
     about: records.ThreadHeading | None = None
     replaced: tuple[Replaced, ...] = ()
     pinned: tuple[tuple[str, str], ...] = ()
+    shape: int = 0
+    scheme: str = ""
 
 
 class Bucket(msgspec.Struct, frozen=True, dict=True):

@@ -28,6 +28,7 @@ class DeltaRow(msgspec.Struct, frozen=True):
     - `moved`: the buckets contain, or may contain, the row at a different hash.
     - `flagged`: the row's `unfolded` flag is set.
     - `fold_by`: the deadline for compacting the row; None means immediately.
+    - `shape`: the shape of the tree to which the row's hash belongs.
     """
 
     entry: buckets.ListedEntry
@@ -39,6 +40,7 @@ class DeltaRow(msgspec.Struct, frozen=True):
     moved: bool = False
     flagged: bool = True
     fold_by: datetime | None = None
+    shape: int = 0
 
 
 def changed(content: buckets.DirectoryContent, rows: Iterable[DeltaRow]) -> datetime | None:
@@ -84,6 +86,7 @@ def row_from(record: records.Comment, message: Any) -> DeltaRow:
         message.properties["moved"].boolean_value,
         message.properties["unfolded"].boolean_value,
         conversion.stored_time(message, "fold_by"),
+        record.shape,
     )
 
 

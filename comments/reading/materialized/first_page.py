@@ -6,7 +6,7 @@ thread has not changed since its compaction, its first page costs one lookup, re
 thread's size. Neither the directory nor a bucket is decoded for that page.
 
     head      the number of the stored format, one byte
-              msgpack [tag, total, changed, about, weight, hashes, sent, pinned]
+              msgpack [tag, total, changed, about, weight, hashes, sent, pinned, shape]
 
 `sent` is the JSON of the rows with their reply counts and places, in the form that a response
 contains; `pinned` is the same for the pinned comments.
@@ -46,6 +46,7 @@ class FirstPage(msgspec.Struct, frozen=True, array_like=True):
     hashes: tuple[str, ...]
     sent: bytes
     pinned: bytes
+    shape: int = 0
 
     def holds(self, limit: int) -> bool:
         """Return whether the head has enough rows for a page of this length."""
@@ -58,7 +59,9 @@ class FirstPage(msgspec.Struct, frozen=True, array_like=True):
         has_more = self.total > len(hashes)
         page = presentation.ThreadPage(
             rows=run if hashes == self.hashes else run.first(limit),
-            cursor=cursors.seal([hashes[-1]], label, secret) if has_more else None,
+            cursor=(
+                cursors.seal([hashes[-1]], label, secret, shape=self.shape) if has_more else None
+            ),
             total=self.total,
             changed=self.changed,
             pinned=presentation.JoinedRows(self.pinned),
@@ -83,6 +86,7 @@ def of(view: merged_view.View) -> FirstPage | None:
             tuple(row.json for row in rows), replies, presentation.run(1, len(rows))
         ).json(),
         pinned=pinned(view).json(),
+        shape=view.shape,
     )
 
 

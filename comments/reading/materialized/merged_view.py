@@ -74,6 +74,16 @@ class View:
         return [(mark.id, mark.revision, bool(mark.json), mark.held) for mark in self._marks]
 
     @property
+    def shape(self) -> int:
+        """Return the shape of the tree that the view shows."""
+        return self.directory.content.shape
+
+    def scheme(self, site: sorthash.Scheme) -> sorthash.Scheme:
+        """Return the scheme of the view's hashes, given the site's scheme."""
+        stored = self.directory.content.scheme
+        return sorthash.decode_scheme(stored) if stored else site
+
+    @property
     def total(self) -> int:
         """Return the number of rows."""
         return (self.directory.before[-1] if self._lines else 0) + self._weights[-1]

@@ -16,7 +16,7 @@ rows:
 2. This module writes nothing. The caches contain no private data, only data that all readers get.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -135,7 +135,8 @@ def view(name: records.ThreadName, age: float = 0.0) -> merged_view.View:
             # Rows stored by older releases have no flag, so a probe would not find them.
             raise NotMaterialized("the thread was never compacted")
         rows = held.unfolded(name, kept, age)
-        if any(row.moved for row in rows.values()):
+        shape = kept.directory.content.shape if rows else 0
+        if any(row.moved or row.shape != shape for row in rows.values()):
             # The bucket that contains a moved row is unknown. The next compaction rebuilds all
             # buckets.
             raise NotMaterialized("buckets are stale: some comments have moved")
@@ -173,12 +174,20 @@ def using(
     raise errors.Overloaded("the thread is compacted faster than it is read")
 
 
-def from_rows(rows: Iterable[records.Comment], *, changed: datetime | None) -> merged_view.View:
-    """Make a view of the given listed rows. `changed` is the time of the thread's newest change."""
+def from_rows(
+    rows: Sequence[records.Comment], *, changed: datetime | None, scheme: str = ""
+) -> merged_view.View:
+    """Make a view of the given listed rows. `changed` is the time of the thread's newest change.
+
+    `scheme` is the stored form of the scheme of the rows' hashes.
+    """
     marks = [
         buckets.ChangedEntry(
             row.sort_hash, row.id, row.revision, presentation.fragment(row), held=False
         )
         for row in rows
     ]
-    return merged_view.View(buckets.Directory(""), marks, lambda _keys: (), changed=changed)
+    content = buckets.DirectoryContent(shape=rows[0].shape if rows else 0, scheme=scheme)
+    return merged_view.View(
+        buckets.Directory("", content), marks, lambda _keys: (), changed=changed
+    )

@@ -51,7 +51,8 @@ class ThreadRow(schema.StoredRow):
     these fields, and None in rows from releases that did not store it (`naming`). `own` lists the
     fields that a moderator set. `scheme` is the scheme of the thread's sort hashes, as JSON
     [digits, width, levels]; it is empty in rows from releases that did not store it, whose threads
-    have their site's scheme.
+    have their site's scheme. `shape` is the number of times that a change of the scheme has moved
+    comments of the thread.
     """
 
     site = schema.StringProperty(required=True)
@@ -69,6 +70,7 @@ class ThreadRow(schema.StoredRow):
     own = schema.TextProperty(repeated=True)
     pins = schema.TextProperty(repeated=True)
     scheme = schema.TextProperty(default="")
+    shape = schema.IntegerProperty(indexed=False, default=0)
     created = schema.DateTimeProperty(tzinfo=UTC)
 
 
@@ -81,6 +83,8 @@ class CommentRow(schema.StoredRow):
     None for rows without the flag. `shelved` is true if the directory contained the comment as
     listed when the flag was last cleared. `rewrites` is true if a bucket may contain text that this
     change removed. `moved` is true if buckets may contain the comment at a different sort hash.
+    `shape` is the thread's `shape` for which the place was computed. `former_slugs` contains the
+    slugs of earlier shapes, oldest first.
 
     Text: `text_revision` is the revision of the text if votes have raised `revision` since then,
     and otherwise None. `brought` is the thread data that was posted with the comment, as JSON
@@ -107,6 +111,8 @@ class CommentRow(schema.StoredRow):
     parent = schema.StringProperty()
     reply_to = schema.TextProperty()
     slug = schema.StringProperty(required=True)
+    shape = schema.IntegerProperty(indexed=False, default=0)
+    former_slugs = schema.StringProperty(repeated=True)
     author_name = schema.TextProperty(default="")
     author_website = schema.TextProperty(default="")
     author_email = schema.TextProperty(default="")

@@ -93,6 +93,11 @@ def thread_record(row: ThreadRow) -> records.Thread:
     )
 
 
+def shape_of(row: ThreadRow | None) -> int:
+    """Return the shape of a thread's tree."""
+    return 0 if row is None else row.shape or 0
+
+
 def scheme_of(row: ThreadRow | None, site: sorthash.Scheme) -> sorthash.Scheme:
     """Return the scheme of a thread's sort hashes, given its site's scheme."""
     return sorthash.decode_scheme(row.scheme) if row is not None and row.scheme else site
@@ -128,6 +133,7 @@ def comment_record(row: CommentRow) -> records.Comment:
         down=row.down,
         text_revision=row.text_revision or row.revision,
         pinned=bool(row.pinned),
+        shape=row.shape or 0,
     )
 
 
@@ -179,6 +185,7 @@ def comment_from_message(entity: Any) -> records.Comment:
         down=values["down"].integer_value,
         text_revision=values["text_revision"].integer_value or values["revision"].integer_value,
         pinned=values["pinned"].boolean_value,
+        shape=values["shape"].integer_value,
     )
 
 

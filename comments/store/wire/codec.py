@@ -10,7 +10,7 @@ property that is not stored, and skips stored properties that the kind no longer
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, cast
 
@@ -73,8 +73,8 @@ _FORMS: dict[type[Any], _Form] = {
 }
 
 
-def message(row: ndb.Model, key: Any) -> Any:
-    """Encode a row as an entity with its key.
+def message(row: ndb.Model, key: Any, names: Collection[str] | None = None) -> Any:
+    """Encode a row as an entity with its key. With `names`, encode only these properties.
 
     Raises:
         ValueError: a required property has no value.
@@ -84,6 +84,8 @@ def message(row: ndb.Model, key: Any) -> Any:
     made.key.CopyFrom(key)
     properties = made.properties
     for name, form, declared in _shape(cast("Any", type(row))).columns.values():
+        if names is not None and name not in names:
+            continue
         given, value = getattr(row, name), properties[name]
         if declared.is_repeated:
             value.array_value.SetInParent()

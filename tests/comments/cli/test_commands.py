@@ -10,13 +10,14 @@ import pytest
 from flask.testing import FlaskClient
 
 from comments import config, errors
-from comments.domain import records, site_options
+from comments.domain import records, site_options, sorthash
 from comments.events import dispatcher
 from comments.jobs import repair, wiring
 from comments.jobs.importers import import_progress
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import comment_rows
+from comments.tree import ordered_query
 from tests.support.histories import counter_oracle
 from tests.support.threads import raw_changes, sample_threads
 
@@ -36,6 +37,9 @@ FIXTURE = """<?xml version="1.0" encoding="utf-8"?>
 """
 
 
+NAME = records.ThreadName("demo", "page")
+
+
 @pytest.fixture
 def run(app: flask.Flask) -> "Runner":
     return Runner(app)
@@ -49,6 +53,55 @@ class Runner:
 
     def __call__(self, *arguments: str | Path) -> click.testing.Result:
         return self._runner.invoke(args=[str(argument) for argument in arguments])
+
+
+def test_a_site_moves_to_another_scheme(
+    run: Runner, site: records.Site, open_store: connection.Store
+) -> None:
+    with open_store.context():
+        shallow = sample_threads.shaped(site, sorthash.Scheme(levels=2))
+        sample_threads.grow(shallow, {"a": {"b": {"c": {}}}})
+    moved = run("site", "rescheme", "demo", "--levels", "5", "--digits", "0123456789")
+    assert moved.exit_code == 0
+    assert moved.stdout == (
+        "demo has 5 levels, width 2 and digits 0123456789. Comments moved in 1 of 1 thread; "
+        "1 comment got a new slug.\n"
+    )
+    with open_store.context():
+        assert [row.sort_hash for row in ordered_query.thread(NAME)] == ["00", "0001", "000101"]
+    assert "in 0 of 1 thread" in run("site", "rescheme", "demo", "--levels", "5").stdout
+    with open_store.context():
+        assert site_settings.get("demo").digits == "0123456789"
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        (("--levels", "0"), "levels"),
+        (("--levels", "101"), "levels"),
+        (("--levels", "3", "--width", "9"), "width"),
+        (("--levels", "3", "--digits", "BA"), "digits"),
+        (("--levels", "3", "--digits", "é"), "digits"),
+    ],
+)
+def test_a_scheme_that_cannot_be_is_refused(
+    run: Runner, site: records.Site, options: tuple[str, ...], field: str
+) -> None:
+    refused = run("site", "rescheme", "demo", *options)
+    assert refused.exit_code == 1
+    assert refused.stderr.splitlines()[-1].startswith(f"Error: {field} must be")
+
+
+def test_a_thread_that_keeps_its_scheme_is_named(
+    run: Runner, site: records.Site, open_store: connection.Store
+) -> None:
+    with open_store.context():
+        for number in range(30):
+            sample_threads.post(site, str(number))
+    kept = run("site", "rescheme", "demo", "--levels", "3", "--digits", "01", "--width", "1")
+    assert kept.exit_code == 1
+    assert kept.stdout.splitlines()[1].startswith("page keeps its scheme: A comment has more")
+    assert run("site", "rescheme", "nobody", "--levels", "3").exit_code == 1
 
 
 @pytest.fixture

@@ -70,13 +70,14 @@ def test_the_stored_properties_of_a_comment_are_stable() -> None:
     indexed = {
         "thread", "sort_hash", "level", "parent", "slug", "author_id", "status", "listed",
         "unfolded", "fold_by", "created", "revision", "changed", "site",
+        "former_slugs",
     }  # fmt: skip
     stored = {
         "thread_id", "number", "child_count", "reply_to", "author_name",
         "author_website", "author_email", "body", "html", "renderer", "edited",
         "score", "up", "down", "cast_up", "cast_down", "text_revision",
         "fingerprint", "origin", "came_from", "by_staff", "source", "shelved", "rewrites", "moved",
-        "categories",
+        "categories", "shape",
         "rule", "why", "reasons", "stood", "judged", "pinned", "brought",
     }  # fmt: skip
     properties = comment_rows.CommentRow._properties  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from comments.jobs import repair
 from comments.jobs.importers import disqus, import_source, import_writer, wordpress
 from comments.tree import ordered_query
 from tests.support import optional_tools
+from tests.support.threads import sample_threads
 from tests.support.threads.sample_exports import SCHEME, SECRET, entities, rows, source_ids, write
 
 READERS = {
@@ -95,6 +96,7 @@ def test_a_real_export_is_stored_completely_and_in_order(
         item.id: item for item in reader(path) if isinstance(item, import_source.SourceComment)
     }
     scheme = sorthash.Scheme(levels=levels)
+    garden = sample_threads.shaped(garden, scheme)
     with import_writer.plan(reader, path, site=garden, scheme=scheme, secret=SECRET) as plan:
         assert write(plan, levels) == import_writer.ImportSummary(count, 0, len(plan.threads))
         stored = rows()
