@@ -14,8 +14,8 @@ _PANEL = 300, 230  # Width and height of the drawn area.
 _LEFT, _TOP, _GAP_X, _GAP_Y = 62, 46, 84, 78
 _COLUMNS = 3
 _LEGEND_ROW = 22
-_COLOURS = ("#0b6e99", "#c4501b", "#5b8c2a", "#8a4fa3", "#777777", "#111111", "#b8860b")
-_MARKS = ("circle", "square", "up", "down", "diamond", "cross", "ring")
+_COLOURS = ("#0b6e99", "#c4501b", "#5b8c2a", "#8a4fa3", "#777777", "#111111", "#b8860b", "#c2185b")
+_MARKS = ("circle", "square", "up", "down", "diamond", "cross", "ring", "plus")
 _STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#222}.h{font-weight:600;font-size:13px}"
     ".t{font-size:15px;font-weight:600}.s{fill:#666;font-size:11px}.g{stroke:#e4e4e4}"
@@ -63,7 +63,7 @@ class _Axis:
 def draw(title: str, note: str, panels: Sequence[Panel]) -> str:
     """Draw panels of the same lines as one SVG."""
     names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
-    looks = {name: (_COLOURS[n % 7], _MARKS[n % 7]) for n, name in enumerate(names)}
+    looks = {name: (_COLOURS[n % 8], _MARKS[n % 8]) for n, name in enumerate(names)}
     columns = min(_COLUMNS, len(panels))
     rows = -(-len(panels) // columns)
     width = _LEFT + columns * (_PANEL[0] + _GAP_X) - _GAP_X + 24
@@ -136,6 +136,7 @@ def _mark(mark: str, x: float, y: float, color: str) -> str:
         "down": "m0 5l5-9h-10z",
         "diamond": "m0-5l5 5-5 5-5-5z",
         "cross": "m-4-4l8 8m0-8l-8 8",
+        "plus": "m-5 0h10m-5-5v10",
     }
     fill = "#fff" if mark == "ring" else color
     place = f"M{_shown(x)} {_shown(y)}{shapes[mark]}"

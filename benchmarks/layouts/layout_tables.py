@@ -43,6 +43,7 @@ class Thread(msgspec.Struct):
     depth: int
     stored: dict[str, int]
     missing: tuple[str, ...]
+    refused: tuple[tuple[str, str], ...]  # Each call and layout that one commit cannot hold.
     changes: int
     folding_writes: int
     folding_deletes: int
@@ -100,6 +101,11 @@ def _table(run: Run, call: str) -> str:
         lines += [
             f"| {thread.size:,} | {layout} | too large to store | | | | | | | |"
             for layout in thread.missing
+        ]
+        lines += [
+            f"| {thread.size:,} | {layout} | too large for one commit | | | | | | | |"
+            for refused, layout in thread.refused
+            if refused == call
         ]
     return "\n".join(lines)
 

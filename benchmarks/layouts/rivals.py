@@ -1,8 +1,8 @@
 """The classic layouts of comments in a document store, to compare with Flatthread's.
 
-The module contains three ways from textbooks and manuals (`bucketed` is the fourth), each in its
-best form: raw protobuf messages without an object mapper, packed texts, and transactions where a
-change reads before it writes.
+The module contains three ways from textbooks and manuals (`bucketed` is the fourth and `nested` the
+fifth), each in its best form: raw protobuf messages without an object mapper, packed texts, and
+transactions where a change reads before it writes.
 
     Paths      one entity per comment, ordered by a materialized path of times and slugs
     Embedded   all comments in one entity, in reading order, packed
@@ -55,7 +55,7 @@ class Layout:
 _TEXTS = ("author_name", "author_website", "author_email", "author_id", "body", "html")
 
 
-def _write(entity: protobufs.Entity, said: Said, indexed: dict[str, str]) -> protobufs.Entity:
+def write(entity: protobufs.Entity, said: Said, indexed: dict[str, str]) -> protobufs.Entity:
     """Fill the entity of one comment; only queried properties are indexed."""
     values = entity.properties
     for name in (*_TEXTS, "status"):
@@ -70,7 +70,8 @@ def _write(entity: protobufs.Entity, said: Said, indexed: dict[str, str]) -> pro
     return entity
 
 
-def _read(entity: protobufs.Entity) -> Said:
+def read(entity: protobufs.Entity) -> Said:
+    """Return the comment in an entity."""
     values = entity.properties
     return Said(
         entity.key.path[-1].name,
@@ -82,8 +83,8 @@ def _read(entity: protobufs.Entity) -> Said:
     )
 
 
-class _Documents(Layout):
-    """The common part of Paths and Adjacency, which store one entity per comment."""
+class Documents(Layout):
+    """The common part of the layouts that store one entity per comment."""
 
     kind: ClassVar[str] = ""
 
@@ -100,7 +101,7 @@ class _Documents(Layout):
         self.client.transact(body)
 
 
-class Paths(_Documents):
+class Paths(Documents):
     """One entity per comment; the path of a comment is the parent's path plus a time and a slug."""
 
     name = "path"
@@ -146,7 +147,7 @@ class Paths(_Documents):
 
     def _entity(self, said: Said, path: str) -> protobufs.Entity:
         indexed = {"thread": THREAD, "path": path}
-        entity = _write(self.client.entity(self.kind, said.id), said, indexed)
+        entity = write(self.client.entity(self.kind, said.id), said, indexed)
         entity.properties["parent"].string_value = said.parent or ""
         entity.properties["parent"].exclude_from_indexes = True
         return entity
@@ -158,10 +159,10 @@ class Paths(_Documents):
 
     @staticmethod
     def _fragment(entity: protobufs.Entity) -> bytes:
-        return fragment(_read(entity), entity.properties["path"].string_value.count(_SEPARATOR))
+        return fragment(read(entity), entity.properties["path"].string_value.count(_SEPARATOR))
 
 
-class Adjacency(_Documents):
+class Adjacency(Documents):
     """One entity per comment, with its parent's id; readers query for each comment's children."""
 
     name = "adjacency"
@@ -217,11 +218,11 @@ class Adjacency(_Documents):
     def _children(self, parent: str, limit: int | None) -> Iterator[Said]:
         where = (("thread", "=", THREAD), ("parent", "=", parent))
         query = queries.Query(self.kind, where, ("created",), limit=limit)
-        return map(_read, self.client.run(query))
+        return map(read, self.client.run(query))
 
     def _entity(self, said: Said) -> protobufs.Entity:
         indexed = {"thread": THREAD, "parent": said.parent or ""}
-        entity = _write(self.client.entity(self.kind, said.id), said, indexed)
+        entity = write(self.client.entity(self.kind, said.id), said, indexed)
         entity.properties["created"].exclude_from_indexes = False
         return entity
 

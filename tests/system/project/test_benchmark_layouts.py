@@ -16,6 +16,7 @@ from benchmarks.layouts import (
     first_page_plot,
     flatthread,
     layout_tables,
+    nested,
     rivals,
 )
 from benchmarks.threads import conversations, loading, shapes
@@ -115,6 +116,60 @@ def test_counts_of_buckets_include_the_replies(tmp_path: Path) -> None:
             assert ids(layout.page(10, skip)) == order[skip : skip + 10]
 
 
+def test_intervals_of_nested_sets_stay_without_gaps_and_each_reply_moves_what_is_behind_it(
+    tmp_path: Path,
+) -> None:
+    thread = conversations.thread(shapes.grown(SIZE))
+    with comparison.Stores(tmp_path) as stores:
+        opened = stores.open(nested.Nested, thread)
+        with opened.entered() as layout:
+            for place in range(SIZE, SIZE + 12):
+                order = conversations.walk(thread)
+                target = order[place * 7 % SIZE]
+                below = conversations.sizes(thread)[target]
+                end = order.index(target) + below
+                above = comments_above(thread, target)
+                thread.append(conversations.reply(place, target))
+                with testing.meter(opened.engine) as cost:
+                    layout.post(thread[-1])
+                # The reply, the parent and the comments above it, and all comments behind it.
+                assert cost.writes == 1 + 1 + above + len(order) - 1 - end
+            order = conversations.walk(thread)
+            for skip in (0, 50, 99, 240, len(order)):
+                with testing.meter(opened.engine) as cost:
+                    assert ids(layout.page(50, skip)) == order[skip : skip + 50]
+                assert cost.reads <= 50  # No row before the page is read.
+
+
+def comments_above(thread: Sequence[conversations.Said], comment_id: str) -> int:
+    """Return the number of comments above a comment."""
+    parents = {said.id: said.parent for said in thread}
+    parent, count = parents[comment_id], 0
+    while parent is not None:
+        parent, count = parents[parent], count + 1
+    return count
+
+
+def test_a_reply_that_moves_too_many_rows_is_refused_and_the_table_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A reply to the comment in the middle moves half of the rows: 12 MB, more than a commit holds.
+    thread = [conversations.said(str(place), None, place, "word " * 4_000) for place in range(600)]
+    kinds = (rivals.Paths, nested.Nested, flatthread.Materialized)
+    monkeypatch.setattr(comparison, "KINDS", kinds)
+    with comparison.Stores(tmp_path) as stores:
+        bench = comparison.Bench(stores, thread, rounds=1)
+        figures = list(bench.run())
+        about = bench.about()
+    assert about.refused == (("post", "nested"),)
+    measured = {(each.call, each.layout) for each in figures}
+    assert ("post", "nested") not in measured
+    assert {("edit", "nested"), ("post", "path")} <= measured
+    run = layout_tables.Run("a shape", 1, {}, 600, [about], figures)
+    table = layout_tables.markdown(run, comparison.TITLES)
+    assert table.count("| 600 | nested | too large for one commit |") == 1
+
+
 @pytest.mark.parametrize("kind", [flatthread.Floor, flatthread.Materialized])
 def test_a_loaded_thread_equals_an_imported_and_compacted_one(
     engine: inprocess.Engine, kind: type[Any]
@@ -175,10 +230,11 @@ def test_a_run_writes_its_tables_plots_and_figures_between_the_marks(
     )
     bills = {(f.call, f.layout): (f.reads, f.writes, f.calls) for f in run.figures if f.size == 270}
     assert bills["page", "path"] == (50, 0, 1)
+    assert bills["page", "nested"] == (50, 0, 1)
     assert bills["page", "embedded"] == (1, 0, 1)
-    assert bills["page", "buckets"] == (2, 0, 2)
     assert bills["page", "materialized"] == (1, 0, 2)
     assert bills["page", "materialized, warm"] == (0, 0, 1)
+    assert bills["page", "buckets"] == (2, 0, 2)
     assert bills["whole", "path"] == (270, 0, 1)
     assert bills["whole", "buckets"] == (4, 0, 2)
     assert bills["whole", "adjacency"] == (270, 0, 271)

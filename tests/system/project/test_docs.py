@@ -22,7 +22,7 @@ DOCS = programs.ROOT / "docs"
 README = (programs.ROOT / "README.md").read_text()
 API = (DOCS / "api.md").read_text()
 SETTINGS = (DOCS / "settings.md").read_text()
-FOLDERS = ("", "docs", "emulator", "benchmarks")
+FOLDERS = ("", "docs", "docs/ideas", "emulator", "benchmarks")
 DOCUMENTS = sorted(path for folder in FOLDERS for path in (programs.ROOT / folder).glob("*.md"))
 # Settings of scripts/serve, which config.py does not read.
 OTHERS = {"HOST": "127.0.0.1", "PORT": "8080"}
@@ -192,7 +192,8 @@ def test_every_link_between_documents_has_a_target(document: Path) -> None:
 def test_the_index_of_the_documents_names_all_of_them() -> None:
     index = (DOCS / "README.md").read_text()
     named = {target.partition("#")[0] for target in re.findall(r"\]\(([^)\s:]+)\)", index)}
-    assert {path.name for path in DOCS.glob("*.md")} - {"README.md"} <= named
+    documents = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}
+    assert documents - {"README.md"} <= named
 
 
 def test_the_guide_for_contributors_names_existing_files() -> None:
