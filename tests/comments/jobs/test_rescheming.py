@@ -1,4 +1,4 @@
-"""A site moves to another scheme: each tree equals a recursive walk, whoever writes or dies.
+"""After each move to another scheme, trees equal a recursive walk, despite writers and crashes.
 
 The golden table belongs to digits 0-9, width 2 and three levels.
 """
