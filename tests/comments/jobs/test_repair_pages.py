@@ -183,3 +183,17 @@ def test_an_unchanged_thread_has_no_problems_at_any_step_of_a_compaction(
     sample_threads.retract(rows["1.2"])
     compactor.clear(folded)
     assert_clean()
+
+
+def test_a_raw_change_of_a_comment_in_the_delta_reaches_readers_with_a_repair(
+    site: records.Site, rows: Grown, processes: list[reader_processes.Reader]
+) -> None:
+    pending = sample_threads.post(site, "1.3", rows["1"].id)
+    _assert_current(processes)  # each process now has a copy of the pending row
+    raw_changes.comment(pending.id, **TEXT)
+    with pytest.raises(AssertionError):
+        _assert_current(processes)
+    assert repair.fix(SCHEME, NAME) == []  # no field contradicts another one
+    _assert_current(processes)
+    stored = reads.get(comment_rows.comment_key(pending.id))
+    assert stored.text_revision == pending.revision

@@ -1,0 +1,199 @@
+"""Repairs in real processes and threads: killed at any commit, and while people read and write."""
+
+import itertools
+import json
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from comments import errors
+from comments.domain import records
+from comments.jobs import repair, scheduler
+from comments.reading.materialized import view_cache
+from comments.sites import site_settings
+from comments.store import connection
+from emulator import inprocess
+from tests.support import programs
+from tests.support.threads import compaction, raw_changes, reader_processes, sample_threads
+
+pytestmark = pytest.mark.slow
+
+SCHEME = sample_threads.SETTINGS.scheme
+NAME = records.ThreadName("demo", "page")
+INDEXES = programs.ROOT / "index.yaml"
+Grown = dict[str, records.Comment]
+
+# This program repairs and compacts the thread, and dies at the commit of its fault plan; if it
+# survives, it prints the number of commits.
+REPAIRING = """
+import json
+import sys
+from comments.jobs import repair, scheduler
+from comments.store import connection
+from emulator import inprocess
+from emulator.fault_injection import fault_plans
+from tests.comments.jobs import test_repair_processes as tests
+
+tests.compactor_sizes()
+with inprocess.open_engine(sys.argv[1], indexes=tests.INDEXES) as engine:
+    commits = []
+    def counted(method, request, proceed):
+        commits.append(method)
+        return proceed()
+    engine.install_faults(fault_plans.Plan.parse(json.loads(sys.argv[2])))
+    store = connection.Store(inprocess.Channel(engine, counted), project="test")
+    with store.context():
+        name = tests.named(sys.argv[3])
+        repair.fix(tests.SCHEME, name)
+        scheduler.compact_whole([name], wait=lambda seconds: None)
+    print(commits.count("Commit"))
+"""
+
+
+def named(thread: str) -> records.ThreadName:
+    return records.ThreadName("demo", thread)
+
+
+def compactor_sizes() -> None:
+    """Use small buckets in a program."""
+    compaction.small_buckets(pytest.MonkeyPatch(), 3)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    compaction.small_buckets(monkeypatch, 3)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def engine(path: Path) -> Iterator[inprocess.Engine]:
+    """An engine on a file that other processes share."""
+    with inprocess.open_engine(path, indexes=INDEXES) as engine:
+        yield engine
+
+
+@pytest.fixture
+def site(engine: inprocess.Engine) -> Iterator[records.Site]:
+    """A site in the store of this process, inside the store's context."""
+    with connection.Store(inprocess.Channel(engine), project="test").context():
+        yield site_settings.add(
+            "demo", ["https://a.example"], scheme=SCHEME, now=sample_threads.START
+        )
+
+
+def _spoil(rows: Grown) -> None:
+    raw_changes.comment(rows["1.1"].id, level=5, body="other")
+    raw_changes.comment(rows["3"].id, status="rejected")
+    raw_changes.comment(rows["1.1.2"].id, sort_hash=rows["2"].sort_hash)
+    raw_changes.delete_comments(rows["2.1"].id)
+
+
+def test_the_next_repair_finishes_for_one_killed_at_any_commit(
+    path: Path, engine: inprocess.Engine, site: records.Site
+) -> None:
+    for call in itertools.count(1):
+        name = named(f"page {call}")
+        rows = sample_threads.grow(site, sample_threads.TREE, thread=name.id)
+        compaction.whole(name)
+        _spoil(rows)
+        rule = {"rpc": "Commit", "call": call, "when": "before", "kill": True}
+        status, said = _run(path, {"rules": [rule]}, name.id)
+        repair.fix(SCHEME, name)
+        assert repair.find_problems(SCHEME, name) == []
+        reader = reader_processes.Reader(engine)
+        reader.assert_current(name)
+        scheduler.compact_whole([name], wait=lambda _seconds: None)
+        reader.now += view_cache.CACHE_MAX_AGE
+        reader.assert_current(name)
+        if status == 0:
+            assert int(said) == call - 1
+            assert call > 5
+            return
+        assert (status, said) == (-signal.SIGKILL, "")
+
+
+def _run(path: Path, plan: object, thread: str) -> tuple[int, str]:
+    command = [sys.executable, "-c", REPAIRING, str(path), json.dumps(plan), thread]
+    done = subprocess.run(
+        command, cwd=programs.ROOT, stdout=subprocess.PIPE, text=True, timeout=programs.PATIENCE,
+        check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout
+
+
+def test_a_repair_while_people_read_and_write_leaves_pages_equal_to_the_ordered_query(
+    engine: inprocess.Engine, site: records.Site
+) -> None:
+    rows = sample_threads.grow(site, sample_threads.TREE)
+    compaction.whole(NAME)
+    ended, failed = threading.Event(), list[BaseException]()
+    people = [
+        threading.Thread(target=_live, args=(engine, site, rows, seed, ended, failed))
+        for seed in range(3)
+    ]
+    for person in people:
+        person.start()
+    try:
+        _spoil(rows)
+        for _ in range(4):
+            _repaired()
+            raw_changes.comment(rows["1.2"].id, html="<p>x</p>")
+            raw_changes.comment(rows["2"].id, level=7)
+        _repaired()
+    finally:
+        ended.set()
+        for person in people:
+            person.join()
+    assert failed == []
+    repair.fix(SCHEME, NAME)  # a reply to a comment with a wrong place has a wrong place too
+    assert repair.find_problems(SCHEME, NAME) == []
+    reader_processes.Reader(engine).assert_current(NAME)
+
+
+def _repaired() -> None:
+    """Repair as the command does; writers may be faster for a while."""
+    while True:
+        try:
+            repair.fix(SCHEME, NAME)
+            scheduler.compact_whole([NAME], wait=None)
+        except errors.Overloaded:
+            continue
+        return
+
+
+def _live(
+    engine: inprocess.Engine,
+    site: records.Site,
+    rows: Grown,
+    seed: int,
+    ended: threading.Event,
+    failed: list[BaseException],
+) -> None:
+    """Post and read as one person in a process of their own."""
+    chance, person = random.Random(seed), reader_processes.Reader(engine)
+    number = 0
+
+    def post() -> None:
+        parent = chance.choice([None, rows["1"].id, rows["1.2"].id])
+        sample_threads.post(site, f"person {seed} says {number}", parent)
+
+    try:
+        while not ended.is_set() and number < 40:
+            number += 1
+            try:
+                person.do(post)
+                person.shown(NAME)
+            except errors.Overloaded:
+                continue
+    except BaseException as error:  # noqa: BLE001 - the test shows it
+        failed.append(error)
