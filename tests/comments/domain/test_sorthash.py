@@ -277,3 +277,23 @@ def test_unsorted_digits_are_refused(digits: str, reason: str) -> None:
 def test_a_scheme_without_width_or_levels_is_refused(width: int, levels: int) -> None:
     with pytest.raises(sorthash.BadSortHash, match="at least 1"):
         sorthash.Scheme(width=width, levels=levels)
+
+
+@given(related_paths())
+def test_a_slug_names_the_hash_that_it_was_made_from(drawn: Any) -> None:
+    scheme, (root, *below), _ = drawn
+    sort_hash = from_numbers(scheme, (root, *(max(1, number) for number in below)))
+    assert sorthash.from_slug(scheme, sorthash.slug(scheme, sort_hash)) == sort_hash
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "1-", "1-0", "01", "1--1", "1-x", "\u0661", "1\n"])
+def test_a_text_that_is_no_slug_is_refused(text: str) -> None:
+    with pytest.raises(sorthash.BadSortHash):
+        sorthash.from_slug(DEFAULT, text)
+
+
+def test_a_slug_with_a_number_beyond_the_scheme_is_refused() -> None:
+    last = sorthash.last_number(DEFAULT)
+    assert sorthash.from_slug(DEFAULT, f"1-{last}") == "AAzxxxxx"
+    with pytest.raises(sorthash.BadSortHash):
+        sorthash.from_slug(DEFAULT, f"1-{last + 1}")

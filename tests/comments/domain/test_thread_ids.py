@@ -380,3 +380,31 @@ def test_a_shown_url_names_the_same_page(path: str, query: str) -> None:
 def test_an_invalid_page_is_refused_by_its_field() -> None:
     with pytest.raises(errors.BadInput, match="url: not-a-url"):
         thread_ids.page_url("javascript:alert(1)", "a", SITE)
+
+
+@pytest.mark.parametrize(
+    ("query", "rest", "number"),
+    [
+        (b"thread=a&page=2", b"thread=a", "2"),
+        (b"page=2&thread=a", b"thread=a", "2"),
+        (b"p%61ge=%32&thread=a", b"thread=a", "2"),
+        (b"page=https://a.example/2&page=-3", b"page=https://a.example/2", "-3"),
+        (b"thread=a&page=x", b"thread=a", "x"),
+        (b"thread=a&page=", b"thread=a", ""),
+        (b"thread=a&page=https://a.example/", b"thread=a&page=https://a.example/", None),
+        (b"page=a.example", b"page=a.example", None),
+        (b"page=https://a.example/&limit=2", b"page=https://a.example/&limit=2", None),
+        (b"", b"", None),
+    ],
+)
+def test_the_number_of_a_page_is_split_from_the_thread(
+    query: bytes, rest: bytes, number: str | None
+) -> None:
+    assert thread_ids.page_number_apart(query) == (rest, number)
+
+
+@pytest.mark.parametrize("query", [b"thread=a&page=1&page=2", b"thread=a&page=%ff"])
+def test_two_page_numbers_or_undecodable_ones_are_refused(query: bytes) -> None:
+    with pytest.raises(errors.BadInput) as caught:
+        thread_ids.page_number_apart(query)
+    assert caught.value.field == "page"

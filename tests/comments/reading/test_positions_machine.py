@@ -119,8 +119,10 @@ class Machine(RuleBasedStateMachine):
 
     @initialize(places=st.lists(st.integers(0, 9), min_size=6, max_size=14))
     def begin(self, places: list[int]) -> None:
-        for place in places:
+        for place in (0, *places):
             self.post(place)
+        for place in places[:3]:
+            self.vote(place, 1)
         self.compact(clears=True)
 
     @rule(place=st.integers(0, 30))
@@ -147,10 +149,12 @@ class Machine(RuleBasedStateMachine):
 
     @rule(place=st.integers(0, 30), value=st.sampled_from([1, 1, -1]))
     def vote(self, place: int, value: int) -> None:
+        """Vote on the first comment of a discussion, which determines its rank."""
         self.step += 1
+        roots = [each for each in self.comments if each.parent is None]
 
         def cast() -> None:
-            sample_votes.vote(self._chosen(place), f"voter {self.step}", value)
+            sample_votes.vote(roots[place % len(roots)], f"voter {self.step}", value)
             sample_votes.count_waiting()
 
         self._attempt(cast)
@@ -163,11 +167,13 @@ class Machine(RuleBasedStateMachine):
         else:
             self._attempt(lambda: compactor.compact(SCHEME, NAME))
 
-    @rule(
-        order=st.sampled_from(list(ListingOrder)), limit=st.integers(1, 9), part=st.floats(0, 1.1)
-    )
-    def read_by_offset(self, order: ListingOrder, limit: int, part: float) -> None:
-        """Read a page after an offset, and the page that its cursor leads to."""
+    @rule(limit=st.integers(1, 9), part=st.floats(0, 1.1))
+    def read_by_offset(self, limit: int, part: float) -> None:
+        """Read a page in each order after an offset, and the page that its cursor leads to."""
+        for order in ListingOrder:
+            self._read_by_offset(order, limit, part)
+
+    def _read_by_offset(self, order: ListingOrder, limit: int, part: float) -> None:
         found, listed = self._now(order)
         offset = int(part * len(listed))
         if offset and offset >= len(listed):
