@@ -8,8 +8,8 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments.domain import records
-from comments.jobs import repair
+from comments.domain import records, sorthash
+from comments.jobs import repair, rescheming
 from comments.store import connection
 from comments.tree import ordered_query
 from tests.browser.conftest import OpenTab, Say
@@ -54,6 +54,27 @@ def test_every_comment_is_shown_once_in_order_by_loading_more(
         more.click()
         expect(page.get_by_role("listitem")).to_have_count(count)
     expect(more).to_have_count(0)
+    assert shown(page) == stored(open_store)
+
+
+def test_a_thread_that_has_moved_to_another_scheme_starts_again(
+    server: str, open_tab: OpenTab, long_thread: list[str], open_store: connection.Store
+) -> None:
+    tab = open_tab(server)
+    tab.expect_status(410)
+    page = tab.page
+    more = page.get_by_role("button", name="Load more comments")
+    more.click()
+    expect(page.get_by_role("listitem")).to_have_count(100)
+    with open_store.context():
+        rescheming.begin("demo", sorthash.Scheme(levels=3))
+        rescheming.run("demo")
+    more.click()
+    expect(page.get_by_role("listitem")).to_have_count(50)
+    expect(page.get_by_role("alert")).to_have_count(0)
+    for count in (100, 150, 200, 250, 300, 323):
+        more.click()
+        expect(page.get_by_role("listitem")).to_have_count(count)
     assert shown(page) == stored(open_store)
 
 

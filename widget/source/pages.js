@@ -335,6 +335,8 @@ export class Pages {
       const next = /** @type {HTMLElement | null | undefined} */ (before?.nextElementSibling);
       if (!isTyping()) next?.focus({ preventScroll: true });
     } catch (error) {
+      // The thread has another tree now, so no cursor leads on from the comments that are shown.
+      if (error.status === 410) return this.sort(this.#order);
       this.thread.say("");
       this.#foot.append(el("p", { class: "ft-error", role: "alert" }, error.message));
     }
