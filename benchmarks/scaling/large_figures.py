@@ -8,6 +8,7 @@ sees them. Reads that were requested before come from the caches of the process;
 a different URL in each round. The meter counts the billed reads of the same calls in this process.
 """
 
+import contextlib
 import http.client
 import json
 import random
@@ -93,6 +94,10 @@ class Client:
     def __init__(self, server: gunicorn_process.Server) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
 
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
     def get(self, path: str) -> Answer:
         """Return the seconds and the answer of a GET."""
         return self.ask("GET", path)
@@ -173,12 +178,13 @@ def _measured(folder: Path, rounds: int) -> Data:
             data.starts.append(server.started)
             data.started = server.memory()
             server.settle()
-            data.calls[0].seconds.append(Client(server).get(first).seconds)
+            with contextlib.closing(Client(server)) as client:
+                data.calls[0].seconds.append(client.get(first).seconds)
     with gunicorn_process.product(folder, "/healthz", rules=_RULES) as server:
         server.settle()
-        client = Client(server)
-        data.calls += _read(client, sampler, rounds)
-        data.calls += _written(client, sampler, rounds)
+        with contextlib.closing(Client(server)) as client:
+            data.calls += _read(client, sampler, rounds)
+            data.calls += _written(client, sampler, rounds)
         data.served = server.memory()
     changed = records.ThreadName(SITE, sampler.last)
     data.compaction, data.rebuild = _compacted(folder, changed)

@@ -235,6 +235,8 @@ class TestDocument:
         page = monthly_costs.reads(scaling.COSTS, "first page")
         costs = monthly_costs.markdown(page, ranges.recording, monthly_costs.Prices())
         assert costs in text
+        large = msgspec.json.decode((FOLDER / "large.json").read_bytes(), type=large_figures.Run)
+        assert large_figures.markdown(large) in text
 
     def test_the_plots_are_those_of_the_stored_figures(self) -> None:
         ranges = msgspec.json.decode((FOLDER / "ranges.json").read_bytes(), type=range_figures.Run)
