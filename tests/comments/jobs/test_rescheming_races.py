@@ -62,7 +62,7 @@ def grow(name: records.ThreadName) -> None:
             records.ImportedComment(
                 id=f"{number:026}".translate(str.maketrans("0123456789", "abcdefghij")),
                 reply_to=answered, author=records.Author("ann"), body=f"text {number}",
-                html=f"<p>text {number}</p>", renderer="html-1", status=Status.APPROVED,
+                html=f"text {number}", renderer="html-1", status=Status.APPROVED,
                 created=sample_threads.START + timedelta(minutes=number), source=f"x:{number}",
             )
         )  # fmt: skip
