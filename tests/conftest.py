@@ -1,9 +1,10 @@
 """Provide fixtures for all tests: a store on a fresh engine, a site, an application, a client."""
 
+import contextlib
 import dataclasses
 import gc
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,13 @@ from comments.domain import records
 from comments.sites import site_settings
 from comments.store import connection
 from emulator import inprocess
-from tests.support import app_compilation, coverage_pause, prepared_stores
+from tests.support import (
+    app_compilation,
+    coverage_pause,
+    datastores,
+    prepared_stores,
+    store_runs,
+)
 from tests.support.store_interceptors import InterceptorSlot
 from tests.support.threads import sample_threads
 
@@ -48,6 +55,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--few-values", action="store_true", help="give each test only its first value"
     )
+    parser.addoption(
+        "--store", action="store_true", help="use the emulator at DATASTORE_EMULATOR_HOST"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--store"):
+        run = store_runs.StoreRun(store_runs.host())
+        config.pluginmanager.register(run, "store-run")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -92,6 +108,50 @@ def engine(begun: prepared_stores.Beginning | None) -> Iterator[inprocess.Engine
         yield engine
 
 
+@pytest.fixture(scope="session")
+def open_datastore(
+    pytestconfig: pytest.Config,
+) -> datastores.Open:
+    """Return a function that connects a test to a new database.
+
+    With `--store`, the database is a new project of the emulator. Otherwise, it is the engine that
+    the function's argument opens.
+    """
+    if pytestconfig.getoption("--store"):
+        host = store_runs.host()
+        return lambda _open_engine: datastores.Emulator(host)
+    return lambda open_engine: datastores.Embedded(open_engine())
+
+
+@pytest.fixture(scope="module")
+def shared_datastore(open_datastore: datastores.Open) -> Iterator[datastores.Datastore]:
+    """A database that the tests of a module share."""
+    with contextlib.ExitStack() as stack:
+        yield open_datastore(lambda: stack.enter_context(prepared_stores.opened(None)))
+
+
+@pytest.fixture
+def new_datastore(
+    open_datastore: datastores.Open,
+) -> Iterator[Callable[[], datastores.Datastore]]:
+    """Return a function that creates an empty database."""
+    with contextlib.ExitStack() as stack:
+        yield lambda: open_datastore(lambda: stack.enter_context(prepared_stores.opened(None)))
+
+
+@pytest.fixture
+def datastore(
+    request: pytest.FixtureRequest,
+    open_datastore: datastores.Open,
+    begun: prepared_stores.Beginning | None,
+) -> datastores.Datastore:
+    """The database of a test that uses only the API of Datastore."""
+    opened = open_datastore(lambda: request.getfixturevalue("engine"))
+    if isinstance(opened, datastores.Emulator) and begun is not None:
+        opened.load(begun.path)
+    return opened
+
+
 @pytest.fixture
 def interceptor() -> InterceptorSlot:
     """The slot for an interceptor of store calls. A fixture or a test fills the slot."""
@@ -99,9 +159,9 @@ def interceptor() -> InterceptorSlot:
 
 
 @pytest.fixture
-def open_store(engine: inprocess.Engine, interceptor: InterceptorSlot) -> connection.Store:
+def open_store(datastore: datastores.Datastore, interceptor: InterceptorSlot) -> connection.Store:
     """A store with its context not yet entered, for threads, servers and clients."""
-    return connection.Store(inprocess.Channel(engine, interceptor), project="test")
+    return datastore.connect(interceptor)
 
 
 @pytest.fixture

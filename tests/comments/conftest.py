@@ -19,7 +19,7 @@ from comments.store import connection
 from comments.web.http import context, response_cache
 from emulator import inprocess
 from emulator.transactions import open_transactions
-from tests.support import loopback_servers
+from tests.support import datastores, loopback_servers
 from tests.support.outside import webhook_site
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER, moderator
@@ -116,22 +116,22 @@ def several(open_store: connection.Store, site: records.Site) -> cache_twins.Row
 
 @pytest.fixture
 def quick(
-    engine: inprocess.Engine, settings: config.Settings, site: records.Site
+    datastore: datastores.Datastore, settings: config.Settings, site: records.Site
 ) -> cache_twins.Process:
     """A process configured as in production."""
-    return cache_twins.Process(engine, settings)
+    return cache_twins.Process(datastore, settings)
 
 
 @pytest.fixture
-def plain(engine: inprocess.Engine, settings: config.Settings) -> cache_twins.Process:
+def plain(datastore: datastores.Datastore, settings: config.Settings) -> cache_twins.Process:
     """A process without a response cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(response_cache, "Replays", lambda wsgi: wsgi)
-        return cache_twins.Process(engine, settings)
+        return cache_twins.Process(datastore, settings)
 
 
 @pytest.fixture
-def brief_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+def brief_doubt(engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Release a transaction's locks within 0.1 seconds if the answer to its first call was lost."""
     monkeypatch.setattr(open_transactions, "UNCLAIMED", 0.1)
 

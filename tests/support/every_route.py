@@ -39,8 +39,7 @@ from comments.sites.site_request import SiteRequest
 from comments.store import connection, transactions
 from comments.web.admin import signed_in
 from comments.web.api import api_tokens
-from emulator import inprocess
-from tests.conftest import ROOT
+from tests.support import datastores
 from tests.support.outside import mail_server
 from tests.support.people import account_holders, provider_login
 from tests.support.people.account_holders import PASSWORD, SECRET
@@ -81,8 +80,10 @@ class Row:
 class AllRoles:
     """One application with all callers; it provides a new comment by the author for each call."""
 
-    def __init__(self, engine: inprocess.Engine, store: connection.Store, app: flask.Flask) -> None:
-        self.engine = engine
+    def __init__(
+        self, datastore: datastores.Datastore, store: connection.Store, app: flask.Flask
+    ) -> None:
+        self.datastore = datastore
         self.store = store
         self.app = app
         now = datetime.now(UTC)
@@ -410,14 +411,10 @@ W = TypeVar("W", bound=AllRoles)
 
 
 @contextlib.contextmanager
-def opened(kind: type[W], **settings: str) -> Iterator[W]:
+def opened(kind: type[W], datastore: datastores.Datastore, **settings: str) -> Iterator[W]:
     """Yield a service that many tests share, inside its store's context."""
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        mail_server.serving() as box,
-        inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine,
-    ):
+    with pytest.MonkeyPatch.context() as patch, mail_server.serving() as box:
         account_holders.weaken_passwords(patch)
-        store = connection.Store(inprocess.Channel(engine), project="test")
+        store = datastore.connect()
         with store.context():
-            yield kind(engine, store, apps.create_app(box.settings(**settings), store))
+            yield kind(datastore, store, apps.create_app(box.settings(**settings), store))

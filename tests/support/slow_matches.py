@@ -31,11 +31,10 @@ from comments.domain import categories, thread_ids
 from comments.domain.text import cleaning, imported_html, mail_addresses, rendering, sanitizing
 from comments.events.mail import compose, plain_words
 from comments.moderation import rules
-from comments.store import connection
 from comments.web.public import json_ld
 from emulator import inprocess
 from tests.conftest import ROOT
-from tests.support import every_route
+from tests.support import datastores, every_route
 from tests.support.people.account_holders import SECRET
 
 LONG = 90_000
@@ -129,10 +128,11 @@ def over_http() -> int:
     """Try every field, parameter and header of every route; return the number of requests."""
     count = 0
     with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
-        store = connection.Store(inprocess.Channel(engine), project="test")
+        datastore = datastores.Embedded(engine)
+        store = datastore.connect()
         settings = config.Settings(secret=SECRET)
         with store.context():
-            service = every_route.AllRoles(engine, store, apps.create_app(settings, store))
+            service = every_route.AllRoles(datastore, store, apps.create_app(settings, store))
             comment = service.comment().id
             clients = {caller: service.client(caller) for caller in ("owner", "author")}
             service.client = clients.__getitem__  # type: ignore[assignment]

@@ -32,6 +32,11 @@ class InterceptorSlot:
     def __init__(self) -> None:
         self._used: inprocess.Interceptor | None = None
 
+    @property
+    def is_used(self) -> bool:
+        """Whether an interceptor is selected."""
+        return self._used is not None
+
     def use(self, used: T) -> T:
         """Select the interceptor. Only one is allowed."""
         assert self._used is None, "an interceptor is already set"

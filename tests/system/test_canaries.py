@@ -34,7 +34,7 @@ from comments.sites.site_request import SiteRequest
 from comments.store import connection, reads
 from comments.store.models import account_rows
 from comments.web.public import service_pages
-from emulator import inprocess
+from tests.support import datastores
 from tests.support.every_route import ROWS, SETTINGS, AllRoles, Row, opened, path_of
 from tests.support.people import account_holders, provider_login
 from tests.support.people.account_holders import SECRET
@@ -54,8 +54,10 @@ STRANGERS = ("nobody", "other")
 class Planted(AllRoles):
     """A service with canaries in its data, and the canaries by name."""
 
-    def __init__(self, engine: inprocess.Engine, store: connection.Store, app: flask.Flask) -> None:
-        super().__init__(engine, store, app)
+    def __init__(
+        self, datastore: datastores.Datastore, store: connection.Store, app: flask.Flask
+    ) -> None:
+        super().__init__(datastore, store, app)
         now = datetime.now(UTC)
         site_settings.change("demo", moderators=[f"moderator.{ADDRESS}"])
         hook = webhook_endpoints.Registered(
@@ -141,8 +143,8 @@ class Planted(AllRoles):
 
 
 @pytest.fixture(scope="module")
-def planted() -> Iterator[Planted]:
-    with opened(Planted, tasks_secret=CRON) as planted:
+def planted(shared_datastore: datastores.Datastore) -> Iterator[Planted]:
+    with opened(Planted, shared_datastore, tasks_secret=CRON) as planted:
         yield planted
 
 

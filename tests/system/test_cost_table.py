@@ -15,7 +15,7 @@ from comments.sites import site_settings
 from comments.store import connection
 from comments.tree import ordered_query
 from emulator import inprocess, testing
-from tests.support import prepared_stores, programs
+from tests.support import datastores, prepared_stores, programs
 from tests.support.people import account_holders, api_requests, moderators
 from tests.support.threads import cache_twins, compaction, sample_threads, sample_votes
 from tests.support.threads.cache_twins import PAGE, SITE
@@ -46,7 +46,7 @@ class PricedThread:
 
     def process(self) -> cache_twins.Process:
         """Start a process with only the site and its rules in its caches."""
-        made = cache_twins.Process(self.engine, sample_threads.SETTINGS)
+        made = cache_twins.Process(datastores.Embedded(self.engine), sample_threads.SETTINGS)
         with made.store.context():
             site_settings.get("demo")
             rulebook.get("demo")

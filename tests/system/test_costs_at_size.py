@@ -29,7 +29,7 @@ from emulator.execution import cost_meter
 from tests.conftest import ROOT
 from tests.support.threads import compaction, large_thread, sample_threads
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 API = "/api/v1/sites/{site}/comments"
 FORMS = {"json": API, "html": "/embed/{site}", "fragment": "/embed/{site}/fragment"}

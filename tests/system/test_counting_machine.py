@@ -53,7 +53,7 @@ from tests.support import stored_state
 from tests.support.histories import ledger, operator_steps, reader_steps
 from tests.support.histories.operator_steps import Step, Wish
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 STATUSES = [
     "ABORTED", "UNAVAILABLE", "INTERNAL", "UNKNOWN", "DEADLINE_EXCEEDED", "CANCELLED",

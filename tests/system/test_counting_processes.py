@@ -39,7 +39,7 @@ from emulator.fault_injection import fault_rules
 from tests.support import programs, stored_state
 from tests.support.threads import sample_threads
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 INDEXES = programs.ROOT / "index.yaml"
 THREADS = 16  # Per process; there are two.
@@ -63,7 +63,7 @@ from comments.jobs import recategorize
 from comments.notifications import follower_lists
 from comments.events import outbox
 from comments.posting import own_comment
-from comments.domain import records
+from comments.domain import records, sorthash
 from comments.notifications import subscriptions
 from comments.posting import cast_vote, own_comment
 from comments.jobs import background_worker
@@ -78,7 +78,7 @@ follower_lists.MARKS = 8
 indexes = test_counting_processes.INDEXES
 engine = inprocess.open_engine(path, indexes=indexes, concurrency="pessimistic")
 store = connection.Store(inprocess.Channel(engine), project="test", deadline=5.0)
-site = records.Site("demo", (), "", 2)
+site = records.Site("demo", (), sorthash.DEFAULT_DIGITS, 2)
 
 def say(*words):
     sys.stdout.write(" ".join(map(str, words)) + "\\n")

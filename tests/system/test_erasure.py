@@ -30,7 +30,7 @@ from tests.support import programs
 from tests.support.histories import counter_oracle
 from tests.support.threads import compaction, reader_processes, sample_threads, sample_votes
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 SCHEME = sample_threads.SETTINGS.scheme
 NAME = records.ThreadName("demo", "page")

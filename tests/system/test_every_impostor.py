@@ -14,6 +14,7 @@ from werkzeug.test import EnvironBuilder, run_wsgi_app
 from comments.moderation import decisions
 from emulator.fault_injection import fault_plans
 from tests.conftest import ROOT
+from tests.support import datastores
 from tests.support.every_route import ROWS, AllRoles, Row, path_of
 
 pytestmark = pytest.mark.slow
@@ -68,6 +69,7 @@ def test_forged_identity_headers_open_nothing(
         assert decisions.case("demo", comment.id).comment == comment
 
 
+@pytest.mark.embedded
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method} {row.rule}")
 def test_nothing_that_needs_a_role_is_allowed_while_the_store_is_unavailable(
     all_roles: AllRoles, row: Row
@@ -76,20 +78,22 @@ def test_nothing_that_needs_a_role_is_allowed_while_the_store_is_unavailable(
 
     The service never grants a role that it cannot look up.
     """
+    assert isinstance(all_roles.datastore, datastores.Embedded)
+    engine = all_roles.datastore.engine
     comment, deadline = all_roles.comment(), all_roles.store.deadline
     nobodys = row.statuses.get("nobody", row.others)
 
     def fail() -> None:
         all_roles.store.deadline = DEADLINE
         rules = [{"status": "UNAVAILABLE"}]
-        all_roles.engine.install_faults(fault_plans.Plan.parse({"seed": 1, "rules": rules}))
+        engine.install_faults(fault_plans.Plan.parse({"seed": 1, "rules": rules}))
 
     for caller in ("nobody", "author", "moderator", "owner"):
         usual = row.statuses.get(caller, row.others)
         try:
             found = all_roles.ask(row, caller, comment.id, before=fail).status_code
         finally:
-            all_roles.engine.install_faults(None)
+            engine.install_faults(None)
             all_roles.store.deadline = deadline
         # Requests that do not need the store get the same response as for anonymous callers.
         assert found == 503 or (found == usual and (usual >= 400 or usual == nobodys)), caller

@@ -5,7 +5,6 @@ token for that site. Therefore, the tests also try every call with the same acco
 different site.
 """
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -26,8 +25,6 @@ from comments.store import connection, reads
 from comments.store.models import follower_rows
 from comments.tree import votes
 from comments.web.api import api_tokens
-from emulator import inprocess
-from tests.conftest import ROOT
 from tests.support import store_snapshot
 from tests.support.people import account_holders, api_requests
 from tests.support.people.account_holders import SECRET
@@ -95,11 +92,8 @@ class TwoSites:
 
 
 @pytest.fixture
-def two_sites() -> Iterator[TwoSites]:
-    with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
-        store = connection.Store(inprocess.Channel(engine), project="test")
-        with store.context():
-            yield TwoSites(apps.create_app(SETTINGS, store).test_client())
+def two_sites(store: connection.Store) -> TwoSites:
+    return TwoSites(apps.create_app(SETTINGS, store).test_client())
 
 
 CHANGES = [

@@ -16,11 +16,8 @@ import schemathesis
 from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import events, from_schema
 
-from comments.store import connection
 from comments.web.api import operations
-from emulator import inprocess
-from tests.conftest import ROOT
-from tests.support import api_fuzzing
+from tests.support import api_fuzzing, datastores
 from tests.support.outside import mail_server
 
 pytestmark = pytest.mark.slow
@@ -52,15 +49,9 @@ class Run:
 
 
 @pytest.fixture(scope="module")
-def run() -> Iterator[Run]:
-    with (
-        mail_server.serving() as box,
-        inprocess.open_engine(
-            None, indexes=ROOT / "index.yaml", concurrency="pessimistic", history=0
-        ) as engine,
-    ):
-        store = connection.Store(inprocess.Channel(engine), project="test")
-        stocked = api_fuzzing.stocked(store, box.settings())
+def run(shared_datastore: datastores.Datastore) -> Iterator[Run]:
+    with mail_server.serving() as box:
+        stocked = api_fuzzing.stocked(shared_datastore.connect(), box.settings())
         with api_fuzzing.served(stocked.app) as url:
             yield asked(stocked, url)
 

@@ -5,7 +5,7 @@ compare every byte of every response, except for the time at which a token was s
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from flask.testing import FlaskClient
@@ -17,11 +17,9 @@ from comments.domain import records
 from comments.domain.records import Policy
 from comments.moderation import policy_changes
 from comments.moderation.rules import Action, Rule
-from comments.store import connection
 from comments.web.api import api_tokens
 from comments.web.http import context
-from emulator import inprocess
-from tests.support import prepared_stores
+from tests.support import datastores, prepared_stores
 from tests.support.people import api_requests
 from tests.support.people.post_times import Moment
 from tests.support.threads import sample_threads
@@ -116,24 +114,27 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Moment]:
     return moment  # type: ignore[return-value]
 
 
-def _life(policy: Policy, *, is_banned: bool) -> tuple[list[Answer], list[str]]:
+def _life(
+    datastore: datastores.Datastore, policy: Policy, *, is_banned: bool
+) -> tuple[list[Answer], list[str]]:
     """Return the author's responses, and the comments that others saw before the erasure."""
-    with prepared_stores.opened(None) as engine:
-        store = connection.Store(inprocess.Channel(engine, None), project="test")
-        with store.context():
-            prepared_stores.demo()
-            client = apps.create_app(SETTINGS, store).test_client()
-            policy_changes.set_policy("demo", ADA, now=sample_threads.START, policy=policy)
-            policy_changes.put_rule("demo", HELD, ADA, now=sample_threads.START)
-            if is_banned:
-                policy_changes.ban("demo", AUTHOR, ADA, now=sample_threads.START, is_shadow=True)
-        return lived(client)
+    store = datastore.connect()
+    with store.context():
+        prepared_stores.demo()
+        client = apps.create_app(SETTINGS, store).test_client()
+        policy_changes.set_policy("demo", ADA, now=sample_threads.START, policy=policy)
+        policy_changes.put_rule("demo", HELD, ADA, now=sample_threads.START)
+        if is_banned:
+            policy_changes.ban("demo", AUTHOR, ADA, now=sample_threads.START, is_shadow=True)
+    return lived(client)
 
 
 @pytest.mark.parametrize("policy", [Policy.OFF, Policy.LINKS, Policy.FIRST, Policy.ALL])
-def test_no_response_reveals_a_shadow_ban_to_its_author(frozen: Moment, policy: Policy) -> None:
+def test_no_response_reveals_a_shadow_ban_to_its_author(
+    new_datastore: Callable[[], datastores.Datastore], frozen: Moment, policy: Policy
+) -> None:
     (ordinary, ordinary_shown), (banned, shown) = (
-        _life(policy, is_banned=each) for each in (False, True)
+        _life(new_datastore(), policy, is_banned=each) for each in (False, True)
     )
     assert len(ordinary) > 40
     for one, other in zip(ordinary, banned, strict=True):

@@ -29,9 +29,7 @@ from comments.sites.site_request import SiteRequest
 from comments.store import connection, transactions
 from comments.web.admin import signed_in
 from comments.web.api import api_tokens
-from emulator import inprocess
-from tests.conftest import ROOT
-from tests.support import store_snapshot
+from tests.support import datastores, store_snapshot
 from tests.support.every_route import ROWS
 from tests.support.outside import mail_server
 from tests.support.people import (
@@ -272,12 +270,9 @@ DOORS += [
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[Service]:
-    with (
-        mail_server.serving() as box,
-        inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine,
-    ):
-        store = connection.Store(inprocess.Channel(engine), project="test")
+def service(shared_datastore: datastores.Datastore) -> Iterator[Service]:
+    with mail_server.serving() as box:
+        store = shared_datastore.connect()
         with store.context():
             yield Service(store, box.settings(tasks_secret=CRON))
 

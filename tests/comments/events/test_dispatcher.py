@@ -14,7 +14,7 @@ from comments.jobs import wiring
 from comments.posting import own_comment
 from comments.store import connection, ownership
 from comments.tree.counters import from_events, totals
-from emulator import inprocess
+from tests.support import datastores
 from tests.support.histories import counter_oracle
 from tests.support.store_interceptors import Commits, InterceptorSlot
 from tests.support.threads import sample_threads
@@ -66,7 +66,7 @@ def test_an_uncommitted_change_has_no_event(
 
 
 def test_a_task_that_runs_before_its_commit_is_visible_delivers_nothing_and_loses_nothing(
-    engine: inprocess.Engine, store: connection.Store, site: records.Site
+    datastore: datastores.Datastore, store: connection.Store, site: records.Site
 ) -> None:
     told: list[str] = []
     early: list[str] = []
@@ -87,7 +87,7 @@ def test_a_task_that_runs_before_its_commit_is_visible_delivers_nothing_and_lose
             assert told == []
         return proceed()
 
-    slow = connection.Store(inprocess.Channel(engine, overtake), project="test")
+    slow = datastore.connect(overtake)
     with ThreadPoolExecutor(1) as pool:
 
         def post() -> records.Comment:

@@ -77,6 +77,7 @@ def _go(child: "subprocess.Popen[str]") -> None:
     child.stdin.flush()
 
 
+@pytest.mark.embedded
 @pytest.mark.slow
 def test_another_process_finishes_for_one_killed_between_sending_and_noting(
     shared: connection.Store,
@@ -114,6 +115,7 @@ def test_another_process_finishes_for_one_killed_between_sending_and_noting(
     assert len(told[0].ids) == len(expected) + 1
 
 
+@pytest.mark.embedded
 @pytest.mark.slow
 def test_two_concurrent_processes_send_each_message_once(
     shared: connection.Store, told: list[loopback_servers.Receiver], tmp_path: Path

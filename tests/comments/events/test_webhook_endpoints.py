@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from comments import errors
-from comments.domain import records
+from comments.domain import records, sorthash
 from comments.domain.outcomes import End, Outcome
 from comments.events import dispatcher, message_queue, safe_http, webhook_endpoints, webhooks
 from comments.jobs import wiring
@@ -13,6 +13,7 @@ from comments.posting import own_comment
 from comments.store import connection, reads
 from emulator import errors as engine_errors
 from emulator import inprocess, testing
+from tests.support import datastores
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads
 
@@ -127,7 +128,7 @@ def test_a_new_secret_signs_beside_the_old_one_unless_that_leaked(
 
 
 def test_a_change_whose_answer_was_lost_is_applied_once(
-    engine: inprocess.Engine, site: records.Site
+    datastore: datastores.Datastore, site: records.Site
 ) -> None:
     def lose(method: str, _: object, proceed: object) -> object:
         answer = proceed()  # type: ignore[operator]
@@ -136,7 +137,7 @@ def test_a_change_whose_answer_was_lost_is_applied_once(
         return answer
 
     lost: list[Exception] = []
-    store = connection.Store(inprocess.Channel(engine, interceptor=lose), project="test")  # type: ignore[arg-type]
+    store = datastore.connect(lose)  # type: ignore[arg-type]
     with store.context():
         for verb in (
             _add,
@@ -247,7 +248,7 @@ def test_comments_of_other_sites_and_imports_are_not_sent(
     store: connection.Store, site: records.Site
 ) -> None:
     _add()
-    other = records.Site("other", (), "", 2)
+    other = records.Site("other", (), sorthash.DEFAULT_DIGITS, 2)
     sample_threads.post(other, "text")
     node = records.ImportedComment(
         id="a" * 26,

@@ -24,12 +24,12 @@ from comments.posting import cast_vote, file_report, new_comment, own_comment
 from comments.reading.materialized import view_cache
 from comments.sites import rate_limits, site_settings
 from comments.sites.site_request import SiteRequest
-from comments.store import connection, reads
+from comments.store import reads
 from emulator import inprocess
 from emulator.storage import file_store
 from emulator.transactions import shared_lock_files
 from tests.conftest import ROOT
-from tests.support import programs
+from tests.support import datastores, programs
 from tests.support.histories import counter_oracle
 from tests.support.people import account_holders
 from tests.support.people.account_holders import SECRET, here
@@ -71,7 +71,7 @@ class ServiceOnDisk:
 
     def __init__(self, path: Path, engine: inprocess.Engine, clock: Clock) -> None:
         self.path, self.engine, self.clock = path, engine, clock
-        self.store = connection.Store(inprocess.Channel(engine), project="test")
+        self.store = datastores.Embedded(engine).connect()
         self.client = apps.create_app(SETTINGS, self.store).test_client()
 
     def fill(self) -> None:
@@ -174,6 +174,7 @@ def on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service
             yield made
 
 
+@pytest.mark.embedded
 def test_after_an_erasure_no_byte_and_no_page_contains_the_authors_data(
     on_disk: ServiceOnDisk,
 ) -> None:

@@ -27,7 +27,7 @@ from tests.support import programs
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 INDEXES = programs.ROOT / "index.yaml"
 NOW = sample_threads.START + timedelta(days=9)

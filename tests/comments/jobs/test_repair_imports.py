@@ -18,7 +18,7 @@ from comments.reading import listings, thread_pages
 from comments.sites import site_settings
 from comments.store import connection
 from emulator import inprocess
-from tests.support import optional_tools
+from tests.support import datastores, optional_tools
 from tests.support.histories import counter_oracle
 from tests.support.threads import raw_changes, reader_processes, sample_exports, sample_threads
 
@@ -80,7 +80,7 @@ def _assert_repaired(
     scene: _Scene, names: list[records.ThreadName], changed: dict[str, str], before: Grown
 ) -> None:
     """Repair once with the command; check pages, comments and counters, then repair again."""
-    warm = reader_processes.Reader(scene.engine)
+    warm = reader_processes.Reader(datastores.Embedded(scene.engine))
     for name in names:
         warm.shown(name)
     done = scene.repair("--verbose")
@@ -91,7 +91,7 @@ def _assert_repaired(
             assert f" {comment_id}: " in done.output
     _assert_restored(changed, before, names)
     for name in names:
-        for reader in (warm, reader_processes.Reader(scene.engine)):
+        for reader in (warm, reader_processes.Reader(datastores.Embedded(scene.engine))):
             assert _by_pages(reader, name) == reader.expected(name)
         stored = _in_order(name)
         assert [row.id for row in stored] == sample_threads.walk(stored)

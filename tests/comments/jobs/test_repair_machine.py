@@ -31,7 +31,7 @@ from comments.reading.compaction import compactor, leftovers, rebuilding
 from comments.reading.materialized import ranking, view_cache
 from comments.store import reads
 from comments.store.models import comment_rows, conversion
-from tests.support import prepared_stores
+from tests.support import datastores, prepared_stores
 from tests.support.histories import counter_oracle
 from tests.support.threads import (
     compaction,
@@ -41,7 +41,7 @@ from tests.support.threads import (
     sample_votes,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 EXAMPLES = int(os.environ.get("REPAIR_EXAMPLES", "15"))
 SCHEME = sample_threads.SETTINGS.scheme
@@ -64,8 +64,11 @@ class Machine(RuleBasedStateMachine):
         self.stack = contextlib.ExitStack()
         # A process that dies here is not a real one, so a pessimistic engine would keep its locks.
         self.engine = self.stack.enter_context(prepared_stores.opened(None, "optimistic"))
-        self.readers = [reader_processes.Reader(self.engine, ahead=each) for each in (0.0, 600.0)]
-        self.client = reader_processes.Reader(self.engine)
+        self.readers = [
+            reader_processes.Reader(datastores.Embedded(self.engine), ahead=each)
+            for each in (0.0, 600.0)
+        ]
+        self.client = reader_processes.Reader(datastores.Embedded(self.engine))
         self.site = self.client.do(prepared_stores.demo)
         self.step = self.voters = 0
         self.folded: tuple[compactor.CompactionResult, list[str]] | None = None
@@ -222,7 +225,7 @@ class Machine(RuleBasedStateMachine):
                 raise Killed
 
         with contextlib.suppress(Killed):
-            reader_processes.Reader(self.engine, seen=seen).do(work)
+            reader_processes.Reader(datastores.Embedded(self.engine), seen=seen).do(work)
 
     @rule(compacts=st.booleans())
     def repair(self, *, compacts: bool) -> None:

@@ -12,8 +12,7 @@ from comments.reading.compaction import compactor, leftovers
 from comments.reading.materialized import directories, thread_view
 from comments.store import connection, reads
 from comments.store.models import bucket_rows, comment_rows
-from emulator import inprocess
-from tests.support import prepared_stores
+from tests.support import datastores, prepared_stores
 from tests.support.threads import (
     compaction,
     raw_changes,
@@ -57,10 +56,10 @@ def rows(store: connection.Store, begun: prepared_stores.Beginning) -> Grown:
 
 
 @pytest.fixture
-def processes(engine: inprocess.Engine, rows: Grown) -> list[reader_processes.Reader]:
+def processes(datastore: datastores.Datastore, rows: Grown) -> list[reader_processes.Reader]:
     """Two processes that have read the whole thread."""
     del rows
-    warm = [reader_processes.Reader(engine, ahead=ahead) for ahead in (0.0, 600.0)]
+    warm = [reader_processes.Reader(datastore, ahead=ahead) for ahead in (0.0, 600.0)]
     _assert_current(warm)
     return warm
 
@@ -139,7 +138,10 @@ CHANGES: dict[str, tuple[Callable[[Grown], object], set[str]]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_raw_change_is_found_brought_to_readers_at_once_and_not_found_again(
-    engine: inprocess.Engine, rows: Grown, processes: list[reader_processes.Reader], change: str
+    datastore: datastores.Datastore,
+    rows: Grown,
+    processes: list[reader_processes.Reader],
+    change: str,
 ) -> None:
     make, fields = CHANGES[change]
     make(rows)
@@ -149,7 +151,7 @@ def test_a_raw_change_is_found_brought_to_readers_at_once_and_not_found_again(
     assert repair.find_problems(SCHEME, NAME) == []
     _assert_current(processes)
     scheduler.compact_whole([NAME], wait=lambda seconds: _pass_time(processes, seconds))
-    _assert_current([*processes, reader_processes.Reader(engine)])
+    _assert_current([*processes, reader_processes.Reader(datastore)])
     assert repair.find_problems(SCHEME, NAME) == []
     total = processes[0].do(lambda: thread_view.view(NAME).total)
     assert total == processes[0].expected(NAME)[2]

@@ -17,12 +17,11 @@ from comments.domain import records
 from comments.jobs import repair, scheduler
 from comments.reading.materialized import view_cache
 from comments.sites import site_settings
-from comments.store import connection
 from emulator import inprocess
-from tests.support import programs
+from tests.support import datastores, programs
 from tests.support.threads import compaction, raw_changes, reader_processes, sample_threads
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 SCHEME = sample_threads.SETTINGS.scheme
 NAME = records.ThreadName("demo", "page")
@@ -83,9 +82,9 @@ def engine(path: Path) -> Iterator[inprocess.Engine]:
 
 
 @pytest.fixture
-def site(engine: inprocess.Engine) -> Iterator[records.Site]:
+def site(datastore: datastores.Datastore) -> Iterator[records.Site]:
     """A site in the store of this process, inside the store's context."""
-    with connection.Store(inprocess.Channel(engine), project="test").context():
+    with datastore.connect().context():
         yield site_settings.add(
             "demo", ["https://a.example"], scheme=SCHEME, now=sample_threads.START
         )
@@ -99,7 +98,7 @@ def _spoil(rows: Grown) -> None:
 
 
 def test_the_next_repair_finishes_for_one_killed_at_any_commit(
-    path: Path, engine: inprocess.Engine, site: records.Site
+    path: Path, datastore: datastores.Datastore, site: records.Site
 ) -> None:
     for call in itertools.count(1):
         name = named(f"page {call}")
@@ -110,7 +109,7 @@ def test_the_next_repair_finishes_for_one_killed_at_any_commit(
         status, said = _run(path, {"rules": [rule]}, name.id)
         repair.fix(SCHEME, name)
         assert repair.find_problems(SCHEME, name) == []
-        reader = reader_processes.Reader(engine)
+        reader = reader_processes.Reader(datastore)
         reader.assert_current(name)
         scheduler.compact_whole([name], wait=lambda _seconds: None)
         reader.now += view_cache.CACHE_MAX_AGE
@@ -138,7 +137,9 @@ def test_a_repair_while_people_read_and_write_leaves_pages_equal_to_the_ordered_
     compaction.whole(NAME)
     ended, failed = threading.Event(), list[BaseException]()
     people = [
-        threading.Thread(target=_live, args=(engine, site, rows, seed, ended, failed))
+        threading.Thread(
+            target=_live, args=(datastores.Embedded(engine), site, rows, seed, ended, failed)
+        )
         for seed in range(3)
     ]
     for person in people:
@@ -157,7 +158,7 @@ def test_a_repair_while_people_read_and_write_leaves_pages_equal_to_the_ordered_
     assert failed == []
     repair.fix(SCHEME, NAME)  # a reply to a comment with a wrong place has a wrong place too
     assert repair.find_problems(SCHEME, NAME) == []
-    reader_processes.Reader(engine).assert_current(NAME)
+    reader_processes.Reader(datastores.Embedded(engine)).assert_current(NAME)
 
 
 def _repaired() -> None:
@@ -172,7 +173,7 @@ def _repaired() -> None:
 
 
 def _live(
-    engine: inprocess.Engine,
+    datastore: datastores.Datastore,
     site: records.Site,
     rows: Grown,
     seed: int,
@@ -180,7 +181,7 @@ def _live(
     failed: list[BaseException],
 ) -> None:
     """Post and read as one person in a process of their own."""
-    chance, person = random.Random(seed), reader_processes.Reader(engine)
+    chance, person = random.Random(seed), reader_processes.Reader(datastore)
     number = 0
 
     def post() -> None:

@@ -15,8 +15,7 @@ from comments.reading.compaction import compactor, leftovers
 from comments.reading.materialized import thread_view, view_cache
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
-from emulator import inprocess
-from tests.support import prepared_stores
+from tests.support import datastores, prepared_stores
 from tests.support.threads import compaction, reader_processes, sample_threads
 
 SCHEME = sample_threads.SETTINGS.scheme
@@ -54,9 +53,11 @@ def _grow(site: records.Site) -> Grown:
 
 
 @pytest.fixture
-def processes(engine: inprocess.Engine, repaired_rows: Grown) -> list[reader_processes.Reader]:
+def processes(
+    datastore: datastores.Datastore, repaired_rows: Grown
+) -> list[reader_processes.Reader]:
     """Two processes that have read the whole thread."""
-    warm = [reader_processes.Reader(engine, ahead=ahead) for ahead in (0.0, 600.0)]
+    warm = [reader_processes.Reader(datastore, ahead=ahead) for ahead in (0.0, 600.0)]
     _assert_current(warm)
     return warm
 
@@ -154,7 +155,7 @@ def test_a_compaction_interrupted_by_a_repair_misleads_no_reader(
 
 @pytest.mark.parametrize("query", range(1, 7))
 def test_a_row_whose_flag_is_cleared_during_a_new_compaction_is_not_lost(
-    engine: inprocess.Engine,
+    datastore: datastores.Datastore,
     repaired_rows: Grown,
     processes: list[reader_processes.Reader],
     query: int,
@@ -174,7 +175,7 @@ def test_a_row_whose_flag_is_cleared_during_a_new_compaction_is_not_lost(
         if method.endswith("RunQuery") and queries == query:
             processes[0].do(lambda: compactor.clear(slow))
 
-    folder = reader_processes.Reader(engine, seen=clear_meanwhile)
+    folder = reader_processes.Reader(datastore, seen=clear_meanwhile)
     anew = folder.do(lambda: compactor.compact(SCHEME, NAME))
     assert anew is not None
     assert queries > 1

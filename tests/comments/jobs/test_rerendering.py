@@ -276,6 +276,7 @@ def shared(path: Path) -> Iterator[records.Site]:
         yield site_settings.add("demo", ["https://a.example"], scheme=scheme, now=now)
 
 
+@pytest.mark.embedded
 @pytest.mark.slow
 def test_a_scan_killed_at_any_commit_is_finished_and_writes_each_comment_once(
     path: Path, shared: records.Site

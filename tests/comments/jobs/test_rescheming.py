@@ -22,7 +22,7 @@ from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import ordered_query, scheme_change, slugs
-from emulator import inprocess
+from tests.support import datastores
 from tests.support.store_interceptors import InterceptorSlot
 from tests.support.threads import reader_processes, recursive_walk, sample_threads
 
@@ -326,7 +326,7 @@ def _later(minutes: int) -> Any:
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("is_compacted", [False, True])
 def test_a_job_that_dies_at_any_commit_is_continued(
-    engine: inprocess.Engine,
+    datastore: datastores.Datastore,
     decimal: records.Site,
     interceptor: InterceptorSlot,
     when: str,
@@ -336,7 +336,7 @@ def test_a_job_that_dies_at_any_commit_is_continued(
     posted = talk(decimal)
     if is_compacted:
         compactor.compact(DECIMAL, NAME)
-    reader = reader_processes.Reader(engine)
+    reader = reader_processes.Reader(datastore)
     kill = interceptor.use(Kill(when))
     schemes = itertools.cycle([sorthash.Scheme("01", 3, 6), sorthash.Scheme("abc", 2, 2), DECIMAL])
     for number in itertools.count():
@@ -349,8 +349,8 @@ def test_a_job_that_dies_at_any_commit_is_continued(
             break
         sample_threads.post(decimal, f"x{number}", posted["d"].id, now=_later(number))
         reader.assert_current(NAME)
-        reader_processes.Reader(engine).assert_current(NAME)
-        resumed = reader_processes.Reader(engine)
+        reader_processes.Reader(datastore).assert_current(NAME)
+        resumed = reader_processes.Reader(datastore)
         resumed.do(rescheming.finish)
         # A process that died before its first commit has not begun the job.
         resumed.do(lambda scheme=scheme: move(scheme))  # type: ignore[misc]
@@ -362,10 +362,12 @@ def test_a_job_that_dies_at_any_commit_is_continued(
 class Between:
     """A hook that lets another process act before the n-th call."""
 
-    def __init__(self, engine: inprocess.Engine, number: int, act: Callable[[], object]) -> None:
+    def __init__(
+        self, datastore: datastores.Datastore, number: int, act: Callable[[], object]
+    ) -> None:
         self.calls = 0
         self._number, self._act = number, act
-        self._other = reader_processes.Reader(engine)
+        self._other = reader_processes.Reader(datastore)
 
     def __call__(self, _method: str, _request: object) -> None:
         if self.calls == self._number:
@@ -374,7 +376,7 @@ class Between:
 
 
 def test_no_page_mixes_the_previous_and_the_new_tree(
-    engine: inprocess.Engine, decimal: records.Site
+    datastore: datastores.Datastore, decimal: records.Site
 ) -> None:
     """A move between any two calls of a reader gives one of the two trees."""
     talk(decimal)
@@ -384,18 +386,18 @@ def test_no_page_mixes_the_previous_and_the_new_tree(
 
     for kind in range(8):
         for number in range(12):
-            between = Between(engine, number, lambda: move(next(schemes)))
-            before = _one(engine, kind, answered)
-            reader = reader_processes.Reader(engine, seen=between)
+            between = Between(datastore, number, lambda: move(next(schemes)))
+            before = _one(datastore, kind, answered)
+            reader = reader_processes.Reader(datastore, seen=between)
             seen = reader.do(lambda kind=kind: _page(kind, answered))  # type: ignore[misc]
-            after = _one(engine, kind, answered)
+            after = _one(datastore, kind, answered)
             assert seen in (before, after)
             if between.calls <= number:
                 break
 
 
-def _one(engine: inprocess.Engine, kind: int, answered: str) -> Any:
-    return reader_processes.Reader(engine).do(lambda: _page(kind, answered))
+def _one(datastore: datastores.Datastore, kind: int, answered: str) -> Any:
+    return reader_processes.Reader(datastore).do(lambda: _page(kind, answered))
 
 
 def _page(kind: int, answered: str) -> Any:

@@ -25,8 +25,7 @@ from comments.reading.compaction import compactor
 from comments.sites import site_settings
 from comments.store import connection, transactions
 from comments.tree import bulk_append, ordered_query
-from emulator import inprocess
-from tests.support import optional_tools
+from tests.support import datastores, optional_tools
 from tests.support.threads import reader_processes, recursive_walk, sample_exports, sample_threads
 
 pytestmark = pytest.mark.slow
@@ -130,8 +129,10 @@ class People:
 class Writer(reader_processes.Reader):
     """A process that answers comments, one after the other, and then retracts its comments."""
 
-    def __init__(self, engine: inprocess.Engine, name: records.ThreadName, seed: int) -> None:
-        super().__init__(engine)
+    def __init__(
+        self, datastore: datastores.Datastore, name: records.ThreadName, seed: int
+    ) -> None:
+        super().__init__(datastore)
         self.posted: list[str] = []
         self.retracted = 0
         self._name, self._seed = name, seed
@@ -167,8 +168,8 @@ class Writer(reader_processes.Reader):
 class Looker(reader_processes.Reader):
     """A process that reads the whole thread on one page."""
 
-    def __init__(self, engine: inprocess.Engine, name: records.ThreadName) -> None:
-        super().__init__(engine)
+    def __init__(self, datastore: datastores.Datastore, name: records.ThreadName) -> None:
+        super().__init__(datastore)
         self.pages = 0
         self._name = name
 
@@ -181,7 +182,7 @@ class Looker(reader_processes.Reader):
             self.pages += 1
 
 
-def move_with_kills(engine: inprocess.Engine, site: str, scheme: sorthash.Scheme) -> None:
+def move_with_kills(datastore: datastores.Datastore, site: str, scheme: sorthash.Scheme) -> None:
     """Move a site; each process dies at one commit later than the previous one."""
     for number in itertools.count():
         commits = itertools.count()
@@ -192,10 +193,10 @@ def move_with_kills(engine: inprocess.Engine, site: str, scheme: sorthash.Scheme
             if method.endswith("Commit") and next(commits) == number:
                 raise Killed
 
-        mover = reader_processes.Reader(engine, seen=seen)
+        mover = reader_processes.Reader(datastore, seen=seen)
         with contextlib.suppress(Killed, errors.Overloaded):
             mover.do(lambda: (rescheming.begin(site, scheme), rescheming.run(site)))
-        done = reader_processes.Reader(engine).do(lambda: rescheming.progress(site))
+        done = reader_processes.Reader(datastore).do(lambda: rescheming.progress(site))
         if (
             done is not None
             and done.phase == "done"
@@ -212,18 +213,18 @@ def assert_walk(name: records.ThreadName, scheme: sorthash.Scheme) -> None:
 
 
 def test_trees_are_right_while_people_write_and_movers_die(
-    engine: inprocess.Engine, store: connection.Store, site: records.Site
+    datastore: datastores.Datastore, store: connection.Store, site: records.Site
 ) -> None:
     sample_threads.shaped(site, DECIMAL)
     grow(NAME)
     compactor.compact(DECIMAL, NAME)
-    writers = [Writer(engine, NAME, seed) for seed in range(2)]
-    lookers = [Looker(engine, NAME) for _ in range(2)]
+    writers = [Writer(datastore, NAME, seed) for seed in range(2)]
+    lookers = [Looker(datastore, NAME) for _ in range(2)]
     for scheme in SCHEMES:
         with People(*(each.act for each in writers), *(each.act for each in lookers)):
-            move_with_kills(engine, "demo", scheme)
+            move_with_kills(datastore, "demo", scheme)
         assert_walk(NAME, scheme)
-        for each in (*lookers, reader_processes.Reader(engine)):
+        for each in (*lookers, reader_processes.Reader(datastore)):
             each.assert_current(NAME)
     stored = {row.id for row in recursive_walk.stored(NAME)}
     assert all(each in stored for writer in writers for each in writer.posted)

@@ -17,7 +17,7 @@ from comments.reading.materialized import directories, ranking, view_cache
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import comment_writes, placement
-from emulator import inprocess
+from tests.support import datastores
 from tests.support.threads import compaction, reader_processes, sample_threads
 
 SCHEME = sample_threads.SETTINGS.scheme
@@ -33,9 +33,13 @@ class Instance(reader_processes.Reader):
     """An instance that lives for one call. Its waits advance its own and the readers' clocks."""
 
     def __init__(
-        self, engine: inprocess.Engine, others: list[reader_processes.Reader], *, age: float = 0.0
+        self,
+        datastore: datastores.Datastore,
+        others: list[reader_processes.Reader],
+        *,
+        age: float = 0.0,
     ) -> None:
-        super().__init__(engine)
+        super().__init__(datastore)
         self.others = others
         self.waited: list[float] = []
         self.clock = 5e6
@@ -72,9 +76,9 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def others(engine: inprocess.Engine) -> list[reader_processes.Reader]:
+def others(datastore: datastores.Datastore) -> list[reader_processes.Reader]:
     """Two processes that only read."""
-    return [reader_processes.Reader(engine, ahead=ahead) for ahead in (0.0, 600.0)]
+    return [reader_processes.Reader(datastore, ahead=ahead) for ahead in (0.0, 600.0)]
 
 
 @pytest.fixture
@@ -95,36 +99,36 @@ def _holders(text: str) -> Iterator[str]:
 
 
 def test_instances_of_one_call_each_compact_clear_and_erase(
-    said: records.Comment, engine: inprocess.Engine, others: list[reader_processes.Reader]
+    said: records.Comment, datastore: datastores.Datastore, others: list[reader_processes.Reader]
 ) -> None:
-    first = Instance(engine, others)
+    first = Instance(datastore, others)
     assert first.call() == scheduler.RoundSummary(1, 1, 0)
     assert first.waited == [compactor.GRACE]
     assert {*_holders(CANARY)} > {"Comment"}
     sample_threads.retract(said)
-    assert Instance(engine, others).call() == scheduler.RoundSummary(1, 1, 0)
+    assert Instance(datastore, others).call() == scheduler.RoundSummary(1, 1, 0)
     assert [*_holders(CANARY)] == []
     assert scheduler.look() == []
     assert leftovers.sweep(NAME) == []
-    idle = Instance(engine, others)
+    idle = Instance(datastore, others)
     assert idle.call() == scheduler.RoundSummary(0, 0, 0)
     assert idle.waited == []
 
 
 def test_a_call_that_dies_while_waiting_leaves_everything_to_the_next(
     said: records.Comment,
-    engine: inprocess.Engine,
+    datastore: datastores.Datastore,
     others: list[reader_processes.Reader],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    Instance(engine, others).call()
+    Instance(datastore, others).call()
     sample_threads.retract(said)
 
     def die(_seconds: float) -> None:
         raise Died
 
     for _ in range(3):
-        dying = Instance(engine, others)
+        dying = Instance(datastore, others)
         monkeypatch.setattr(dying, "wait", die)
         with pytest.raises(Died):
             dying.call()
@@ -132,7 +136,7 @@ def test_a_call_that_dies_while_waiting_leaves_everything_to_the_next(
         assert scheduler.look() == [NAME]
         for each in others:
             each.assert_current(NAME)
-    assert Instance(engine, others).call() == scheduler.RoundSummary(1, 1, 0)
+    assert Instance(datastore, others).call() == scheduler.RoundSummary(1, 1, 0)
     assert [*_holders(CANARY)] == []
     assert scheduler.look() == []
     for each in others:
@@ -140,20 +144,20 @@ def test_a_call_that_dies_while_waiting_leaves_everything_to_the_next(
 
 
 def test_the_next_call_waits_the_whole_grace_by_its_own_clock(
-    said: records.Comment, engine: inprocess.Engine, others: list[reader_processes.Reader]
+    said: records.Comment, datastore: datastores.Datastore, others: list[reader_processes.Reader]
 ) -> None:
     """The call waits even if, by a different process's clock, the switch happened long ago."""
     assert compactor.compact(SCHEME, NAME) is not None
-    late = Instance(engine, others)
+    late = Instance(datastore, others)
     late.call()
     assert late.waited == [compactor.GRACE]
     assert scheduler.look() == []
 
 
 def test_of_several_concurrent_calls_one_waits(
-    said: records.Comment, engine: inprocess.Engine, others: list[reader_processes.Reader]
+    said: records.Comment, datastore: datastores.Datastore, others: list[reader_processes.Reader]
 ) -> None:
-    instance = Instance(engine, [])
+    instance = Instance(datastore, [])
     answered: list[scheduler.RoundSummary] = []
     waited: list[float] = []
 
@@ -177,17 +181,17 @@ def test_of_several_concurrent_calls_one_waits(
 
 
 def test_rankings_are_deleted_when_cursors_expire_although_no_instance_lives_that_long(
-    said: records.Comment, engine: inprocess.Engine, others: list[reader_processes.Reader]
+    said: records.Comment, datastore: datastores.Datastore, others: list[reader_processes.Reader]
 ) -> None:
     """Even an instance with a clock ten minutes ahead deletes no bucket too early."""
     term = ranking.KEPT + ranking.SKEW
     for votes in (1, 2):
         _vote(said, votes)
-        Instance(engine, others).call()
+        Instance(datastore, others).call()
     assert len(_rankings()) == 2
-    Instance(engine, others, age=ranking.KEPT + ranking.SKEW - 1).call()
+    Instance(datastore, others, age=ranking.KEPT + ranking.SKEW - 1).call()
     assert len(_rankings()) == 2
-    Instance(engine, others, age=term).call()
+    Instance(datastore, others, age=term).call()
     best = directories.load_directory(NAME).content.best
     assert best is not None
     assert _rankings() == [best.ranking]

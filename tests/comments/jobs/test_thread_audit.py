@@ -15,6 +15,7 @@ from comments.jobs import background_worker, repair, thread_audit
 from comments.store import connection
 from emulator import inprocess, testing
 from tests.comments.conftest import Clock
+from tests.support import datastores
 from tests.support.threads import compaction, raw_changes, reader_processes, sample_threads
 
 NOW = sample_threads.START
@@ -101,8 +102,8 @@ def test_a_problem_that_is_gone_at_the_next_check_is_not_reported_any_more(
     assert _state().found == ()
 
 
-def test_the_reads_of_all_processes_in_an_hour_are_bounded(engine: inprocess.Engine) -> None:
-    other = reader_processes.Reader(engine)
+def test_the_reads_of_all_processes_in_an_hour_are_bounded(datastore: datastores.Datastore) -> None:
+    other = reader_processes.Reader(datastore)
     most = 45  # two threads of 21 reads each
     checked = thread_audit.run(most, now=NOW) + other.do(lambda: thread_audit.run(most, now=NOW))
     assert (checked, _state().reads) == (2, 42)

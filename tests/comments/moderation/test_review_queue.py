@@ -13,8 +13,7 @@ from comments.moderation import decisions, review_queue
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import conversion
-from emulator import inprocess
-from tests.conftest import ROOT
+from tests.support import datastores
 from tests.support.threads import sample_threads
 
 ADA = records.Actor("cli", "Ada")
@@ -26,16 +25,16 @@ VERBS = {
 
 
 @pytest.fixture(scope="module")
-def full() -> Iterator[tuple[connection.Store, dict[str, records.Case]]]:
+def full(
+    shared_datastore: datastores.Datastore,
+) -> tuple[connection.Store, dict[str, records.Case]]:
     """Make sixty comments of all statuses by four authors in two threads, many with equal times."""
-    with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
-        store = connection.Store(inprocess.Channel(engine), project="test")
-        with store.context():
-            site = site_settings.add(
-                "demo", [], scheme=sample_threads.SETTINGS.scheme, now=sample_threads.START
-            )
-            found = _fill(site)
-        yield store, found
+    store = shared_datastore.connect()
+    with store.context():
+        site = site_settings.add(
+            "demo", [], scheme=sample_threads.SETTINGS.scheme, now=sample_threads.START
+        )
+        return store, _fill(site)
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from comments.domain.records import Policy
 from comments.events import audit_log
 from comments.moderation import policy_changes, rulebook
 from comments.moderation.rules import Action, Rule
-from comments.store import caches, connection
+from comments.store import caches
 from comments.store.models import moderation_rows
-from emulator import inprocess
+from tests.support import datastores
 from tests.support.threads import moderated_site
 
 pytestmark = pytest.mark.usefixtures("store", "site")
@@ -55,10 +55,10 @@ def test_the_size_of_a_rulebook_is_limited(site: records.Site) -> None:
 
 
 def test_another_process_sees_a_change_within_a_minute(
-    engine: inprocess.Engine, site: records.Site, monkeypatch: pytest.MonkeyPatch
+    datastore: datastores.Datastore, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert rulebook.get("demo").policy is Policy.OFF
-    other = connection.Store(inprocess.Channel(engine), project="test")
+    other = datastore.connect()
 
     def change() -> None:
         with other.context():

@@ -24,7 +24,7 @@ from emulator import inprocess
 from emulator.fault_injection import fault_plans
 from tests.support import programs
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 NAME = records.ListName("a list")
 IDS = [f"{letter}{number}" for letter in "abc" for number in range(5)]

@@ -18,7 +18,7 @@ from comments.store.models import follower_rows
 from emulator import inprocess
 from tests.support import programs
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 NAME = records.ListName("a list")
 INDEXES = programs.ROOT / "index.yaml"

@@ -195,6 +195,7 @@ with store.context():
 PAGE = 4
 
 
+@pytest.mark.embedded
 def test_a_process_killed_between_mails_loses_nobody_and_repeats_one_page_at_most(
     box: Box, tmp_path: Path
 ) -> None:

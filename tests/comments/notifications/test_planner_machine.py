@@ -19,7 +19,7 @@ from tests.support.outside import mail_server
 from tests.support.outside.mail_service import INDEXES, SITE, START, THREAD, MailService
 from tests.support.threads import sample_threads
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 PEOPLE = ("ann", "bob", "cid")
 
 STEPS = st.one_of(

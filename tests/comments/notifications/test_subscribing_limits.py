@@ -48,6 +48,7 @@ def test_an_address_gets_a_limited_number_of_confirmation_mails(
     assert len(asker.box.taken) == double_opt_in.PER_ADDRESS.most
 
 
+@pytest.mark.embedded
 def test_concurrent_requests_for_an_address_are_counted(box: Box) -> None:
     """Other callers request mail for the same address between a limit's read and its commit."""
     meanwhile: list[Callable[[], object]] = []

@@ -23,7 +23,7 @@ from comments.tree.counters import totals
 from emulator import errors as engine_errors
 from emulator import inprocess, testing
 from emulator.fault_injection import fault_plans
-from tests.support import programs
+from tests.support import datastores, programs
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads
 
@@ -97,10 +97,10 @@ def _followers(thread: records.ThreadName = THREAD) -> int:
 
 
 def test_followers_are_counted_from_events_once_per_change(
-    engine: inprocess.Engine, site: records.Site
+    datastore: datastores.Datastore, site: records.Site
 ) -> None:
     lost = Lost()
-    store = connection.Store(inprocess.Channel(engine, interceptor=lost), project="test")
+    store = datastore.connect(lost)
     with store.context():
         sample_threads.post(site, "text")
         for name in ("ann", "bob", "cid"):

@@ -17,7 +17,7 @@ from tests.conftest import ROOT
 from tests.support import programs
 from tests.support.threads import sample_threads
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 MOST = 20
 CLIENTS = 100  # for each of the two processes

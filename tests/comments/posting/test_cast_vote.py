@@ -13,6 +13,7 @@ from comments.domain.records import Status
 from comments.posting import cast_vote
 from comments.store import connection, reads
 from emulator import inprocess, testing
+from tests.support import datastores
 from tests.support.store_interceptors import TRANSIENT, Calls, Faults
 from tests.support.threads import sample_threads, sample_votes
 
@@ -209,7 +210,7 @@ def test_a_vote_is_two_calls_four_reads_and_at_most_three_writes(
     engine: inprocess.Engine, row: records.Comment
 ) -> None:
     calls = Calls()
-    store = connection.Store(inprocess.Channel(engine, interceptor=calls), project="test")
+    store = datastores.Embedded(engine).connect(calls)
 
     def cost(voter: str, value: int) -> tuple[int, int, int]:
         calls.names.clear()

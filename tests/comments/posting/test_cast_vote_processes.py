@@ -25,7 +25,7 @@ from tests.support import programs
 from tests.support.threads import sample_threads, sample_votes
 from tests.system import test_counting_processes
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 THREADS = 16  # Per process; there are two.
 STEPS = 3  # Per thread.

@@ -22,6 +22,7 @@ from comments.tree import ordered_query, votes
 from comments.tree.counters import totals
 from emulator import inprocess, testing
 from tests.comments.conftest import Clock
+from tests.support import datastores
 from tests.support.store_interceptors import TRANSIENT, Faults
 from tests.support.threads import compaction, sample_threads, sample_votes
 
@@ -130,10 +131,10 @@ def test_votes_are_not_due_before_their_time_for_any_process(row: records.Commen
 
 
 def test_a_vote_between_count_and_commit_is_in_this_count_or_the_next(
-    engine: inprocess.Engine, row: records.Comment
+    datastore: datastores.Datastore, row: records.Comment
 ) -> None:
     sample_votes.vote(row, "ann")
-    others = connection.Store(inprocess.Channel(engine), project="test")
+    others = datastore.connect()
     plan = ["Commit"]
 
     def meanwhile(method: str, _: Any, proceed: Callable[..., Any]) -> Any:
@@ -151,7 +152,7 @@ def test_a_vote_between_count_and_commit_is_in_this_count_or_the_next(
             sample_votes.vote(row, "bob")
 
     helpers: list[threading.Thread] = []
-    counting = connection.Store(inprocess.Channel(engine, interceptor=meanwhile), project="test")
+    counting = datastore.connect(meanwhile)
 
     def work() -> None:
         with counting.context():

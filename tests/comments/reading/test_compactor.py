@@ -35,6 +35,7 @@ from comments.store.models import comment_rows
 from comments.tree import ordered_query
 from emulator import inprocess
 from tests.conftest import ROOT
+from tests.support import datastores
 from tests.support.threads import compaction, compaction_actors, sample_threads, sample_votes
 from tests.support.threads.compaction_actors import NAME, SCHEME
 
@@ -58,7 +59,10 @@ class Machine(RuleBasedStateMachine):
         self.engine = self.stack.enter_context(
             inprocess.open_engine(None, indexes=ROOT / "index.yaml")
         )
-        self.processes = [compaction_actors.Process(self.engine, ahead) for ahead in (0.0, 600.0)]
+        self.processes = [
+            compaction_actors.Process(datastores.Embedded(self.engine), ahead)
+            for ahead in (0.0, 600.0)
+        ]
         self.compactions: list[compaction_actors.Compaction] = []
         self.late: list[compaction_actors.Late] = []
         self.comments: list[str] = []
@@ -168,7 +172,7 @@ class Machine(RuleBasedStateMachine):
             decisions.decide("demo", comment_id, reject, MODERATOR, now=sample_threads.START)
 
         late = {"retract": retract, "reject": reject}.get(verb, post)
-        self.late.append(compaction_actors.Late(self.engine, late))
+        self.late.append(compaction_actors.Late(datastores.Embedded(self.engine), late))
 
     @precondition(lambda self: self.late)
     @rule(pick=st.integers(0, 9))
@@ -303,6 +307,7 @@ class Machine(RuleBasedStateMachine):
 
 
 # For the long run, set FOLDING_SECONDS=600 and pass -s to pytest.
+@pytest.mark.embedded
 @pytest.mark.slow
 def test_views_equal_the_ordered_query_after_any_history() -> None:
     seconds = float(os.environ.get("FOLDING_SECONDS", "0"))

@@ -6,6 +6,8 @@ from benchmarks.threads import shapes
 from comments.events import backlog
 from tests.support.threads import growing_thread, paced_thread
 
+pytestmark = pytest.mark.embedded
+
 MOST = 1.2  # amortized writes per change: buckets, directories, rankings, cleared rows
 
 

@@ -22,9 +22,10 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows
 from emulator import inprocess
 from tests.conftest import ROOT
+from tests.support import datastores
 from tests.support.threads import compaction, reader_processes, sample_threads, sample_votes
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 SCHEME = sample_threads.SETTINGS.scheme
 NAME = records.ThreadName("demo", "page")
@@ -50,11 +51,13 @@ class CompactingProcess(reader_processes.Reader):
     """A process that compacts by its own clock, like upkeep, and counts its own commits."""
 
     def __init__(
-        self, engine: inprocess.Engine, before: Callable[[int], object] = lambda _commit: None
+        self,
+        datastore: datastores.Datastore,
+        before: Callable[[int], object] = lambda _commit: None,
     ) -> None:
         self.commits = 0
         self._before = before
-        super().__init__(engine, seen=self._count)
+        super().__init__(datastore, seen=self._count)
         self.clock = Clock()
         self._upkeep = scheduler.Scheduler(clock=self.clock)
 
@@ -84,7 +87,10 @@ class Scene:
 
     def __init__(self, engine: inprocess.Engine) -> None:
         self.engine = engine
-        self.readers = [reader_processes.Reader(engine, ahead=ahead) for ahead in (0.0, 600.0)]
+        self.readers = [
+            reader_processes.Reader(datastores.Embedded(engine), ahead=ahead)
+            for ahead in (0.0, 600.0)
+        ]
         self.said: list[records.Comment] = []
 
     def take_back(self) -> None:
@@ -99,14 +105,14 @@ class Scene:
             reader.now += compactor.GRACE
 
     def assert_readers_current(self) -> None:
-        for reader in (*self.readers, reader_processes.Reader(self.engine)):
+        for reader in (*self.readers, reader_processes.Reader(datastores.Embedded(self.engine))):
             reader.assert_current(NAME)
 
     def finish(self) -> None:
         """Let fresh processes do all due work; check readers, buckets and erased texts."""
         self.assert_readers_current()
         for _ in range(3):
-            CompactingProcess(self.engine).work(self.pass_grace)
+            CompactingProcess(datastores.Embedded(self.engine)).work(self.pass_grace)
             self.assert_readers_current()
         assert scheduler.look() == []
         directory = directories.load_directory(NAME)
@@ -150,7 +156,7 @@ def _scene() -> Iterator[Scene]:
         engine = stack.enter_context(
             inprocess.open_engine(None, indexes=ROOT / "index.yaml", concurrency="optimistic")
         )
-        stack.enter_context(reader_processes.Reader(engine).store.context())
+        stack.enter_context(reader_processes.Reader(datastores.Embedded(engine)).store.context())
         scene = Scene(engine)
         _grow(scene)
         yield scene
@@ -162,9 +168,9 @@ def _grow(scene: Scene) -> None:
     first = sample_threads.post(site, f"{CANARY} in a bucket", rows["0"].id)
     _vote(rows["0"], 3)
     _vote(rows["2"], 9)
-    CompactingProcess(scene.engine).work(scene.pass_grace)
+    CompactingProcess(datastores.Embedded(scene.engine)).work(scene.pass_grace)
     last = sample_threads.post(site, f"{CANARY} in the tail")
-    CompactingProcess(scene.engine).work(scene.pass_grace)
+    CompactingProcess(datastores.Embedded(scene.engine)).work(scene.pass_grace)
     scene.assert_readers_current()
     assert _kinds_that_hold(CANARY) >= {"Comment", "Bucket"}
     scene.said = [first, last, sample_threads.post(site, f"{CANARY} in a row")]
@@ -208,7 +214,7 @@ def test_a_compactor_that_dies_before_any_commit_leaves_nothing_behind(
                 raise Killed
 
         scene.take_back()
-        process = CompactingProcess(scene.engine, die)
+        process = CompactingProcess(datastores.Embedded(scene.engine), die)
         with contextlib.suppress(Killed):
             process.work(scene.pass_grace)
         return process
@@ -226,13 +232,13 @@ def test_a_compactor_that_is_stopped_while_others_work_leaves_nothing_behind(
     def play(scene: Scene, commit: int) -> CompactingProcess:
         def stop(number: int) -> None:
             if number == commit:
-                reader_processes.Reader(scene.engine).do(scene.take_back)
-                CompactingProcess(scene.engine).work(scene.pass_grace)
+                reader_processes.Reader(datastores.Embedded(scene.engine)).do(scene.take_back)
+                CompactingProcess(datastores.Embedded(scene.engine)).work(scene.pass_grace)
                 assert _work_to_do(scene) == []
             elif number >= commit + more:
                 raise Killed
 
-        process = CompactingProcess(scene.engine, stop)
+        process = CompactingProcess(datastores.Embedded(scene.engine), stop)
         with contextlib.suppress(Killed):
             process.work(scene.pass_grace)
         return process
@@ -241,4 +247,4 @@ def test_a_compactor_that_is_stopped_while_others_work_leaves_nothing_behind(
 
 
 def _work_to_do(scene: Scene) -> list[records.ThreadName]:
-    return reader_processes.Reader(scene.engine).do(scheduler.look)  # type: ignore[arg-type]
+    return reader_processes.Reader(datastores.Embedded(scene.engine)).do(scheduler.look)  # type: ignore[arg-type]

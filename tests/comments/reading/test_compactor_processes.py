@@ -22,7 +22,7 @@ from emulator import inprocess
 from tests.support import programs
 from tests.support.threads import compaction, sample_threads, sample_votes
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 SCHEME = sample_threads.SETTINGS.scheme
 NAME = records.ThreadName("demo", "page")

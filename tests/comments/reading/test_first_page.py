@@ -18,6 +18,7 @@ from comments.reading.materialized import directories, first_page, thread_view, 
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import bucket_rows
 from emulator import inprocess, testing
+from tests.support import datastores
 from tests.support.threads import compaction, reader_processes, sample_threads
 
 SCHEME, SECRET = sample_threads.SETTINGS.scheme, sample_threads.SETTINGS.secret
@@ -162,12 +163,12 @@ def test_an_outdated_first_page_is_not_shown(name: records.ThreadName, site: rec
 
 
 def test_the_probe_of_a_first_page_is_made_once(
-    name: records.ThreadName, site: records.Site, engine: inprocess.Engine
+    name: records.ThreadName, site: records.Site, datastore: datastores.Datastore
 ) -> None:
     _page(name, 12)
     sample_threads.post(site, "new")
     calls: list[str] = []
-    process = reader_processes.Reader(engine, seen=lambda method, _request: calls.append(method))
+    process = reader_processes.Reader(datastore, seen=lambda method, _request: calls.append(method))
     asked = thread_pages.PageRequest(12, None, SECRET)
     process.do(lambda: listings.page(SCHEME, name, asked))
     assert calls.count("RunQuery") == 1
@@ -175,7 +176,7 @@ def test_the_probe_of_a_first_page_is_made_once(
 
 @pytest.mark.parametrize("slow", ["Lookup", "RunQuery"])
 def test_a_first_page_too_old_when_its_probe_returns_is_not_shown(
-    name: records.ThreadName, engine: inprocess.Engine, slow: str
+    name: records.ThreadName, datastore: datastores.Datastore, slow: str
 ) -> None:
     """The directory's age counts from before its read; a compaction may run during the read."""
     calls: list[str] = []
@@ -185,7 +186,7 @@ def test_a_first_page_too_old_when_its_probe_returns_is_not_shown(
         if calls.count(slow) == 1:
             process.now = view_cache.CACHE_MAX_AGE
 
-    process = reader_processes.Reader(engine, seen=seen)
+    process = reader_processes.Reader(datastore, seen=seen)
     asked = thread_pages.PageRequest(12, None, SECRET)
     process.do(lambda: listings.page(SCHEME, name, asked))
     assert calls[:4] == ["Lookup", "RunQuery", "Lookup", "RunQuery"]

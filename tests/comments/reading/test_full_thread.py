@@ -290,6 +290,7 @@ def _store(engine: inprocess.Engine) -> connection.Store:
     return connection.Store(inprocess.Channel(engine), project=loading.PROJECT)
 
 
+@pytest.mark.embedded
 @pytest.mark.slow
 def test_a_whole_thread_of_10000_costs_its_directory_and_buckets(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch

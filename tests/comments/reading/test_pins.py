@@ -17,6 +17,7 @@ from comments.store import connection, reads
 from comments.store.models import comment_rows
 from comments.tree import ordered_query, status_changes
 from emulator import inprocess, testing
+from tests.support import datastores
 from tests.support.html import html_reader
 from tests.support.people import api_requests
 from tests.support.threads import cache_twins, compaction, sample_threads, sample_votes
@@ -217,7 +218,7 @@ def test_pins_of_a_head_cost_nothing(
         grown = sample_threads.grow(site, sample_threads.TREE)
         pin(grown["2"])
         _compact()
-    process = cache_twins.Process(engine, SETTINGS)
+    process = cache_twins.Process(datastores.Embedded(engine), SETTINGS)
     with process.store.context(), testing.meter(engine) as cost:
         assert shown(_first("thread")) == [(grown["2"].id, 1)]
     assert (cost.reads, cost.empty) == (1, 1)

@@ -30,7 +30,7 @@ from comments.reading.thread_pages import ListingOrder, PageRequest
 from comments.store import reads
 from comments.store.models import comment_rows, conversion
 from comments.tree import ordered_query
-from tests.support import prepared_stores
+from tests.support import datastores, prepared_stores
 from tests.support.threads import compaction, reader_processes, sample_threads, sample_votes
 
 EXAMPLES = int(os.environ.get("POSITION_EXAMPLES", "20"))
@@ -109,7 +109,9 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.stack = contextlib.ExitStack()
         engine = self.stack.enter_context(prepared_stores.opened(None))
-        self.writer, self.reader = (reader_processes.Reader(engine) for _ in range(2))
+        self.writer, self.reader = (
+            reader_processes.Reader(datastores.Embedded(engine)) for _ in range(2)
+        )
         self.comments: list[records.Comment] = []
         self.step = 0
         self.site = self.writer.do(prepared_stores.demo)
@@ -275,6 +277,7 @@ def _ranked() -> list[str]:
     return [each.sort_hash for each in found.ranked] if found else []
 
 
+@pytest.mark.embedded
 def test_positions_ranges_and_subtrees_equal_a_naive_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     compaction.small_buckets(monkeypatch)
     monkeypatch.setattr(view_cache, "MOST_UNFOLDED", MOST_UNFOLDED)

@@ -15,8 +15,7 @@ from comments.reading.compaction import compactor, leftovers, rebuilding
 from comments.reading.materialized import directories, thread_view
 from comments.store import connection, reads
 from comments.store.models import bucket_rows, comment_rows
-from emulator import inprocess
-from tests.support import prepared_stores
+from tests.support import datastores, prepared_stores
 from tests.support.threads import compaction, raw_changes, reader_processes, sample_threads
 
 SCHEME = sample_threads.SETTINGS.scheme
@@ -54,10 +53,10 @@ def rows(store: connection.Store, begun: prepared_stores.Beginning) -> Grown:
 
 
 @pytest.fixture
-def processes(engine: inprocess.Engine, rows: Grown) -> list[reader_processes.Reader]:
+def processes(datastore: datastores.Datastore, rows: Grown) -> list[reader_processes.Reader]:
     """Two processes that have read the whole thread."""
     del rows
-    warm = [reader_processes.Reader(engine, ahead=ahead) for ahead in (0.0, 600.0)]
+    warm = [reader_processes.Reader(datastore, ahead=ahead) for ahead in (0.0, 600.0)]
     _assert_current(warm)
     return warm
 
@@ -171,6 +170,7 @@ def test_a_rebuild_that_always_loses_the_race_says_so(
         rebuilding.rebuild(SCHEME, NAME)
 
 
+@pytest.mark.embedded
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_rebuild_that_dies_before_any_commit_is_finished_by_the_next_compaction(
     begun: prepared_stores.Beginning, change: Callable[[Grown], None], tmp_path: Path
@@ -179,13 +179,13 @@ def test_a_rebuild_that_dies_before_any_commit_is_finished_by_the_next_compactio
         copy = Path(shutil.copy(begun.path, tmp_path / f"{commit}"))
         # The dead process is not a real one, so a pessimistic engine would keep its locks.
         with prepared_stores.opened(copy, "optimistic") as engine:
-            if not _died_at(engine, commit, begun.found, change):
+            if not _died_at(datastores.Embedded(engine), commit, begun.found, change):
                 assert commit > 5
                 return
 
 
 def _died_at(
-    engine: inprocess.Engine, commit: int, rows: Grown, change: Callable[[Grown], None]
+    datastore: datastores.Datastore, commit: int, rows: Grown, change: Callable[[Grown], None]
 ) -> bool:
     """Rebuild in a process that dies before this commit, then let another process finish."""
     commits = 0
@@ -196,12 +196,12 @@ def _died_at(
         if commits == commit:
             raise Killed
 
-    reader = reader_processes.Reader(engine)
+    reader = reader_processes.Reader(datastore)
     if change in READABLE:
         reader.assert_current(NAME)
     reader.do(lambda: change(rows))
     with contextlib.suppress(Killed):
-        dying = reader_processes.Reader(engine, seen=die)
+        dying = reader_processes.Reader(datastore, seen=die)
         folded = dying.do(lambda: rebuilding.rebuild(SCHEME, NAME))
         reader.now += compactor.GRACE
         dying.do(lambda: compactor.clear(folded, leftovers.sweep(NAME)))

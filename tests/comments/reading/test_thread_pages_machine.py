@@ -27,10 +27,10 @@ from comments.reading.compaction import compactor
 from comments.reading.materialized import view_cache
 from comments.tree import ordered_query
 from emulator.fault_injection import fault_plans
-from tests.support import prepared_stores
+from tests.support import datastores, prepared_stores
 from tests.support.threads import compaction, reader_processes, sample_threads
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 EXAMPLES = int(os.environ.get("READING_EXAMPLES", "25"))
 MOST_UNFOLDED = 6  # uncompacted rows that a view may read; the thread soon has more
@@ -53,8 +53,10 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.stack = contextlib.ExitStack()
         self.engine = self.stack.enter_context(prepared_stores.opened(None))
-        self.reader = reader_processes.Reader(self.engine, seen=self._before_call)
-        self.writer = reader_processes.Reader(self.engine)
+        self.reader = reader_processes.Reader(
+            datastores.Embedded(self.engine), seen=self._before_call
+        )
+        self.writer = reader_processes.Reader(datastores.Embedded(self.engine))
         self.comments: list[records.Comment] = []
         self.waiting: list[Change] = []
         self.moments: list[Shown] = []

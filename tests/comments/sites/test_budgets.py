@@ -257,6 +257,7 @@ with store.context():
 """
 
 
+@pytest.mark.embedded
 def test_a_kill_loses_only_unstored_usage(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     command = [sys.executable, "-c", KILLED, str(path), NOW.isoformat()]

@@ -1,20 +1,17 @@
 """Each per-process object is created once for each store."""
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 
 from comments.store import connection, per_process
-from emulator import inprocess
+from tests.support import datastores
 
 
 @pytest.fixture
-def other_store() -> Iterator[connection.Store]:
+def other_store(datastore: datastores.Datastore) -> connection.Store:
     """A second store in the same process."""
-    engine = inprocess.open_engine(None, history=0)
-    yield connection.Store(inprocess.Channel(engine), project="other")
-    engine.close()
+    return datastore.connect()
 
 
 def test_an_empty_object_is_kept(store: connection.Store) -> None:

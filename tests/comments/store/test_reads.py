@@ -15,7 +15,7 @@ from comments.store import connection, reads, transactions
 from comments.tree import ordered_query
 from emulator import inprocess
 from emulator.fault_injection import fault_plans
-from tests.support import prepared_stores, store_interceptors
+from tests.support import datastores, prepared_stores, store_interceptors
 from tests.support.threads import compaction, reader_processes, sample_threads
 
 SCHEME, SECRET = sample_threads.SETTINGS.scheme, sample_threads.SETTINGS.secret
@@ -79,14 +79,14 @@ def between() -> Between:
 
 
 @pytest.fixture
-def reader(engine: inprocess.Engine, between: Between) -> reader_processes.Reader:
+def reader(datastore: datastores.Datastore, between: Between) -> reader_processes.Reader:
     """A reading process; the test runs steps between its calls."""
-    return reader_processes.Reader(engine, seen=between)
+    return reader_processes.Reader(datastore, seen=between)
 
 
 @pytest.fixture
-def writer(engine: inprocess.Engine) -> reader_processes.Reader:
-    return reader_processes.Reader(engine)
+def writer(datastore: datastores.Datastore) -> reader_processes.Reader:
+    return reader_processes.Reader(datastore)
 
 
 def _whole() -> bytes:
@@ -145,13 +145,13 @@ def test_a_read_of_one_batch_takes_one_call(
 
 
 def test_a_longer_read_survives_the_failure_of_any_of_its_calls(
-    engine: inprocess.Engine, site: records.Site
+    datastore: datastores.Datastore, site: records.Site
 ) -> None:
     expected = 521
     for number in range(1, 6):
         for when in ("before", "after"):
             failing = store_interceptors.Faults()
-            store = connection.Store(inprocess.Channel(engine, failing), project="test")
+            store = datastore.connect(failing)
             methods = ("RunQuery", "BeginTransaction", "Commit")
             for method in methods:
                 failing.plan[method, number] = (when, grpc.StatusCode.UNAVAILABLE)

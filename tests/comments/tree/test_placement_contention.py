@@ -21,7 +21,7 @@ from tests.conftest import ROOT
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 WRITERS = 64
 EACH = 2

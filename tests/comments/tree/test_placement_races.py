@@ -24,7 +24,7 @@ from tests.conftest import ROOT
 from tests.support import stored_state
 from tests.support.threads import sample_threads
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 WRITER = """
 import sys, json, threading
@@ -32,7 +32,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from comments.store import connection
 from comments.tree import ordered_query
-from comments.domain import records
+from comments.domain import records, sorthash
 from emulator import inprocess
 from tests.support.threads import sample_threads
 from tests.support import stored_state
@@ -40,7 +40,7 @@ from tests.support import stored_state
 path, parent, label, count = sys.argv[1], sys.argv[2] or None, sys.argv[3], int(sys.argv[4])
 engine = inprocess.open_engine(path, indexes=sys.argv[5], concurrency="pessimistic")
 store = connection.Store(inprocess.Channel(engine), project="test", deadline=30.0)
-site = records.Site("demo", (), "", 2)
+site = records.Site("demo", (), sorthash.DEFAULT_DIGITS, 2)
 barrier = threading.Barrier(count)
 
 def write(n):

@@ -14,8 +14,7 @@ from comments import config
 from comments.domain import records
 from comments.reading.compaction import compactor
 from comments.reading.materialized import view_cache
-from comments.store import connection
-from emulator import inprocess
+from tests.support import datastores
 from tests.support.threads import sample_threads
 
 SITE = "/api/v1/sites/demo/comments"
@@ -34,9 +33,9 @@ def answer(response: TestResponse) -> Answer:
 class Process:
     """An application with a separate store; it counts the requests that reach Flask."""
 
-    def __init__(self, engine: inprocess.Engine, settings: config.Settings) -> None:
+    def __init__(self, datastore: datastores.Datastore, settings: config.Settings) -> None:
         self.now = 0.0
-        self.store = connection.Store(inprocess.Channel(engine), project="test")
+        self.store = datastore.connect()
         view_cache.HOLDINGS.put(self.store, view_cache.Holdings(lambda: self.now))
         self.app = apps.create_app(settings, self.store)
         self.client = self.app.test_client()

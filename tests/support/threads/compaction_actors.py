@@ -15,10 +15,10 @@ from comments.domain import presentation, records
 from comments.reading import listings, thread_pages
 from comments.reading.compaction import compactor
 from comments.reading.materialized import buckets, ranking, thread_view, view_cache
-from comments.store import connection, reads
+from comments.store import reads
 from comments.store.models import bucket_rows
 from comments.tree import ordered_query
-from emulator import inprocess
+from tests.support import datastores
 from tests.support.threads import sample_threads
 
 NAME = records.ThreadName("demo", "page")
@@ -29,9 +29,9 @@ SECRET = sample_threads.SETTINGS.secret
 class Process:
     """A process: a store with separate caches and a clock that starts `ahead` seconds later."""
 
-    def __init__(self, engine: inprocess.Engine, ahead: float) -> None:
+    def __init__(self, datastore: datastores.Datastore, ahead: float) -> None:
         self.now = ahead
-        self.store = connection.Store(inprocess.Channel(engine), project="test")
+        self.store = datastore.connect()
         view_cache.HOLDINGS.put(self.store, view_cache.Holdings(lambda: self.now))
 
 
@@ -42,13 +42,12 @@ class Late:
     thread.
     """
 
-    def __init__(self, engine: inprocess.Engine, write: Callable[[], object]) -> None:
+    def __init__(self, datastore: datastores.Datastore, write: Callable[[], object]) -> None:
         self._write = write
         self._is_there = threading.Event()
         self._may_commit = threading.Event()
         self._is_dropped = False
-        channel = inprocess.Channel(engine, self._call)
-        self._store = connection.Store(channel, project="test")
+        self._store = datastore.connect(self._call)
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
         self._is_there.wait()

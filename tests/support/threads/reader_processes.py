@@ -1,4 +1,4 @@
-"""Simulate processes on one engine; each is a store with separate caches and a separate clock.
+"""Simulate processes on one database; each is a store with separate caches and a separate clock.
 
 Each call runs in a separate thread, because a thread can enter only one store at a time. Therefore,
 one process can act while another process waits in the middle of a call. `Reader.assert_current`
@@ -13,9 +13,8 @@ from typing import Any, TypeVar
 from comments.domain import presentation, records
 from comments.reading import listings, thread_pages
 from comments.reading.materialized import view_cache
-from comments.store import connection
 from comments.tree import ordered_query
-from emulator import inprocess
+from tests.support import datastores
 from tests.support.threads import sample_threads
 
 T = TypeVar("T")
@@ -27,21 +26,21 @@ class Reader:
     """A simulated process.
 
     Args:
-        engine: the engine of the store.
+        datastore: the database of the store.
         ahead: the number of seconds by which its clock is ahead of the other clocks.
         seen: a function that is called with each call's method and request before the call.
     """
 
     def __init__(
         self,
-        engine: inprocess.Engine,
+        datastore: datastores.Datastore,
         *,
         ahead: float = 0.0,
         seen: Callable[[str, object], object] = lambda _method, _request: None,
     ) -> None:
         self.now = ahead
         self._seen = seen
-        self.store = connection.Store(inprocess.Channel(engine, self._call), project="test")
+        self.store = datastore.connect(self._call)
         view_cache.HOLDINGS.put(self.store, view_cache.Holdings(lambda: self.now))
 
     def _call(self, method: str, request: object, proceed: Callable[[], bytes]) -> bytes:

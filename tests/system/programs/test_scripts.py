@@ -462,6 +462,19 @@ exit 0
         assert ended.returncode == 0, ended.stderr
         assert did == ["STARTS=10 python -m pytest -n 4 --dist worksteal"]
 
+    def test_store_runs_the_chosen_tests_against_the_emulator(self, folder: Path) -> None:
+        ended, did = self.gate(
+            folder, "--store", "tests/plain.py", DATASTORE_EMULATOR_HOST="localhost:8081"
+        )
+        assert ended.returncode == 0, ended.stderr
+        assert did == ["python -m pytest --store -n 4 --dist worksteal tests/plain.py"]
+
+    def test_store_without_an_emulator_runs_nothing(self, folder: Path) -> None:
+        ended, did = self.gate(folder, "--store")
+        assert ended.returncode == 2
+        assert "Set DATASTORE_EMULATOR_HOST" in ended.stderr
+        assert did == []
+
     @pytest.mark.parametrize("tool", ["node", "npm", "chromium"])
     def test_a_missing_program_is_reported_at_the_end_and_fails_in_ci(
         self, folder: Path, tool: str

@@ -28,6 +28,8 @@ from comments.tree import ordered_query
 from emulator import inprocess, testing
 from tests.support import programs
 
+pytestmark = pytest.mark.embedded
+
 SIZE = 270  # exceeds a directory's tail, so every layout has several buckets
 WIDE: shapes.Shape = [None, *[0] * (SIZE - 2), None]
 SHAPES: dict[str, shapes.Shape] = {

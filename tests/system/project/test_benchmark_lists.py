@@ -14,6 +14,8 @@ from benchmarks.lists import list_comparison, list_rivals, list_tables
 from comments.notifications import follower_compaction
 from tests.support import programs
 
+pytestmark = pytest.mark.embedded
+
 
 @pytest.fixture(params=list_comparison.WAYS, ids=lambda kind: kind.name)
 def way(request: pytest.FixtureRequest, tmp_path: Path) -> Any:

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.serving import page_figures, served_pages
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 BARS = ("size", "first", "whole", "cold", "304", "after a post", "memory")
 
 

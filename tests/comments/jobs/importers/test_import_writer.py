@@ -9,10 +9,11 @@ from comments import errors
 from comments.domain import records, sorthash
 from comments.jobs import repair
 from comments.jobs.importers import import_writer
-from comments.store import connection, transactions
+from comments.store import transactions
 from comments.tree import ordered_query
 from emulator import inprocess, testing
 from tests.conftest import ROOT
+from tests.support import datastores
 from tests.support.threads.sample_exports import (
     NOW,
     ROSES,
@@ -120,33 +121,36 @@ def test_an_interrupted_import_is_completed_by_another_run(
     assert all(repair.find_problems(SCHEME, name) == [] for name in repair.threads("garden"))
 
 
-def imported_in_pieces(path: Path, pieces: int) -> list[records.Comment]:
+def imported_in_pieces(
+    datastore: datastores.Datastore, path: Path, pieces: int
+) -> list[records.Comment]:
     """Return the comments in a fresh store after `pieces` killed runs and a complete run."""
     scheme = sorthash.Scheme(levels=3)
-    with inprocess.open_engine(None, indexes=INDEXES) as engine:
-        store = connection.Store(inprocess.Channel(engine), project="test")
-        with store.context(), plan_of(path, levels=3) as plan:
-            for piece in range(pieces):
-                # Each run stores one batch more than the previous run.
-                left = iter(range(piece))
-                with pytest.raises(StopIteration):
-                    import_writer.write(
-                        plan,
-                        scheme=scheme,
-                        now=NOW,
-                        progress=lambda _, left=left: next(left),  # type: ignore[misc]
-                    )
-            write(plan, levels=3)
-            return rows()
+    with datastore.connect().context(), plan_of(path, levels=3) as plan:
+        for piece in range(pieces):
+            # Each run stores one batch more than the previous run.
+            left = iter(range(piece))
+            with pytest.raises(StopIteration):
+                import_writer.write(
+                    plan,
+                    scheme=scheme,
+                    now=NOW,
+                    progress=lambda _, left=left: next(left),  # type: ignore[misc]
+                )
+        write(plan, levels=3)
+        return rows()
 
 
 def test_an_interrupted_import_ends_like_an_uninterrupted_one(
-    monkeypatch: pytest.MonkeyPatch, export: Callable[..., Path]
+    new_datastore: Callable[[], datastores.Datastore],
+    monkeypatch: pytest.MonkeyPatch,
+    export: Callable[..., Path],
 ) -> None:
     links = {n: None if n % 7 == 0 else str(n // 3) for n in range(40)}
     path = export(THREAD, *(post(str(n), links[n], minute=n) for n in links))
     monkeypatch.setattr(import_writer, "BATCH", 4)
-    assert imported_in_pieces(path, pieces=10) == imported_in_pieces(path, pieces=0)
+    interrupted, whole = (imported_in_pieces(new_datastore(), path, each) for each in (10, 0))
+    assert interrupted == whole
 
 
 def test_comments_already_stored_in_another_thread_refuse_the_import_before_it_starts(

@@ -29,7 +29,7 @@ from tests.support.people.account_holders import OWNER, SECRET
 from tests.support.people.console_browser import Desk
 from tests.support.threads import large_site
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 SIZES = (1_000, int(os.environ.get("DESK_COMMENTS", "5000")))
 ROWS = 25  # Per page.

@@ -15,6 +15,7 @@ from comments.store import connection, reads
 from comments.tree import votes
 from comments.web.api import moderation_calls
 from emulator import inprocess, testing
+from tests.support import datastores
 from tests.support.people.api_requests import ONE, THREAD, answer, bearer, post, refused
 from tests.support.people.post_times import Moment
 from tests.support.threads import cache_twins, sample_threads, sample_votes
@@ -220,7 +221,7 @@ def test_votes_that_are_counted_cost_no_reads(
     engine: inprocess.Engine, voters: Voters, settings: Any
 ) -> None:
     voters.count()
-    process = cache_twins.Process(engine, settings)
+    process = cache_twins.Process(datastores.Embedded(engine), settings)
     process.client.get(VOTES, headers=voters.tokens[0])
     with testing.meter(engine) as cost:
         assert process.client.get(VOTES, headers=voters.tokens[0]).status_code == 200

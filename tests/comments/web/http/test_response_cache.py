@@ -18,6 +18,7 @@ from comments.sites import site_settings
 from comments.store import connection
 from comments.web.http import response_cache
 from emulator import inprocess, testing
+from tests.support import datastores
 from tests.support.threads import sample_threads
 from tests.support.threads.cache_twins import (
     GZIP,
@@ -227,9 +228,9 @@ def test_a_query_too_long_to_be_cached_is_answered(quick: Process, several: Rows
 
 
 def test_a_requests_probe_is_not_reused_by_the_next_request(
-    engine: inprocess.Engine, open_store: connection.Store, several: Rows
+    datastore: datastores.Datastore, open_store: connection.Store, several: Rows
 ) -> None:
-    process = Process(engine, sample_threads.SETTINGS)
+    process = Process(datastore, sample_threads.SETTINGS)
     below = f"/api/v1/comments/{several['1.1.1'].id}/replies"
     with process.store.context():
         assert process.client.get(below).status_code == 200

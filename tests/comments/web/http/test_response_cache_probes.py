@@ -22,6 +22,7 @@ from comments.store import connection
 from emulator import inprocess, testing
 from emulator.execution import cost_meter
 from tests.conftest import ROOT
+from tests.support import datastores
 from tests.support.people import api_requests
 from tests.support.threads import cache_twins, compaction, sample_threads
 from tests.support.threads.cache_twins import PAGE, SITE
@@ -41,9 +42,11 @@ def reader(request: pytest.FixtureRequest, fresh: None) -> cache_twins.Process:
 
 
 @pytest.fixture
-def writer(engine: inprocess.Engine, settings: config.Settings, fresh: None) -> cache_twins.Process:
+def writer(
+    datastore: datastores.Datastore, settings: config.Settings, fresh: None
+) -> cache_twins.Process:
     """A second process, which handles other people's writes."""
-    return cache_twins.Process(engine, settings)
+    return cache_twins.Process(datastore, settings)
 
 
 @pytest.fixture
@@ -176,7 +179,7 @@ def test_the_page_around_a_comment_of_another_process_shows_it(
 
 
 def test_a_probe_in_progress_during_a_commit_of_this_process_is_not_reused(
-    engine: inprocess.Engine, settings: config.Settings, fresh: None
+    datastore: datastores.Datastore, settings: config.Settings, fresh: None
 ) -> None:
     reached, committed = threading.Event(), threading.Event()
     held: list[str] = []
@@ -189,7 +192,7 @@ def test_a_probe_in_progress_during_a_commit_of_this_process_is_not_reused(
             assert committed.wait(60)
         return answer
 
-    store = connection.Store(inprocess.Channel(engine, interceptor), project="test")
+    store = datastore.connect(interceptor)
     app = apps.create_app(settings, store)
     assert app.test_client().get(PAGE).status_code == 200
     with store.context():
@@ -210,8 +213,8 @@ class TwoProcesses:
 
     name = records.ThreadName("demo", "page")
 
-    def __init__(self, engine: inprocess.Engine) -> None:
-        self.both = [cache_twins.Process(engine, sample_threads.SETTINGS) for _ in range(2)]
+    def __init__(self, datastore: datastores.Datastore) -> None:
+        self.both = [cache_twins.Process(datastore, sample_threads.SETTINGS) for _ in range(2)]
         self.now = 0.0
         self.written = [(-N, 1)]  # Time of a write, new number of comments.
         self.least = [1, 1]  # Number of comments that each process wrote or showed.
@@ -261,13 +264,14 @@ class TwoProcesses:
 STEP = st.sampled_from(["post", "read", "read", "read", "reload", "wait", "compact", "clear"])
 
 
+@pytest.mark.embedded
 @settings(max_examples=25, deadline=None)
 @given(steps=st.lists(st.tuples(STEP, st.integers(0, 1), st.integers(1, 4)), min_size=5))
 def test_no_page_is_older_than_allowed_or_than_what_its_process_wrote_or_showed(
     steps: list[tuple[str, int, int]],
 ) -> None:
     with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
-        processes = TwoProcesses(engine)
+        processes = TwoProcesses(datastores.Embedded(engine))
         for step, which, seconds in steps:
             match step:
                 case "wait":

@@ -1,0 +1,109 @@
+"""`scripts/test --store` tests the product against an emulator through gRPC.
+
+The gate runs a part of the tests in this way: reads, transactions, the writing of comments, a whole
+API call, and a data file that is copied to the emulator.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.support import programs
+
+SLICE = (
+    "tests/comments/store/test_queries.py",
+    "tests/comments/store/test_transactions.py",
+    "tests/comments/tree/test_placement.py",
+    "tests/comments/reading/test_thread_pages.py",
+    "tests/comments/web/api/test_comment_calls_posting.py",
+)
+PYTEST: list[str | Path] = [programs.BIN / "python", "-m", "pytest", "-p", "no:cacheprovider", "-q"]
+
+
+class Running(NamedTuple):
+    """A running emulator: the address of its API and the URL of its admin port."""
+
+    host: str
+    admin: str
+
+
+@pytest.fixture
+def running() -> Iterator[Running]:
+    command: list[str | Path] = [
+        programs.BIN / "python", "-m", "emulator", "--port", "0", "--in-memory",
+        "--indexes", "index.yaml", "--strict-indexes",
+    ]  # fmt: skip
+    with programs.running(command, environ=programs.environment()) as program:
+        host = program.wait_for(r"DATASTORE_EMULATOR_HOST=(\S+)")[1]
+        yield Running(host, program.wait_for(r"DATASTORE_EMULATOR_ADMIN=(\S+)")[1])
+
+
+def metered(admin: str) -> dict[str, int]:
+    status, body = programs.fetch(f"{admin}/meter")
+    assert status == 200
+    found: dict[str, int] = json.loads(body)
+    return found
+
+
+def test_the_slice_passes_and_the_emulators_meter_counts_its_reads_and_writes(
+    running: Running,
+) -> None:
+    before = metered(running.admin)
+    assert before["reads"] == before["writes"] == 0
+    ended = programs.run(
+        [*PYTEST, "--store", "--few-values", *SLICE],
+        cwd=programs.ROOT,
+        DATASTORE_EMULATOR_HOST=running.host,
+    )
+    assert ended.returncode == 0, ended.stdout
+    told = re.search(
+        rf"^store: (\d+) tests ran against {running.host}; (\d+) were left out \((.+)\)\.$",
+        ended.stdout,
+        re.MULTILINE,
+    )
+    assert told, ended.stdout
+    ran, left_out = int(told[1]), int(told[2])
+    assert ran > 50
+    assert left_out == sum(map(int, re.findall(r"(\d+) (?:embedded|without a store)", told[3]))) > 0
+    used = metered(running.admin)
+    # Almost every test stores a site and a comment.
+    assert used["writes"] > ran
+    assert used["reads"] > ran
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Path:
+    """A test module that opens an embedded engine although it is not marked."""
+    path = tmp_path / "test_unmarked.py"
+    path.write_text(
+        "from emulator import inprocess\n"
+        "def test_store(open_datastore):\n"
+        "    inprocess.open_engine(None).close()\n"
+        "def test_engine(engine): ...\n"
+        "def test_pure(): ...\n"
+    )
+    return path
+
+
+def test_a_test_that_opens_an_embedded_engine_without_the_marker_fails(module: Path) -> None:
+    command = [*PYTEST, "--rootdir", programs.ROOT, "-p", "tests.conftest", module]
+    ended = programs.run(
+        [*command, "--store"], cwd=programs.ROOT, DATASTORE_EMULATOR_HOST="localhost:1"
+    )
+    assert ended.returncode == 1
+    assert "mark this test `embedded`" in ended.stdout
+    assert (
+        "store: 1 tests ran against localhost:1; 2 were left out (1 embedded, 1 without a store)."
+        in ended.stdout
+    )
+    assert programs.run(command, cwd=programs.ROOT).returncode == 0
+
+
+def test_a_run_without_an_emulator_is_refused(tmp_path: Path) -> None:
+    ended = programs.run([*PYTEST, "--store", *SLICE], cwd=programs.ROOT)
+    assert ended.returncode == 4
+    assert "DATASTORE_EMULATOR_HOST" in ended.stderr
