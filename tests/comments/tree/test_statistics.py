@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from comments import errors
-from comments.domain import records
+from comments.domain import records, sorthash
 from comments.events import dispatcher
 from comments.jobs import recategorize, wiring
 from comments.posting import own_comment
@@ -38,7 +38,7 @@ def reported_site(store: connection.Store, begun: prepared_stores.Beginning) -> 
 
 def _tell(site: records.Site) -> records.Site:
     site = sample_threads.filing(site, "news", "newsletter", "sport")
-    beside = sample_threads.filing(records.Site("demo-2", (), "", 2), "news")
+    beside = sample_threads.filing(records.Site("demo-2", (), sorthash.DEFAULT_DIGITS, 2), "news")
     for day, who, thread, names in [
         (0, "ann", "a", ("news", "sport")),
         (0, "bob", "a", ()),
@@ -231,7 +231,7 @@ def test_an_author_who_retracted_everything_is_in_no_list(reported_site: records
 
 
 def test_an_author_with_only_held_comments_is_in_no_list(store: connection.Store) -> None:
-    site = records.Site("new", (), "", 2)
+    site = records.Site("new", (), sorthash.DEFAULT_DIGITS, 2)
     name = sample_threads.name_of(site)
     node = records.ImportedComment(
         id="a" * 26, reply_to=None, author=sample_threads.author("eve"), body="", html="",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from comments import config
-from comments.domain import records
+from comments.domain import records, sorthash
 from comments.domain.crypto import encryption
 from comments.events import dispatcher, outbox
 from comments.jobs import wiring
@@ -19,7 +19,7 @@ from tests.support import programs
 from tests.support.outside.mail_server import Box
 from tests.support.threads import sample_threads
 
-SITE = records.Site("demo", ("http://localhost:8080",), "", 2)
+SITE = records.Site("demo", ("http://localhost:8080",), sorthash.DEFAULT_DIGITS, 2)
 THREAD = records.ThreadName("demo", "page")
 START = sample_threads.START
 INDEXES = programs.ROOT / "index.yaml"
