@@ -20,6 +20,8 @@ from comments.store.wire import codec
 
 T = TypeVar("T")
 
+# Rollbacks have this time even after the deadline. With less, the network would lose the call, and
+# the store would keep the transaction's locks for up to a minute.
 _ROLLBACK_SECONDS = 1.0
 _Commit = rpc_types.CommitRequest.pb()
 _Rollback = rpc_types.RollbackRequest.pb()
@@ -114,8 +116,7 @@ def _roll_back(opened: connection.Transaction) -> None:
         store = connection.current()
         request = _Rollback(**store.request_fields(), transaction=opened.id)
         with contextlib.suppress(grpc.RpcError):
-            wait = min(_ROLLBACK_SECONDS, connection.timeout(store))
-            store.rollback(request, timeout=wait)
+            store.rollback(request, timeout=_ROLLBACK_SECONDS)
 
 
 def afterwards(call: Callable[[], None]) -> None:

@@ -1,6 +1,7 @@
 """Test transactions' retries, deadlines and ownership checks, and how they handle NDB's quirks."""
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +18,9 @@ from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows, moderation_rows
 from comments.tree import ordered_query
+from emulator import inprocess
+from emulator.fault_injection import fault_plans
+from tests.support import datastores
 from tests.support.store_interceptors import TRANSIENT, Faults
 from tests.support.threads import sample_threads
 
@@ -302,6 +306,32 @@ def test_a_failing_body_releases_its_locks(
     with pytest.raises(errors.Conflict):
         transactions.transaction(body)
     assert [method for method, _ in faults.requests] == ["Lookup", "Rollback"]
+
+
+def _end_at_the_deadline(store: connection.Store) -> None:
+    """Run a transaction that reads a row and misses its deadline."""
+
+    def body() -> None:
+        for _ in range(2):  # the emulator releases the locks of a transaction with one call sooner
+            reads.get(comment_rows.site_key("demo"))
+        time.sleep(max(0.0, (connection.state.end or 0.0) - time.monotonic()))
+        raise errors.Conflict("late")
+
+    with store.context(), connection.within(0.2), pytest.raises(errors.Conflict):
+        transactions.transaction(body)
+
+
+def test_a_rollback_that_takes_longer_than_the_rest_of_the_deadline_is_completed(
+    engine: inprocess.Engine, store: connection.Store, site: records.Site
+) -> None:
+    late = datastores.Embedded(engine).connect()
+    slow = {"rpc": "Rollback", "delay": 0.05}
+    engine.install_faults(fault_plans.Plan.parse({"seed": 1, "rules": [slow]}))
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(_end_at_the_deadline, late).result()
+    engine.install_faults(None)
+    with connection.within(2.0):
+        site_settings.change("demo", options={"forms": True})
 
 
 @pytest.mark.parametrize("verb", ["put", "insert", "delete"])
