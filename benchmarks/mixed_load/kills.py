@@ -175,6 +175,7 @@ def _check_stored(world: World, data: Path) -> None:
             env={
                 **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
                 "DATASTORE_PROJECT_ID": loading.PROJECT,
+                "SORT_HASH_LEVELS": str(loading.SCHEME.levels),
                 "DATA_DIR": str(data),
                 "SECRET": gunicorn_process.SECRET,
             },

@@ -117,6 +117,7 @@ def product(
         "DATA_DIR": str(data),
         "SECRET": SECRET,
         "HOST": "127.0.0.1",
+        "SORT_HASH_LEVELS": str(loading.SCHEME.levels),
         **rules,
     }
     config = root / "scripts" / "serving.py"
