@@ -7,7 +7,7 @@ import click
 from flask.cli import AppGroup
 
 from comments.accounts import moderation_sessions
-from comments.cli import console
+from comments.cli import console, moderation_commands
 from comments.domain import site_options
 from comments.domain.languages import error_texts
 from comments.domain.text import web_origins
@@ -168,7 +168,7 @@ def _rescheme(site_id: str, levels: int, width: int | None, digits: str | None) 
     scheme = site_settings.checked_scheme(
         site_settings.get(site_id).scheme, levels=levels, width=width, digits=digits
     )
-    rescheming.begin(site_id, scheme)
+    rescheming.begin(site_id, scheme, moderation_commands.ACTOR, now=datetime.now(UTC))
     done = rescheming.run(site_id)
     if done is None:
         return

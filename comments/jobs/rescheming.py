@@ -23,6 +23,7 @@ Invariants:
 """
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
@@ -30,7 +31,7 @@ from google.cloud import ndb
 
 from comments import errors
 from comments.domain import records, sorthash
-from comments.events import backlog
+from comments.events import audit_log, backlog
 from comments.reading.compaction import compactor
 from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
@@ -74,14 +75,17 @@ class Progress(msgspec.Struct, frozen=True):
 _PROGRESS = msgspec.json.Decoder(Progress)
 
 
-def begin(site_id: str, scheme: sorthash.Scheme) -> Progress:
-    """Begin a job, or return the progress of the unfinished job with the same scheme.
+def begin(
+    site_id: str, scheme: sorthash.Scheme, actor: records.Actor, *, now: datetime
+) -> Progress:
+    """Begin a job and record it, or return the progress of the unfinished job with the same scheme.
 
     Raises:
         errors.NotFound: the site does not exist.
         errors.Conflict: the site is being moved to a different scheme.
     """
     stored = sorthash.encode_scheme(scheme)
+    act = audit_log.Act(actor, "set-scheme")
 
     def body() -> Progress:
         site, journal = reads.get_multi([comment_rows.site_key(site_id), _key(site_id)])
@@ -93,7 +97,9 @@ def begin(site_id: str, scheme: sorthash.Scheme) -> Progress:
                 raise errors.Conflict("rescheme-running")
             return found
         made = Progress(stored)
-        transactions.apply(_journal(site_id, made))
+        before = sorthash.encode_scheme(site_settings.stored_scheme(site))
+        note = audit_log.noted(act, site_id, "site", before=before, after=stored, now=now)
+        transactions.apply(_journal(site_id, made), note)
         return made
 
     return transactions.transaction(body)

@@ -14,6 +14,7 @@ from comments.store import connection
 from comments.tree import ordered_query
 from tests.browser.conftest import OpenTab, Say
 from tests.support import optional_tools
+from tests.support.threads import sample_threads
 
 pytestmark = pytest.mark.browser
 
@@ -67,7 +68,9 @@ def test_a_thread_that_has_moved_to_another_scheme_starts_again(
     more.click()
     expect(page.get_by_role("listitem")).to_have_count(100)
     with open_store.context():
-        rescheming.begin("demo", sorthash.Scheme(levels=3))
+        rescheming.begin(
+            "demo", sorthash.Scheme(levels=3), sample_threads.ADA, now=sample_threads.START
+        )
         rescheming.run("demo")
     more.click()
     expect(page.get_by_role("listitem")).to_have_count(50)

@@ -275,8 +275,6 @@ ROWS = [
     Row("DELETE", f"{SITE}/moderation/session", {}, 401),
     Row("GET", f"{SITE}/moderation/comments", {}, 401, query=T),
     Row("POST", f"{SITE}/moderation/comments", {}, 401, query=T, json={"name": "A", "body": "b"}),
-    Row("GET", f"{SITE}/moderation/scheme", {}, 401),
-    Row("POST", f"{SITE}/moderation/scheme", {}, 401, json={"levels": 3}),
     Row("POST", f"{ONE}/decision", {}, 401, json={"verb": "hide"}),
     Row("PUT", f"{ONE}/ban", {}, 401, json={}),
     Row("DELETE", f"{ONE}/ban", {}, 401),

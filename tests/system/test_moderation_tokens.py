@@ -16,7 +16,6 @@ pytestmark = pytest.mark.slow
 ACCEPTED = (
     "/moderation/session",
     "/moderation/comments",
-    "/moderation/scheme",
     "/decision",
     "/ban",
 )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, time
 
 from comments import errors
-from comments.domain import classifier_verdicts, records
+from comments.domain import classifier_verdicts, records, sorthash
 from comments.domain.languages import catalogue, error_texts, formats
 from comments.moderation import rulebook, rules
 
@@ -163,9 +163,12 @@ def _state(verb: str, stored: str) -> str:
         return ", ".join([shown, label("admin.policy", policy)] if policy else [shown])
     if verb == "set-policy" and (found := _POLICY.fullmatch(stored)):
         return _moderation(found[1], int(found[2]), int(found[3]))
-    if verb in {"put-rule", "remove-rule"}:
-        return label("admin.action", stored)
-    shown = label("admin.status", stored)
+    if verb == "set-scheme":
+        scheme = sorthash.decode_scheme(stored)
+        return text(
+            "admin.log-scheme", count=scheme.levels, width=scheme.width, digits=scheme.digits
+        )
+    shown = label("admin.action" if verb in {"put-rule", "remove-rule"} else "admin.status", stored)
     return _MOMENT.sub(lambda at: moment(datetime.fromisoformat(at[0])), shown)
 
 

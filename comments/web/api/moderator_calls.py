@@ -3,7 +3,7 @@
 The page of the thread gets the token from the service's own window (`moderation_window_page`). Only
 these calls accept the token, and they accept no other. They offer less than the admin console: a
 list of a thread's pending comments, decisions about comments, bans of their authors, and posting as
-staff. Owners can also move the site to another scheme of sort hashes.
+staff.
 
 Invariants:
 
@@ -22,9 +22,8 @@ import msgspec
 
 from comments import errors
 from comments.accounts import moderation_sessions, window_codes
-from comments.domain import presentation, records, roles, sorthash
+from comments.domain import presentation, records
 from comments.domain.records import Status, Verb
-from comments.jobs import rescheming
 from comments.moderation import bans, decisions, policy_changes, review_queue
 from comments.posting import new_comment
 from comments.sites import site_settings
@@ -171,54 +170,6 @@ def unban_author(comment_id: str) -> flask.Response:
     author = decisions.case(session.site, comment_id).comment.author.id
     policy_changes.unban(session.site, author, session.account.actor, now=datetime.now(UTC))
     return responses.private(responses.fresh(response_shapes.BannedAuthor("unbanned")))
-
-
-@blueprint.get("/sites/<site:site_id>/moderation/scheme")
-@cors.personal
-def show_scheme(site_id: str) -> flask.Response:
-    """Return the scheme of a site and the progress of its last change."""
-    query_strings.read(request_shapes.NoQuery)
-    _owner()
-    return _scheme(site_id, rescheming.progress(site_id))
-
-
-@blueprint.post("/sites/<site:site_id>/moderation/scheme")
-def change_scheme(site_id: str) -> flask.Response:
-    """Begin to move a site to another scheme. The background work of any process continues it."""
-    query_strings.read(request_shapes.NoQuery)
-    _owner()
-    sent = json_bodies.read(request_shapes.NewScheme)
-    site_settings.COPIES.get().drop(site_id)
-    scheme = site_settings.checked_scheme(
-        site_settings.get(site_id).scheme, levels=sent.levels, width=sent.width, digits=sent.digits
-    )
-    return _scheme(site_id, rescheming.begin(site_id, scheme), 202)
-
-
-def _scheme(
-    site_id: str, progress: rescheming.Progress | None, status: int = 200
-) -> flask.Response:
-    scheme = site_settings.get(site_id).scheme
-    found = progress or rescheming.Progress(sorthash.encode_scheme(scheme), "done")
-    wanted = sorthash.decode_scheme(found.scheme)
-    shown = response_shapes.SchemeProgress(
-        levels=wanted.levels, width=wanted.width, digits=wanted.digits,
-        is_done=found.phase == "done", threads=found.threads, moved=found.moved,
-        renamed=found.renamed, left=found.left,
-        kept=[response_shapes.UnmovedThread(each.thread, each.code) for each in found.kept],
-    )  # fmt: skip
-    return responses.private(responses.fresh(shown, status))
-
-
-def _owner() -> None:
-    """Check that the token belongs to an owner of the site.
-
-    Raises:
-        problems.Unauthenticated, errors.Forbidden: see `_moderator`; or the token is a moderator's.
-    """
-    session = _moderator()
-    if not session.account.may(roles.Right.MANAGE, session.site):
-        raise errors.Forbidden("owner-needed")
 
 
 def _moderator() -> moderation_sessions.ModerationSession:

@@ -154,16 +154,6 @@ OPERATIONS = (
         extra=(*_THREAD, _KEY), status=201, also=(202,), security=_MODERATOR, headers=_TAG,
     ),
     Operation(
-        "get", f"{_MODERATION}/scheme", "showScheme", "Get the progress of a change of the scheme",
-        response_shapes.SchemeProgress, (400, 401, 403, 404, 503), security=_MODERATOR,
-    ),
-    Operation(
-        "post", f"{_MODERATION}/scheme", "changeScheme",
-        "Move a site to another scheme of sort hashes as an owner",
-        response_shapes.SchemeProgress, (*_WRITE, 401, 409), body=request_shapes.NewScheme,
-        status=202, security=_MODERATOR,
-    ),
-    Operation(
         "post", f"{_ONE}/decision", "decide", "Decide about a comment as a moderator",
         response_shapes.ModeratedComment, (*_WRITE, 401, 409, 412),
         body=request_shapes.NewDecision, extra=(_REVISION,), security=_MODERATOR, headers=_TAG,

@@ -235,14 +235,6 @@ class NewDecision(_Request, frozen=True):
     reason: str = ""
 
 
-class NewScheme(_Request, frozen=True):
-    """The new levels of a site's threads and, optionally, the form of its sort hashes."""
-
-    levels: int
-    width: int | None = None
-    digits: Annotated[str, msgspec.Meta(max_length=100)] | None = None
-
-
 class NewBan(_Request, frozen=True):
     """A ban of a comment's author, for a number of days or, with null, permanently."""
 

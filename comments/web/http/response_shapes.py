@@ -204,32 +204,6 @@ class EndedModeration(msgspec.Struct, frozen=True):
     status: Literal["ended"] = "ended"
 
 
-class UnmovedThread(msgspec.Struct, frozen=True):
-    """A thread that keeps its scheme, and the code of the error that says why."""
-
-    thread: str
-    code: str
-
-
-class SchemeProgress(msgspec.Struct, frozen=True):
-    """The scheme that a site has or gets, and the progress of the change.
-
-    `threads` counts the threads with the new scheme, `moved` those of them whose comments moved,
-    `renamed` the comments with a new slug, and `left` the threads that keep their scheme; `kept`
-    lists up to 100 of these.
-    """
-
-    levels: int
-    width: int
-    digits: str
-    is_done: bool
-    threads: int
-    moved: int
-    renamed: int
-    left: int
-    kept: list[UnmovedThread]
-
-
 class ModeratedComment(msgspec.Struct, frozen=True):
     """A comment as moderators see it.
 

@@ -14,6 +14,7 @@ import pytest
 
 from comments import errors
 from comments.domain import records, sorthash
+from comments.events import audit_log
 from comments.jobs import repair, rescheming
 from comments.reading import listings, thread_pages
 from comments.reading.compaction import compactor
@@ -22,6 +23,7 @@ from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import ordered_query, scheme_change, slugs
+from comments.web.admin import labels
 from tests.support import datastores
 from tests.support.store_interceptors import InterceptorSlot
 from tests.support.threads import reader_processes, recursive_walk, sample_threads
@@ -62,8 +64,12 @@ def talk(site: records.Site, thread: str = "page") -> dict[str, records.Comment]
     return posted
 
 
+def begin(scheme: sorthash.Scheme, site_id: str = "demo") -> rescheming.Progress:
+    return rescheming.begin(site_id, scheme, sample_threads.ADA, now=sample_threads.START)
+
+
 def move(scheme: sorthash.Scheme, site_id: str = "demo") -> rescheming.Progress:
-    rescheming.begin(site_id, scheme)
+    begin(scheme, site_id)
     done = rescheming.run(site_id)
     assert done is not None
     return done
@@ -237,16 +243,28 @@ def test_a_thread_above_the_size_of_a_commit_keeps_its_scheme(
     assert table(DECIMAL) == GOLDEN
 
 
+def test_the_audit_log_says_who_began_a_change(decimal: records.Site) -> None:
+    wanted = sorthash.Scheme("0123456789", 2, 6)
+    begin(wanted)
+    begin(wanted)  # The job runs already, so nothing is decided.
+    (entry,) = audit_log.log("demo")
+    assert (entry.verb, entry.subject, entry.actor) == ("set-scheme", "site", sample_threads.ADA)
+    assert sorthash.decode_scheme(entry.before) == DECIMAL
+    assert sorthash.decode_scheme(entry.after) == wanted
+    said = "{} levels, width 2, digits 0123456789"
+    assert labels.change(entry) == f"{said.format(3)} → {said.format(6)}"
+
+
 def test_a_second_scheme_is_refused_while_a_job_runs(decimal: records.Site) -> None:
-    rescheming.begin("demo", sorthash.Scheme(levels=6))
-    assert rescheming.begin("demo", sorthash.Scheme(levels=6)).phase == "stamp"
+    begin(sorthash.Scheme(levels=6))
+    assert begin(sorthash.Scheme(levels=6)).phase == "stamp"
     with pytest.raises(errors.Conflict, match="rescheme-running"):
-        rescheming.begin("demo", sorthash.Scheme(levels=7))
+        begin(sorthash.Scheme(levels=7))
     with pytest.raises(errors.NotFound):
-        rescheming.begin("nobody", sorthash.Scheme())
+        begin(sorthash.Scheme(), "nobody")
     assert rescheming.finish() > 0
     assert rescheming.finish() == 0
-    assert rescheming.begin("demo", sorthash.Scheme(levels=7)).phase == "stamp"
+    assert begin(sorthash.Scheme(levels=7)).phase == "stamp"
 
 
 ORDERS = list(thread_pages.ListingOrder)

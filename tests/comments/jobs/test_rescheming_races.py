@@ -195,7 +195,12 @@ def move_with_kills(datastore: datastores.Datastore, site: str, scheme: sorthash
 
         mover = reader_processes.Reader(datastore, seen=seen)
         with contextlib.suppress(Killed, errors.Overloaded):
-            mover.do(lambda: (rescheming.begin(site, scheme), rescheming.run(site)))
+            mover.do(
+                lambda: (
+                    rescheming.begin(site, scheme, sample_threads.ADA, now=sample_threads.START),
+                    rescheming.run(site),
+                )
+            )
         done = reader_processes.Reader(datastore).do(lambda: rescheming.progress(site))
         if (
             done is not None
@@ -246,7 +251,7 @@ def test_a_moved_export_equals_a_fresh_import(garden: records.Site, name: str) -
     _import(file, reader, garden)
     for levels in (3, 6, 2):
         scheme = sorthash.Scheme("0123456789", 1 + levels % 3, levels)
-        rescheming.begin("garden", scheme)
+        rescheming.begin("garden", scheme, sample_threads.ADA, now=sample_threads.START)
         done = rescheming.run("garden")
         assert done is not None
         assert done.left == 0

@@ -17,6 +17,7 @@ from comments.tree import bulk_append, ordered_query
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 SETTINGS = config.Settings(secret="a secret of the tests")
+ADA = records.Actor("cli", "Ada")
 Nested = Mapping[str, Any]
 TREE: Nested = {
     "1": {"1.1": {"1.1.1": {}, "1.1.2": {}}, "1.2": {}},

@@ -13,7 +13,6 @@ from comments.accounts import accounts, moderation_sessions
 from comments.domain import records
 from comments.domain.records import Status, Verb
 from comments.events import audit_log
-from comments.jobs import rescheming
 from comments.moderation import decisions, policy_changes, rulebook, rules
 from comments.sites import site_settings
 from comments.store import connection
@@ -403,47 +402,3 @@ def test_a_banned_moderator_keeps_no_special_way(client: FlaskClient, token: str
     policy_changes.ban("demo", ann.author, ROOT, now=here())
     answer = client.post(HELD, json={"name": "a", "body": "b"}, headers=moderators.bearer(token))
     assert answer.status_code == 403
-
-
-SCHEME = "/api/v1/sites/demo/moderation/scheme"
-
-
-def test_an_owner_moves_the_site_to_another_scheme(client: FlaskClient, comment: str) -> None:
-    owner = moderators.bearer(moderators.token(account_holders.account("olga", OWNER)))
-    assert client.get(SCHEME, headers=owner).get_json()["levels"] == 8
-    begun = client.post(SCHEME, json={"levels": 3, "digits": "0123456789"}, headers=owner)
-    assert begun.status_code == 202
-    assert (begun.get_json()["levels"], begun.get_json()["is_done"]) == (3, False)
-    refused = client.post(SCHEME, json={"levels": 4}, headers=owner)
-    assert_refused(refused, 409, "rescheme-running")
-    rescheming.finish()
-    done = client.get(SCHEME, headers=owner).get_json()
-    assert (done["is_done"], done["threads"], done["moved"], done["kept"]) == (True, 1, 1, [])
-    assert decisions.case("demo", comment).comment.sort_hash == "00"
-
-
-def test_only_an_owner_may_change_the_scheme(client: FlaskClient, token: str) -> None:
-    headers = moderators.bearer(token)
-    assert_refused(client.get(SCHEME, headers=headers), 403, "owner-needed")
-    refused = client.post(SCHEME, json={"levels": 3}, headers=headers)
-    assert_refused(refused, 403, "owner-needed")
-    assert rescheming.progress("demo") is None
-
-
-@pytest.mark.parametrize(
-    ("sent", "field"),
-    [
-        ({"levels": 0}, "levels"),
-        ({"levels": "3"}, "levels"),
-        ({}, "levels"),
-        ({"levels": 3, "width": 9}, "width"),
-        ({"levels": 3, "digits": "BA"}, "digits"),
-    ],
-)
-def test_a_scheme_that_cannot_be_is_refused(
-    client: FlaskClient, sent: dict[str, Any], field: str
-) -> None:
-    owner = moderators.bearer(moderators.token(account_holders.account("olga", OWNER)))
-    refused = client.post(SCHEME, json=sent, headers=owner)
-    assert (refused.status_code, refused.get_json()["field"]) == (400, field)
-    assert rescheming.progress("demo") is None
