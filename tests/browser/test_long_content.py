@@ -156,13 +156,14 @@ def test_wide_code_and_tables_fade_at_the_edges_that_hide_content(
     page = open_tab(url, viewport=PHONE).page
     # The mask fades at both of its ends and is wider than the block.
     position = "Math.round(parseFloat(getComputedStyle(node).maskPosition))"
+    expect(page.locator("pre")).to_have_count(2)
     short, code = page.locator("pre").all()
     assert short.evaluate("node => getComputedStyle(node).maskImage") == "none"
     for block, is_mirrored in ((code, False), (page.locator("table"), language == "ar")):
         expect(block).to_have_css("mask-image", re.compile("gradient"))
         begin, end = (0, 100) if is_mirrored else (100, 0)
-        assert block.evaluate(f"node => {position}") == begin
         node = block.element_handle()
+        page.wait_for_function(f"node => {position} === {begin}", arg=node)
         block.evaluate(f"node => node.scrollBy({'-' if is_mirrored else ''}node.scrollWidth, 0)")
         page.wait_for_function(f"node => {position} === {end}", arg=node)
         block.evaluate("node => { node.scrollLeft /= 2 }")

@@ -168,7 +168,10 @@ def _state(verb: str, stored: str) -> str:
         return text(
             "admin.log-scheme", count=scheme.levels, width=scheme.width, digits=scheme.digits
         )
-    shown = label("admin.action" if verb in {"put-rule", "remove-rule"} else "admin.status", stored)
+    if verb in {"put-rule", "remove-rule"}:
+        shown = label("admin.action", stored)
+    else:
+        shown = label("admin.status", stored)
     return _MOMENT.sub(lambda at: moment(datetime.fromisoformat(at[0])), shown)
 
 
