@@ -236,13 +236,13 @@ def test_a_thread_shows_the_title_of_its_oldest_approved_comment(
 def test_an_erased_comment_keeps_nothing_of_its_title(
     store: connection.Store, site: records.Site
 ) -> None:
-    first = post(site, "ape")
+    first = post(site, "dog")
     sample_threads.retract(first)
     row = reads.get(comment_rows.comment_key(first.id))
     assert naming.decode(row.brought) == naming.Brought()
     for kind in ("Thread", "Comment", "BucketDirectory"):
         for message in reads.fetch(reads.Query(kind)):
-            assert "ape" not in str(message)
+            assert "dog" not in str(message)
 
 
 # --- What a moderator sets --------------------
