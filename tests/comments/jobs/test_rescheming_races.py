@@ -8,7 +8,7 @@ import contextlib
 import itertools
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -137,7 +137,9 @@ class Writer(reader_processes.Reader):
         self.retracted = 0
         self._name, self._seed = name, seed
         self._dice = random.Random(seed)
-        self._known = self.do(lambda: [row.id for row in recursive_walk.stored(name)])
+        self._known = self.do(
+            lambda: [row.id for row in recursive_walk.stored(name) if row.status == Status.APPROVED]
+        )
 
     def act(self) -> None:
         """Post a reply, by this process's own copy of the site, or retract one."""
@@ -217,32 +219,55 @@ def assert_walk(name: records.ThreadName, scheme: sorthash.Scheme) -> None:
     assert repair.find_problems(scheme, name) == []
 
 
-def test_trees_are_right_while_people_write_and_movers_die(
-    datastore: datastores.Datastore, store: connection.Store, site: records.Site
-) -> None:
-    sample_threads.shaped(site, DECIMAL)
-    grow(NAME)
-    compactor.compact(DECIMAL, NAME)
-    writers = [Writer(datastore, NAME, seed) for seed in range(2)]
-    lookers = [Looker(datastore, NAME) for _ in range(2)]
-    for scheme in SCHEMES:
-        with People(*(each.act for each in writers), *(each.act for each in lookers)):
-            move_with_kills(datastore, "demo", scheme)
-        assert_walk(NAME, scheme)
-        for each in (*lookers, reader_processes.Reader(datastore)):
-            each.assert_current(NAME)
-    stored = {row.id for row in recursive_walk.stored(NAME)}
-    assert all(each in stored for writer in writers for each in writer.posted)
-    assert all(writer.posted for writer in writers)
-    assert all(looker.pages for looker in lookers)
-
-
 EXPORTS = {
     "disqus/benbalter-1145.xml": disqus.read,
     "disqus/laisky-209.xml": disqus.read,
     "disqus/evanlin-189.xml": disqus.read,
     "wxr/themeunittestdata-33.xml": wordpress.read,
 }
+
+
+def test_trees_are_right_while_people_write_and_movers_die(
+    datastore: datastores.Datastore, store: connection.Store, site: records.Site
+) -> None:
+    sample_threads.shaped(site, DECIMAL)
+    grow(NAME)
+    compactor.compact(DECIMAL, NAME)
+    move_beside_people(datastore, NAME, SCHEMES)
+
+
+@pytest.mark.parametrize("name", list(EXPORTS))
+def test_exports_are_right_while_people_write_and_movers_die(
+    datastore: datastores.Datastore, garden: records.Site, name: str
+) -> None:
+    """People use the longest thread that fits on a page; all threads move."""
+    _import(optional_tools.real_export(name), EXPORTS[name], garden)
+    sizes = {each: len(recursive_walk.stored(each)) for each in repair.threads("garden")}
+    # Readers ask for one page with all comments, also those that the writers add.
+    longest = max((each for each in sizes if sizes[each] <= COMMENTS), key=sizes.__getitem__)
+    compactor.compact(garden.scheme, longest)
+    schemes = (*SCHEMES[:2], DECIMAL)
+    move_beside_people(datastore, longest, schemes)
+    for thread in repair.threads("garden"):
+        assert_walk(thread, schemes[-1])
+
+
+def move_beside_people(
+    datastore: datastores.Datastore, name: records.ThreadName, schemes: Sequence[sorthash.Scheme]
+) -> None:
+    """Move a site to one scheme after the other, while two people write and two read."""
+    writers = [Writer(datastore, name, seed) for seed in range(2)]
+    lookers = [Looker(datastore, name) for _ in range(2)]
+    for scheme in schemes:
+        with People(*(each.act for each in writers), *(each.act for each in lookers)):
+            move_with_kills(datastore, name.site, scheme)
+        assert_walk(name, scheme)
+        for each in (*lookers, reader_processes.Reader(datastore)):
+            each.assert_current(name)
+    stored = {row.id for row in recursive_walk.stored(name)}
+    assert all(each in stored for writer in writers for each in writer.posted)
+    assert all(writer.posted for writer in writers)
+    assert all(looker.pages for looker in lookers)
 
 
 @pytest.mark.parametrize("name", list(EXPORTS))
