@@ -122,7 +122,11 @@ class Stores:
         if home in self._engines:
             return Opened(self._engines[home], kind)
         engine = inprocess.open_engine(
-            self._folder / f"{home}.db", indexes=self._indexes(kind), durability="fast", history=0
+            self._folder / f"{home}.db",
+            indexes=self._indexes(kind),
+            durability="fast",
+            history=0,
+            built_in_indexes="eager",  # The space of a layout is that in Google's service.
         )
         self._engines[home] = self._stack.enter_context(engine)
         opened = Opened(engine, kind)

@@ -16,7 +16,7 @@ from comments.domain import presentation
 from comments.reading import listings, thread_pages
 from comments.reading.compaction import compactor
 from comments.reading.materialized import thread_view
-from comments.store import transactions
+from comments.store import reads, transactions
 from comments.tree import changes, ordered_query, placement, values
 from comments.tree.threads import naming
 
@@ -57,9 +57,14 @@ class _Ours:
             created=said.created,
             brought=naming.encode(naming.Brought()),
         )
-        transactions.transaction(
-            lambda: transactions.apply(*placement.append(loading.SCHEME, draft).writes)
-        )
+
+        def body() -> None:
+            placed = placement.Placement(loading.SCHEME, [draft])
+            placed.fill(reads.get_multi(placed.keys))
+            placed.place(draft)
+            transactions.apply(*placed.writes())
+
+        transactions.transaction(body)
 
     def edit(self, comment_id: str, html: str) -> None:
         """Replace a text."""
