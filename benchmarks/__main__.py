@@ -15,18 +15,20 @@ from collections.abc import Sequence
 from benchmarks import fanout
 from benchmarks.bars import Benchmark
 from benchmarks.engine import engine_costs, whole_thread
-from benchmarks.mixed_load import kills
-from benchmarks.serving import served_pages, served_posts, slow_clients, starts
+from benchmarks.mixed_load import endurance, kills
+from benchmarks.serving import served_pages, slow_clients, starts
 from benchmarks.widget import widget_loading
+from benchmarks.writing import __main__ as writing
 
 BENCHMARKS: dict[str, Benchmark] = {
     "engine": engine_costs.bars,
     "thread": whole_thread.bars,
     "pages": served_pages.bars,
-    "posts": served_posts.bars,
+    "writing": writing.bars,
     "slow_clients": slow_clients.bars,
     "starts": starts.bars,
     "mixed_load": kills.bars,
+    "endurance": endurance.bars,
     "fanout": fanout.bars,
     "widget": widget_loading.bars,
 }

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import flask
+import werkzeug.test
 
 from comments import config
 from comments.accounts import first_owner
-from comments.cli import account_commands, commands, console
+from comments.cli import account_commands, commands
 from comments.domain import records
 from comments.events import backlog
 from comments.jobs import background_worker, cloud_tasks, wiring
@@ -36,6 +37,7 @@ from comments.web.http import (
     problems,
     response_cache,
     security_headers,
+    url_rules,
 )
 from comments.web.http.decode import paths
 from comments.web.public import (
@@ -56,7 +58,7 @@ if TYPE_CHECKING:
 
 
 WARMING = 0.5  # Warming up may delay the start of a process by this many seconds.
-WARMED = 32  # Maximum number of threads; Python runs code faster after a few dozen runs.
+WARMED = 8  # Maximum number of threads; Python runs code faster after eight runs.
 _CUT = 4  # For this many of the threads, a page of one comment is requested too.
 _QUIET = 2.0  # Seconds before a new process looks for unfinished work.
 _SITE = re.compile(
@@ -73,6 +75,7 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
     app = flask.Flask("comments", static_folder=None, template_folder="web/templates")
     app.jinja_env.globals |= page_text.GLOBALS
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body
+    app.url_rule_class = url_rules.LazyRule
     # Do not redirect "//" or a missing slash: ids must match exactly and are never repaired.
     app.url_map.merge_slashes = False
     app.url_map.converters |= {"site": paths.SiteId, "comment": paths.CommentId}
@@ -96,14 +99,6 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
     app.after_request(security_headers.add)
     served = _inside(store, response_cache.Replays(app.wsgi_app))
     app.wsgi_app = gate.Gate(served, settings)  # type: ignore[method-assign]
-    commands.register(app)
-    return app
-
-
-def create_commands(open_store: console.Opener) -> flask.Flask:
-    """Make an application that has only commands. A command opens the store when it runs."""
-    app = flask.Flask("comments", static_folder=None, template_folder="web/templates")
-    console.open_later(app, open_store)
     commands.register(app)
     return app
 
@@ -176,13 +171,14 @@ def offer_ownership(app: flask.Flask, url: str) -> Offer | None:
 def warm_up(app: flask.Flask) -> None:
     """Request typical pages, so that the first reader does not wait for lazy loading.
 
-    Call this after the last fork and before the process accepts requests. The warm-up reads a few
+    Call this before the process accepts requests. With the embedded engine, which survives a fork,
+    call it before the first fork: the processes share what it has loaded. The warm-up reads a few
     compacted threads, if there are any, and writes nothing. Errors are logged and ignored: a
     process must start even if the store is unreachable.
     """
     end = time.monotonic() + WARMING
     host = urllib.parse.urlsplit(context.of(app).settings.public_url).hostname or "localhost"
-    client = app.test_client()
+    client = werkzeug.test.Client(app)
     try:
         with context.of(app).store.context(), connection.within(WARMING):
             asked = [_first_page(name) for name in directories.some(WARMED)]

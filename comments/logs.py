@@ -26,8 +26,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
-import msgspec
-
 _OURS = {"flatthread", "comments", "emulator"}
 _SERVER = "gunicorn"
 _ROOT = Path(__file__).parent.parent
@@ -41,6 +39,9 @@ class Lines(logging.Formatter):
     """Formats a record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
+        # Help texts and completion log nothing.
+        import msgspec  # noqa: PLC0415
+
         return msgspec.json.encode(self.told(record)).decode()
 
     def told(self, record: logging.LogRecord) -> dict[str, Any]:

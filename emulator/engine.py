@@ -18,8 +18,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Self, cast
 
 from emulator import errors, protobufs
-from emulator.encoding import entities, keys, property_masks
-from emulator.execution import automatic_indexes, cost_meter, lookups, query_runner
+from emulator.encoding import entities, keys, property_masks, request_keys
+from emulator.execution import (
+    automatic_indexes,
+    cost_meter,
+    lazy_indexes,
+    lookups,
+    query_runner,
+    repeated_queries,
+)
 from emulator.fault_injection import fault_plans
 from emulator.import_export import bulk_load
 from emulator.storage import data_file, file_store, history, read_sets, row_reader
@@ -71,7 +78,8 @@ class Engine:
         self._transactions = open_transactions.Transactions(store, clock, concurrency=concurrency)
         self._faults: fault_plans.Plan | None = None
         self.meter = cost_meter.Meter()
-        self._runs = query_runner.QueryRunner(self._reading, self.meter, stopwatch)
+        repeated = repeated_queries.RepeatedQueries(store)
+        self._runs = query_runner.QueryRunner(self._reading, repeated, self.meter, stopwatch)
         self._commits = commits.Commits(self._transactions, self._begin, self.meter)
         self._repeated = (
             threading.local()
@@ -155,19 +163,45 @@ class Engine:
         Raises:
             errors.DatastoreError: The request fails with a status other than OK.
         """
+        return self._call(method, self._methods[method], request, caller)
+
+    def commit_own(
+        self, request: protobufs.CommitRequest, caller: fault_plans.Caller | None = None
+    ) -> bytes:
+        """Answer a Commit of entities that the caller has made in their stored form.
+
+        The caller guarantees for each entity that the engine would store it unchanged: its property
+        names are valid, indexed texts have at most 1,500 bytes, timestamps are whole microseconds
+        within the years 1 to 9999, and it contains no keys, entities or nested arrays. The engine
+        checks everything else, including keys and sizes. An entity that breaks this promise is
+        stored as it is, and queries may not find it.
+
+        Raises:
+            errors.DatastoreError: The request fails with a status other than OK.
+        """
+        own = functools.partial(self._commit, are_own=True)
+        return self._call("Commit", own, request, caller)
+
+    def _call(
+        self,
+        method: str,
+        run: Callable[..., bytes],
+        request: protobufs.Request,
+        caller: fault_plans.Caller | None,
+    ) -> bytes:
         plan = self._faults
         if plan is None:
-            return self._answer(method, request)
+            return self._answer(method, run, request)
         return plan.run(
-            method, lambda: self._answer(method, request), caller or fault_plans.Caller()
+            method, lambda: self._answer(method, run, request), caller or fault_plans.Caller()
         )
 
-    def _answer(self, method: str, request: protobufs.Request) -> bytes:
+    def _answer(self, method: str, run: Callable[..., bytes], request: protobufs.Request) -> bytes:
         size = request.ByteSize()
         if size > MAX_REQUEST_BYTES:
             raise errors.InvalidArgument(f"The request is larger than {MAX_REQUEST_BYTES} bytes.")
         try:
-            answer = self._serve(method, request)
+            answer = self._serve(method, run, request)
         except errors.DatastoreError:
             raise
         except Exception as fault:
@@ -179,16 +213,27 @@ class Engine:
         self.meter.count_bytes(size, len(answer))
         return answer
 
-    def _serve(self, method: str, request: protobufs.Request) -> bytes:
+    def _serve(self, method: str, run: Callable[..., bytes], request: protobufs.Request) -> bytes:
         while True:
             try:
-                return self._run(method, request)
+                return self._run(method, run, request)
             except open_transactions.SnapshotMoved:
                 continue
+            except lazy_indexes.NotMade as missing:
+                self._make_indexes(cast("protobufs.QueryRequest", request), missing.codes)
 
-    def _run(self, method: str, request: protobufs.Request) -> bytes:
+    def _make_indexes(self, request: protobufs.QueryRequest, codes: tuple[bytes, ...]) -> None:
+        """Make the built-in indexes that a query needs; its transaction must see them."""
+        name = request.read_options.transaction
+        if name:
+            partition = _partition(request)
+            self._transactions.make_indexes(name, (partition.project, partition.database), codes)
+        else:
+            lazy_indexes.make(self._storage, codes)
+
+    def _run(self, method: str, run: Callable[..., bytes], request: protobufs.Request) -> bytes:
         if self.auto_indexes is None or method not in _QUERIES:
-            return self._methods[method](request)
+            return run(request)
         name = cast("protobufs.QueryRequest", request).read_options.transaction
 
         def renew() -> None:
@@ -196,7 +241,7 @@ class Engine:
                 partition = _partition(request)
                 self._transactions.renew(name, (partition.project, partition.database))
 
-        answer = functools.partial(self._methods[method], request)
+        answer = functools.partial(run, request)
         return self.auto_indexes.serve(self._storage, answer, renew)
 
     def _lookup(self, request: protobufs.LookupRequest) -> bytes:
@@ -205,14 +250,8 @@ class Engine:
         if len(request.keys) > MAX_LOOKUP_KEYS:
             raise errors.InvalidArgument(f"A lookup may name at most {MAX_LOOKUP_KEYS} keys.")
         # Clients match results to keys by bytes, so two encodings of one key count as two keys.
-        asked = {
-            key.SerializeToString(deterministic=True): (
-                key,
-                keys.encode(entities.check_key(key, default), key),
-            )
-            for key in request.keys
-        }
-        names = [name for _, name in asked.values()]
+        asked = {key.SerializeToString(): key for key in request.keys}
+        names = [_read_key(*each, default) for each in asked.items()]
         began = b""
         if len(names) == 1 and not request.read_options.WhichOneof("consistency_type"):
             self._storage.wait_for_checkpoint()
@@ -221,7 +260,7 @@ class Engine:
         else:
             with self._reading(request, default) as (snapshot, reads, began):
                 answer, done = lookups.lookup(snapshot, list(asked), names, reads, mask)
-        self.meter.count_lookup([key for key, _ in asked.values()][:done])
+        self.meter.count_lookup(list(asked.values())[:done])
         return answer + (protobufs.field(5, began) if began else b"")
 
     def _run_query(self, request: protobufs.RunQueryRequest) -> bytes:
@@ -308,8 +347,8 @@ class Engine:
         self._transactions.roll_back(request.transaction, scope)
         return b""
 
-    def _commit(self, request: protobufs.CommitRequest) -> bytes:
-        answer = self._commits.commit(request, _partition(request))
+    def _commit(self, request: protobufs.CommitRequest, *, are_own: bool = False) -> bytes:
+        answer = self._commits.commit(request, _partition(request), are_own=are_own)
         self._storage.checkpoint_if_due()
         return answer
 
@@ -330,7 +369,7 @@ class Engine:
                 answer.CopyFrom(key)
                 entities.fill_partition(answer, partition)
                 answer.path[-1].id = mutations.take_id(writer, partition, key)
-            sent = commits.serialized(response)
+            sent = commits.checked_size(response.SerializeToString())
         self.meter.count(small=1)
         return sent
 
@@ -351,6 +390,13 @@ class Engine:
 
 def _partition(request: protobufs.Request) -> keys.Partition:
     return entities.request_partition(request.project_id, request.database_id)
+
+
+def _read_key(serialized: bytes, key: protobufs.Key, default: keys.Partition) -> bytes:
+    encoded = request_keys.of_bytes(serialized, default).encoded
+    if not encoded:
+        raise request_keys.incomplete(key)
+    return encoded
 
 
 def _query_partition(request: protobufs.QueryRequest) -> keys.Partition:

@@ -10,6 +10,7 @@ timeout can end a call only while a fault plan delays the call.
 
 # ruff: noqa: ARG002 - grpc's abstract classes fix these methods, and describe them
 
+import functools
 import os
 import time
 from collections.abc import Callable
@@ -41,6 +42,7 @@ def open_engine(  # noqa: PLR0913 - independent options, passed by keyword
     durability: Literal["durable", "fast"] = "durable",
     history: int = history.MAX_AGE,
     concurrency: Literal["optimistic", "pessimistic"] = "optimistic",
+    built_in_indexes: Literal["lazy", "eager"] = "lazy",
 ) -> Engine:
     """Open a data file and create it if it is missing. Without a path, keep the data in memory.
 
@@ -58,6 +60,10 @@ def open_engine(  # noqa: PLR0913 - independent options, passed by keyword
         concurrency: "pessimistic" makes transactions lock what they read, which is the default of
             Google's service. All processes that share a file should use the same mode. Different
             modes are safe, but an optimistic process does not wait for locks.
+        built_in_indexes: "lazy" makes the indexes of a kind's single properties when a query first
+            needs them, which makes writes cheaper. "eager" makes the two indexes of every property
+            with the entity, as Google's service does. All answers and bills are the same. A file
+            becomes lazy when an engine first opens it as lazy, and then stays so for all engines.
 
     Raises:
         errors.FailedPrecondition: The file cannot be opened or is not in this engine's format.
@@ -73,6 +79,7 @@ def open_engine(  # noqa: PLR0913 - independent options, passed by keyword
         lambda: int(clock() * 1_000_000),
         durability=data_file.Durability(durability),
         history_seconds=history,
+        has_lazy_indexes=built_in_indexes == "lazy",
     )
     engine = Engine(
         store,
@@ -233,13 +240,30 @@ class Channel(grpc.Channel):
         self._interceptor = interceptor
 
     def run(self, method: str, request: Any, timeout: float | None = None) -> bytes:
+        """Make a call and return the serialized response."""
+        call = functools.partial(self._engine.call, method)
+        return self._run(method, call, request, timeout)
+
+    def commit_own(self, request: Any, timeout: float | None = None) -> None:
+        """Commit entities that the caller has made in their stored form.
+
+        The engine trusts the caller; `Engine.commit_own` lists what the caller guarantees. All
+        other requests, including commits by client libraries, go through `unary_unary`.
+        """
+        self._run("Commit", self._engine.commit_own, request, timeout)
+
+    def _run(
+        self,
+        method: str,
+        call: Callable[[Any, fault_plans.Caller | None], bytes],
+        request: Any,
+        timeout: float | None,
+    ) -> bytes:
         caller = None if timeout is None else fault_plans.Caller(timeout)
         try:
             if self._interceptor is None:
-                return self._engine.call(method, request, caller)
-            return self._interceptor(
-                method, request, lambda: self._engine.call(method, request, caller)
-            )
+                return call(request, caller)
+            return self._interceptor(method, request, lambda: call(request, caller))
         except errors.DatastoreError as error:
             raise CallError(error) from error
 

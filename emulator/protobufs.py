@@ -11,6 +11,8 @@ Invariants:
 1. Bytes written by this module can be parsed as their message type.
 """
 
+import functools
+
 from google.cloud.datastore_v1.types import datastore as _definitions
 from google.protobuf import descriptor_pool, message_factory
 
@@ -110,6 +112,7 @@ def number_field(number, value):
     return _NUMBER_TAGS[number] + varint(value)
 
 
+@functools.lru_cache(maxsize=256)
 def timestamp(micros):
     """Encode non-negative microseconds since 1970 as a google.protobuf.Timestamp."""
     seconds, rest = divmod(micros, 1_000_000)

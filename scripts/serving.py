@@ -7,6 +7,7 @@ any other store does not survive a fork, so then each worker loads the applicati
 """
 
 import contextlib
+import gc
 import http.client
 import logging
 import multiprocessing
@@ -17,6 +18,13 @@ import sys
 import threading
 import time
 from typing import TYPE_CHECKING
+
+# `main` says why, and turns collections on again when it has loaded the application.
+gc.disable()
+
+from comments.store import ndb_loading
+
+ndb_loading.load()  # Modules below import NDB.
 
 import msgspec
 
@@ -96,6 +104,16 @@ def _refusal(status: int) -> tuple[dict[str, str], bytes]:
     return headers, msgspec.json.encode(problem)
 
 
+def when_ready(server: "Arbiter") -> None:
+    """Warm up once for all workers if they share the application.
+
+    The socket is already open, but no worker runs yet.
+    """
+    if preload_app:
+        comments.app.warm_up(server.app.wsgi())
+        gc.freeze()  # `main` says why.
+
+
 def post_fork(server: "Arbiter", worker: "server.worker.Worker") -> None:
     """Make sure that a stop signal ends this process even immediately after its start.
 
@@ -118,9 +136,11 @@ def post_fork(server: "Arbiter", worker: "server.worker.Worker") -> None:
 def post_worker_init(worker: "server.worker.Worker") -> None:
     """Warm up, start the background worker, and print the URL once a worker answers.
 
-    At this point the worker's socket is open, but its loop is not running yet.
+    At this point the worker's socket is open, but its loop is not running yet. Workers that share
+    the application are warm already.
     """
-    comments.app.warm_up(worker.wsgi)
+    if not preload_app:
+        comments.app.warm_up(worker.wsgi)
     address = worker.sockets[0].getsockname()[:2]
     announcing = (worker.wsgi, *address)
     threading.Thread(target=_announce, args=announcing, daemon=True).start()

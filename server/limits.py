@@ -28,6 +28,7 @@ class Limits:
             several answers count once.
         connections: open at once.
         per_peer: open at once for one address; 0 for any number.
+        others: seconds for which a worker leaves a new connection to workers with fewer ones.
     """
 
     head: float = 10.0
@@ -40,6 +41,7 @@ class Limits:
     unsent: int = 64 * 1024 * 1024
     connections: int = 1_000
     per_peer: int = 0
+    others: float = 0.05
 
     def but(self, **others: Any) -> "Limits":
         """Return a copy with some limits replaced."""

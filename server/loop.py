@@ -23,7 +23,7 @@ from typing import Any
 
 from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
 
-from server import holding, limits, refusals
+from server import connection_counts, holding, limits, listening, refusals
 from server.connections import Address, Connection, Phase
 
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
@@ -44,6 +44,7 @@ class Loop:
         hand_over: takes a connection with a complete request.
         refusal: returns the answer, as bytes, to a request that is refused with this error or
             status.
+        own: this process's published number of connections.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Loop:
         pipe: tuple[int, int],
         hand_over: _HAND_OVER,
         refusal: Callable[[Exception | int], bytes],
+        own: connection_counts.OwnCount,
     ) -> None:
         self._cfg = cfg
         self._limits = bounds
@@ -61,6 +63,7 @@ class Loop:
         self._refusal = refusal
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._woken, _READ, self._empty_pipe)
+        self._listening = listening.Listening(self._selector, own, bounds.others)
         self._connections: set[Connection] = set()
         self._peers: Counter[str] = Counter()
         self._returned: deque[Connection] = deque()
@@ -78,22 +81,25 @@ class Loop:
             patience = int(self._limits.answer * 1_000)
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience)
         address = listener.getsockname()
-        self._selector.register(listener, _READ, lambda _events: self._accept(listener, address))
+        self._listening.add(listener, lambda _events: self._accept(listener, address))
+        self._listening.publish(len(self))
 
     def deafen(self, listener: Any) -> None:
         """Accept no more connections."""
-        self._selector.unregister(listener)
+        self._listening.remove(listener)
 
     def turn(self) -> bool:
         """Process all events; return whether the deadlines were checked."""
-        for key, events in self._selector.select(_TICK):
+        for key, events in self._selector.select(self._listening.longest_wait(_TICK)):
             key.data(events)
+        self._listening.resume()
         while self._returned:
             self._take_back(self._returned.popleft())
         now = time.monotonic()
         if now - self._looked < _TICK:
             return False
         self._looked = now
+        self._listening.publish(len(self))
         for connection in list(self._overdue(now)):
             self._end_overdue(connection)
         return True
@@ -131,14 +137,18 @@ class Loop:
         connection = Connection(sock, client, address, peer)
         connection.begin(Phase.HEAD, time.monotonic(), self._limits.head)
         self._connections.add(connection)
+        self._listening.publish(len(self))
         self._peers[peer] += 1
         self._watch(connection, _READ)
 
     def _accept(self, listener: Any, address: Any) -> None:
         for _ in range(_ACCEPTED):
+            if self._listening.leaves(len(self)):
+                return
             try:
                 sock, client = listener.accept()
             except BlockingIOError:
+                self._listening.none_waits()
                 return
             except OSError:  # the client is gone, or there are no more files
                 self._make_room()
@@ -288,6 +298,7 @@ class Loop:
         connection.phase = Phase.CLOSED
         connection.drop_unsent()
         self._connections.discard(connection)
+        self._listening.publish(len(self))
         self._peers[connection.peer] -= 1
         if not self._peers[connection.peer]:
             del self._peers[connection.peer]

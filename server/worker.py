@@ -27,13 +27,15 @@ from typing import TYPE_CHECKING, Any
 from gunicorn.errors import ConfigError  # type: ignore[import-untyped]
 from gunicorn.workers import base  # type: ignore[import-untyped]
 
-from server import answers, environs, heads, limits, loop, refusals
+from server import answers, connection_counts, environs, heads, limits, loop, refusals
 from server.connections import Connection, Phase
 
 if TYPE_CHECKING:
     from types import FrameType
 
 _OTHER_FILES = 128  # files that a process may have open besides its connections
+# gunicorn imports this module before it forks the workers, so all of them share the counts.
+_COUNTS = connection_counts.ConnectionCounts()
 _FINISHING = 0.8  # the share of the graceful time-out for clients; the rest is for gunicorn's hooks
 _INVALID = "Invalid request from ip=%s: %s"
 
@@ -79,6 +81,7 @@ class Worker(base.Worker):  # type: ignore[misc]
             self.PIPE,
             self._ready.put,
             self._refusal,
+            _COUNTS.of(self.age),
         )
         self._threads = [
             threading.Thread(target=self._answer_all, name=f"answers-{number}")

@@ -26,7 +26,7 @@ from comments import config
 from comments.domain import records
 from comments.store import connection, reads, transactions
 from comments.store.models import comment_rows
-from comments.tree import bulk_append, ordered_query
+from comments.tree import bulk_append, ordered_query, values
 from emulator import inprocess
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,13 +58,7 @@ def fill(shape: shapes.Shape, scheme: config.sorthash.Scheme) -> None:
 
         def body(batch: list[records.ImportedComment] = batch) -> None:
             imported = bulk_append.append_imported(
-                scheme,
-                NAME,
-                batch,
-                title="",
-                url="",
-                state=records.ThreadState.OPEN,
-                now=start,
+                scheme, [values.ImportedThread(NAME, batch)], now=start
             )
             transactions.apply(*imported.writes)
 

@@ -132,6 +132,7 @@ def opened(kind: type[Any], path: Path, ids: Sequence[str]) -> Iterator[Opened]:
         durability="fast",
         history=0,
         concurrency="pessimistic",
+        built_in_indexes="eager",  # The space of a list is that in Google's service.
     ) as engine:
         made = Opened(engine, kind)
         with made.entered() as way:

@@ -18,10 +18,8 @@ exit status is 1 if any violation was found.
 import argparse
 import contextlib
 import json
-import os
 import random
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.bars import Bar
-from benchmarks.mixed_load import load_clients, page_checks
+from benchmarks.mixed_load import load_clients, load_options, page_checks
 from benchmarks.mixed_load.load_clients import World
 from benchmarks.serving import gunicorn_process
 from benchmarks.threads import loading
@@ -111,11 +109,11 @@ def run(chosen: argparse.Namespace, data: Path) -> World:
         world.over.set()
         for client in load_clients.finished(clients, _PATIENCE):
             world.blame(client.name, ["the client did not end"])
-        _check_all(world)
+        check_all(world)
     finally:
         world.over.set()
         service.stop()
-    _check_stored(world, data)
+    world.blame("at the end", gunicorn_process.problems(data))
     _report(world, chosen, samples)
     return world
 
@@ -143,7 +141,7 @@ def _pause(chosen: argparse.Namespace, chance: random.Random) -> float:
     return _FIRST_KILL + chance.expovariate(1 / max(0.1, chosen.kill_every - _FIRST_KILL))
 
 
-def _check_all(world: World) -> None:
+def check_all(world: World) -> None:
     """Compare every thread with the acknowledged changes, after all writers have ended."""
     reader = load_clients.Reader(world, 0)
     for thread in range(world.threads):
@@ -159,33 +157,13 @@ def _check_all(world: World) -> None:
         wrong += walk.end(world.known(thread))
         posts = world.posts[thread]
         wrong += [
-            f"{each.id} is shown after its retraction"
+            f"{each.id} is shown after its removal"
             for each in shown
-            if each.version is not None and each.id in posts and posts[each.id].is_retracted
+            if each.version is not None
+            and each.id in posts
+            and (posts[each.id].is_retracted or posts[each.id].is_hidden)
         ]
         world.blame(f"at the end, {path}", wrong)
-
-
-def _check_stored(world: World, data: Path) -> None:
-    """Run the commands that look for damage."""
-    for command in (["repair"], ["recount", "--no-fix"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "flask", "--app", "main", *command],
-            cwd=gunicorn_process.ROOT,
-            env={
-                **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
-                "DATASTORE_PROJECT_ID": loading.PROJECT,
-                "SORT_HASH_LEVELS": str(loading.SCHEME.levels),
-                "DATA_DIR": str(data),
-                "SECRET": gunicorn_process.SECRET,
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        print(f"{' '.join(command)}: {done.stdout.strip().splitlines()[-1:]}")
-        if done.returncode:
-            world.blame(" ".join(command), [*done.stdout.splitlines()[:20], done.stderr[-2_000:]])
 
 
 def _report(world: World, chosen: argparse.Namespace, samples: list[int]) -> None:
@@ -217,13 +195,9 @@ def bars(*, quick: bool) -> Iterator[Bar]:
 
 def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line."""
-    parser = argparse.ArgumentParser(description="Mixed load with kills, every page checked.")
-    parser.add_argument("--minutes", type=float, default=30.0)
-    parser.add_argument("--threads", type=int, default=4)
-    parser.add_argument("--writers", type=int, default=8)
-    parser.add_argument("--readers", type=int, default=2)
+    description = "Mixed load with kills, every page checked."
+    parser = load_options.parser(description, threads=4, writers=8, readers=2)
     parser.add_argument("--kill-every", type=float, default=15.0, metavar="SECONDS", help="mean")
-    parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args(arguments)
 
 

@@ -1,4 +1,4 @@
-"""The clients of `kills`: writers that record their changes, and readers that check pages.
+"""The clients of the mixed loads: writers that record their changes, readers that check pages.
 
 The module contains the ledger of acknowledged changes. If the service is killed during a request, a
 writer repeats the request until an answer arrives, and a reader continues with a new request.
@@ -35,6 +35,13 @@ class Post:
     number: int
     version: int = 0
     is_retracted: bool = False  # The post may have been retracted.
+    is_moderated: bool = False  # The post may have been hidden, and perhaps restored since.
+    is_hidden: bool = False
+
+    @property
+    def must_be_shown(self) -> bool:
+        """True if nobody has tried to remove the post."""
+        return not (self.is_retracted or self.is_moderated)
 
 
 @dataclass
@@ -68,12 +75,10 @@ class World:
                     self.violations.append(f"{time.strftime('%H:%M:%S')} {where}: {each}")
 
     def known(self, thread: int) -> dict[str, int]:
-        """Return the posts and versions that a reader must see now, without retracted posts."""
+        """Return the posts and versions that a reader must see now, without removed posts."""
         with self.lock:
             return {
-                each.id: each.version
-                for each in self.posts[thread].values()
-                if not each.is_retracted
+                each.id: each.version for each in self.posts[thread].values() if each.must_be_shown
             }
 
     def parents(self, thread: int) -> dict[str, str | None]:
@@ -82,10 +87,10 @@ class World:
             return {each.id: each.parent for each in self.posts[thread].values()}
 
     def still(self, thread: int, known: Mapping[str, int]) -> dict[str, int]:
-        """Return the known posts that have not been retracted in the meantime."""
+        """Return the known posts that have not been removed in the meantime."""
         with self.lock:
             here = self.posts[thread]
-            return {each: at for each, at in known.items() if not here[each].is_retracted}
+            return {each: at for each, at in known.items() if here[each].must_be_shown}
 
 
 def path_of(thread: int, **query: object) -> str:
@@ -94,8 +99,8 @@ def path_of(thread: int, **query: object) -> str:
 
 
 def name_of(thread: int) -> str:
-    """Return the id of a thread."""
-    return f"mixed-{thread}"
+    """Return the id of a thread, in the form in which an import names the thread of a page."""
+    return f"mixed.example/{thread}"
 
 
 class Client(threading.Thread):
@@ -220,6 +225,8 @@ class Writer(Client):
         version = post.version + 1
         text = page_checks.text(thread, post.writer, post.number, version)
         status, data = self._insist("PATCH", f"/api/v1/comments/{post.id}", {"body": text})
+        if status != 200 and post.is_moderated:
+            return
         if status != 200:
             self.world.blame("edit", [f"answered {status}: {data[:200]!r}"])
             return
@@ -260,14 +267,23 @@ class Writer(Client):
         if page is not None:
             shown = page_checks.rows(json.loads(page))
             wrong = [*page_checks.part(shown, thread)]
-            wrong += page_checks.missing(shown, {post.id: post.version})
+            wrong += page_checks.missing(shown, self.world.still(thread, {post.id: post.version}))
             self.world.blame(f"own change, {path}", wrong)
 
 
 class Reader(Client):
-    """A client that reads pages of every kind and checks each page."""
+    """A client that reads pages of every kind and checks each page.
+
+    `pause` is the mean number of seconds between two pages.
+    """
+
+    def __init__(self, world: World, seed: int, pause: float = 0.0) -> None:
+        super().__init__(world, seed)
+        self._pause = pause
 
     def step(self) -> None:
+        if self._pause:
+            self.world.over.wait(self.chance.expovariate(1 / self._pause))
         ways = (self._walk, self._whole, self._replies, self._around, self._level, self._html)
         way = self.chance.choices(ways, (40, 15, 12, 12, 9, 12))[0]
         way(self.chance.randrange(self.world.threads))

@@ -1,8 +1,8 @@
 """Servers as in production: gunicorn on a free port, with its start time and memory measured.
 
-This module starts the processes that `served_pages` measures. `product` runs what scripts/serve
-runs, on a data folder; `floor` runs the floor with the same number of workers and threads. Each
-server ends when its block ends.
+`product` runs what scripts/serve runs, on a data folder; `floor` runs a floor (`floors`) with the
+same number of workers and threads. Each server ends when its block ends. `command` runs a command
+of the product on the same data folder.
 """
 
 import contextlib
@@ -69,7 +69,11 @@ class Server:
 
     def memory(self) -> int:
         """Return the bytes that the server's processes use, counting shared pages once (PSS)."""
-        return sum(_pss(pid) for pid in _tree(self._process.pid))
+        return sum(_bytes(pid, "Pss") for pid in _tree(self._process.pid))
+
+    def resident(self) -> int:
+        """Return the sum of the processes' resident bytes, counting shared pages repeatedly."""
+        return sum(_bytes(pid, "Rss") for pid in _tree(self._process.pid))
 
     def worked(self) -> float:
         """Return the processor seconds of all threads of the server."""
@@ -112,27 +116,57 @@ def product(
 
     `rules` are the post limits; `root` may be a different checkout with its own environment.
     """
-    environ = {
-        "DATASTORE_PROJECT_ID": loading.PROJECT,
-        "DATA_DIR": str(data),
-        "SECRET": SECRET,
-        "HOST": "127.0.0.1",
-        "SORT_HASH_LEVELS": str(loading.SCHEME.levels),
-        **rules,
-    }
+    environ = _settings_of(data) | {"HOST": "127.0.0.1", **rules}
     config = root / "scripts" / "serving.py"
     with _running(["--config", str(config), "main:app"], environ, first, root) as server:
         yield server
 
 
+def _settings_of(data: Path) -> dict[str, str]:
+    return {
+        "DATASTORE_PROJECT_ID": loading.PROJECT,
+        "DATA_DIR": str(data),
+        "SECRET": SECRET,
+        "SORT_HASH_LEVELS": str(loading.SCHEME.levels),
+    }
+
+
+def command(
+    data: Path, *words: str, root: Path = ROOT, environ: Mapping[str, str] | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """Run a command of the product on a data folder."""
+    flask = Path(interpreter(root)).with_name("flask")
+    return subprocess.run(
+        [flask, "--app", "main", *words],
+        cwd=root,
+        env=without_settings() | _settings_of(data) | dict(environ or {}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def problems(data: Path, *, root: Path = ROOT) -> Iterator[str]:
+    """Yield what `repair` and `recount` find in a data folder."""
+    for words in (("repair",), ("recount", "--no-fix")):
+        done = command(data, *words, root=root)
+        if done.returncode:
+            yield f"{' '.join(words)}: {done.stdout[-2_000:]}{done.stderr[-2_000:]}"
+
+
+def interpreter(root: Path) -> str:
+    """Return the Python of a checkout."""
+    return sys.executable if root == ROOT else str(root / ".venv" / "bin" / "python")
+
+
 @contextlib.contextmanager
-def floor(bodies: Path, first: str) -> Iterator[Server]:
-    """Run the floor on the files in a folder, in the same way as the product."""
+def floor(bodies: Path, first: str, app: str = "flask()") -> Iterator[Server]:
+    """Run an application of `floors` on the files in a folder, in the same way as the product."""
     settings = _settings()
     arguments = ["--workers", str(settings.workers), "--threads", str(settings.threads)]
     arguments += ["--preload", "--no-control-socket", "--log-level", settings.loglevel]
-    app = "benchmarks.serving.floor:app"
-    with _running([*arguments, app], {"SERVED": str(bodies)}, first, ROOT) as server:
+    name = f"benchmarks.serving.floors:{app}"
+    with _running([*arguments, name], {"SERVED": str(bodies)}, first, ROOT) as server:
         yield server
 
 
@@ -142,10 +176,9 @@ def _running(
 ) -> Iterator[Server]:
     port = free_port()
     bind = [] if "HOST" in environ else ["--bind", f"127.0.0.1:{port}"]
-    python = sys.executable if root == ROOT else str(root / ".venv" / "bin" / "python")
     start = time.perf_counter()
     process = subprocess.Popen(
-        [python, "-m", "gunicorn", *bind, *arguments],
+        [interpreter(root), "-m", "gunicorn", *bind, *arguments],
         cwd=root,
         env=without_settings() | environ | {"PORT": str(port)},
         stdout=subprocess.DEVNULL,
@@ -200,8 +233,8 @@ def _nanoseconds(task: Path) -> int:
         return 0
 
 
-def _pss(pid: int) -> int:
+def _bytes(pid: int, field: str) -> int:
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
-        if line.startswith("Pss:"):
+        if line.startswith(f"{field}:"):
             return int(line.split()[1]) * 1024
     return 0

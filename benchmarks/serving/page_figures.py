@@ -165,10 +165,9 @@ def bars(run: Run) -> Iterator[Bar]:
     low, high = found[FIRST, sizes[0]], found[FIRST, sizes[-1]]
     detail = f"first page of {high.size:,}, warm, to one of {low.size:,}"
     yield Bar("pages size", high.p50 / low.p50, 1.5, detail)
-    yield Bar("pages first", _to_floor(high), 2.0, f"first page of {high.size:,} to the floor")
     whole = max((each for each in run.figures if each.name == WHOLE), key=lambda each: each.size)
     detail = f"whole thread of {whole.size:,} to the floor"
-    yield Bar("pages whole", _to_floor(whole), 2.0, detail)
+    yield Bar("pages whole", whole.p50 / whole.floor_p50, 2.0, detail)
     starts = run.starts
     size = max(size for size, times in starts.new.items() if times)
     median = statistics.median
@@ -176,15 +175,6 @@ def bars(run: Run) -> Iterator[Bar]:
     yield Bar("pages cold", median(starts.new[size]) / median(starts.kept[size]), 3.0, detail)
     known = found[f"{FIRST}, 304", size].p50
     yield Bar("pages 304", known / median(starts.made[size]), 0.5, "304 to a rendered page")
-    written = run.written[-1]
-    after = median(written.times["page after post"]) / high.floor_p50
-    detail = f"first page of {written.size:,} right after a post to the floor"
-    yield Bar("pages after a post", after, 13.0, detail)
-    yield Bar("pages memory", median(starts.memory) / _MIB, 200.0, "after a start", unit="MiB")
-
-
-def _to_floor(each: Figures) -> float:
-    return each.p50 / each.floor_p50
 
 
 def _writes(run: Run) -> str:

@@ -1,14 +1,14 @@
 """Pages through gunicorn, compared with a bare Flask handler that returns the same bytes.
 
 One run stores threads of each size in one data file. The run starts the product on that file as
-scripts/serve does, and starts the floor (`floor`) with the same number of workers and threads. A
-lean client in a separate process sends requests to both in turn: one at a time (p50, p99) and as a
-crowd of eight (responses per second). The client reads the first page, the whole thread, a subtree,
-the counts of 50 threads, and the response for a client that has the page (304). The client also
-writes to a thread and reads the thread immediately afterwards. The run also starts the product
-several times and measures the seconds until the first answer, the memory, and the first pages. The
-engine's meter counts the operations that Google's service would bill for each call, in this
-process, on the same file.
+scripts/serve does, and starts the floor (`floors.flask`) with the same number of workers and
+threads. A lean client in a separate process sends requests to both in turn: one at a time (p50,
+p99) and as a crowd of eight (responses per second). The client reads the first page, the whole
+thread, a subtree, the counts of 50 threads, and the response for a client that has the page (304).
+The client also writes to a thread and reads the thread immediately afterwards. The run also starts
+the product several times and measures the seconds until the first answer, the memory, and the first
+pages. The engine's meter counts the operations that Google's service would bill for each call, in
+this process, on the same file.
 
     python -m benchmarks.serving.served_pages [--shape FILE] [--sizes 100,1000,10000,100000]
                                               [--rounds 20] [--quick]

@@ -16,6 +16,7 @@ import argparse
 import contextlib
 import dataclasses
 import http.client
+import itertools
 import json
 import re
 import subprocess
@@ -26,10 +27,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.bars import Bar
-from benchmarks.serving import gunicorn_process, served_posts
+from benchmarks.serving import gunicorn_process, posters
 
 _SAID = re.compile(rb"answers at http://[^:]+:(\d+)/")
 _DIED = re.compile(r"Fatal Python error|was sent SIG|Traceback|exited with code|WORKER TIMEOUT")
+_PATH = "/api/v1/sites/demo/comments?thread=page"
 _PATIENCE = 60.0
 _PAUSE = 0.01
 
@@ -78,10 +80,12 @@ def begin(folder: Path, workers: int, writers: int, seconds: float) -> Start:
     """Start once, under load."""
     found = Start()
     with running(folder, workers) as (_, port):
-        requests = [served_posts.request(None, f"writer {number}") for number in range(writers)]
+        requests = [
+            posters.request(_PATH, {"name": f"writer {number}", "body": posters.TEXT})
+            for number in range(writers)
+        ]
         try:
-            _, times = served_posts.run(port, requests, seconds)
-            found.posts = len(times)
+            found.posts = posters.run(port, list(map(itertools.repeat, requests)), seconds).posts
         except (SystemExit, OSError) as error:
             found.faults.append(f"a connection failed: {error}")
         else:
@@ -96,7 +100,7 @@ def begin(folder: Path, workers: int, writers: int, seconds: float) -> Start:
 def _total(port: int) -> int:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE)
     with contextlib.closing(connection):
-        connection.request("GET", f"{served_posts.PATH}&limit=1")
+        connection.request("GET", f"{_PATH}&limit=1")
         total: int = json.loads(connection.getresponse().read())["total"]
         return total
 
@@ -139,7 +143,7 @@ def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--starts", type=int, default=300, help="in all, over all numbers of workers"
     )
     parser.add_argument("--workers", default="2,4,8")
-    parser.add_argument("--writers", type=int, default=served_posts.CLIENTS)
+    parser.add_argument("--writers", type=int, default=posters.CLIENTS)
     parser.add_argument("--seconds", type=float, default=1.5)
     return parser.parse_args(arguments)
 

@@ -14,7 +14,7 @@ from comments.reading.materialized import view_cache
 from comments.sites import site_settings
 from comments.store import caches, connection, ownership, reads, transactions
 from comments.store.models import comment_rows
-from comments.tree import bulk_append
+from comments.tree import bulk_append, values
 from emulator import inprocess, protobufs
 
 PROJECT = "bench"
@@ -49,11 +49,7 @@ def store_imported(thread: Sequence[Said], name: records.ThreadName = NAME) -> N
     def body() -> None:
         batch = bulk_append.append_imported(
             SCHEME,
-            name,
-            [imported(said) for said in thread],
-            title="",
-            url="",
-            state=records.ThreadState.OPEN,
+            [values.ImportedThread(name, [imported(said) for said in thread])],
             now=START,
         )
         transactions.apply(*batch.writes)

@@ -15,7 +15,7 @@ from comments.reading.compaction import compactor
 from comments.sites import site_settings
 from comments.store import transactions
 from comments.store.models import comment_rows
-from comments.tree import bulk_append
+from comments.tree import bulk_append, values
 
 SITE = "demo"
 SCHEME = config.sorthash.Scheme()
@@ -49,9 +49,7 @@ def store(thread: str, lines: Sequence[Line], now: datetime) -> None:
     ]
 
     def append(some: Sequence[records.ImportedComment]) -> None:
-        batch = bulk_append.append_imported(
-            SCHEME, name, some, title="", url="", state=records.ThreadState.OPEN, now=now
-        )
+        batch = bulk_append.append_imported(SCHEME, [values.ImportedThread(name, some)], now=now)
         transactions.apply(*batch.writes)
 
     for start in range(0, len(nodes), _BATCH):

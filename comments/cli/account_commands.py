@@ -12,11 +12,8 @@ from typing import TYPE_CHECKING
 import click
 from flask.cli import AppGroup
 
-from comments.accounts import first_owner
 from comments.cli import console
 from comments.domain import roles
-from comments.sites import site_settings
-from comments.store import server_address
 
 if TYPE_CHECKING:
     from comments.accounts import accounts
@@ -52,6 +49,8 @@ def _base(url: str) -> str:
     Raises:
         click.ClickException: the public address is unknown.
     """
+    from comments.store import server_address
+
     settings = console.settings()
     if url or settings.public_url:
         return url or settings.public_url
@@ -75,7 +74,7 @@ def _where(role: str, site: str, *, service: bool) -> roles.Grant:
     """
     if bool(site) == service:
         raise click.ClickException("Use either --site or --service (all sites).")
-    return roles.Grant(roles.Role(role), roles.SERVICE if service else site_settings.get(site).id)
+    return roles.Grant(roles.Role(role), roles.SERVICE if service else console.site(site).id)
 
 
 @account.command("invite")
@@ -112,7 +111,7 @@ def _invite(role: str | None, site: str, mail: str, url: str, *, service: bool) 
 @console.reported
 def _add(login: str, shown: str | None, role: str, site: str, *, service: bool) -> None:
     """Create an account that signs in as NAME. Prompts for the password."""
-    from comments.accounts import accounts, identities, invitations
+    from comments.accounts import accounts, first_owner, identities, invitations
     from comments.accounts.passwords import credentials
 
     secret, grant = console.settings().secret, _where(role, site, service=service)

@@ -12,7 +12,6 @@ from flask.cli import AppGroup, with_appcontext
 
 from comments import errors
 from comments.cli import console
-from comments.store.models import comment_rows
 
 author = AppGroup("author", help="Export or erase an author's data.")
 
@@ -65,6 +64,7 @@ def _named(who: str) -> str:
     """
     from comments.accounts import accounts
     from comments.jobs import personal_data
+    from comments.store.models import comment_rows
 
     if who.startswith(("g:", accounts.AUTHOR)):
         return who

@@ -8,10 +8,10 @@ from flask.cli import AppGroup
 
 from comments import errors
 from comments.cli import console
-from comments.sites import budgets, site_settings, usage
+from comments.domain import records
 
 budget = AppGroup("budget", help="Show and set a website's daily budget.")
-_NAMES = (*usage.UsageAmounts.__struct_fields__, "then")
+_NAMES = records.Budget.__struct_fields__
 
 
 @budget.command("show")
@@ -19,12 +19,14 @@ _NAMES = (*usage.UsageAmounts.__struct_fields__, "then")
 @console.reported
 def _show(site_id: str | None) -> None:
     """Show a website's budget and today's usage; without SITE, show the service's own usage."""
+    from comments.sites import budgets, usage
+
     now = datetime.now(UTC)
     if site_id is None:
         for name, used in msgspec.structs.asdict(usage.total(usage.SERVICE, now=now)).items():
             click.echo(f"{name}\t{used}")
         return
-    site = site_settings.get(site_id)
+    site = console.site(site_id)
     limits = {name: (most, standing) for name, _, most, standing in budgets.each(site, now=now)}
     for name, used in msgspec.structs.asdict(usage.total(site.id, now=now)).items():
         most, standing = limits.get(name, (0, budgets.BudgetLevel.FREE))
@@ -43,6 +45,8 @@ def _set(site_id: str, name: str, value: str) -> None:
 
     `then` sets what happens when a budget is spent: `slow` or `read-only`.
     """
+    from comments.sites import budgets, site_settings
+
     is_number = value.isascii() and value.isdecimal() and len(value) <= 10  # noqa: PLR2004
     if name != "then" and not is_number:
         raise errors.BadInput(name, "out-of-range", minimum=0, maximum=budgets.MOST)

@@ -1,78 +1,186 @@
 """List the commands of `flask --app main ...` and their former names.
 
 A command opens the store and reports what it did. A command exits with 0 only if everything was
-done, with 1 if the input was refused, and with 2 for wrong usage. The serving process imports these
-modules without running a command, so a module that only one command needs is imported inside that
-command's function.
+done, with 1 if the input was refused, and with 2 for wrong usage.
+
+The list contains each command's name and summary, so its module is imported only when the command
+is used: lists of commands, completion and unknown commands need none, and neither does a serving
+process. A command's module imports the store and all rooms above it inside the command's function,
+so help texts and refused arguments do without these.
 """
 
 import copy
+import importlib
+from typing import Any
 
 import click
 import flask
 
-from comments.cli import (
-    account_commands,
-    author_commands,
-    budget_commands,
-    classifier_commands,
-    compaction_commands,
-    import_commands,
-    moderation_commands,
-    post_limit_commands,
-    provider_commands,
-    repair_commands,
-    secret_commands,
-    site_commands,
-    site_key_commands,
-    statistics_commands,
-    thread_commands,
-    webhook_commands,
-)
+from comments.cli import console
+
+
+class Deferred(click.Command):
+    """A command whose module is imported when the command is used.
+
+    `place` is the name of a module of this package and of the command in it.
+    """
+
+    def __init__(self, name: str, place: str, summary: str) -> None:
+        super().__init__(name, help=summary)
+        self.place = place
+
+    def load(self) -> click.Command:
+        """Import the command."""
+        module, _, name = self.place.partition(".")
+        found: click.Command = getattr(importlib.import_module(f"{__package__}.{module}"), name)
+        return found
+
+    def make_context(
+        self, info_name: str | None, args: list[str], *rest: Any, **extra: Any
+    ) -> click.Context:
+        """Parse the arguments as the command itself, which click then runs."""
+        return self.load().make_context(info_name, args, *rest, **extra)
+
+
+class _Renamed(Deferred):
+    """A command under a former name: not listed, and with a warning when it runs."""
+
+    def __init__(self, name: str, current: Deferred) -> None:
+        super().__init__(name, current.place, current.help or "")
+        self.hidden = True
+        self._current = current.name
+
+    def load(self) -> click.Command:
+        old = copy.copy(super().load())
+        old.name, old.hidden = self.name, True
+        old.deprecated = f"Use `{self._current}` instead."
+        return old
+
 
 COMMANDS = (
-    site_commands.site,
-    thread_commands.thread,
-    import_commands.import_,
-    repair_commands.repair,
-    repair_commands.recount,
-    compaction_commands.compact,
-    author_commands.author,
-    author_commands.forget,
-    account_commands.account,
-    site_key_commands.site_key,
-    secret_commands.secret,
-    provider_commands.provider,
-    classifier_commands.classifier,
-    post_limit_commands.post_limits,
-    budget_commands.budget,
-    webhook_commands.webhook,
-    webhook_commands.delivery,
-    statistics_commands.stats,
-    moderation_commands.rule,
-    moderation_commands.moderate,
+    Deferred(
+        "site",
+        "site_commands.site",
+        "Add, list and change websites.",
+    ),
+    Deferred(
+        "thread",
+        "thread_commands.thread",
+        "List, show, change and rebuild threads.",
+    ),
+    Deferred(
+        "import",
+        "import_commands.import_",
+        "Import the comments in an export from a different system.",
+    ),
+    Deferred(
+        "repair",
+        "repair_commands.repair",
+        "Check every comment, its place, its pages and its thread's counters.",
+    ),
+    Deferred(
+        "recount",
+        "repair_commands.recount",
+        "Recount what each counter counts, and correct the differences.",
+    ),
+    Deferred(
+        "compact",
+        "compaction_commands.compact",
+        "Compact changed comments into the buckets that readers get.",
+    ),
+    Deferred(
+        "author",
+        "author_commands.author",
+        "Export or erase an author's data.",
+    ),
+    Deferred(
+        "forget",
+        "author_commands.forget",
+        "Erase a mail address: its subscriptions, and its id in all follower lists.",
+    ),
+    Deferred(
+        "account",
+        "account_commands.account",
+        "Manage accounts of owners and moderators.",
+    ),
+    Deferred(
+        "site-key",
+        "site_key_commands.site_key",
+        "Manage the keys with which a site signs its readers' tokens.",
+    ),
+    Deferred(
+        "secret",
+        "secret_commands.secret",
+        "Manage the secret for signatures and encryption.",
+    ),
+    Deferred(
+        "provider",
+        "provider_commands.provider",
+        "Manage OpenID Connect providers for signing in.",
+    ),
+    Deferred(
+        "classifier",
+        "classifier_commands.classifier",
+        "Manage the services that classify a site's comments.",
+    ),
+    Deferred(
+        "post-limits",
+        "post_limit_commands.post_limits",
+        "Show and set a website's limits for posts.",
+    ),
+    Deferred(
+        "budget",
+        "budget_commands.budget",
+        "Show and set a website's daily budget.",
+    ),
+    Deferred(
+        "webhook",
+        "webhook_commands.webhook",
+        "Manage webhooks, which notify a site's owner about comments.",
+    ),
+    Deferred(
+        "delivery",
+        "webhook_commands.delivery",
+        "Show pending deliveries; retry or discard dead letters.",
+    ),
+    Deferred(
+        "stats",
+        "statistics_commands.stats",
+        "Show numbers of comments and distinct commenters.",
+    ),
+    Deferred(
+        "rule",
+        "moderation_commands.rule",
+        "Add, list, remove and test moderation rules.",
+    ),
+    Deferred(
+        "moderate",
+        "moderation_commands.moderate",
+        "Moderate comments, authors and threads.",
+    ),
 )
+_BY_NAME = {each.name: each for each in COMMANDS}
 # Former names of commands. They work until 1.0.
 OLD_NAMES = {
-    "adviser": classifier_commands.classifier,
-    "fold": compaction_commands.compact,
-    "guard": post_limit_commands.post_limits,
-    "hook": webhook_commands.webhook,
-    "key": site_key_commands.site_key,
+    "adviser": _BY_NAME["classifier"],
+    "fold": _BY_NAME["compact"],
+    "guard": _BY_NAME["post-limits"],
+    "hook": _BY_NAME["webhook"],
+    "key": _BY_NAME["site-key"],
 }
 
 
+def create_app(open_store: console.Opener) -> flask.Flask:
+    """Make an application that has only commands. A command opens the store when it runs."""
+    app = flask.Flask("comments", static_folder=None, template_folder="web/templates")
+    console.open_later(app, open_store)
+    register(app)
+    return app
+
+
 def register(app: flask.Flask) -> None:
-    """Add the commands to an application made by `app.create_app`."""
+    """Add the commands to an application."""
     for command in COMMANDS:
         app.cli.add_command(command)
     for name, command in OLD_NAMES.items():
-        app.cli.add_command(_under(name, command))
-
-
-def _under(name: str, command: click.Command) -> click.Command:
-    """Copy a command under a former name: hidden, and with a warning when the copy runs."""
-    old = copy.copy(command)
-    old.name, old.hidden = name, True
-    old.deprecated = f"Use `{command.name}` instead."
-    return old
+        app.cli.add_command(_Renamed(name, command))

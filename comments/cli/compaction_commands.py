@@ -11,7 +11,6 @@ import flask
 from comments import errors
 from comments.cli import console
 from comments.domain import records
-from comments.sites import site_settings
 
 if TYPE_CHECKING:
     from comments.jobs import scheduler
@@ -44,8 +43,7 @@ def threads(site_id: str | None, thread: str | None) -> list[records.ThreadName]
     """
     from comments.jobs import scheduler
 
-    chosen = [site_settings.get(site_id)] if site_id else site_settings.every()
-    names = [name for site in chosen for name in scheduler.threads(site.id)]
+    names = [name for site in console.sites(site_id) for name in scheduler.threads(site.id)]
     if site_id is not None and thread is not None:
         wanted = console.thread(site_id, thread)
         names = [name for name in names if name == wanted]

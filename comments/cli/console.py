@@ -3,24 +3,28 @@
 This module gives commands of `flask --app main ...` their settings and store, resolves thread
 arguments, and exits with 1 if input is refused. A command opens the store when it runs and names it
 on standard error. Only a `creating` command creates a store.
+
+Like every module of this package, this module imports the store and all rooms above it inside the
+functions that need them: completion, help texts and refused arguments do without.
 """
 
 import contextlib
 import dataclasses
 import functools
+import os
 from collections.abc import Callable, Iterator
-from typing import ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 import click
 import flask
 import flask.cli
 
-from comments import config, errors
-from comments.domain import records, thread_ids
-from comments.domain.languages import error_texts
-from comments.sites import site_settings
-from comments.store import connection, reads
-from comments.store.models import comment_rows
+from comments import errors
+
+if TYPE_CHECKING:
+    from comments import config
+    from comments.domain import records
+    from comments.store import connection
 
 _NAME = "flatthread"  # The key of the application's settings and store.
 _OPENER = "flatthread-opener"
@@ -31,24 +35,26 @@ T = TypeVar("T")
 class Opener(Protocol):
     """Opens the store that the settings name."""
 
-    def __call__(self, *, creates: bool) -> tuple[config.Settings, connection.Store]:
+    def __call__(self, *, creates: bool) -> "tuple[config.Settings, connection.Store]":
         """Open the store. Without `creates`, exit if there is no store yet."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Opened:
-    settings: config.Settings
-    store: connection.Store
+    settings: "config.Settings"
+    store: "connection.Store"
 
 
 def is_loading() -> bool:
     """Return whether Flask's command line is loading the application to look up a command.
 
     `flask run`, `flask shell` and `flask routes` load the application later, inside their own
-    commands.
+    commands. Completion lists the commands outside of any context.
     """
     context = click.get_current_context(silent=True)
-    return context is not None and isinstance(context.command, flask.cli.FlaskGroup)
+    if context is None:
+        return os.environ.get("FLASK_RUN_FROM_CLI") == "true"  # Flask's own mark
+    return isinstance(context.command, flask.cli.FlaskGroup)
 
 
 def open_later(app: flask.Flask, opener: Opener) -> None:
@@ -56,7 +62,7 @@ def open_later(app: flask.Flask, opener: Opener) -> None:
     app.extensions[_OPENER] = opener
 
 
-def settings() -> config.Settings:
+def settings() -> "config.Settings":
     """Return the application's settings."""
     found: config.Settings = flask.current_app.extensions[_NAME].settings
     return found
@@ -73,23 +79,49 @@ def _store(*, creates: bool) -> Iterator[None]:
         yield
 
 
-def thread(site_id: str, given: str) -> records.ThreadName:
+def site(site_id: str) -> "records.Site":
+    """Return a website.
+
+    Raises:
+        errors.NotFound: there is no such site.
+    """
+    from comments.sites import site_settings
+
+    return site_settings.get(site_id)
+
+
+def sites(site_id: str | None = None) -> "list[records.Site]":
+    """Return one website, or all websites.
+
+    Raises:
+        errors.NotFound: there is no such site.
+    """
+    from comments.sites import site_settings
+
+    return [site_settings.get(site_id)] if site_id else list(site_settings.every())
+
+
+def thread(site_id: str, given: str) -> "records.ThreadName":
     """Return the name of a website's thread, given the thread's id or the address of its page.
 
     Raises:
         errors.NotFound: there is no such site.
     """
-    site = site_settings.get(site_id)
-    name = records.ThreadName(site.id, given)
+    from comments.domain import records, thread_ids
+    from comments.store import reads
+    from comments.store.models import comment_rows
+
+    found = site(site_id)
+    name = records.ThreadName(found.id, given)
     if "://" not in given or reads.get(comment_rows.thread_key(name)) is not None:
         return name
     try:
         page = thread_ids.canonical_page(
-            given, query_keys=site.query_keys, keep_trailing_slash=site.keep_trailing_slash
+            given, query_keys=found.query_keys, keep_trailing_slash=found.keep_trailing_slash
         )
     except errors.BadInput:
         return name
-    return records.ThreadName(site.id, page)
+    return records.ThreadName(found.id, page)
 
 
 def reported(command: Callable[P, T]) -> Callable[P, T]:
@@ -112,11 +144,13 @@ def refusing() -> Iterator[None]:
     """Report errors of this service in one line with exit code 1."""
     try:
         yield
-    except errors.Overloaded as error:
-        said = f"{error_texts.sentence(error)} Reason: {error.reason}."
-        raise click.ClickException(said) from error
     except errors.FlatthreadError as error:
-        raise click.ClickException(error_texts.sentence(error)) from error
+        from comments.domain.languages import error_texts
+
+        said = error_texts.sentence(error)
+        if isinstance(error, errors.Overloaded):
+            said = f"{said} Reason: {error.reason}."
+        raise click.ClickException(said) from error
 
 
 def _inside(command: Callable[P, T], *, creates: bool) -> Callable[P, T]:

@@ -14,7 +14,6 @@ from flask.cli import AppGroup
 from comments import errors
 from comments.cli import console
 from comments.domain import records
-from comments.sites import site_settings
 
 if TYPE_CHECKING:
     from comments.moderation import rules
@@ -75,7 +74,7 @@ def _add(
 
     name = rule_id or policy_changes.new_rule_id()
     made = _rule(name, action, {**conditions, "is_on": not is_off})
-    site = site_settings.get(site_id).id
+    site = console.site(site_id).id
     policy_changes.put_rule(site, made, ACTOR, now=datetime.now(UTC), reason=reason)
     click.echo(f"Saved rule {name} of {site}. This takes effect everywhere within a minute.")
 
@@ -89,7 +88,7 @@ def _list(site_id: str) -> None:
 
     from comments.moderation import rulebook
 
-    for each in rulebook.read(site_settings.get(site_id).id).rules:
+    for each in rulebook.read(console.site(site_id).id).rules:
         said = msgspec.to_builtins(each)
         head = f"{said.pop('id')}\t{said.pop('action')}"
         state = "" if said.pop("is_on", True) else "\toff"
@@ -105,7 +104,7 @@ def _remove(site_id: str, rule_id: str, reason: str) -> None:
     """Remove a rule. Comments keep the status that the rule gave them."""
     from comments.moderation import policy_changes
 
-    site = site_settings.get(site_id).id
+    site = console.site(site_id).id
     policy_changes.remove_rule(site, rule_id, ACTOR, now=datetime.now(UTC), reason=reason)
     click.echo(f"Removed rule {rule_id} of {site}.")
 
@@ -125,7 +124,7 @@ def _test(site_id: str, rule_id: str | None, *, action: str, last: int, **condit
     """
     from comments.moderation import dry_run, rulebook
 
-    site = site_settings.get(site_id).id
+    site = console.site(site_id).id
     tried = [each for each in rulebook.read(site).rules if rule_id in {None, each.id}]
     if any(value is not None and value != () for value in conditions.values()):
         tried = [_rule("tried", action, conditions)]
@@ -149,7 +148,7 @@ def _queue(site_id: str, status: str, limit: int) -> None:
     from comments.domain.text import sanitizing
     from comments.moderation import decisions
 
-    page = decisions.queue(site_settings.get(site_id).id, records.Status(status), limit=limit)
+    page = decisions.queue(console.site(site_id).id, records.Status(status), limit=limit)
     for case in page.cases:
         comment = case.comment
         # Take the words from the rendered HTML, because an imported comment's source is HTML too.
@@ -177,7 +176,7 @@ def _verb(verb: records.Verb) -> None:
     def _decide(site_id: str, ids: tuple[str, ...], reason: str) -> None:
         from comments.moderation import decisions
 
-        site, now = site_settings.get(site_id).id, datetime.now(UTC)
+        site, now = console.site(site_id).id, datetime.now(UTC)
         _told(decisions.bulk(site, ids, verb, ACTOR, now=now, reason=reason))
 
 
@@ -217,7 +216,7 @@ def _ban(
     from comments.moderation import bans, decisions
     from comments.store.models import comment_rows
 
-    site, now = site_settings.get(site_id).id, datetime.now(UTC)
+    site, now = console.site(site_id).id, datetime.now(UTC)
     who = _author(site, author)
     until = None if days is None else now + timedelta(days=days)
     wanted = bans.BanScope(
@@ -242,7 +241,7 @@ def _unban(site_id: str, author: str, *, restores: bool, reason: str) -> None:
     """Remove a ban. AUTHOR is an author id or the id of one of the author's comments."""
     from comments.moderation import decisions, policy_changes
 
-    site, now = site_settings.get(site_id).id, datetime.now(UTC)
+    site, now = console.site(site_id).id, datetime.now(UTC)
     who = _author(site, author)
     policy_changes.unban(site, who, ACTOR, now=now, reason=reason)
     click.echo(f"Removed the ban of {who}.")
@@ -263,7 +262,7 @@ def _policy(
     """Show a site's policy and bans, or change the given values."""
     from comments.moderation import bans, policy_changes, rulebook
 
-    site = site_settings.get(site_id).id
+    site = console.site(site_id).id
     book = rulebook.read(site)
     if (policy, close_after, reports) != (None, None, None):
         wanted = None if policy is None else records.Policy(policy)
@@ -316,7 +315,7 @@ def _log(site_id: str, subject: str, limit: int) -> None:
     """Show the audit log, newest first: id, time, actor, verb, subject, before, after, reason."""
     from comments.events import audit_log
 
-    for each in audit_log.log(site_settings.get(site_id).id, subject=subject, limit=limit):
+    for each in audit_log.log(console.site(site_id).id, subject=subject, limit=limit):
         said = (
             each.id, each.at.isoformat(timespec="seconds"), each.actor.name, each.verb,
             each.subject, each.before, each.after, each.reason,
@@ -338,7 +337,7 @@ def _undo(site_id: str, entry: str, reason: str) -> None:
     from comments.moderation import decisions, policy_changes
     from comments.store.models import comment_rows
 
-    site, now = site_settings.get(site_id).id, datetime.now(UTC)
+    site, now = console.site(site_id).id, datetime.now(UTC)
     found = audit_log.entry(site, entry)
     if comment_rows.is_comment_id(found.subject):
         comment = decisions.undo(site, entry, ACTOR, now=now, reason=reason)

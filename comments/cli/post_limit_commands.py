@@ -7,7 +7,6 @@ from flask.cli import AppGroup
 
 from comments.cli import console
 from comments.sites import post_limits as limits
-from comments.sites import site_settings
 
 post_limits = AppGroup("post-limits", help="Show and set a website's limits for posts.")
 _NAMES = tuple(limits.RANGES)
@@ -18,7 +17,7 @@ _NAMES = tuple(limits.RANGES)
 @console.reported
 def _show(site_id: str) -> None:
     """Show the limits for posts on a website, and which of them are set for this website."""
-    site = site_settings.get(site_id)
+    site = console.site(site_id)
     holds = limits.of(site, console.settings())
     for name in _NAMES:
         whose = "service default" if getattr(site.guard, name) is None else "set for this site"
@@ -35,6 +34,8 @@ def _show(site_id: str) -> None:
 @console.reported
 def _set(site_id: str, name: str, value: str) -> None:
     """Set a limit to a whole number; 0 means no limit, and `service` the service's default."""
+    from comments.sites import site_settings
+
     number = None if value == "service" else _number(value)
     site_settings.change(site_id, guard={name: number})
     click.echo(f"Changed {site_id}. This takes effect everywhere within a minute.")

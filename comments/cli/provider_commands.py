@@ -11,7 +11,6 @@ import click
 from flask.cli import AppGroup
 
 from comments.cli import console
-from comments.sites import site_settings
 
 if TYPE_CHECKING:
     from comments.accounts.oidc import oidc_client, providers
@@ -47,7 +46,7 @@ def _add(
 
     settings = console.settings()
     for each in sites:
-        site_settings.get(each)  # Raises before anything is prompted for or stored.
+        console.site(each)  # Raises before anything is prompted for or stored.
     given = click.prompt("Client secret", hide_input=True)
     registration = providers.Registration(name, title or name, issuer, client, given)
     made = providers.checked(registration, settings.secret, now=datetime.now(UTC))

@@ -9,9 +9,7 @@ import flask
 
 from comments import errors
 from comments.cli import compaction_commands, console, difference_report
-from comments.domain import records
-from comments.sites import site_settings
-from comments.store import reads
+from comments.domain import counting, records
 
 if TYPE_CHECKING:
     from comments.jobs import recount as recounts
@@ -55,6 +53,7 @@ def _repair_thread(
     from comments.jobs import recount as recounts
     from comments.jobs import repair as repairs
     from comments.jobs import scheduler, thread_audit
+    from comments.sites import site_settings
 
     scheme = site_settings.scheme_of(name.site)
     problems = (repairs.fix if fix else repairs.find_problems)(scheme, name)
@@ -98,6 +97,7 @@ def recount(
     The service can keep running. If the command is interrupted, run it again to continue.
     """
     from comments.jobs import recount as recounts
+    from comments.store import reads
     from comments.store.models import comment_rows
 
     report = difference_report.DifferenceReport(noun="difference", verbose=verbose, is_json=is_json)
@@ -111,7 +111,7 @@ def recount(
             raise errors.NotFound("thread", thread)
         recounts.thread(name, tell=tell, fixes=fix)
     else:
-        for site in [site_settings.get(site_id)] if site_id else site_settings.every():
+        for site in console.sites(site_id):
             recounts.site(site.id, tell=tell, fixes=fix)
     report.end("corrected" if fix else "found")
     if report.total and not fix:
@@ -120,6 +120,8 @@ def recount(
 
 def _difference(difference: "recounts.Difference") -> difference_report.FoundDifference:
     scope = difference.scope
-    kind = f"{scope.kind} {difference.name}"
     place = {field: part for field, part in scope._asdict().items() if field != "kind" and part}
+    kind = f"{scope.kind} {difference.name}"
+    if scope.kind == counting.LISTINGS:  # each name is the digest of a thread
+        kind, place = scope.kind, {**place, "thread": difference.name}
     return difference_report.FoundDifference(kind, place, difference.stored, difference.expected)

@@ -6,19 +6,16 @@ from typing import Any
 import click
 from flask.cli import AppGroup
 
-from comments.accounts import moderation_sessions
 from comments.cli import console, moderation_commands
-from comments.domain import site_options
-from comments.domain.languages import error_texts
+from comments.domain import site_ids, site_options
 from comments.domain.text import web_origins
-from comments.sites import site_settings
 
 site = AppGroup("site", help="Add, list and change websites.")
 
 
 def _checked_id(_context: click.Context, _parameter: click.Parameter, given: str) -> str:
     with console.refusing():
-        return site_settings.check_id(given)
+        return site_ids.check(given)
 
 
 def _checked_origins(
@@ -38,6 +35,8 @@ def _checked_origins(
 @console.creating
 def _add_site(site_id: str, origins: tuple[str, ...]) -> None:
     """Add a website and the origins of its pages. If the store does not exist, it is created."""
+    from comments.sites import site_settings
+
     added = site_settings.add(
         site_id, origins, scheme=console.settings().scheme, now=datetime.now(UTC)
     )
@@ -48,7 +47,7 @@ def _add_site(site_id: str, origins: tuple[str, ...]) -> None:
 @console.reported
 def _list_sites() -> None:
     """List the websites, one per line: id, origins."""
-    for each in site_settings.every():
+    for each in console.sites():
         click.echo(f"{each.id}\t{' '.join(each.origins)}")
 
 
@@ -121,6 +120,9 @@ def _set_site(  # noqa: PLR0917 - click passes each option by name
     **options: Any,
 ) -> None:
     """Change the given settings of a website."""
+    from comments.accounts import moderation_sessions
+    from comments.sites import site_settings
+
     given = {name: value for name, value in options.items() if value is not None}
     if images:
         given["images"] = tuple(filter(None, images))
@@ -161,12 +163,14 @@ def _rescheme(site_id: str, levels: int, width: int | None, digits: str | None) 
     interrupted, a running server continues the work, and so does the same command. Comments keep
     their ids; slugs may change, and page cursors of a changed thread expire.
     """
+    from comments.domain.languages import error_texts
     from comments.jobs import rescheming
+    from comments.sites import site_settings
 
     # Not this process's copy of the site: another process may have finished a job meanwhile.
     site_settings.COPIES.get().drop(site_id)
     scheme = site_settings.checked_scheme(
-        site_settings.get(site_id).scheme, levels=levels, width=width, digits=digits
+        console.site(site_id).scheme, levels=levels, width=width, digits=digits
     )
     rescheming.begin(site_id, scheme, moderation_commands.ACTOR, now=datetime.now(UTC))
     done = rescheming.run(site_id)

@@ -44,9 +44,8 @@ def _add(site_id: str, public: Path | None) -> None:
 def _list(site_id: str) -> None:
     """List a site's keys, one per line: id, algorithm, date created."""
     from comments.accounts import site_keys
-    from comments.sites import site_settings
 
-    for each in site_keys.every(site_settings.get(site_id).id):
+    for each in site_keys.every(console.site(site_id).id):
         click.echo(f"{each.id}\t{each.algorithm}\t{each.created:%Y-%m-%d}")
 
 
@@ -57,7 +56,6 @@ def _list(site_id: str) -> None:
 def _remove(site_id: str, name: str) -> None:
     """Revoke a key."""
     from comments.accounts import site_keys
-    from comments.sites import site_settings
 
-    site_keys.remove(site_settings.get(site_id).id, name)
+    site_keys.remove(console.site(site_id).id, name)
     click.echo(f"Removed key {name} of {site_id}.")

@@ -10,7 +10,6 @@ import msgspec
 from flask.cli import AppGroup
 
 from comments.cli import console, tables
-from comments.sites import site_settings
 
 if TYPE_CHECKING:
     from comments.tree.counters import statistics
@@ -40,7 +39,7 @@ def _site(site_id: str, form: tables.TableFormat) -> None:
     """Show the numbers of a whole site."""
     from comments.tree.counters import statistics
 
-    line = statistics.site(site_settings.get(site_id).id)
+    line = statistics.site(console.site(site_id).id)
     _print(statistics.StatisticsEntry, lambda _: statistics.ReportPage((line,), None), form)
 
 
@@ -52,7 +51,7 @@ def _by_category(site_id: str, form: tables.TableFormat) -> None:
     """Show the numbers of each category of a site."""
     from comments.tree.counters import statistics
 
-    site = site_settings.get(site_id).id
+    site = console.site(site_id).id
     _print(
         statistics.StatisticsEntry, lambda after: statistics.by_category(site, after=after), form
     )
@@ -81,7 +80,7 @@ def _by_day(
     if is_whole and category:
         raise click.ClickException("--category and --all cannot be combined.")
     first, last = (None if each is None else each.date() for each in (since, until))
-    site = site_settings.get(site_id).id
+    site = console.site(site_id).id
     read = (
         functools.partial(statistics.by_day_and_category, site, since=first, until=last)
         if is_whole
@@ -112,7 +111,7 @@ def _threads(site_id: str, author: str, form: tables.TableFormat) -> None:
     """Show the threads in which an author has commented."""
     from comments.tree.counters import statistics
 
-    site = site_settings.get(site_id).id
+    site = console.site(site_id).id
     _print(
         statistics.ThreadCount, lambda after: statistics.threads_of(site, author, after=after), form
     )

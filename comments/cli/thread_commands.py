@@ -10,7 +10,6 @@ from flask.cli import AppGroup
 
 from comments.cli import compaction_commands, console, moderation_commands, tables
 from comments.domain import counting, records
-from comments.sites import site_settings
 
 if TYPE_CHECKING:
     from comments.reading import tree_table
@@ -63,7 +62,7 @@ class _Shown(msgspec.Struct, frozen=True):
 @console.reported
 def _list_threads(site_id: str, *, is_json: bool) -> None:
     """List a site's threads, newest first, with the number of comments that readers see."""
-    lines = list(_threads(site_settings.get(site_id).id))
+    lines = list(_threads(console.site(site_id).id))
     _print(_ListedThread, lines, is_json=is_json)
 
 
@@ -195,7 +194,7 @@ def _set_thread(
         )
     name = console.thread(site_id, thread_id)
     found = thread_overrides.name(
-        site_settings.get(site_id), name.id,
+        console.site(site_id), name.id,
         thread_overrides.NewDetails(title, url, listed, inherits),
         moderation_commands.ACTOR, now=datetime.now(UTC), reason=reason,
     )  # fmt: skip

@@ -1,18 +1,17 @@
 """Counters that do not drift: what a change adds to each counter (pure).
 
-This module owns the only formula for counting and the registry of counters. Each counter has a
-`key`, which says where a state is counted, and a `value`, the amount that is counted there. A
-change removes one state and adds another:
+This module owns the only formula for counting and the registry of counters. Each entry of the
+registry says what a state counts, as amounts by key. A change removes one state and adds another:
 
-    increments = value(new) at key(new) - value(old) at key(old), sums of zero dropped
+    increments = amounts(new) - amounts(old), sums of zero dropped
 
 A creation has no old state, and a purge has no new state. Approvals, retractions, moves and changes
 of author or votes all use the same sum.
 
 A scope is a thread, a website, one of the website's categories, a day on a website or in a
-category, or an author within any of these. The names of scopes and counters are stored, so they
-must never change. A comment counts in each category of its thread: the registry contains one
-counter for each possible position in the thread's list of categories. A comment counts on the day
+category, or an author within any of these. One more scope of a website contains the number of
+listed comments of each of its threads (`listings_scope`). The names of scopes and counters are
+stored, so they must never change. A comment counts in each category of its thread, and on the day
 of its creation, in UTC.
 
 The number of participants is derived from counters (`PRESENCE`). An author participates in a scope
@@ -25,8 +24,12 @@ Invariants:
    same counters.
 """
 
+import base64
+import functools
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar
 
 from comments.domain import categories
 from comments.domain.records import Status
@@ -36,6 +39,7 @@ S = TypeVar("S")
 PARTICIPANTS = "participants"
 FOLLOWERS = "followers"
 LISTED = "listed"
+LISTINGS = "listings"
 APPROVED = Status.APPROVED.value
 
 
@@ -59,14 +63,9 @@ class Key(NamedTuple):
     name: str
 
 
-class Counter(NamedTuple, Generic[S]):
-    """A counter, defined by the key and the value of each state.
-
-    A state with a `key` of None is not counted.
-    """
-
-    key: Callable[[S], Key | None]
-    value: Callable[[S], int]
+# What a state counts: amounts by counter. An amount may be 0.
+Amounts = Sequence[tuple[Key, int]]
+Registry = Sequence[Callable[[S], Amounts]]
 
 
 class CountedState(NamedTuple):
@@ -127,6 +126,20 @@ def category_scope(site: str, category: str, author: str = "") -> Scope:
     return Scope("category", site, author, category)
 
 
+def listings_scope(site: str) -> Scope:
+    """Return the scope with the number of listed comments of each thread of a website."""
+    return Scope(LISTINGS, site)
+
+
+def thread_digest(thread: str) -> str:
+    """Return the name of a thread's counter among the website's threads, given its key name.
+
+    Two threads of a website with the same 72 bits would share a counter, so their numbers would be
+    added up.
+    """
+    return base64.urlsafe_b64encode(hashlib.sha256(thread.encode()).digest()[:9]).decode()
+
+
 def day_scope(site: str, day: str, category: str = "", author: str = "") -> Scope:
     """Return the scope of a day on a website or in a category, or of an author on that day."""
     return Scope("day", site, author, category, day)
@@ -139,128 +152,100 @@ def above(scope: Scope) -> Scope:
     return site_scope(scope.place) if scope.kind == "author" else scope._replace(author="")
 
 
-def _of_thread(state: CountedState) -> Scope | None:
-    return thread_scope(state.thread)
-
-
-def _of_site(state: CountedState) -> Scope | None:
-    return site_scope(state.site)
-
-
-def _of_author(state: CountedState) -> Scope | None:
-    return author_scope(state.site, state.author) if state.author else None
-
-
-def _of_participation(state: CountedState) -> Scope | None:
-    return participation_scope(state.thread, state.author) if state.author else None
-
-
-def _is_approved(state: CountedState) -> bool:
-    return state.status == APPROVED
-
-
-def _of_comments(scope: Callable[[CountedState], Scope | None]) -> Sequence[Counter[CountedState]]:
-    """Return the counters of comments in one scope.
-
-    These counters count comments by status, and votes on approved comments.
-    """
-
-    def named(name: Callable[[CountedState], str]) -> Callable[[CountedState], Key | None]:
-        def key(state: CountedState) -> Key | None:
-            where = scope(state)
-            return None if where is None else Key(where, name(state))
-
-        return key
-
+def _of_comment(where: Scope, state: CountedState) -> Amounts:
+    """Count a comment by status in one scope, and the votes on an approved comment."""
+    if state.status != APPROVED or not (state.up or state.down):
+        return ((Key(where, state.status), 1),)
     return (
-        Counter(named(lambda state: state.status), lambda _: 1),
-        Counter(named(lambda _: "up"), lambda state: state.up * _is_approved(state)),
-        Counter(named(lambda _: "down"), lambda state: state.down * _is_approved(state)),
-        Counter(
-            named(lambda _: "score"), lambda state: (state.up - state.down) * _is_approved(state)
-        ),
+        (Key(where, state.status), 1),
+        (Key(where, "up"), state.up),
+        (Key(where, "down"), state.down),
+        (Key(where, "score"), state.up - state.down),
     )
 
 
-def _of_statistics(
-    scope: Callable[[CountedState], Scope | None],
-) -> Sequence[Counter[CountedState]]:
-    """Return the counters of a statistics scope.
-
-    These counters count all comments by status, and approved comments by author.
-    """
-
-    def by_status(state: CountedState) -> Key | None:
-        where = scope(state)
-        return None if where is None else Key(where, state.status)
-
-    def of_author(state: CountedState) -> Key | None:
-        where = scope(state)
-        if where is None or not state.author:
-            return None
-        return Key(where._replace(author=state.author), APPROVED)
-
-    return (
-        Counter(by_status, lambda _: 1),
-        Counter(of_author, lambda state: int(_is_approved(state))),
-    )
+def _of_statistics(where: Scope, state: CountedState) -> Amounts:
+    """Count a comment by status in a statistics scope, and an approved comment by author."""
+    if state.status != APPROVED or not state.author:
+        return ((Key(where, state.status), 1),)
+    author = Scope(where.kind, where.place, state.author, where.category, where.day)
+    return ((Key(where, APPROVED), 1), (Key(author, APPROVED), 1))
 
 
-def _of_day(state: CountedState) -> Scope | None:
-    return day_scope(state.site, state.day) if state.day else None
+def _of_thread(state: CountedState) -> Amounts:
+    where = thread_scope(state.thread)
+    return (*_of_comment(where, state), (Key(where, LISTED), int(state.listed)))
 
 
-def _of_category(place: int) -> Sequence[Counter[CountedState]]:
-    """Return the counters of the category at one position in a thread's list of categories."""
+def _of_participation(state: CountedState) -> Amounts:
+    if not state.author:
+        return ()
+    return _of_comment(participation_scope(state.thread, state.author), state)
 
-    def ever(state: CountedState) -> Scope | None:
-        if place >= len(state.categories):
-            return None
-        return category_scope(state.site, state.categories[place])
 
-    def on_its_day(state: CountedState) -> Scope | None:
-        if place >= len(state.categories) or not state.day:
-            return None
-        return day_scope(state.site, state.day, state.categories[place])
+def _of_site(state: CountedState) -> Amounts:
+    return _of_comment(site_scope(state.site), state)
 
-    return (*_of_statistics(ever), *_of_statistics(on_its_day))
+
+def _of_author(state: CountedState) -> Amounts:
+    return _of_comment(author_scope(state.site, state.author), state) if state.author else ()
+
+
+def _of_day(state: CountedState) -> Amounts:
+    return _of_statistics(day_scope(state.site, state.day), state) if state.day else ()
+
+
+def _of_categories(state: CountedState) -> Amounts:
+    found: list[tuple[Key, int]] = []
+    for category in state.categories[: categories.MOST]:
+        found += _of_statistics(category_scope(state.site, category), state)
+        if state.day:
+            found += _of_statistics(day_scope(state.site, state.day, category), state)
+    return found
+
+
+def _of_listings(state: CountedState) -> Amounts:
+    key = Key(listings_scope(state.site), thread_digest(state.thread))
+    return ((key, int(state.listed)),)
+
+
+def _of_follower(state: Following) -> Amounts:
+    return ((Key(thread_scope(state.thread), FOLLOWERS), 1),)
+
+
+def _of_presence(state: Presence) -> Amounts:
+    return ((Key(state.scope, PARTICIPANTS), int(state.comments > 0)),)
 
 
 # Counters that are updated in the transaction of a change: those of the thread, and of the author's
 # row in the thread.
-IN_THREAD: Sequence[Counter[CountedState]] = (
-    *_of_comments(_of_thread),
-    *_of_comments(_of_participation),
-    Counter(lambda state: Key(thread_scope(state.thread), LISTED), lambda state: int(state.listed)),
-)
+IN_THREAD: Registry[CountedState] = (_of_thread, _of_participation)
 # Counters that are updated from the event of a change, because changes in many threads contend for
 # their rows.
-STATISTICS: Sequence[Counter[CountedState]] = (
-    *_of_statistics(_of_day),
-    *(each for place in range(categories.MOST) for each in _of_category(place)),
-)
-FROM_EVENTS: Sequence[Counter[CountedState]] = (
-    *_of_comments(_of_site),
-    *_of_comments(_of_author),
-    *STATISTICS,
-)
-FOLLOWING: Sequence[Counter[Following]] = (
-    Counter(lambda state: Key(thread_scope(state.thread), FOLLOWERS), lambda _: 1),
-)
-PRESENCE: Sequence[Counter[Presence]] = (
-    Counter(lambda state: Key(state.scope, PARTICIPANTS), lambda state: int(state.comments > 0)),
-)
+STATISTICS: Registry[CountedState] = (_of_day, _of_categories)
+OF_LISTINGS: Registry[CountedState] = (_of_listings,)
+FROM_EVENTS: Registry[CountedState] = (_of_site, _of_author, *STATISTICS, *OF_LISTINGS)
+FOLLOWING: Registry[Following] = (_of_follower,)
+PRESENCE: Registry[Presence] = (_of_presence,)
 
 
-def increments(registry: Iterable[Counter[S]], old: S | None, new: S | None) -> dict[Key, int]:
+def increments(registry: Registry[S], old: S | None, new: S | None) -> dict[Key, int]:
     """Return the nonzero amounts that a change of state adds to counters."""
     sums: dict[Key, int] = {}
-    for counter in registry:
-        for state, sign in ((old, -1), (new, 1)):
-            key = None if state is None else counter.key(state)
-            if state is not None and key is not None:
-                sums[key] = sums.get(key, 0) + sign * counter.value(state)
+    for amounts in registry:
+        if old is not None:
+            for key, amount in amounts(old):
+                sums[key] = sums.get(key, 0) - amount
+        if new is not None:
+            for key, amount in amounts(new):
+                sums[key] = sums.get(key, 0) + amount
     return _without_zeros(sums)
+
+
+@functools.lru_cache(256)  # A delivery asks twice for each of its changes.
+def of_event(change: CountedChange) -> Mapping[Key, int]:
+    """Return the increments that are counted from the event of a change."""
+    return MappingProxyType(increments(FROM_EVENTS, change.old, change.new))
 
 
 def total(parts: Iterable[Mapping[Key, int]]) -> dict[Key, int]:
@@ -289,7 +274,7 @@ def added(numbers: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]
 
 def rows(changes: Iterable[CountedChange]) -> set[Scope]:
     """Return the scopes whose rows may be written when these changes are counted from events."""
-    scopes = {key.scope for change in changes for key in increments(FROM_EVENTS, *change)}
+    scopes = {key.scope for change in changes for key in of_event(change)}
     return scopes | {above(scope) for scope in scopes if scope.author}
 
 

@@ -161,17 +161,20 @@ def decode_segment(scheme: Scheme, segment: str) -> int:
     digits = segment[len(klass.lead) :]
     if len(digits) != klass.width:
         raise BadSortHash(f"not exactly one segment: {segment!r}")
-    value = 0
+    values, base, value = _values(scheme), scheme.base, 0
     for digit in digits:
-        if digit not in _values(scheme):
+        if digit not in values:
             raise BadSortHash(f"{digit!r} is not a digit: {segment!r}")
-        value = value * scheme.base + _values(scheme)[digit]
+        value = value * base + values[digit]
     return klass.first + value
 
 
 def _class_at(scheme: Scheme, sort_hash: str, start: int) -> _Class:
     short, long, longer = _classes(scheme)
-    return {LONG: long, LONGER: longer}.get(sort_hash[start : start + 1], short)
+    lead = sort_hash[start : start + 1]
+    if lead == LONG:
+        return long
+    return longer if lead == LONGER else short
 
 
 def segments(scheme: Scheme, sort_hash: str) -> Iterator[str]:

@@ -102,6 +102,19 @@ class Event(NamedTuple):
         """Return the id of the comment, or of the first of several comments imported together."""
         return self.id.partition(".")[0]
 
+    @property
+    def comments(self) -> Sequence[str]:
+        """Return the ids of the comments of the first `changes`: of all changes of an import."""
+        if self.kind is EventKind.IMPORTED and self.detail:
+            found: list[str] = msgspec.json.decode(self.detail, type=list[str])
+            return found
+        return [self.comment]
+
+
+def imported(comments: Sequence[str]) -> str:
+    """Encode the ids of imported comments, in the order of their changes, as an event's detail."""
+    return msgspec.json.encode(comments).decode()
+
 
 def event_id(comment_id: str, revision: int) -> str:
     """Return the id of the event for the change that gave a comment this revision."""

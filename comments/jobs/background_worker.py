@@ -28,6 +28,7 @@ from comments.store import connection
 SWEEP_EVERY = 30.0  # Seconds between two sweeps for events that ended processes left.
 LOOK_EVERY = 300.0  # Seconds between two searches for threads that ended processes left.
 AUDIT_EVERY = 300.0  # Seconds between two rounds of the audit.
+_PORTIONS = 10  # Maximum portions of the process's own events that are delivered in a row.
 OLD = 600  # Seconds after which the log reports waiting events and messages.
 
 _log = logging.getLogger("flatthread")
@@ -99,11 +100,15 @@ class BackgroundWorker:
         return min(self._next_look, self._next_sweep, self._next_audit, self._upkeep.next_clearing)
 
     def step(self) -> scheduler.RoundSummary:
-        """Do all work that is due now."""
+        """Do all work that is due now.
+
+        Events do not wait for compactions: those that become due during a round are delivered
+        between two of its entries.
+        """
         self._deliver()
         if self._next_look <= self._backlog.clock():
             self._look()
-        done = self._upkeep.round(self._upkeep.due(self._backlog))
+        done = self._upkeep.round(self._upkeep.due(self._backlog), self._deliver)
         if self._next_audit <= self._backlog.clock():
             self._audit()
         return done
@@ -117,7 +122,10 @@ class BackgroundWorker:
 
     def _deliver(self) -> None:
         try:
-            self._hand_out(self._backlog.take_events())
+            for _ in range(_PORTIONS):
+                self._hand_out(events := self._backlog.take_events())
+                if len(events) < backlog.TOLD_AT_ONCE:
+                    break
             if self._next_sweep <= self._backlog.clock():
                 usage.settle(now=self._upkeep.now())
                 self._next_sweep = self._backlog.clock() + SWEEP_EVERY

@@ -2,9 +2,9 @@
 
 First, the vote counts in each comment's row are compared with the votes, except for comments with
 uncounted votes. Wrong vote counts are corrected by counting again, which can safely be repeated.
-Then each thread's counters are compared with its comments, and the site's counters with its
-threads. The counters of authors are compared with their numbers in threads, and the counters of
-categories and days with the site's comments.
+Then each thread's counters are compared with its comments, and the site's counters and its rows of
+thread counts with its threads. The counters of authors are compared with their numbers in threads,
+and the counters of categories and days with the site's comments.
 
 Participant counters count rows of other counters. These counters are corrected to match the stored
 rows. If the stored rows are also corrected, the usual formula then adjusts the participant
@@ -32,13 +32,13 @@ from comments import errors
 from comments.domain import counting, records
 from comments.domain.counting import Scope
 from comments.events import outbox
-from comments.jobs import wiring
+from comments.jobs import thread_count_rows, wiring
 from comments.notifications import follower_lists, subscriptions
 from comments.posting import cast_vote
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion, counter_rows, event_rows
 from comments.tree import votes
-from comments.tree.counters import counter_repair, totals
+from comments.tree.counters import counter_repair, thread_counts, totals
 
 AT_ONCE = 100  # Maximum number of authors' rows per transaction.
 NOTE_EVERY = 20  # Threads between two writes of the position, which a restart may have to repeat.
@@ -94,6 +94,9 @@ def site(site_id: str, *, tell: Tell, fixes: bool) -> int:
         found += thread(name, tell=tell, fixes=fixes)
         if fixes and number % NOTE_EVERY == 0:
             _note(site_id, comment_rows.thread_key_name(name))
+
+    if fixes:
+        thread_count_rows.complete(site_id)
 
     def look() -> _Found:
         return transactions.snapshot(lambda: _site(site_id))
@@ -171,20 +174,11 @@ def _mend(found: _Found, mend: Callable[..., ownership.Writes]) -> bool:
     missing = list(found.missing.items())
     parts = [dict(missing[n : n + AT_ONCE]) for n in range(0, len(missing), AT_ONCE)] or [{}]
     return all(
-        transactions.transaction(functools.partial(_apply, mend, found.mended + number, part))
+        transactions.transaction(
+            functools.partial(counter_repair.is_applied, mend, found.mended + number, part)
+        )
         for number, part in enumerate(parts)
     )
-
-
-def _apply(mend: Callable[..., ownership.Writes], step: int, part: Mapping[Scope, Numbers]) -> bool:
-    try:
-        transactions.apply(mend(step, part))
-    except counter_repair.MendedMeanwhile as other:
-        # If the row is one step ahead, an earlier run of this transaction committed but its
-        # response was lost, or another process found the same difference. In both cases, the
-        # difference was added once.
-        return other.mended == step + 1
-    return True
 
 
 def _thread(name: records.ThreadName) -> _Found:
@@ -219,7 +213,13 @@ def _site(site_id: str) -> _Found:
     row = reads.get(counter_rows.site_counter_key(site_id))
     mended = 0 if row is None else row.mended
     stored = {here: counter_rows.numbers_of(row), **dict(_rows(site_id))}
-    return _compared(here, stored, _expected(site_id), mended)
+    expected = _expected(site_id)
+    listings = counting.listings_scope(site_id)
+    if thread_counts.is_open(row):
+        stored[listings] = thread_counts.stored(site_id, row)
+    else:
+        expected.pop(listings, None)
+    return _compared(here, stored, expected, mended)
 
 
 def _expected(site_id: str) -> dict[Scope, dict[str, int]]:
@@ -233,7 +233,9 @@ def _expected(site_id: str) -> dict[Scope, dict[str, int]]:
     def count(scope: Scope, numbers: Numbers) -> None:
         expected[scope] = counting.added(expected.get(scope, {}), numbers)
 
-    count(counting.site_scope(site_id), _threads_numbers(site_id))
+    counters = list(reads.fetch(reads.Query("Counter", where=(("site", "=", site_id),))))
+    count(counting.site_scope(site_id), _threads_numbers(counters))
+    count(counting.listings_scope(site_id), thread_count_rows.of_counters(counters))
     for author, numbers in _participations(site_id):
         count(counting.author_scope(site_id, author), numbers)
     for scope, numbers in _statistics(site_id).items():
@@ -318,9 +320,9 @@ def _pending() -> dict[Scope, dict[str, int]]:
     )
 
 
-def _threads_numbers(site_id: str) -> dict[str, int]:
+def _threads_numbers(counters: Sequence[Any]) -> dict[str, int]:
     numbers: dict[str, int] = {}
-    for message in reads.fetch(reads.Query("Counter", where=(("site", "=", site_id),))):
+    for message in counters:
         numbers = counting.added(numbers, _numbers(message))
     return {name: number for name, number in numbers.items() if name not in _NOT_OF_THREADS}
 

@@ -34,14 +34,14 @@ import msgspec
 from comments import errors
 from comments.domain import records
 from comments.events import backlog, dead_letters, dispatcher, message_sender
-from comments.jobs import recategorize, rescheming, upgrades, wiring
+from comments.jobs import recategorize, rescheming, thread_count_rows, upgrades, wiring
 from comments.moderation import bans, retention
 from comments.notifications import follower_compaction, follower_lists
 from comments.posting import cast_vote
 from comments.reading.compaction import compactor, due_threads, leftovers, rebuilding
 from comments.sites import rate_limits, site_settings
 from comments.store import connection, per_process, reads
-from comments.tree.counters import sharding
+from comments.tree.counters import sharding, thread_counts
 
 _RETRY_AFTER = 5.0  # Seconds; a random factor up to 2 keeps two processes apart.
 _TRIES = 5  # Maximum number of a command's attempts to compact one thread.
@@ -105,15 +105,15 @@ class Scheduler:
 
     def deliver(self, events: Sequence[str]) -> dispatcher.DeliveryCounts:
         """Deliver events to this process's handlers."""
-        return dispatcher.deliver(events, now=self.now(), handlers=self.handlers)
+        return _delivered(dispatcher.deliver(events, now=self.now(), handlers=self.handlers))
 
     def sweep(self) -> dispatcher.DeliveryCounts:
         """Deliver a bounded number of events that other processes left."""
-        return dispatcher.sweep(now=self.now(), handlers=self.handlers)
+        return _delivered(dispatcher.sweep(now=self.now(), handlers=self.handlers))
 
     def sweep_fresh(self) -> dispatcher.DeliveryCounts:
         """Do the same as `sweep`, but include events that no process has tried yet."""
-        return dispatcher.sweep_fresh(now=self.now(), handlers=self.handlers)
+        return _delivered(dispatcher.sweep_fresh(now=self.now(), handlers=self.handlers))
 
     def send(self, within: float) -> message_sender.SendingCounts:
         """Send pending messages, but start no attempt after `within` seconds."""
@@ -143,15 +143,19 @@ class Scheduler:
             report(f"Checking whether {name.site} {name.id} is due", error)
             return 0.0
 
-    def round(self, names: Iterable[backlog.Name]) -> RoundSummary:
+    def round(
+        self, names: Iterable[backlog.Name], between: Callable[[], None] = lambda: None
+    ) -> RoundSummary:
         """Count votes, compact the other entries, and clear compactions after their grace period.
 
-        Only one round runs at a time.
+        Only one round runs at a time. `between` is called after each entry, because a round of many
+        compactions takes long.
         """
+        folded = 0
         with self._turn:
-            for voted in filter(_is_voted, due := list(names)):
-                self._try(voted)
-            folded = sum(self._try(name) for name in due if not _is_voted(name))
+            for name in sorted(names, key=_is_voted, reverse=True):
+                folded += self._try(name) and not _is_voted(name)
+                between()
             return RoundSummary(folded, self._clear(), len(self._switched))
 
     def visit(self, names: Iterable[backlog.Name], wait: Callable[[float], None]) -> RoundSummary:
@@ -230,6 +234,16 @@ class Scheduler:
                 later = dataclasses.replace(each, due=self._clock() + _RETRY_AFTER)
                 self._switched.append(later)
         return len(due)
+
+
+def _delivered(found: dispatcher.DeliveryCounts) -> dispatcher.DeliveryCounts:
+    """Complete the rows of thread counts that a delivery found incomplete."""
+    for site in thread_counts.take_incomplete():
+        try:
+            thread_count_rows.complete(site)
+        except Exception as error:  # noqa: BLE001 - the next delivery for the site tries again
+            report(f"Completing the thread counts of {site}", error)
+    return found
 
 
 def clear(switched: Switched) -> None:

@@ -17,7 +17,7 @@ from google.cloud import ndb
 
 from comments.domain import records
 from comments.events import backlog
-from comments.jobs import rerendering
+from comments.jobs import rerendering, thread_count_rows
 from comments.store import ownership, per_process, reads, transactions
 from comments.store.models import event_rows
 from comments.tree.threads import details
@@ -98,7 +98,14 @@ def _adopt_one(name: records.ThreadName) -> None:
     transactions.apply(details.adopt(name))
 
 
+def _count_threads(found: list[Any]) -> None:
+    """Make the rows with the comment counts of each website's threads."""
+    for message in found:
+        thread_count_rows.complete(message.key.path[-1].name)
+
+
 _WALKS = (
     _Walk("upgrades/threads", "Thread", _adopt),
+    _Walk("upgrades/thread-counts", "Site", _count_threads),
     _Walk(f"upgrades/text/{rerendering.VERSION}", "Comment", rerendering.rerender),
 )

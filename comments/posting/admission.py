@@ -1,8 +1,7 @@
 """Admit or refuse a post before it is stored, to keep bots out.
 
-Owns the order of the checks, and the transaction that counts the post before it is stored. No part
-of a refused post is stored. These checks do not judge the text; the site's rules do that. The
-checks are:
+Owns the order of the checks, and the rows that count the post. No part of a refused post is stored.
+These checks do not judge the text; the site's rules do that. The checks are:
 
 1. The honeypot, a field that only bots fill in, and the site's options about guests and authors'
    websites.
@@ -19,70 +18,71 @@ checks are:
 
 A form without JavaScript cannot send the proofs of 2 and 3. On a site that requires one, its posts
 are held for a moderator instead, and the limits per network are stricter (`FORM_POSTS`). A limit
-for the site (`FORMS`), in a third row, protects moderators from a flood.
+for the site (`post_buckets.FORMS`), in a third row, protects moderators from a flood.
 
-The transaction reads and writes two rows (`rate_limits.RateLimitJournal`). The first row is the
-network's row, which also remembers proofs and texts. The second row is the author's row or, for a
-newcomer, the text's row. If one of the site's rules uses `repeated`, the text's row also counts the
-posts of the text within a day, and it is one of the two rows for every author. For guests, the
-other row is the network's row, because anyone can get a guest id. For signed-in authors, the other
-row is the author's row, because their accounts can be banned. The transaction that stores the post
-also counts the post for its thread (`tree.counters`).
+`prepare` makes the checks that need no rows. Then `Admission.admit` checks and counts the post in
+the transaction that stores the comment (`post_storage`), so one look-up and one commit serve both.
+`post_buckets` chooses the rows that count a post.
 
 Invariants:
 
-1. A retry of an admitted post with the same idempotency key is admitted and not counted again. Both
+1. A post that admission refuses is not counted. A post that admission admits is counted, and its
+   proof is spent, even if the post is then refused: because a rule refuses the text, the author is
+   banned, the thread is closed or above its limit, the answered comment is missing or accepts no
+   reply, or the idempotency key was used for different content. The commit then contains only the
+   counts.
+2. A retry of an admitted post with the same idempotency key is admitted and not counted again. Both
    rows remember the post, and before a retry is refused, the store is searched for the post's
-   comment.
-2. If posts are concurrent, exactly the allowed number is admitted, because the store serializes
+   comment. This also makes it safe to run the transaction several times.
+3. If posts are concurrent, exactly the allowed number is admitted, because the store serializes
    their transactions.
-3. If the store does not answer within `PATIENCE` seconds, the post fails with 503 and nothing is
-   stored. Skipping the limits would not help, because the comment must be stored in the same store.
+4. If the store does not answer within `PATIENCE` seconds, the post fails with 503, and nothing is
+   stored and nothing is counted. Skipping the limits would not help, because the comment must be
+   stored in the same store.
 """
 
 import dataclasses
 import hashlib
 import logging
-import re
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Iterator
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
 
 from comments import errors
 from comments.domain import author_ids, reasons, records
-from comments.domain.crypto import client_networks, encryption, keyed_hashes, proof_of_work
+from comments.domain.crypto import proof_of_work
 from comments.domain.records import Ruling, Status
-from comments.moderation import rules, screening
-from comments.posting import turnstile
+from comments.moderation import screening
+from comments.posting import post_buckets, turnstile
 from comments.sites import budgets, post_limits, proof_policy, rate_limits
 from comments.sites.site_request import SiteRequest
-from comments.store import connection, reads, transactions
+from comments.store import caches, connection, ownership, per_process, reads
 from comments.store.models import comment_rows
 
 _log = logging.getLogger("flatthread")
 
-WINDOW = timedelta(minutes=10)
-DAY = timedelta(days=1)
-KEEPS = timedelta(hours=1)
-TURNSTILE = "turnstile"  # Encryption purpose of a site's Turnstile secret.
 PATIENCE = 5.0  # Seconds.
-# The unit is characters. Shorter texts, such as "Thank you very much!", are often repeated in good
-# faith.
-SHORTEST_TEXT = 24
 _AGAIN = 60  # seconds
-# The limits for posts that a form without JavaScript sends, so without proofs: per network (and
-# `WINDOW`), and per site. Each of these posts waits for a moderator.
+_JUST = 10.0  # Seconds for which a refusal makes another one likely.
+# The limit per network for posts that a form without JavaScript sends, so without proofs. Each of
+# these posts waits for a moderator.
 FORM_POSTS = 3
-FORMS = rate_limits.Limit("forms", 20, timedelta(hours=1))
+
+_REFUSALS = (
+    errors.BadInput,
+    errors.Forbidden,
+    errors.Conflict,
+    errors.TooMany,
+    errors.Unchecked,
+)
+# The lines of posts that this process refused; see `Admission.check_early`.
+_REFUSED = per_process.PerProcess(lambda: caches.Cache[str, bool](10_000, _JUST))
 
 _SILENT = (reasons.HoldReason("turnstile"),)
 _PLAIN = (reasons.HoldReason("form"),)
-_UNASKED = Ruling(Status.PENDING, TURNSTILE, reasons.sentence(_SILENT), _SILENT)
+_UNASKED = Ruling(Status.PENDING, turnstile.PURPOSE, reasons.sentence(_SILENT), _SILENT)
 _UNPROVEN = Ruling(Status.PENDING, "form", reasons.sentence(_PLAIN), _PLAIN)
-_BLANK = re.compile(r"\s+")
 
 
 class Entrant(NamedTuple):
@@ -107,13 +107,15 @@ class Entrant(NamedTuple):
 class Admitted(NamedTuple):
     """The result of admission.
 
-    `repeats` is the number of times that the text was posted on the site within a day, including
+    `is_retry` is True if the post was counted before. `repeats` is the number of times that the
+    text was posted on the site within a day, including
     this post. The number is 0 for a retry, and if none of the site's rules uses it. `doubt` is the
     ruling for a post that would otherwise be approved, if admission has a reason to hold it.
     """
 
     repeats: int = 0
     doubt: Ruling | None = None
+    is_retry: bool = False
 
 
 def challenge(request: SiteRequest) -> proof_of_work.Challenge:
@@ -131,17 +133,21 @@ def holds_forms(site: records.Site, guard: post_limits.PostLimits) -> bool:
     return bool(guard.proof_of_work) or site.turnstile is not None
 
 
-def admit(entrant: Entrant, request: SiteRequest, guard: post_limits.PostLimits) -> Admitted:
-    """Check and count a post that is about to be stored.
+def prepare(
+    entrant: Entrant, request: SiteRequest, guard: post_limits.PostLimits
+) -> "Admission | None":
+    """Make the checks that need no rows, and choose the rows for the other checks.
+
+    Return None if the post is a retry of a stored post that would now be refused.
 
     Raises:
         errors.BadInput: the post has a website, and the site's options allow none.
-        errors.Forbidden: the honeypot was filled in, the proof of work is missing, wrong, expired
-            or used, or the author is a guest and the site's options allow none.
-        errors.Conflict: the same text was posted recently.
-        errors.TooMany: a rate limit is reached, the form was sent too soon after it was opened, or
-            the site is read-only because its daily budget is spent.
+        errors.Forbidden: the honeypot was filled in, the proof of work is missing, wrong or
+            expired, or the author is a guest and the site's options allow none.
+        errors.TooMany: the form was sent too soon after it was opened, or the site is read-only
+            because its daily budget is spent.
         errors.Unchecked: Turnstile did not answer, and the site's settings refuse such posts.
+        errors.Conflict: see `Admission.admit`.
         errors.Overloaded: the store did not answer in time.
     """
     if entrant.trap:
@@ -151,11 +157,18 @@ def admit(entrant: Entrant, request: SiteRequest, guard: post_limits.PostLimits)
         if request.site.budget != records.NO_BUDGET:
             budgets.check(request.site, now=request.now)
             guard = budgets.guarded(request.site, guard, now=request.now)
-        return _Check(entrant, request, guard).admit()
-    except (errors.BadInput, errors.Forbidden, errors.Conflict, errors.TooMany, errors.Unchecked):
-        if not (entrant.repeats and reads.get(comment_rows.comment_key(entrant.post))):
+        prepared = Admission(entrant, request, guard)
+        prepared.check_early()
+    except _REFUSALS:
+        if not _is_stored(entrant):
             raise
-        return Admitted()
+        return None
+    return prepared
+
+
+def _is_stored(entrant: Entrant) -> bool:
+    """Tell whether a post is a retry whose comment exists."""
+    return entrant.repeats and reads.get(comment_rows.comment_key(entrant.post)) is not None
 
 
 def _check_options(author: records.Author, site: records.Site) -> None:
@@ -165,8 +178,12 @@ def _check_options(author: records.Author, site: records.Site) -> None:
         raise errors.BadInput("website", "website-off")
 
 
-class _Check:
-    """The check of one post: it chooses the rows that count the post, and admits or refuses it."""
+class Admission:
+    """The admission of one post: it chooses the rows that count the post, and admits or refuses it.
+
+    `buckets` are the rows to read before `admit`. `line` is the row that concurrent posts from the
+    same network or author write, or "" if admission uses no rows.
+    """
 
     def __init__(
         self, entrant: Entrant, request: SiteRequest, guard: post_limits.PostLimits
@@ -177,15 +194,9 @@ class _Check:
             most = min(guard.posts_per_network or FORM_POSTS, FORM_POSTS)
             guard = dataclasses.replace(guard, proof_of_work=0, posts_per_network=most)
         self._entrant, self._request, self._guard = entrant, request, guard
-        self._now, self._secret = request.now, request.settings.secret
-        self._author_id, body = entrant.text.author.id, entrant.text.body
-        self._is_member = self._author_id.startswith(author_ids.ACCOUNT)
+        self._now = request.now
+        self._is_member = entrant.text.author.id.startswith(author_ids.ACCOUNT)
         self._what = hashlib.sha256(entrant.post.encode()).digest()[:8]
-        self._counts = entrant.counts
-        self._is_known = bool(self._author_id) and (self._is_member or not self._counts)
-        self._text = rate_limits.NOTHING
-        if guard.same_texts:
-            self._text = _text_digest(request.site.id, body, self._secret)
         self._proof: proof_of_work.Proof | None = None
         # This error is raised only after the rows show that the post is not a retry, because a
         # retry is admitted even if its proof has expired.
@@ -197,66 +208,23 @@ class _Check:
                 self._problem = error
         # The digest of the proof or token. A proof or token is valid for one post only.
         self._once = self._proof.digest if self._proof else rate_limits.NOTHING
-        self._network: rate_limits.RateLimitJournal | None = None
-        # The buckets of the wider networks around an IPv6 network, and of a site's forms.
-        self._around: tuple[rate_limits.RateLimitBucket, ...] = ()
-        self._author: rate_limits.RateLimitJournal | None = None
-        self._texts: rate_limits.RateLimitJournal | None = None
-
-    def _choose(self) -> None:
-        site, secret = self._request.site.id, self._secret
-        network = self._request.sender.network
-        has_text = self._text != rate_limits.NOTHING
-        if self._guard.posts_per_network or self._once != rate_limits.NOTHING or has_text:
-            proof = self._proof
-            most = self._guard.posts_per_network
-            whose = proof.network if proof else proof_policy.account(site, network, secret)
-            self._network = self._journal("posts", most, whose)
-            if most:
-                limit = rate_limits.Limit("posts", most, WINDOW)
-                around = (
-                    proof.around if proof else proof_policy.accounts_around(site, network, secret)
-                )
-                self._around = tuple(
-                    rate_limits.RateLimitBucket(limit.wider(factor), name, secret)
-                    for (_, factor), name in zip(client_networks.WIDER, around, strict=False)
-                )
-        if self._is_unproven:
-            self._around += (rate_limits.RateLimitBucket(FORMS, site, secret),)
-        if self._is_known and (self._guard.posts_per_author or has_text):
-            whose = f"{site}/{self._author_id}"
-            self._author = self._journal("authors", self._guard.posts_per_author, whose)
-        if self._counts or (has_text and not self._is_known):
-            # Texts that rules treat as equal share a row; the marks in the row distinguish them.
-            window = DAY if self._counts else WINDOW
-            likeness = rules.likeness(self._entrant.text.body)
-            self._texts = self._journal("texts", 0, f"{site}\0{likeness}", window)
-        if self._author is not None and self._texts is not None:
-            self._network, self._around = None, ()
-
-    def _journal(
-        self, purpose: str, most: int, subject: str, window: timedelta = WINDOW
-    ) -> rate_limits.RateLimitJournal:
-        # Without a limit, the journal only remembers posts.
-        limit = rate_limits.Limit(purpose, most or rate_limits.UNLIMITED, window, KEEPS)
-        return rate_limits.RateLimitJournal(limit, subject, self._secret)
-
-    def admit(self) -> Admitted:
-        """Count the post, or raise an error.
-
-        The Turnstile token is verified after the proof and before the transaction.
-        """
-        if self._request.site.turnstile is not None and not self._is_unproven:
-            self._ask_turnstile(self._request.site.turnstile)
-        self._choose()
-        return Admitted(self._counted(), self._doubt)
+        if request.site.turnstile is not None and not self._is_unproven:
+            self._ask_turnstile(request.site.turnstile)
+        subject = post_buckets.Subject(
+            request.site.id, request.sender.network, entrant.text.author.id, entrant.text.body
+        )
+        self._chosen = post_buckets.PostBuckets(
+            subject, guard, request.settings.secret,
+            proof=self._proof, once=self._once, counts=entrant.counts, is_form=self._is_unproven,
+        )  # fmt: skip
+        self.buckets, self.line = self._chosen.all, self._chosen.line
 
     def _ask_turnstile(self, asked: records.Turnstile) -> None:
         if self._is_member or self._problem is not None:
             return
         token = self._entrant.turnstile
         try:
-            answer = _turnstile(asked, self._request, self._entrant.post, token)
+            answer = turnstile.check(asked, self._request, self._entrant.post, token)
         except errors.Forbidden as error:
             self._problem = error
             return
@@ -268,44 +236,68 @@ class _Check:
             if asked.refuses:
                 self._problem = errors.Unchecked("turnstile-unavailable", retry_after=_AGAIN)
 
-    def _counted(self) -> int:
-        """Count the post.
+    def check_early(self) -> None:
+        """Refuse a post that will probably be refused, before the thread's rows are read.
 
-        Return the number of times that its text was posted within a day, or 0 if no rule uses the
-        number.
+        A refusal is then as cheap as it can be: it reads only the rows of admission. These are the
+        posts without a valid proof, and those that this process has just refused to their network
+        or author.
+
+        Raises:
+            errors.CodedError: see `admit`.
         """
-        found = (self._network, self._author, self._texts)
-        journals = [journal for journal in found if journal is not None]
-        if not journals:
+        if not self._chosen.journals:
             self._raise_problem()
-            return 0
-        # Posts from one network conflict on the network's row, so they take turns within the
-        # process.
-        line = f"admission/{journals[0].key.id()}"
-        with connection.within(PATIENCE):
-            return transactions.transaction(lambda: self._count(journals), line=line)
+        elif self._problem is not None or _REFUSED.get().get(self.line):
+            with connection.within(PATIENCE):
+                rate_limits.read(*self.buckets, now=self._now)
+            self._check()
 
-    def _count(self, journals: Sequence[rate_limits.RateLimitJournal]) -> int:
-        rate_limits.read(*journals, *self._around, now=self._now)
-        if any(journal.knows(self._what) for journal in journals):
-            return 0
-        self._raise_problem()
-        self._refuse()
-        mark = rate_limits.CountedItem(
-            int(self._now.timestamp()), self._what, self._text, self._once
-        )
+    def admit(self, shared: rate_limits.SharedBuckets) -> Admitted:
+        """Check and count the post in the current transaction.
+
+        Raises:
+            errors.Forbidden: the proof of work was used before, or see `prepare`.
+            errors.Conflict: the same text was posted recently.
+            errors.TooMany: a rate limit is reached, or see `prepare`.
+            errors.Unchecked: see `prepare`.
+        """
+        shared.lend(self.buckets, now=self._now)
+        try:
+            is_retry = self._check()
+        except _REFUSALS:
+            if not _is_stored(self._entrant):
+                raise
+            return Admitted(is_retry=True)
+        if not is_retry:
+            shared.keep(self._count())
+        texts = self._chosen.texts if self._entrant.counts and not is_retry else None
+        return Admitted(0 if texts is None else texts.count, self._doubt, is_retry)
+
+    def _check(self) -> bool:
+        """Return whether the post is a retry that was counted before, or raise an error."""
+        if any(journal.knows(self._what) for journal in self._chosen.journals):
+            return True
+        try:
+            self._raise_problem()
+            self._refuse()
+        except _REFUSALS:
+            if self.line:
+                _REFUSED.get().keep(self.line, value=True)
+            raise
+        return False
+
+    def _count(self) -> Iterator[ownership.Writes]:
+        chosen, at = self._chosen, int(self._now.timestamp())
+        mark = rate_limits.CountedItem(at, self._what, chosen.text, self._once)
         # If the text's row is only a counter, its mark omits the digests, because marks with a
         # proof are kept for longer.
-        counted = rate_limits.CountedItem(mark.at, mark.what)
-        is_counted = self._is_known or self._text == rate_limits.NOTHING
-        transactions.apply(
-            *(
-                journal.note(counted if journal is self._texts and is_counted else mark)
-                for journal in journals
-            ),
-            *(bucket.take() for bucket in self._around),
-        )
-        return self._texts.count if self._counts and self._texts is not None else 0
+        counted = rate_limits.CountedItem(at, self._what)
+        for journal in chosen.journals:
+            is_counter = journal is chosen.texts and not chosen.limits_texts
+            yield journal.note(counted if is_counter else mark)
+        for bucket in chosen.around:
+            yield bucket.take()
 
     def _raise_problem(self) -> None:
         if self._problem is not None:
@@ -313,18 +305,19 @@ class _Check:
 
     def _refuse(self) -> None:
         """Raise an error if a limit is reached, or if the proof or text has been used before."""
-        if self._network is not None and self._network.is_spent(self._once):
+        chosen = self._chosen
+        if chosen.network is not None and chosen.network.is_spent(self._once):
             if self._proof is None:
                 raise errors.Forbidden("turnstile-refused")
             raise errors.Forbidden("proof-spent")
-        for journal in (self._network, self._author):
+        for journal in (chosen.network, chosen.author):
             if journal is not None:
                 self._refuse_more(journal)
-        for bucket in self._around:
+        for bucket in chosen.around:
             self._refuse_full(bucket)
-        if self._texts is None or self._is_known or self._text == rate_limits.NOTHING:
+        if chosen.texts is None or not chosen.limits_texts:
             return
-        if self._texts.times(self._text) >= self._guard.same_texts:
+        if chosen.texts.times(chosen.text) >= self._guard.same_texts:
             raise errors.Conflict("duplicate")
 
     def _refuse_full(self, bucket: rate_limits.RateLimitBucket) -> None:
@@ -333,7 +326,7 @@ class _Check:
 
     def _refuse_more(self, journal: rate_limits.RateLimitJournal) -> None:
         self._refuse_full(journal)
-        if journal.times(self._text):
+        if journal.times(self._chosen.text):
             raise errors.Conflict("duplicate")
 
 
@@ -353,38 +346,3 @@ def _proof(
     if left > 0:
         raise errors.TooMany("too-fast", retry_after=max(1, round(left)))
     return proof
-
-
-def _turnstile(
-    asked: records.Turnstile, request: SiteRequest, post: str, token: str
-) -> turnstile.TurnstileAnswer:
-    """Verify a Turnstile token. Return YES or UNKNOWN.
-
-    Raises:
-        errors.Forbidden: the token is missing or not valid for this site.
-    """
-    site = request.site
-    if not token:
-        raise errors.Forbidden("turnstile-required")
-    try:
-        shared = encryption.unseal(
-            asked.secret, TURNSTILE, request.settings.secret, now=request.now
-        )
-    except errors.BadLink:
-        _log.error("The Turnstile secret of site %s cannot be decrypted; set it again", site.id)
-        return turnstile.TurnstileAnswer.UNKNOWN
-    hosts = {urlsplit(origin).hostname or "" for origin in site.origins}
-    where = turnstile.TurnstileAccount(asked.url or turnstile.ADDRESS, shared, hosts)
-    client = turnstile.OUTBOUND.get()
-    answer = turnstile.verify(client, where, token, post)
-    if answer is turnstile.TurnstileAnswer.NO:
-        raise errors.Forbidden("turnstile-refused")
-    return answer
-
-
-def _text_digest(site: str, body: str, secret: str) -> bytes:
-    """Return a digest of a text, ignoring spacing and case, or `NOTHING` for a short text."""
-    plain = _BLANK.sub(" ", body).strip().casefold()
-    if len(plain) < SHORTEST_TEXT:
-        return rate_limits.NOTHING
-    return keyed_hashes.keyed(secret, "text", site, plain)[:8]

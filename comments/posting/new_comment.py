@@ -1,8 +1,9 @@
 """Post a comment: turn the reader's input into a stored comment.
 
-`post` cleans, checks and renders the text, admits the post, screens, places and stores the comment,
-and counts it. The text is prepared *before* the transaction, so that invalid input uses no comment
-number and the transaction does no slow work.
+`post` cleans, checks and renders the text, and prepares its admission and its screening.
+`post_storage` then admits, screens, places and stores the comment in one transaction. The text is
+prepared *before* the transaction, so that invalid input uses no comment number and the transaction
+does no slow work.
 
 Invariants:
 
@@ -22,18 +23,16 @@ import msgspec
 
 from comments import errors
 from comments.accounts import accounts
-from comments.domain import author_ids, categories, records, sorthash, thread_ids
+from comments.domain import author_ids, categories, records, thread_ids
 from comments.domain.crypto import caller_marks, guest_addresses, keyed_hashes, secret_rotation
 from comments.domain.text import cleaning, rendering
-from comments.events import backlog
 from comments.moderation import rulebook, screening
-from comments.posting import admission
+from comments.posting import admission, post_storage
 from comments.sites import post_limits, usage
 from comments.sites.site_request import SiteRequest
-from comments.store import reads, transactions
+from comments.store import reads
 from comments.store.models import comment_rows
-from comments.tree import placement, values
-from comments.tree.counters import sharding
+from comments.tree import values
 from comments.tree.threads import naming
 
 RESUMES = timedelta(hours=1)
@@ -86,9 +85,10 @@ def post(sent: Submission, request: SiteRequest) -> Posted:
 
     Raises:
         errors.BadInput: a field is not valid; the error names the field.
-        errors.Forbidden, errors.Conflict, errors.TooMany, errors.Unchecked: see `admission.admit`,
-            `screening.of_post` and `placement.append`.
-        errors.NotFound, errors.KeyReused: see `placement.append`.
+        errors.Forbidden, errors.Conflict, errors.TooMany, errors.Unchecked: see
+            `admission.prepare`, `admission.Admission.admit`, `screening.of_post` and
+            `placement.Placement.place`.
+        errors.NotFound, errors.KeyReused: see `placement.Placement.place`.
         errors.Overloaded: the store did not answer in time; retrying with the same key is safe.
     """
     site, now = request.site, request.now
@@ -98,17 +98,18 @@ def post(sent: Submission, request: SiteRequest) -> Posted:
         draft.id, text, sent.proof, sent.turnstile, sent.trap,
         repeats=sent.key is not None, counts=book.asks("repeated"), is_plain=sent.is_plain,
     )  # fmt: skip
-    admitted = admission.admit(entrant, request, guard)
+    admitted = admission.prepare(entrant, request, guard)
     text = _marked(text, book, request) if book.bans else text
     secret, sender = request.settings.secret, request.sender
-    ready = dataclasses.replace(
+    ready = msgspec.structs.replace(
         draft,
-        decide=functools.partial(screening.of_post, text, book, now=now, **admitted._asdict()),
         detail=screening.questions(book, text.author.id, sender, secret, now=now),
         pace=guard.posts_per_thread,
     )
+    decide = functools.partial(screening.of_post, text, book, now=now)
     try:
-        change = _placed(ready, site.scheme)
+        post = post_storage.ReadyPost(ready, decide, admitted, site.scheme)
+        change = post_storage.store(post)
     except errors.Overloaded:
         usage.doubt(site.id, draft.id, now=now)
         raise
@@ -168,29 +169,6 @@ def _prepared(
         came_from=came_from,
     )
     return draft, screening.ScreenedText(site.id, author, text.body, text.html, network, sent.since)
-
-
-def _placed(draft: values.Draft, scheme: sorthash.Scheme) -> values.ChangeResult:
-    """Store the comment in one transaction."""
-    name = draft.name
-
-    def body(turn: sharding.TransactionShard) -> values.ChangeResult:
-        change = placement.append(scheme, draft, turn)
-        transactions.apply(*change.writes)
-        return change
-
-    # Concurrent replies to one comment take turns, and so do concurrent roots in one thread. All
-    # roots conflict on the thread's row, so spreading them over counter shards would not help.
-    if draft.reply_to is None:
-        line = f"{name.site}/{name.id}"
-        change = transactions.transaction(lambda: body(sharding.FIRST), line=line)
-    else:
-        with sharding.turn(name) as turn:
-            change = transactions.transaction(lambda: body(turn), line=draft.reply_to)
-    if change.is_new and change.comment.listed:
-        backlog.changed(name)
-    backlog.tell(change.event)
-    return change
 
 
 def _cleaned(

@@ -18,17 +18,22 @@ Invariants:
 
 import enum
 import hashlib
+import logging
 import uuid
 from collections.abc import Collection
 from typing import NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
 from comments import errors
+from comments.domain import records
+from comments.domain.crypto import encryption
 from comments.events import safe_http
+from comments.sites.site_request import SiteRequest
 from comments.store import per_process
 
+PURPOSE = "turnstile"  # Encryption purpose of a site's Turnstile secret.
 ADDRESS = "https://challenges.cloudflare.com/turnstile/v0/siteverify"
 ACTION = "comment"
 LONGEST_TOKEN = 2_048
@@ -40,6 +45,7 @@ _HEADERS = {
 }
 # Error codes for a bad token. Any other error code means that this server or Turnstile is at fault.
 _TOKENS_FAULT = {"missing-input-response", "invalid-input-response", "timeout-or-duplicate"}
+_log = logging.getLogger("flatthread")
 _OK, _SERVER_FAULT = 200, 500
 
 
@@ -64,6 +70,28 @@ class _Said(msgspec.Struct, frozen=True):
     hostname: str = ""
     action: str = ""
     codes: list[str] = msgspec.field(name="error-codes", default_factory=list)
+
+
+def check(asked: records.Turnstile, request: SiteRequest, post: str, token: str) -> TurnstileAnswer:
+    """Verify a Turnstile token. Return YES or UNKNOWN.
+
+    Raises:
+        errors.Forbidden: the token is missing or not valid for this site.
+    """
+    site = request.site
+    if not token:
+        raise errors.Forbidden("turnstile-required")
+    try:
+        shared = encryption.unseal(asked.secret, PURPOSE, request.settings.secret, now=request.now)
+    except errors.BadLink:
+        _log.error("The Turnstile secret of site %s cannot be decrypted; set it again", site.id)
+        return TurnstileAnswer.UNKNOWN
+    hosts = {urlsplit(origin).hostname or "" for origin in site.origins}
+    where = TurnstileAccount(asked.url or ADDRESS, shared, hosts)
+    answer = verify(OUTBOUND.get(), where, token, post)
+    if answer is TurnstileAnswer.NO:
+        raise errors.Forbidden("turnstile-refused")
+    return answer
 
 
 def verify(

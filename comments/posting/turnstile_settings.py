@@ -12,7 +12,7 @@ import msgspec
 from comments import config, errors
 from comments.domain import records
 from comments.domain.crypto import encryption
-from comments.posting import admission, turnstile
+from comments.posting import turnstile
 from comments.sites import site_settings
 
 _LONGEST = 200
@@ -52,7 +52,7 @@ def set_up(
         except errors.Unreachable as error:
             raise errors.BadInput("url", "unreachable-url") from error
     secret = given.secret and encryption.seal(
-        given.secret, admission.TURNSTILE, settings.secret, now=now
+        given.secret, turnstile.PURPOSE, settings.secret, now=now
     )
 
     def turned(found: records.Turnstile | None) -> records.Turnstile:
@@ -76,7 +76,7 @@ def renew(site: str, secret: str) -> bool:
     """
 
     def renewed(found: records.Turnstile | None) -> records.Turnstile | None:
-        fresh = encryption.renewed(found.secret, admission.TURNSTILE, secret) if found else ""
+        fresh = encryption.renewed(found.secret, turnstile.PURPOSE, secret) if found else ""
         return msgspec.structs.replace(found, secret=fresh) if found and fresh else found
 
     found = site_settings.get(site).turnstile

@@ -17,7 +17,7 @@ from comments.reading.page_source import Found, PageSource
 from comments.reading.thread_pages import view_of
 from comments.store import transactions
 from comments.store.models import comment_rows
-from comments.tree import ordered_query
+from comments.tree import listed_comments, ordered_query
 
 MOST = 20_000  # comments in one response (about 10 MB); App Engine's limit is 32 MB
 
@@ -70,7 +70,7 @@ class WholeThread(PageSource[chunks.Whole]):
     def _of_rows(self) -> chunks.Whole:
         name, below = self.name, self._below
         if below is not None:
-            low, self._high = sorthash.subtree_range(ordered_query.listed(below.id).sort_hash)
+            low, self._high = sorthash.subtree_range(listed_comments.read(below.id).sort_hash)
             self._low = low + "\0"
         rows = ordered_query.stretch(name, self._low, self._high, limit=MOST + 1)
         if len(rows) > MOST:
@@ -92,7 +92,7 @@ def below(comment_id: str, secret: str) -> WholeThread:
     Raises:
         errors.NotFound: the comment does not exist or is not listed.
     """
-    row = ordered_query.listed(comment_id)
+    row = listed_comments.read(comment_id)
     return WholeThread(records.ThreadName(row.site, row.thread), secret, below=row)
 
 

@@ -29,7 +29,7 @@ from comments.reading.thread_pages import (
     ListingPage,
     PageRequest,
 )
-from comments.tree import ordered_query
+from comments.tree import listed_comments
 
 
 def page(
@@ -96,4 +96,4 @@ def source_below(comment_id: str, asked: PageRequest) -> ListingPage:
         errors.NotFound: the comment does not exist or is not listed.
         errors.BadCursor: see `source`.
     """
-    return Below(ordered_query.listed(comment_id), asked)
+    return Below(listed_comments.read(comment_id), asked)

@@ -19,7 +19,7 @@ own purposes, so a wider network never shares a bucket with a single /64.
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -39,6 +39,7 @@ NOTHING = bytes(8)
 _FEW = 64  # Marks without a proof per bucket; marks with a proof are kept for `keeps`.
 _MOST = 500  # Marks of both types in one bucket: 14 kB.
 _HOUR = 3600
+_LONG_AGO = datetime.fromtimestamp(0, UTC)
 UNLIMITED = 1 << 60
 _AT_ONCE = 500  # keys that one commit can delete (Datastore's limit)
 
@@ -76,6 +77,7 @@ class RateLimitBucket:
         made = keyed_hashes.keyed(secret, "limit", limit.purpose, subject)
         self.key = event_rows.rate_bucket_key(f"{limit.purpose}/{int.from_bytes(made[:8]) % SLOTS}")
         self._row: event_rows.RateBucketRow | None = None
+        self._now = _LONG_AGO
 
     def fill(self, row: event_rows.RateBucketRow | None, *, now: datetime) -> None:
         """Use the row that was read at `key`. Ignore the count of an expired window."""
@@ -85,8 +87,7 @@ class RateLimitBucket:
         if row is None or began is None or abs(now - began) >= self.limit.window:
             recent = _UNMARKED if row is None else row.recent or _UNMARKED
             row = event_rows.RateBucketRow(key=self.key, began=now, count=0, recent=recent)
-        row.ends = _end(now + max(self.limit.window, self.limit.keeps))
-        self._row = row
+        self._row, self._now = row, now
 
     @property
     def is_empty(self) -> bool:
@@ -110,6 +111,7 @@ class RateLimitBucket:
         """Count one more action."""
         assert self._row is not None, "fill it first"  # noqa: S101 - same
         self._row.count += 1
+        self._row.ends = _end(self._now + max(self.limit.window, self.limit.keeps))
         return ownership.Writes(_OWNER, put=(self._row,))
 
 
@@ -201,6 +203,39 @@ class RateLimitJournal(RateLimitBucket):
         assert self._row is not None, "fill it first"  # noqa: S101 - finds bugs, checks no input
         self._row.recent = b"".join(_MARK.pack(*each) for each in (*self._marks, mark))
         return self.take()
+
+
+class SharedBuckets:
+    """The buckets of several actions in one transaction, with each row read and written once.
+
+    Read `keys` and call `fill` first. Call `lend` before an action is checked, and `keep` with the
+    writes of a counted action. The next action then sees the new count.
+    """
+
+    def __init__(self, buckets: Iterable[RateLimitBucket]) -> None:
+        self.keys: list[ndb.Key] = list(dict.fromkeys(bucket.key for bucket in buckets))
+        self._rows: dict[ndb.Key, event_rows.RateBucketRow | None] = {}
+        self._counted: dict[ndb.Key, event_rows.RateBucketRow] = {}
+
+    def fill(self, rows: Sequence[event_rows.RateBucketRow | None]) -> None:
+        """Use the rows that were read at `keys`."""
+        self._rows = dict(zip(self.keys, rows, strict=True))
+
+    def lend(self, buckets: Iterable[RateLimitBucket], *, now: datetime) -> None:
+        """Fill the buckets of one action from the rows as they are after the previous actions."""
+        for bucket in buckets:
+            bucket.fill(self._rows[bucket.key], now=now)
+
+    def keep(self, counted: Iterable[ownership.Writes]) -> None:
+        """Keep the rows of an action that was counted."""
+        for each in counted:
+            for row in each.put:
+                assert isinstance(row, event_rows.RateBucketRow)  # noqa: S101 - for the type
+                self._rows[row.key] = self._counted[row.key] = row
+
+    def writes(self) -> ownership.Writes:
+        """Return the writes of all counted actions."""
+        return ownership.Writes(_OWNER, put=tuple(self._counted.values()))
 
 
 def _marks(recent: bytes | None) -> Iterator[CountedItem]:

@@ -7,7 +7,6 @@ most requests do not read the site from the store.
 import contextlib
 import dataclasses
 import functools
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -16,7 +15,7 @@ import msgspec
 from google.cloud import ndb
 
 from comments import errors
-from comments.domain import categories, records, site_options, sorthash, thread_ids
+from comments.domain import categories, records, site_ids, site_options, sorthash, thread_ids
 from comments.domain.text import mail_addresses, web_origins
 from comments.events import audit_log
 from comments.sites import budgets, post_limits
@@ -28,7 +27,6 @@ _MOST_COPIES = 10_000  # Maximum number of sites with a copy.
 # Seconds. A longer time would show retracted text for longer than users expect.
 LONGEST_CDN = 60
 LONGEST_FRESHNESS = 60  # seconds; directories are read again after this time anyway
-_ID = re.compile(r"[a-z0-9-]{1,63}")
 
 
 # A function that changes a site's Turnstile settings; None means that Turnstile is disabled.
@@ -56,7 +54,7 @@ def get(site_id: str) -> records.Site:
     site = copies.get(site_id)
     if site is None:
         drops = copies.drops
-        row = reads.get(comment_rows.site_key(site_id)) if _ID.fullmatch(site_id) else None
+        row = reads.get(comment_rows.site_key(site_id)) if site_ids.is_site_id(site_id) else None
         if row is None:
             raise errors.NotFound("site", site_id)
         site = conversion.site_record(row)
@@ -73,7 +71,7 @@ def add(
         errors.BadInput: the id or an origin is malformed.
         errors.Conflict: a site with this id already exists.
     """
-    check_id(site_id)
+    site_ids.check(site_id)
     checked = [web_origins.check(origin) for origin in origins]
 
     def body() -> records.Site:
@@ -91,17 +89,6 @@ def add(
         return conversion.site_record(row)
 
     return transactions.transaction(body)
-
-
-def check_id(site_id: str) -> str:
-    """Return a website's id if it is well-formed.
-
-    Raises:
-        errors.BadInput: the id is malformed.
-    """
-    if not _ID.fullmatch(site_id):
-        raise errors.BadInput("site", "bad-id", limit=63)
-    return site_id
 
 
 def change(  # noqa: PLR0913 - each may be changed alone

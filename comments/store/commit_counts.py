@@ -5,9 +5,11 @@ count is the same, this process has not changed the thread, so the process can r
 still show authors their own changes.
 """
 
+import math
 import threading
+import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from comments.store import per_process
 
@@ -15,11 +17,17 @@ _SLOTS = 4096  # threads that share a slot only invalidate each other's cached d
 
 
 class CommitCounts:
-    """Commit counts by thread, in a bounded number of slots. The class is thread-safe."""
+    """Commit counts by thread, in a bounded number of slots. The class is thread-safe.
 
-    def __init__(self) -> None:
+    Args:
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
         self._lock = threading.Lock()
         self._counts = [0] * _SLOTS
+        self._times = [-math.inf] * _SLOTS
 
     def note(self, threads: Iterable[str]) -> None:
         """Count a commit that may have been applied to these threads."""
@@ -28,10 +36,15 @@ class CommitCounts:
         with self._lock:
             for thread in threads:
                 self._counts[_slot(thread)] += 1
+                self._times[_slot(thread)] = self.clock()
 
     def of(self, thread: str) -> int:
         """Return a thread's count."""
         return self._counts[_slot(thread)]
+
+    def age(self, thread: str) -> float:
+        """Return the seconds since the last commit to a thread; infinity if there was none."""
+        return self.clock() - self._times[_slot(thread)]
 
 
 _WRITTEN = per_process.PerProcess(CommitCounts)
@@ -49,3 +62,11 @@ def of_thread(thread: str) -> int:
 def note(threads: Iterable[str]) -> None:
     """Count a commit that may have been applied."""
     _WRITTEN.get().note(threads)
+
+
+def is_recent(thread: str, *, within: float) -> bool:
+    """Return whether this process committed to a thread within the last seconds.
+
+    A different thread in the same slot has the same effect.
+    """
+    return _WRITTEN.get().age(thread) <= within

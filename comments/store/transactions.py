@@ -15,7 +15,7 @@ from google.cloud.datastore_v1.types import datastore as rpc_types
 
 from comments import errors
 from comments.store import commit_counts, connection
-from comments.store.ownership import Patch, Writes, may_write
+from comments.store.ownership import Writes, may_write
 from comments.store.wire import codec
 
 T = TypeVar("T")
@@ -23,18 +23,16 @@ T = TypeVar("T")
 # Rollbacks have this time even after the deadline. With less, the network would lose the call, and
 # the store would keep the transaction's locks for up to a minute.
 _ROLLBACK_SECONDS = 1.0
-_Commit = rpc_types.CommitRequest.pb()
 _Rollback = rpc_types.RollbackRequest.pb()
-_Mutation = rpc_types.Mutation.pb()
-_TRANSACTIONAL = int(rpc_types.CommitRequest.Mode.TRANSACTIONAL)
 
 
-def transaction(body: Callable[[], T], *, line: str = "") -> T:
+def transaction(body: Callable[[], T], *, line: str = "", has_run: bool = False) -> T:
     """Run `body` in a read-write transaction until it commits once, and return its result.
 
     `body` may run several times, even after its commit was applied, so `body` must recognize its
     own earlier work. `line` names a row that many transactions write concurrently. Within one
-    process, these transactions then take turns instead of aborting each other.
+    process, these transactions then take turns instead of aborting each other. `has_run` tells that
+    an earlier transaction with the same effect may have been applied (see `may_have_run`).
 
     Each attempt sends the id of the previous attempt to the store. When transactions wait for each
     other, the store aborts the one whose first attempt began last. Every transaction therefore
@@ -46,7 +44,7 @@ def transaction(body: Callable[[], T], *, line: str = "") -> T:
     """
     store = connection.current()
     last = connection.Transaction()
-    is_unsure = False
+    is_unsure = has_run
 
     def attempt() -> T:
         nonlocal last, is_unsure
@@ -99,8 +97,8 @@ def _within_transaction(opened: connection.Transaction, body: Callable[[], T]) -
 
 def commit(opened: connection.Transaction) -> None:
     """Commit a transaction. If the transaction has neither read nor written, make no call."""
-    store = connection.current()
-    request = _Commit(**store.request_fields(), mode=_TRANSACTIONAL, mutations=opened.mutations)
+    store, request = connection.current(), opened.request
+    request.project_id, request.database_id = store.project, store.database
     if opened.id:
         request.transaction = opened.id
     elif opened.mutations:
@@ -147,30 +145,40 @@ def apply(*changes: Writes) -> None:
     opened = connection.state.transaction
     if opened is None or opened.is_read_only:
         raise errors.UnownedWrite("apply must be called inside a transaction")
-    store, threads = connection.current(), set[str]()
+    begun = len(opened.mutations)
+    threads = set[str]()
+    try:
+        for each in changes:
+            _add(opened.mutations, each, threads)
+    except BaseException:
+        del opened.mutations[begun:]
+        raise
+    if threads:
+        # Data that was read before the commit must not be reused after the commit.
+        opened.afterwards.append(lambda: commit_counts.note(threads))
 
-    def entity(owner: str, row: Any, names: Collection[str] | None = None) -> Any:
+
+def _add(mutations: Any, change: Writes, threads: set[str]) -> None:
+    """Encode the writes as mutations, and add the threads that they change to `threads`."""
+    store, owner = connection.current(), change.owner
+
+    def encode(made: Any, row: Any, names: Collection[str] | None = None) -> None:
         path = _owned(owner, row.key)
         kind, name = path[-1]
         if kind in {"Thread", "Comment"}:
             threads.add(name if kind == "Thread" else row.thread)
-        return codec.message(row, store.key(*path), names)
+        codec.fill(made, row, store.key(*path), names)
 
-    def patched(owner: str, patch: Patch) -> Any:
-        made = _Mutation(update=entity(owner, patch.row, patch.names))
+    for row in change.insert:
+        encode(mutations.add().insert, row)
+    for row in change.put:
+        encode(mutations.add().upsert, row)
+    for key in change.delete:
+        mutations.add(delete=store.key(*_owned(owner, key)))
+    for patch in change.patch:
+        made = mutations.add()
+        encode(made.update, patch.row, patch.names)
         made.property_mask.paths.extend(patch.names)
-        return made
-
-    for each in changes:
-        opened.mutations += [
-            *(_Mutation(insert=entity(each.owner, row)) for row in each.insert),
-            *(_Mutation(upsert=entity(each.owner, row)) for row in each.put),
-            *(_Mutation(delete=store.key(*_owned(each.owner, key))) for key in each.delete),
-            *(patched(each.owner, patch) for patch in each.patch),
-        ]
-    if threads:
-        # Data that was read before the commit must not be reused after the commit.
-        opened.afterwards.append(lambda: commit_counts.note(threads))
 
 
 def _owned(owner: str, key: ndb.Key) -> Any:

@@ -1,7 +1,8 @@
-"""Append comments from another system's export to a thread."""
+"""Append comments from another system's export to threads."""
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from google.cloud import ndb
 
@@ -21,80 +22,125 @@ from comments.tree.comment_writes import (
 from comments.tree.counters import in_transaction
 from comments.tree.placement import new_row, new_thread, place, site_scheme
 from comments.tree.threads import naming
-from comments.tree.values import Draft, Imported, RenderedText
+from comments.tree.values import Draft, Imported, ImportedThread, RenderedText
 
 
-def append_imported(  # noqa: PLR0913 - a batch with the thread it may have to make
-    scheme: sorthash.Scheme,
-    name: records.ThreadName,
-    nodes: Sequence[records.ImportedComment],
-    *,
-    title: str,
-    url: str,
-    state: records.ThreadState,
-    now: datetime,
+def append_imported(
+    scheme: sorthash.Scheme, threads: Sequence[ImportedThread], *, now: datetime
 ) -> Imported:
-    """Append comments from another system's export after the existing ones, in the given order.
+    """Append comments from another system's export to threads, in the given order.
 
-    An answered comment must be in the store, or precede its replies in `nodes`. Existing comments
-    are not changed. Replies to retracted or held comments are allowed; these comments are then
-    listed as tombstones.
+    New comments come after the existing ones. An answered comment must be in the store, or precede
+    its replies in `nodes`. Existing comments are not changed. Replies to retracted or held comments
+    are allowed; these comments are then listed as tombstones.
+
+    Each thread must be given only once, and all threads belong to one site. One lookup reads the
+    rows of all threads, and an event may record changes in several threads.
 
     Raises:
         errors.NotFound: a node answers a comment that is neither in `nodes` nor in the thread.
     """
-    batch = _Batch(scheme, name, nodes, now)
-    if batch.is_new:
-        batch.thread.state = state.value
-    brought = naming.encode(naming.Brought(title, url))
-    for node in nodes:
-        if node.id not in batch.rows:
-            batch.add(node, brought)
-    named = batch.named()
-    put: tuple[ndb.Model, ...] = tuple(batch.rows[row_id] for row_id in batch.changed)
-    if named or batch.thread_changed:
-        put = (*put, *(named or (batch.thread,)))
-    if not batch.added:
-        return Imported((ownership.Writes(OWNER, put=put),), 0)
-    changes = batch.changes()
-    events = {batch.event(part): changes[part] for part in outbox.parts(changes)}
+    parts = _read(scheme, threads, now)
+    for part in parts:
+        part.append()
+    put = tuple(row for part in parts for row in part.put())
+    grown = [part for part in parts if part.added]
+    counted = [part.changes() for part in grown]
+    changes = [change for each in counted for change in each]
+    ids = [row_id for part in grown for row_id in part.changed]
+    revisions = [part.rows[row_id].revision for part in grown for row_id in part.changed]
+    told: list[ownership.Writes] = []
+    events: list[str] = []
+    for each in outbox.parts(changes) if changes else ():
+        # The first comment of each event is new, so no other event has this id. An existing comment
+        # changes only because of a new comment of its thread that precedes it in the batch, and
+        # adds nothing to the counters.
+        event = outbox.event_id(ids[each.start], revisions[each.start])
+        detail = outbox.imported(ids[each])
+        told.append(
+            outbox.tell(outbox.EventKind.IMPORTED, event, changes[each], now=now, detail=detail)
+        )
+        events.append(event)
     writes = (
         ownership.Writes(OWNER, put=put),
-        batch.entry.writes(changes),
-        *(outbox.tell(outbox.EventKind.IMPORTED, *event, now=now) for event in events.items()),
+        *(part.entry.writes(each) for part, each in zip(grown, counted, strict=True)),
+        *told,
     )
-    return Imported(writes, len(batch.added), tuple(events))
+    return Imported(writes, {part.name: len(part.added) for part in grown}, tuple(events))
 
 
-class _Batch:
-    """An imported batch: the rows read or written for it, by id, and the changed rows in order."""
+def _read(
+    scheme: sorthash.Scheme, threads: Sequence[ImportedThread], now: datetime
+) -> list["_Part"]:
+    """Read the rows of all threads with one lookup."""
+    parts = [_Part(given) for given in threads]
+    found = iter(reads.get_multi([key for part in parts for key in part.keys]))
+    for part in parts:
+        part.fill([next(found) for _ in part.keys])
+    new = [part for part in parts if part.is_new]
+    known = site_scheme(new[0].name, scheme) if new else scheme
+    for part in parts:
+        part.begin(now, known if part.is_new else scheme)
+    return parts
 
-    def __init__(
-        self,
-        scheme: sorthash.Scheme,
-        name: records.ThreadName,
-        nodes: Sequence[records.ImportedComment],
-        now: datetime,
-    ) -> None:
-        self.name = name
-        ids = dict.fromkeys(node.id for node in nodes)
-        ids.update(dict.fromkeys(node.reply_to for node in nodes if node.reply_to))
-        self.entry = in_transaction.TransactionCounters(name, (node.author.id for node in nodes))
-        thread, *rows = reads.get_multi(
-            [comment_rows.thread_key(name), *map(comment_rows.comment_key, ids), *self.entry.keys]
+
+class _Part:
+    """A thread's part of a batch: the rows read or written, by id, and the changed rows in order.
+
+    `fill` takes the rows that were read at `keys`, and `begin` makes a new thread.
+    """
+
+    thread: comment_rows.ThreadRow
+    scheme: sorthash.Scheme
+
+    def __init__(self, given: ImportedThread) -> None:
+        self._given = given
+        self.name = given.name
+        ids = dict.fromkeys(node.id for node in given.nodes)
+        ids.update(dict.fromkeys(node.reply_to for node in given.nodes if node.reply_to))
+        self._comments = len(ids)
+        self.entry = in_transaction.TransactionCounters(
+            self.name, (node.author.id for node in given.nodes)
         )
-        self.entry.fill(thread, rows[len(ids) :])
-        del rows[len(ids) :]
-        self.is_new = self.thread_changed = thread is None
-        self.thread: comment_rows.ThreadRow = thread or new_thread(
-            name, now, site_scheme(name, scheme)
-        )
-        self.scheme = conversion.scheme_of(self.thread, scheme)
-        self.rows: dict[str, comment_rows.CommentRow] = {row.key.id(): row for row in rows if row}
+        self.keys = [
+            comment_rows.thread_key(self.name),
+            *map(comment_rows.comment_key, ids),
+            *self.entry.keys,
+        ]
         self.changed: dict[str, None] = {}
         self.added: set[str] = set()
+
+    def fill(self, found: Sequence[Any]) -> None:
+        self._stored: comment_rows.ThreadRow | None = found[0]
+        rows, counters = found[1 : self._comments + 1], found[self._comments + 1 :]
+        self.entry.fill(self._stored, counters)
+        self.is_new = self.thread_changed = self._stored is None
+        self.rows: dict[str, comment_rows.CommentRow] = {row.key.id(): row for row in rows if row}
         # The states of existing comments before this batch.
         self._before = {key: conversion.comment_state(row) for key, row in self.rows.items()}
+
+    def begin(self, now: datetime, scheme: sorthash.Scheme) -> None:
+        if self._stored is None:
+            self.thread = new_thread(self.name, now, scheme)
+            self.thread.state = self._given.state.value
+        else:
+            self.thread = self._stored
+        self.scheme = conversion.scheme_of(self.thread, scheme)
+
+    def append(self) -> None:
+        """Place the nodes that are not stored yet."""
+        brought = naming.encode(naming.Brought(self._given.title, self._given.url))
+        for node in self._given.nodes:
+            if node.id not in self.rows:
+                self.add(node, brought)
+
+    def put(self) -> tuple[ndb.Model, ...]:
+        """Return the rows to store, after naming the thread."""
+        named = self.named()
+        put: tuple[ndb.Model, ...] = tuple(self.rows[row_id] for row_id in self.changed)
+        if named or self.thread_changed:
+            put = (*put, *(named or (self.thread,)))
+        return put
 
     def add(self, node: records.ImportedComment, brought: str) -> None:
         """Place a node that is not stored yet."""
@@ -125,7 +171,7 @@ class _Batch:
         if parent is None:
             self.thread_changed = True
         else:
-            self.changed[parent.key.id()] = None
+            self.changed[row.parent] = None
         if row.listed:
             self._list_above(parent)
 
@@ -167,12 +213,3 @@ class _Batch:
             Counted(self._before.get(row_id), conversion.comment_state(self.rows[row_id]))
             for row_id in self.changed
         ]
-
-    def event(self, part: slice) -> str:
-        """Return the event id for a part of the changes, derived from the part's first comment.
-
-        The first comment is always new, so no other event has this id. An existing comment changes
-        only because of a new comment earlier in the batch, and adds nothing to the counters.
-        """
-        first = list(self.changed)[part.start]
-        return outbox.event_id(first, self.rows[first].revision)

@@ -25,6 +25,7 @@ from comments.domain import records, sorthash
 from comments.domain.crypto import cursors
 from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
+from comments.tree import listed_comments
 
 MAX_LIMIT = 200
 MAX_FLAT_OFFSET = 1_000  # comments that a page in a flat order may skip or count; see docs/costs.md
@@ -162,7 +163,7 @@ def run(
     if parent == ROOTS:
         listing = _Listing(name, parent=ROOTS, level=0)
     elif parent is not None:
-        row = listed_in(name, parent, field="parent")
+        row = listed_comments.in_thread(name, parent, field="parent")
         low, high = sorthash.subtree_range(row.sort_hash)
         listing = _Listing(name, parent=parent, low=low, high=high, level=row.level + 1)
     return _run(listing, limit=limit, cursor=cursor, secret=secret)
@@ -177,7 +178,7 @@ def replies(comment_id: str, *, limit: int, cursor: str | None, secret: str) -> 
     """
 
     def read() -> records.OrderedPage:
-        row = listed(comment_id)
+        row = listed_comments.read(comment_id)
         low, high = sorthash.subtree_range(row.sort_hash)
         name = records.ThreadName(row.site, row.thread)
         listing = _Listing(name, parent=f"below {comment_id}", low=low, high=high)
@@ -201,7 +202,7 @@ def around(
     check_limit(limit)
 
     def read() -> records.OrderedPage:
-        row = listed_in(name, comment_id, field="around")
+        row = listed_comments.in_thread(name, comment_id, field="around")
         root = next(sorthash.segments(scheme_of(name), row.sort_hash))
         listing = _Listing(name)
         before = _count(dataclasses.replace(listing, low=root, high=row.sort_hash))
@@ -210,33 +211,6 @@ def around(
         return _cut(listing, rows, limit, secret, before=None).counted()
 
     return transactions.at_one_moment(read)
-
-
-def comment(comment_id: str) -> tuple[records.Comment, tuple[records.Comment, ...]]:
-    """Read a listed comment and its ancestors, root first.
-
-    Raises:
-        errors.NotFound: the comment does not exist or is not listed.
-    """
-
-    def read() -> tuple[records.Comment, tuple[records.Comment, ...]]:
-        row = listed(comment_id)
-        return row, ancestors(row)
-
-    return transactions.at_one_moment(read)
-
-
-def ancestors(row: records.Comment) -> tuple[records.Comment, ...]:
-    """Read the ancestors of a comment, root first."""
-    above: list[records.Comment] = []
-    parent = row.parent
-    while parent is not None:
-        found = reads.get(comment_rows.comment_key(parent))
-        if found is None:
-            break
-        above.append(conversion.comment_record(found))
-        parent = found.parent
-    return tuple(reversed(above))
 
 
 def pinned(name: records.ThreadName, ids: Sequence[str]) -> records.PinnedComments:
@@ -471,31 +445,6 @@ def _below(name: records.ThreadName, row: records.Comment) -> int:
     low, high = sorthash.subtree_range(row.sort_hash)
     # The range starts with the row itself, which must not be counted.
     return _count(_Listing(name, low=low, high=high)) - 1
-
-
-def listed(comment_id: str) -> records.Comment:
-    """Read a listed comment.
-
-    Raises:
-        errors.NotFound: the comment does not exist or is not listed.
-    """
-    row = reads.get(comment_rows.comment_key(comment_id)) if comment_id else None
-    if row is None or not row.listed:
-        raise errors.NotFound("comment", comment_id)
-    return conversion.comment_record(row)
-
-
-def listed_in(name: records.ThreadName, comment_id: str, *, field: str) -> records.Comment:
-    """Read a listed comment in a thread. `field` is the parameter that named the comment.
-
-    Raises:
-        errors.NotFound: the comment does not exist or is not listed.
-        errors.BadInput: the comment is in a different thread.
-    """
-    row = listed(comment_id)
-    if (row.site, row.thread) != (name.site, name.id):
-        raise errors.BadInput(field, "other-thread")
-    return row
 
 
 def scheme_of(name: records.ThreadName) -> sorthash.Scheme:

@@ -1,7 +1,20 @@
-"""Place a new comment, or find the place that an earlier run of the same request gave it."""
+"""Place new comments, or find the places that an earlier run of the same request gave them.
+
+The comments of one transaction belong to one thread, and are placed one after another. They share
+the thread's row, the rows of the answered comments and a counter shard, each read once and written
+once.
+
+Invariants:
+
+1. A comment that is refused changes no row.
+2. The comments get the places and numbers that they would get in separate transactions.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
+
+from google.cloud import ndb
 
 from comments import errors
 from comments.domain import reasons, records, sorthash
@@ -10,7 +23,7 @@ from comments.domain.records import Status
 from comments.events import outbox
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion
-from comments.tree.comment_writes import AT_ONCE, IN_TIME, OWNER, parent_row
+from comments.tree.comment_writes import AT_ONCE, IN_TIME, OWNER
 from comments.tree.counters import in_transaction, sharding
 from comments.tree.threads import naming
 from comments.tree.values import ChangeResult, Draft
@@ -18,72 +31,156 @@ from comments.tree.values import ChangeResult, Draft
 _SHADOW = "shadow"  # the rule of a reply to a shadowed comment; stored as text
 
 
-def append(
-    scheme: sorthash.Scheme, draft: Draft, turn: sharding.TransactionShard = sharding.FIRST
-) -> ChangeResult:
-    """Place a new comment, or recognize that it has already been placed.
+class Placement:
+    """The new comments of one thread in one transaction.
+
+    Read `keys` and call `fill` first. Then call `place` for each draft, and apply `writes`.
 
     `scheme` is the scheme of the site in this process's copy. A new thread gets the stored one.
-    `turn` chooses the counter shard in which the comment is counted.
-
-    Raises:
-        errors.NotFound: the answered comment does not exist, is in a different thread, or is not
-            public.
-        errors.Conflict: the answered comment was retracted, the thread is closed, or the new
-            comment's parent already has the maximum number of children in this scheme.
-        errors.KeyReused: a comment with different content already has this id.
-        errors.TooMany: the thread received too many posts recently.
+    `turn` chooses the counter shard in which the comments are counted.
     """
-    # Look for the comment first only if an earlier run may have been applied. Otherwise, the insert
-    # fails if the comment exists, so an ordinary post saves this read.
-    if transactions.may_have_run():
-        earlier = _earlier(draft)
-        if earlier is not None:
-            return earlier
-    keys = [comment_rows.thread_key(draft.name)]
-    if draft.reply_to is not None:
-        keys.append(comment_rows.comment_key(draft.reply_to))
-    entry = in_transaction.TransactionCounters(draft.name, [draft.author.id], turn)
-    thread, *others = reads.get_multi([*keys, *entry.keys])
-    answered, counted = others[: len(keys) - 1], others[len(keys) - 1 :]
-    entry.fill(thread, counted)
-    if thread is None:
-        thread = new_thread(draft.name, draft.created, site_scheme(draft.name, scheme))
-    try:
-        return _placed(conversion.scheme_of(thread, scheme), draft, thread, answered, entry)
-    except errors.FlatthreadError:
-        earlier = _earlier(draft)
-        if earlier is not None:
-            return earlier
-        raise
 
+    def __init__(
+        self,
+        scheme: sorthash.Scheme,
+        drafts: Sequence[Draft],
+        turn: sharding.TransactionShard = sharding.FIRST,
+    ) -> None:
+        self._name, self._created = drafts[0].name, drafts[0].created
+        self._scheme = scheme
+        ids = dict.fromkeys(draft.reply_to for draft in drafts if draft.reply_to is not None)
+        # Look for the comments first only if an earlier run may have been applied. Otherwise, the
+        # insert fails if a comment exists, so an ordinary post saves this read.
+        self._looked_for = {draft.id for draft in drafts if transactions.may_have_run()}
+        self._ids = list(dict.fromkeys([*ids, *self._looked_for]))
+        self._counters = in_transaction.TransactionCounters(
+            self._name, [draft.author.id for draft in drafts], turn
+        )
+        self.keys: list[ndb.Key] = [
+            comment_rows.thread_key(self._name),
+            *map(comment_rows.comment_key, self._ids),
+            *self._counters.keys,
+        ]
+        self._is_new_thread = False
+        self._thread: comment_rows.ThreadRow
+        self._comments: dict[str, comment_rows.CommentRow | None] = {}
+        self._inserted: dict[ndb.Key, comment_rows.CommentRow] = {}
+        self._changed: dict[ndb.Key, ndb.Model] = {}
+        self._changes: list[Counted] = []
+        self._events: list[ownership.Writes] = []
 
-def _placed(
-    scheme: sorthash.Scheme,
-    draft: Draft,
-    thread: comment_rows.ThreadRow,
-    answered: Sequence[comment_rows.CommentRow | None],
-    entry: in_transaction.TransactionCounters,
-) -> ChangeResult:
-    target = _admitted(draft, thread, answered)
-    is_known = draft.author.id in entry.known
-    ruling = _below(target, draft.decide(conversion.thread_record(thread), is_known))
-    row = new_row(draft, reply_to=draft.reply_to, ruling=ruling)
-    parent = _tree_parent(scheme, target)
-    place(scheme, row, parent, thread)
-    named = naming.first(thread, [row], [row]) if ruling.status is Status.APPROVED else ()
-    if draft.pace:
-        entry.pace(draft.pace, draft.created)
-    changes = [Counted(None, conversion.comment_state(row))]
-    record = conversion.comment_record(row)
-    above = named or (thread,) if parent is None else (parent, *named)
-    counted = entry.writes(changes)
-    event = outbox.event_id(draft.id, row.revision)
-    told = outbox.tell(
-        outbox.EventKind.POSTED, event, changes, now=draft.created, detail=draft.detail
-    )
-    placed = ownership.Writes(OWNER, insert=(row,), put=above)
-    return ChangeResult(record, (placed, counted, told), event, is_new=True)
+    def fill(self, rows: Sequence[Any]) -> None:
+        """Use the rows that were read at `keys`."""
+        thread, *others = rows
+        number = len(self._ids)
+        self._comments = dict(zip(self._ids, others[:number], strict=True))
+        self._counters.fill(thread, others[number:])
+        self._is_new_thread = thread is None
+        if thread is None:
+            thread = new_thread(self._name, self._created, site_scheme(self._name, self._scheme))
+        self._thread = thread
+        self._scheme = conversion.scheme_of(thread, self._scheme)
+
+    def earlier(self, draft: Draft) -> ChangeResult | None:
+        """Return the change that an earlier request with the draft's id made, if there was one.
+
+        Raises:
+            errors.KeyReused: a comment with different content already has this id.
+        """
+        if draft.id in self._looked_for:
+            row = self._comments[draft.id]
+        else:
+            row = reads.get(comment_rows.comment_key(draft.id))
+        return None if row is None else _repeat(row, draft)
+
+    def place(self, draft: Draft) -> ChangeResult:
+        """Place a new comment, or recognize that it has already been placed.
+
+        Raises:
+            errors.NotFound: the answered comment does not exist, is in a different thread, or is
+                not public.
+            errors.Conflict: the answered comment was retracted, the thread is closed, or the new
+                comment's parent already has the maximum number of children in this scheme.
+            errors.KeyReused: a comment with different content already has this id.
+            errors.TooMany: the thread received too many posts recently.
+        """
+        found = self.earlier(draft) if self._looked_for else None
+        if found is not None:
+            return found
+        try:
+            return self._placed(draft)
+        except errors.FlatthreadError:
+            found = None if self._looked_for else self.earlier(draft)
+            if found is not None:
+                return found
+            raise
+
+    def writes(self) -> tuple[ownership.Writes, ...]:
+        """Return the writes of all placed comments; empty if no comment was placed."""
+        if not self._inserted:
+            return ()
+        placed = ownership.Writes(
+            OWNER, insert=tuple(self._inserted.values()), put=tuple(self._changed.values())
+        )
+        return (placed, self._counters.writes(self._changes), *self._events)
+
+    def _placed(self, draft: Draft) -> ChangeResult:
+        thread, counters = self._thread, self._counters
+        if self._is_new_thread:
+            thread.created = draft.created
+        if thread.state != records.ThreadState.OPEN:
+            raise errors.Conflict("thread-closed")
+        target = None
+        if draft.reply_to is not None:
+            target = _answerable(self._comments[draft.reply_to], draft)
+        is_known = draft.author.id in counters.known
+        ruling = _below(target, draft.decide(conversion.thread_record(thread), is_known))
+        row = new_row(draft, reply_to=draft.reply_to, ruling=ruling)
+        parent = self._tree_parent(target)
+        number(self._scheme, row, parent, thread)
+        if draft.pace:
+            counters.pace(draft.pace, draft.created)
+        # No check follows, so from here on rows may change.
+        above = thread if parent is None else parent
+        above.child_count += 1
+        self._is_new_thread = False
+        named: tuple[ndb.Model, ...] = ()
+        if ruling.status is Status.APPROVED:
+            named = naming.first(thread, [row], [row])
+            counters.known.add(draft.author.id)
+        self._inserted[row.key] = self._comments[draft.id] = row
+        self._changed.update(
+            (each.key, each) for each in (above, *named) if each.key not in self._inserted
+        )
+        return self._told(draft, row)
+
+    def _told(self, draft: Draft, row: comment_rows.CommentRow) -> ChangeResult:
+        change = Counted(None, conversion.comment_state(row))
+        event = outbox.event_id(draft.id, row.revision)
+        self._changes.append(change)
+        self._events.append(
+            outbox.tell(
+                outbox.EventKind.POSTED, event, [change], now=draft.created, detail=draft.detail
+            )
+        )
+        return ChangeResult(conversion.comment_record(row), event=event, is_new=True)
+
+    def _tree_parent(
+        self, answered: comment_rows.CommentRow | None
+    ) -> comment_rows.CommentRow | None:
+        """Return a reply's parent: the answered comment or, at the deepest level, its parent."""
+        if answered is None or answered.level < self._scheme.levels - 1:
+            return answered
+        parent_id = conversion.parent_id(answered)
+        if parent_id is None:
+            return None
+        # Another draft may have changed the same row, so never read a row twice.
+        if parent_id not in self._comments:
+            self._comments[parent_id] = reads.get(comment_rows.comment_key(parent_id))
+        parent = self._comments[parent_id]
+        if parent is None:
+            raise errors.Conflict("thread-damaged")  # `repair` corrects such a thread.
+        return parent
 
 
 def site_scheme(name: records.ThreadName, known: sorthash.Scheme) -> sorthash.Scheme:
@@ -162,14 +259,24 @@ def place(
     parent: comment_rows.CommentRow | None,
     thread: comment_rows.ThreadRow,
 ) -> None:
-    """Number a row by the counter of `parent` or the thread, and set its place in the tree."""
-    if parent is None:
-        # Roots are numbered from 0, so the number is the counter's value before the increment.
-        row.number = thread.child_count
-        thread.child_count += 1
-    else:
-        parent.child_count += 1
-        row.number = parent.child_count
+    """Number a row, and count it in the counter of `parent` or the thread."""
+    number(scheme, row, parent, thread)
+    above = thread if parent is None else parent
+    above.child_count += 1
+
+
+def number(
+    scheme: sorthash.Scheme,
+    row: comment_rows.CommentRow,
+    parent: comment_rows.CommentRow | None,
+    thread: comment_rows.ThreadRow,
+) -> None:
+    """Number a row by the counter of `parent` or the thread, and set its place in the tree.
+
+    The counter does not change.
+    """
+    # Roots are numbered from 0, and replies from 1.
+    row.number = thread.child_count if parent is None else parent.child_count + 1
     above = "" if parent is None else parent.sort_hash
     try:
         row.sort_hash = sorthash.child(scheme, above, row.number)
@@ -180,21 +287,6 @@ def place(
     row.slug = sorthash.slug(scheme, row.sort_hash)
     row.shape = thread.shape or 0
     row.populate(categories=list(thread.categories))
-
-
-def _admitted(
-    draft: Draft, thread: comment_rows.ThreadRow, answered: Sequence[comment_rows.CommentRow | None]
-) -> comment_rows.CommentRow | None:
-    """Return the comment that a draft answers, if any. Raise an error if the draft is refused."""
-    if thread.state != records.ThreadState.OPEN:
-        raise errors.Conflict("thread-closed")
-    return _answerable(answered[0], draft) if answered else None
-
-
-def _earlier(draft: Draft) -> ChangeResult | None:
-    """Return the change that an earlier request with the draft's id made, if there was one."""
-    row = reads.get(comment_rows.comment_key(draft.id))
-    return None if row is None else _repeat(row, draft)
 
 
 def _repeat(row: comment_rows.CommentRow, draft: Draft) -> ChangeResult:
@@ -238,12 +330,3 @@ def _below(target: comment_rows.CommentRow | None, ruling: records.Ruling) -> re
     if ruling.status is Status.PENDING:
         return records.Ruling(Status.SPAM, _SHADOW, why)
     return ruling
-
-
-def _tree_parent(
-    scheme: sorthash.Scheme, answered: comment_rows.CommentRow | None
-) -> comment_rows.CommentRow | None:
-    """Return a reply's parent: the answered comment or, at the deepest level, its parent."""
-    if answered is None or answered.level < scheme.levels - 1:
-        return answered
-    return parent_row(answered)

@@ -10,7 +10,7 @@ from comments import errors
 from comments.domain import records, sorthash
 from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
-from comments.tree import ordered_query
+from comments.tree import listed_comments, ordered_query
 
 
 def find(
@@ -23,7 +23,7 @@ def find(
         errors.BadInput: the comment is in a different thread.
     """
     if comment_rows.is_comment_id(address):
-        return ordered_query.listed_in(name, address, field=field)
+        return listed_comments.in_thread(name, address, field=field)
     found = _at(scheme, name, address) or _of_thread(scheme, name, address)
     if found is None:
         raise errors.NotFound("comment", address)
@@ -68,6 +68,6 @@ def with_ancestors(
 
     def read() -> tuple[records.Comment, tuple[records.Comment, ...]]:
         row = find(scheme, name, slug, field="slug")
-        return row, ordered_query.ancestors(row)
+        return row, listed_comments.ancestors(row)
 
     return transactions.at_one_moment(read)

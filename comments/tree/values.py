@@ -1,8 +1,10 @@
 """Define the arguments and results of operations on the tree: texts, drafts, changes, places."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+
+import msgspec
 
 from comments.domain import records
 from comments.domain.records import Ruling, Status
@@ -26,8 +28,7 @@ def _welcome(_thread: records.Thread, _is_known: bool) -> Ruling:  # noqa: FBT00
     return Ruling(Status.APPROVED)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """A comment to be placed in a thread, without its place in the tree.
 
     `fingerprint` distinguishes a retry from a different request with the same id;
@@ -72,12 +73,34 @@ class ChangeResult:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class ImportedThread:
+    """Comments to append to a thread. A new thread gets `state`.
+
+    The thread data of each comment is `title` and `url`.
+    """
+
+    name: records.ThreadName
+    nodes: Sequence[records.ImportedComment]
+    title: str = ""
+    url: str = ""
+    state: records.ThreadState = records.ThreadState.OPEN
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Imported:
-    """An imported batch: its writes, the number of new comments, and the ids of the events."""
+    """An imported batch: its writes, the number of new comments by thread, and the events' ids.
+
+    Threads without new comments are left out.
+    """
 
     writes: tuple[ownership.Writes, ...]
-    added: int
+    by_thread: Mapping[records.ThreadName, int]
     events: tuple[str, ...] = ()
+
+    @property
+    def added(self) -> int:
+        """Return the number of new comments."""
+        return sum(self.by_thread.values())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -120,6 +120,7 @@ def _open(options: argparse.Namespace, now: Callable[[], float]) -> inprocess.En
         durability="fast" if options.fast else "durable",
         history=options.history,
         concurrency=options.concurrency,
+        built_in_indexes="eager",  # the data browser shows their sizes without computing them
     )
 
 

@@ -34,7 +34,10 @@ def load(options: argparse.Namespace) -> int:
     """Import entities from lines of JSON; overwrite existing entities."""
     from emulator.import_export import json_lines
 
-    with _input(options.source) as file, inprocess.open_engine(options.data) as engine:
+    with (
+        _input(options.source) as file,
+        inprocess.open_engine(options.data, built_in_indexes="eager") as engine,
+    ):
         stored = json_lines.load(
             engine.storage,
             json_lines.read_lines(file),
@@ -96,7 +99,7 @@ def _existing(path: Path) -> inprocess.Engine:
     """Open a data file, which must exist."""
     if not path.is_file():
         raise errors.FailedPrecondition(f"There is no data file {path}.")
-    return inprocess.open_engine(path)
+    return inprocess.open_engine(path, built_in_indexes="eager")
 
 
 @contextlib.contextmanager

@@ -127,13 +127,22 @@ def check_written_key(
 ) -> keys.Partition:
     """Check the key of a mutation: reserved names are read-only."""
     partition = check_key(key, default, may_be_incomplete=may_be_incomplete)
+    refuse_reserved(reserved_name(key, partition))
+    return partition
+
+
+def reserved_name(key: protobufs.Key, partition: keys.Partition) -> str:
+    """Return the first name in a key that only Datastore may write, or an empty text."""
     names = [partition.namespace]
     for element in key.path:
         names += (element.kind, element.name)
-    for name in names:
-        if is_reserved(name):
-            raise errors.InvalidArgument(f'The name "{name}" is reserved.')
-    return partition
+    return next(filter(is_reserved, names), "")
+
+
+def refuse_reserved(name: str) -> None:
+    """Refuse to write a key with a reserved name, unless the name is empty."""
+    if name:
+        raise errors.InvalidArgument(f'The name "{name}" is reserved.')
 
 
 def normalized(

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -26,6 +25,7 @@ from emulator import errors, protobufs
 from emulator.encoding import keys, values
 
 KEY = "__key__"
+_NESTED = ("array_value", "entity_value")
 MAX_ENTRIES = 20_000  # Limit for an entity's indexed values plus its composite entries.
 MAX_COMPOSITE_BYTES = 2 * 1024 * 1024  # Maximum size of an entity's composite entries.
 
@@ -84,10 +84,24 @@ def indexed_values(entity: protobufs.Entity, partition: keys.Partition) -> dict[
 
     An empty array counts as null.
     """
+    single: dict[str, list[bytes]] = {}
     found: dict[str, set[bytes]] = {}
-    for name, value in entity.properties.items():
-        _collect(name, value, partition, found)
-    return {name: sorted(encoded) for name, encoded in found.items()}
+    properties = entity.properties
+    for name in properties:  # `items` of a protobuf map is slow
+        value = properties[name]
+        if value.exclude_from_indexes:
+            continue
+        kind = value.WhichOneof("value_type")
+        if kind not in _NESTED:
+            single[name] = [values.encode_as(kind, value, partition)]
+        elif kind == "array_value" and not value.array_value.values:
+            single[name] = [values.NULL]
+        else:
+            _collect(name, value, partition, found)
+    for name, encoded in found.items():
+        # A property `outer.inner` can exist beside an embedded entity `outer`.
+        single[name] = sorted(encoded.union(single.get(name, ())))
+    return single
 
 
 def _collect(
@@ -106,23 +120,28 @@ def _collect(
         for inner, part in value.entity_value.properties.items():
             _collect(f"{name}.{inner}", part, partition, found)
     else:
-        found.setdefault(name, set()).add(values.encode(value, partition))
+        found.setdefault(name, set()).add(values.encode_as(kind, value, partition))
 
 
 def entries(index: Index, path: bytes, indexed: dict[str, list[bytes]]) -> list[bytes]:
     """Return an entity's entries in one index."""
     columns: list[list[bytes]] = []
+    number = 1
     for name, is_descending in index.properties:
         column = indexed.get(name)
         if column is None:
             return []
+        number *= len(column)
         columns.append([values.complement(each) for each in column] if is_descending else column)
-    if math.prod(map(len, columns)) > MAX_ENTRIES:
+    if number > MAX_ENTRIES:
         raise errors.InvalidArgument(
             f"The entity has more than {MAX_ENTRIES} entries in one composite index."
         )
     last = values.complement(path) if index.is_key_descending else path
-    joined = [b"".join(each) + last for each in itertools.product(*columns)]
+    if number == 1:
+        joined = [b"".join([each for (each,) in columns]) + last]
+    else:
+        joined = [b"".join(each) + last for each in itertools.product(*columns)]
     if not index.has_ancestor:
         return joined
     return [ancestor + each for ancestor in keys.ancestors(path) for each in joined]
@@ -178,23 +197,50 @@ Values = dict[str, list[bytes]]  # An entity's values, as `indexed_values` retur
 Entries = dict[bytes, list[bytes]]  # An entity's entries by index code.
 
 
+class _Every:
+    """The codes of all indexes."""
+
+    def __contains__(self, code: object) -> bool:
+        return True
+
+
+EVERY = _Every()
+Codes = _Every | frozenset[bytes]
+
+
 def membership(
     entity: protobufs.Entity, partition: keys.Partition, path: bytes, composites: Iterable[Index]
 ) -> Entries:
     """Return an entity's entries by index code."""
     kind = entity.key.path[-1].kind
-    indexed = indexed_values(entity, partition)
-    found = _in_some(kind, indexed, path, indexed, composites)
+    return all_entries(kind, path, indexed_values(entity, partition), composites)
+
+
+def all_entries(
+    kind: str,
+    path: bytes,
+    indexed: Values,
+    composites: Iterable[Index],
+    built_ins: Codes = EVERY,
+) -> Entries:
+    """Return an entity's entries by index code, with its properties' indexes in `built_ins`."""
+    found = _in_some(kind, indexed, path, indexed, composites, built_ins)
     found[_builtin_codes(kind, None)[0]] = [path]
     return found
 
 
 def differing(
-    kind: str, path: bytes, before: Values, after: Values, composites: Iterable[Index]
+    kind: str,
+    path: bytes,
+    before: Values,
+    after: Values,
+    composites: Iterable[Index],
+    built_ins: Codes = EVERY,
 ) -> tuple[Entries, Entries]:
     """Return an entity's entries before and after a change, in the indexes that it may affect.
 
-    In all other indexes, including the index of the kind's keys, the entries stay the same.
+    In all other indexes, including the index of the kind's keys, the entries stay the same. Of the
+    properties' own indexes, only those in `built_ins` are included.
     """
     # Keep the order of the properties (a set has none), so that the same history produces the same
     # file.
@@ -203,13 +249,50 @@ def differing(
         return {}, {}
     among = [index for index in composites if any(name in names for name, _ in index.properties)]
     return (
-        _in_some(kind, before, path, names, among),
-        _in_some(kind, after, path, names, among),
+        _in_some(kind, before, path, names, among, built_ins),
+        _in_some(kind, after, path, names, among, built_ins),
     )
 
 
+def unmade_updates(kind: str, before: Values, after: Values, built_ins: Codes) -> int:
+    """Return how many entries a change affects in the properties' indexes outside `built_ins`.
+
+    The number is the same as if these indexes were maintained: an entry that a change leaves alone
+    does not count, unless the entity gets its first or loses its last other entry in the index.
+    """
+    if built_ins is EVERY:
+        return 0
+    number = 0
+    for name, new in after.items():
+        old = before.get(name)
+        if old != new:
+            changed = _updates(old, new) if old else len(new)
+            number += changed * (2 - len(_made(kind, name, built_ins)))
+    for name, old in before.items():
+        if name not in after:
+            number += len(old) * (2 - len(_made(kind, name, built_ins)))
+    return number
+
+
+@functools.lru_cache(maxsize=4096)
+def _made(kind: str, name: str, built_ins: Codes) -> tuple[tuple[bytes, bool], ...]:
+    """Return the codes of a property's indexes in `built_ins`, and whether each is descending."""
+    both = zip(_builtin_codes(kind, name), (False, True), strict=True)
+    return tuple((code, is_descending) for code, is_descending in both if code in built_ins)
+
+
+def _updates(old: list[bytes], new: list[bytes]) -> int:
+    is_flag_same = (len(old) > 1) == (len(new) > 1)
+    return len(set(old) ^ set(new) if is_flag_same else set(old) | set(new))
+
+
 def _in_some(
-    kind: str, indexed: Values, path: bytes, names: Iterable[str], composites: Iterable[Index]
+    kind: str,
+    indexed: Values,
+    path: bytes,
+    names: Iterable[str],
+    composites: Iterable[Index],
+    built_ins: Codes,
 ) -> Entries:
     """Return an entity's entries in composite indexes and in those of the named properties."""
     found: Entries = {}
@@ -217,9 +300,10 @@ def _in_some(
         column = indexed.get(name)
         if column is None:
             continue
-        ascending, descending = _builtin_codes(kind, name)
-        found[ascending] = [each + path for each in column]
-        found[descending] = [values.complement(each) + path for each in column]
+        for code, is_descending in _made(kind, name, built_ins):
+            found[code] = [
+                (values.complement(each) if is_descending else each) + path for each in column
+            ]
     for index in composites:
         listed = entries(index, path, indexed)
         if listed:
@@ -229,12 +313,11 @@ def _in_some(
 
 def are_few(path: bytes, indexed: Values, composites: Sequence[Index]) -> bool:
     """Check quickly whether an entity is within the limits; False means a full check is needed."""
-    longest = 0
-    for column in indexed.values():
-        if len(column) > 1:
-            return False
-        longest = max(longest, len(column[0]))
-    depth = len(keys.path_ends(path))
+    columns = indexed.values()
+    if max(map(len, columns), default=0) > 1:
+        return False
+    longest = max([len(column[0]) for column in columns], default=0)
+    depth = path.count(keys.ELEMENT)  # or less, because the byte can also be part of a name
     width = sum(len(index.properties) for index in composites)
     size = depth * (width * longest + 2 * len(composites) * len(path))
     return len(indexed) + depth * len(composites) <= MAX_ENTRIES and size <= MAX_COMPOSITE_BYTES

@@ -45,6 +45,9 @@ class Partition:
         parts = (self.project, self.database, self.namespace)
         object.__setattr__(self, "encoded", b"".join(map(encode_text, parts)))
 
+    def __hash__(self) -> int:
+        return hash(self.encoded)  # bytes remember their hash
+
 
 def encode_text(text: str | bytes) -> bytes:
     """Encode text or raw bytes.

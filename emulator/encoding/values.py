@@ -41,6 +41,7 @@ ABOVE = b"\xff"
 PROJECTED = 18
 
 _unsigned = struct.Struct(">Q")
+_tagged = struct.Struct(">cQ")  # a tag and an int64
 _float64 = struct.Struct(">d")
 _SIGN = 1 << 63
 _ALL = (1 << 64) - 1
@@ -58,22 +59,26 @@ def encode(value: protobufs.Value, default: keys.Partition) -> bytes:
     Raises:
         TypeError: The value is an array, an entity or unset; values of these types have no order.
     """
-    kind = value.WhichOneof("value_type")
+    return encode_as(value.WhichOneof("value_type"), value, default)
+
+
+def encode_as(kind: str | None, value: protobufs.Value, default: keys.Partition) -> bytes:
+    """Encode one value, whose type the caller has already asked for."""
     if kind == "string_value":
         return _STRING + keys.encode_text(value.string_value)
     if kind == "integer_value":
-        return _INTEGER + keys.encode_int64(value.integer_value)
+        return _tagged.pack(_INTEGER, value.integer_value + _SIGN)
+    if kind == "boolean_value":
+        return _TRUE if value.boolean_value else _FALSE
+    if kind == "timestamp_value":
+        return _tagged.pack(_INTEGER, timestamp_micros(value.timestamp_value) + _SIGN)
     return _encode_rarer(kind, value, default)
 
 
-def _encode_rarer(kind: str | None, value: protobufs.Value, default: keys.Partition) -> bytes:  # noqa: PLR0911 - one line for each type
+def _encode_rarer(kind: str | None, value: protobufs.Value, default: keys.Partition) -> bytes:
     match kind:
         case "null_value":
             return NULL
-        case "boolean_value":
-            return _TRUE if value.boolean_value else _FALSE
-        case "timestamp_value":
-            return _INTEGER + keys.encode_int64(timestamp_micros(value.timestamp_value))
         case "double_value":
             return _DOUBLE + encode_double(value.double_value)
         case "blob_value":

@@ -2,8 +2,9 @@
 
 Use `query_runner` for RunQuery and RunAggregationQuery, `lookups` for Lookup, `cost_meter` for the
 operations that Google's service would bill, and `automatic_indexes` to add indexes that queries
-lack. Internally, `prepared_queries` prepares a query, `index_scan` and `merge_join` scan its
-indexes, and `query_batches` or `aggregations` returns the results in batches or as numbers.
+lack. Internally, `repeated_queries` knows answers that are still valid, `prepared_queries` prepares
+a query, `index_scan` and `merge_join` scan its indexes, and `query_batches` or `aggregations`
+returns the results in batches or as numbers.
 
 Invariants:
 

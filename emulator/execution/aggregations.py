@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from emulator import errors, protobufs
 from emulator.encoding import entities, keys, values
-from emulator.execution import index_scan, metadata_kinds, prepared_queries
+from emulator.execution import index_scan, lazy_indexes, metadata_kinds, prepared_queries
 from emulator.queries import parser, planner, query_cursors, query_plan
 from emulator.storage import read_sets, row_reader
 
@@ -162,6 +162,7 @@ def run(
     parsed = parser.parse(nested, partition)
     snapshot, parsed, reads = metadata_kinds.source_of(snapshot, parsed, reads)
     plan = _plan(snapshot, nested, parsed, names)
+    lazy_indexes.check(plan, snapshot.definitions)
     paging = prepared_queries.paging(nested, query_cursors.header(nested, partition.encoded))
     walk = index_scan.IndexScan(snapshot, plan, paging, is_full=False, is_every_entry=True)
     met, numbers = _gather(walk, _Columns(plan, names), reads, _wanted(paging, asked))

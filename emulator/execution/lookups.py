@@ -42,7 +42,7 @@ def lookup(
         waiting -= len(given)
         stored = snapshot.entity(name)
         if reads is not None:
-            reads.entities[name] = 0 if stored is None else stored.version
+            reads.note(name, stored)
         if stored is None:
             missing = protobufs.field(1, protobufs.field(1, given))
             part = protobufs.field(2, missing + protobufs.number_field(4, snapshot.version))

@@ -6,14 +6,17 @@ and counts work as they do for any other query by key.
 
 It stores nothing. A query finds names by seeking from one name to the next, in the keys of entities
 and in the list of indexes. A name counts while an entity or index entry uses it. Therefore the cost
-depends on the number of names, not on the number of stored entities. Statistics are not computed,
+depends on the number of names, not on the number of stored entities, with one exception: a file
+that makes built-in indexes on demand does not list all properties, so a query for the properties of
+a kind reads all entities of the kind, instead of making the indexes. Statistics are not computed,
 so the statistics kinds are empty. In a transaction, the results come from its snapshot, and later
 changes do not conflict with them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 
 from emulator import errors, protobufs
 from emulator.encoding import indexes, keys, values
@@ -37,6 +40,10 @@ _REPRESENTATIONS = (
     (b"\x60", "POINT"),
     (b"\x70", "REFERENCE"),
 )
+
+
+# The name of a property, and whether one of its indexed values begins with a tag.
+_Tags = tuple[str, Callable[[bytes], bool]]
 
 
 def is_kind(kind: str | None) -> bool:
@@ -97,7 +104,11 @@ class MetadataView(row_reader.RowReader):
             raise errors.InvalidArgument(f"{self._kind} has no indexed properties.")
         del with_entities  # entities are always included, because they are computed and cheap
         partition = keys.decode(encoded)[0]
-        found = {NAMESPACE: self._namespaces, KIND: self._kinds, PROPERTY: self._properties}
+        found: dict[str, Callable[[keys.Partition, bytes], Iterator[tuple[bytes, bytes]]]] = {
+            NAMESPACE: self._namespaces,
+            KIND: self._kinds,
+            PROPERTY: functools.partial(self._properties, high=high),
+        }
         for path, written in found[self._kind](partition, low):
             if path >= high:
                 return
@@ -143,25 +154,40 @@ class MetadataView(row_reader.RowReader):
             yield name.decode()
             start = code[:end] + values.ABOVE
 
-    def _properties(self, partition: keys.Partition, low: bytes) -> Iterator[tuple[bytes, bytes]]:
+    def _properties(
+        self, partition: keys.Partition, low: bytes, high: bytes
+    ) -> Iterator[tuple[bytes, bytes]]:
+        has_all_indexes = self.definitions.built_ins.are_all
+        tags_of = self._tags_in_indexes if has_all_indexes else self._tags_in_entities
         for kind in self._kind_names(partition, low):
             above = keys.element(KIND, kind)
-            start = keys.encode_text(kind)
-            codes = self._source.index_codes(partition.encoded, start, start + values.ABOVE)
-            for index in map(indexes.decode, codes):
-                if not index.is_builtin or not index.properties or index.properties[0][1]:
+            if above >= high:
+                return
+            for name, has_tag in tags_of(partition, kind):
+                path = above + keys.element(PROPERTY, name) + keys.PATH_END
+                if path < low:
                     continue
-                path = above + keys.element(PROPERTY, index.properties[0][0]) + keys.PATH_END
-                types = self._representations(partition, index) if path >= low else []
+                types = {text: None for tag, text in _REPRESENTATIONS if has_tag(tag)}
                 if types:
-                    yield path, _written(types)
+                    yield path, _written(list(types))
 
-    def _representations(self, partition: keys.Partition, index: indexes.Index) -> list[str]:
-        """Return the types of the values in a property's index."""
-        found = {
-            name: None for tag, name in _REPRESENTATIONS if self._has_entry(partition, index, tag)
-        }
-        return list(found)
+    def _tags_in_indexes(self, partition: keys.Partition, kind: str) -> Iterator[_Tags]:
+        start = keys.encode_text(kind)
+        codes = self._source.index_codes(partition.encoded, start, start + values.ABOVE)
+        for index in map(indexes.decode, codes):
+            if index.is_builtin and index.properties and not index.properties[0][1]:
+                yield (
+                    index.properties[0][0],
+                    functools.partial(self._has_entry, partition, index),
+                )
+
+    def _tags_in_entities(self, partition: keys.Partition, kind: str) -> Iterator[_Tags]:
+        found: dict[str, set[bytes]] = {}
+        for _, indexed in self._source.indexed_values(partition, kind):
+            for name, column in indexed.items():
+                found.setdefault(name, set()).update(each[:1] for each in column)
+        for name in sorted(found, key=keys.encode_text):
+            yield name, found[name].__contains__
 
     def _has_entry(self, partition: keys.Partition, index: indexes.Index, tag: bytes = b"") -> bool:
         name = (partition.encoded, index.code)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from emulator import errors, protobufs
 from emulator.encoding import keys
-from emulator.execution import index_scan, metadata_kinds
+from emulator.execution import index_scan, lazy_indexes, metadata_kinds
 from emulator.queries import parser, planner, query_cursors, query_plan
 from emulator.storage import read_sets, row_reader
 
@@ -47,7 +47,11 @@ def prepare(
     partition: keys.Partition,
     reads: read_sets.ReadSet | None,
 ) -> tuple[row_reader.RowReader, read_sets.ReadSet | None, Prepared]:
-    """Check and plan a query, or return the cached result for an equal query."""
+    """Check and plan a query, or return the cached result for an equal query.
+
+    Raises:
+        lazy_indexes.NotMade: The query needs built-in indexes that are not complete.
+    """
     known = snapshot.definitions.plans
     asked = partition, message.SerializeToString(deterministic=True)
     found: Prepared | None = known.get(asked)
@@ -56,6 +60,7 @@ def prepare(
     parsed = parser.parse(message, partition)
     source, query, reads = metadata_kinds.source_of(snapshot, parsed, reads)
     plan = _plan(source, query)
+    lazy_indexes.check(plan, snapshot.definitions)
     header = query_cursors.header(message, partition.encoded)
     found = Prepared(plan.query, plan, header, paging(message, header))
     if source is not snapshot:

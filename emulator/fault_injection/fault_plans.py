@@ -258,3 +258,8 @@ def batch_size(most: int) -> int:
         return most
     cut: int | None = getattr(_in_hand, "batch", None)
     return most if cut is None else min(cut, most)
+
+
+def cuts_batches() -> bool:
+    """Return whether a rule that limits batches strikes the current call."""
+    return bool(_installed) and getattr(_in_hand, "batch", None) is not None

@@ -19,7 +19,9 @@ def cut(peer: str) -> None:
     host, _, port = urllib.parse.unquote(peer.partition(":")[2]).rpartition(":")
     for descriptor in _descriptors():
         with contextlib.suppress(OSError), _copy(descriptor) as copy:
-            if copy.getpeername()[:2] == (host.strip("[]"), int(port)):
+            found, number = copy.getpeername()[:2]
+            # gRPC listens at an IPv4 address with a socket for both protocols.
+            if (found.removeprefix("::ffff:"), number) == (host.strip("[]"), int(port)):
                 copy.shutdown(socket.SHUT_RDWR)
 
 

@@ -7,6 +7,7 @@ the entries that it counts.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from emulator import protobufs
@@ -110,7 +111,32 @@ def entries(reader: row_reader.RowReader, found: StoredEntity) -> list[IndexEntr
 
 
 def sizes(reader: row_reader.RowReader) -> list[IndexSize]:
-    return [
+    """Return all non-empty indexes, by partition and definition, also those not made yet."""
+    found = [
         IndexSize(keys.decode(partition)[0], indexes.decode(code), number, size)
         for partition, code, number, size in reader.index_sizes()
     ]
+    if reader.definitions.built_ins.are_all:
+        return found
+    stored = [each for each in found if not (each.index.is_builtin and each.index.properties)]
+    computed = itertools.chain.from_iterable(
+        _computed_sizes(reader, each.partition, each.name) for each in kinds(reader)
+    )
+    return sorted([*stored, *computed], key=lambda each: (each.partition.encoded, each.index.code))
+
+
+def _computed_sizes(
+    reader: row_reader.RowReader, partition: keys.Partition, kind: str
+) -> Iterator[IndexSize]:
+    """Yield the built-in indexes of a kind's properties, as large as they are when made."""
+    totals: dict[str, list[int]] = {}
+    for path, indexed in reader.indexed_values(partition, kind):
+        for name, column in indexed.items():
+            total = totals.setdefault(name, [0, 0])
+            total[0] += len(column)
+            total[1] += sum(len(each) + len(path) for each in column)
+    for name, total in totals.items():
+        for is_descending in (False, True):
+            yield IndexSize(
+                partition, indexes.builtin(kind, name, is_descending=is_descending), *total
+            )

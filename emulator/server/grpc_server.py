@@ -26,6 +26,8 @@ from emulator.server import client_sockets
 SERVICE = "google.datastore.v1.Datastore"
 THREADS = 128  # Maximum number of requests that run at the same time.
 _RECEIVE_BYTES = 64 * 1024 * 1024  # Above the engine's limit, which the engine itself reports.
+_ATTEMPTS = 20  # To find a port that is free at every address.
+_ABSENT = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)  # For example, the machine lacks IPv6.
 _GRACE = 2.0  # Seconds that running requests get to finish when the server stops.
 
 
@@ -59,7 +61,7 @@ def start(
     Raises:
         OSError: The address is not available.
     """
-    _check_is_free(host, port)
+    addresses = _addresses(host, port)
     threads = thread_pool.ThreadPool(THREADS)
     server = grpc.server(
         threads,  # type: ignore[arg-type]  # any executor works
@@ -77,7 +79,7 @@ def start(
     api = api or admin_service.AdminService(engine)
     _add_admin_api(server, api)
     try:
-        bound = server.add_insecure_port(f"{host}:{port}")
+        bound = _bind(server, addresses, port)
     except RuntimeError as error:
         raise OSError(f"cannot listen on {host}:{port}: {error}") from error
     server.start()
@@ -93,28 +95,59 @@ def is_loopback(host: str) -> bool:
     return all(ipaddress.ip_address(address[0]).is_loopback for *_, address in found)
 
 
-def _check_is_free(host: str, port: int) -> None:
-    """Refuse a port that another program uses at any of the host's addresses.
+def _addresses(host: str, port: int) -> list[str]:
+    """Return the addresses of a host that this machine has.
 
-    gRPC would be satisfied with a single address; clients that connect to one of the other
-    addresses would then reach the other program.
+    Raises:
+        OSError: The host has no such address, or a program uses the port at one of them.
     """
-    if not port:
-        return
-    for family, kind, protocol, _, address in socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    ):
-        with contextlib.closing(socket.socket(family, kind, protocol)) as candidate:
-            candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                candidate.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            try:
+    try:
+        found = socket.getaddrinfo(
+            host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except OSError as error:
+        raise OSError(f"cannot listen on {host}:{port}: {error}") from error
+    usable = []
+    for family, kind, protocol, _, address in found:
+        try:
+            with contextlib.closing(socket.socket(family, kind, protocol)) as candidate:
+                candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if family == socket.AF_INET6:
+                    candidate.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
                 candidate.bind(address)
-            except OSError as error:
-                if error.errno == errno.EADDRINUSE:
-                    raise OSError(
-                        f"cannot listen on {host}:{port}: {address[0]} is in use"
-                    ) from error
+        except OSError as error:
+            if error.errno in _ABSENT:
+                continue
+            reason = "is in use" if error.errno == errno.EADDRINUSE else f"refuses: {error}"
+            raise OSError(f"cannot listen on {host}:{port}: {address[0]} {reason}") from error
+        usable.append(f"[{address[0]}]" if family == socket.AF_INET6 else str(address[0]))
+    if not usable:
+        raise OSError(f"cannot listen on {host}:{port}: this machine lacks the address")
+    return usable
+
+
+def _bind(server: Any, addresses: list[str], port: int) -> int:
+    """Listen on the same port at every address, and return the port.
+
+    Each address is bound by itself: given a name, gRPC is satisfied with one of its addresses, and
+    clients that connect to another one could reach another program. Port 0 is tried again if it
+    leads to a port that another program uses at a further address.
+
+    Raises:
+        RuntimeError: The port cannot be bound.
+    """
+    attempts = 1 if port else _ATTEMPTS
+    while True:
+        attempts -= 1
+        bound = port
+        try:
+            for address in addresses:
+                bound = server.add_insecure_port(f"{address}:{bound}")
+        except RuntimeError:
+            if not attempts:
+                raise
+        else:
+            return bound
 
 
 def _handler(engine: engines.Engine, method: str) -> Callable[[Any, Any], bytes]:

@@ -2,9 +2,10 @@
 
 Use `file_store` for snapshots and commits. `row_reader` and `row_writer` define the methods of
 snapshots and commits; `schema` defines the tables. `maintenance` backs up, restores and compacts
-files; `inspection` checks a file. The other modules are internal: `data_file` opens files,
-`group_commit` lets commits share a disk sync, `write_ahead_log` keeps the log small, and `history`
-reads the past.
+files; `inspection` checks a file. The other modules are internal: `index_writer` writes and fills
+indexes, `data_file` opens files, `group_commit` lets commits share a disk sync, `writer_lock` lets
+processes take turns, `background_checkpoint` and `write_ahead_log` keep the log small, and
+`history` reads the past.
 
 Invariants:
 

@@ -20,7 +20,7 @@ from pathlib import Path
 FILE = 0o600
 FOLDER = 0o700
 _OTHERS = 0o077  # the permission bits of the group and of all others
-_BESIDE = ("", "-wal", "-shm", "-journal", "-pause", "-locks")
+_BESIDE = ("", "-wal", "-shm", "-journal", "-pause", "-turn", "-locks")
 
 
 def create(path: str) -> None:

@@ -43,12 +43,14 @@ from emulator import errors
 from emulator.encoding import indexes
 from emulator.fault_injection import fault_plans
 from emulator.storage import (
+    background_checkpoint,
     data_file,
     group_commit,
     history,
     row_reader,
     row_writer,
     write_ahead_log,
+    writer_lock,
 )
 
 MAX_SNAPSHOTS = 512  # Open snapshots; each uses a connection and two file descriptors.
@@ -82,6 +84,7 @@ class PastSnapshot(history.PastReader, Snapshot):
 
 
 _Kind = TypeVar("_Kind", bound=Snapshot)
+_Read = TypeVar("_Read")
 
 
 class _Borrowed(Generic[_Kind]):
@@ -114,9 +117,9 @@ class _Borrowed(Generic[_Kind]):
 class _Connections:
     """The connections of one process."""
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+    def __init__(self, connect: Callable[[], sqlite3.Connection], path: str) -> None:
         self.idle: list[sqlite3.Connection] = []
-        self.turn = group_commit.WriteTurn(connect)
+        self.turn = group_commit.WriteTurn(connect, writer_lock.WriterLock(path))
         # A list is faster than a semaphore, which takes longer than a small read; append and pop
         # are atomic too.
         self.snapshots_left = [None] * MAX_SNAPSHOTS
@@ -134,6 +137,7 @@ class FileStore:
         *,
         durability: data_file.Durability = data_file.Durability.DURABLE,
         history_seconds: int = history.MAX_AGE,
+        has_lazy_indexes: bool = False,
     ) -> None:
         self._now = now
         self._history = history_seconds * 1_000_000
@@ -151,16 +155,19 @@ class FileStore:
         self._log = write_ahead_log.WriteAheadLog(
             self.path, lambda wait: data_file.connect(self.path, self._durability, wait=wait)
         )
-        self._connections = _Connections(self._connect_writer)
+        self._connections = _Connections(self._connect_writer, self.path)
         self._forgotten: list[_Connections] = []
         self._is_closed = False
         data_file.prepare(self.path, self._durability, now)
         with data_file.translated_at_opening(self.path):
-            with self.read():
-                pass
-            if composites is not None:
+            with self.read() as snapshot:
+                is_new = has_lazy_indexes and snapshot.definitions.built_ins.are_all
+            if is_new or composites is not None:
                 with self.write() as writer:
-                    writer.define(composites)
+                    if composites is not None:
+                        writer.define(composites)
+                    if is_new:
+                        writer.make_on_demand()
 
     def close_idle(self) -> None:
         """Close all idle connections before a fork. Later calls open new connections.
@@ -170,6 +177,7 @@ class FileStore:
         not lock the file. Once the parent has exited, SQLite treats the next process that closes
         the file as the last one and removes the log, although the child still writes to the log.
         """
+        self._log.finish()
         connections = self._connections
         with contextlib.suppress(sqlite3.Error):
             connections.turn.close_idle()
@@ -179,7 +187,7 @@ class FileStore:
     def forget_connections(self) -> None:
         """Reset the state in a forked child; leave the parent's connections open and unused."""
         self._forgotten.append(self._connections)
-        self._connections = _Connections(self._connect_writer)
+        self._connections = _Connections(self._connect_writer, self.path)
         self._log.forget_parent()
 
     def wait_for_checkpoint(self) -> None:
@@ -209,6 +217,7 @@ class FileStore:
         The connections of open snapshots are closed when those snapshots end.
         """
         self._is_closed = True
+        self._log.finish()
         connections = self._connections
         connections.turn.close()
         while connections.idle:
@@ -269,11 +278,19 @@ class FileStore:
 
     def glance(self, key: bytes) -> row_reader.PointRead:
         """Read the latest committed state of the entity with the given encoded key."""
+        return self._at_once(lambda connection: row_reader.point_read(connection, key))
+
+    def last_change(self) -> row_reader.LastChange:
+        """Read the file's last change, by any process."""
+        return self._at_once(row_reader.last_change)
+
+    def _at_once(self, read: Callable[[sqlite3.Connection], _Read]) -> _Read:
+        """Run a single statement on the latest committed state."""
         connection = self._take()
         is_sound = False
         try:
             with data_file.translated:
-                found = row_reader.point_read(connection, key)
+                found = read(connection)
             is_sound = True
         finally:
             self._give_back(connection, is_sound=is_sound)
@@ -324,13 +341,16 @@ class FileStore:
         turn = self._connections.turn
         with data_file.translated, turn.transaction(may_share=may_share) as part:
             now = max(self._now(), self._read_up_to + 1)
+            before = part.connection.total_changes
             writer = row_writer.RowWriter(
                 part.connection, self._definitions, now, history=self._history
             )
             yield writer
             writer.save_state()
             fault_plans.point("commit.before")
+            rows = part.connection.total_changes - before
             part.remember = functools.partial(self._remember, writer, now)
+        self._log.count(rows)
         fault_plans.point("commit.after")
 
     def _remember(self, writer: row_writer.RowWriter, now: int) -> None:
@@ -344,7 +364,9 @@ class FileStore:
         return self._log_due is not None and self._now() >= self._log_due
 
     def _connect_writer(self) -> sqlite3.Connection:
-        return self._connect(cache_kib=_WRITER_CACHE_KIB)
+        connection = self._connect(cache_kib=_WRITER_CACHE_KIB)
+        background_checkpoint.replace_automatic(connection)
+        return connection
 
     def _borrow(self, connections: _Connections) -> sqlite3.Connection:
         if self._is_closed:

@@ -5,7 +5,8 @@ the beginning and end of a SQLite transaction. A small commit spends most of its
 sync. Therefore a commit that finishes while other threads wait for the turn leaves its transaction
 open for them. Each commit is a *part*, which is a savepoint of that transaction, and a single
 COMMIT puts all parts on disk. If no other thread waits, a commit ends its transaction immediately,
-without a savepoint.
+without a savepoint. From before its BEGIN until after its end, a transaction also holds the turn of
+all processes (`writer_lock`).
 
 Invariants (callers rely on them; `WriteTurn.transaction` returns only after the COMMIT):
 
@@ -23,9 +24,9 @@ Invariants (callers rely on them; `WriteTurn.transaction` returns only after the
 4. A part sees the earlier parts of its group, except the failed ones, so validation and versions
    are the same as for separate commits in sequence. Code outside the group does not see the parts,
    because snapshots use other connections, to which SQLite shows only committed data.
-5. Another process waits for at most `MOST` small parts, or for the parts that begin within
-   `LONGEST` seconds, plus one disk sync. A commit that can take long (an import), or that changes
-   data on which parts depend (indexes, a reset), has its own transaction.
+5. The process that is next in line waits for at most `MOST` small parts, or for the parts that
+   begin within `LONGEST` seconds, plus one disk sync. A commit that can take long (an import), or
+   that changes data on which parts depend (indexes, a reset), has its own transaction.
 6. No part waits forever for a thread that has died. The thread that has the turn ends the group; if
    no thread takes the turn for a while, one of the group's parts ends it. A fault plan that delays
    a part also delays the part's group.
@@ -40,7 +41,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from emulator import errors
-from emulator.storage import data_file
+from emulator.storage import data_file, writer_lock
 
 MOST = 32  # Maximum number of parts in a group.
 LONGEST = 0.05  # Seconds after a group's start during which parts may begin.
@@ -80,11 +81,15 @@ class WriteTurn:
 
     Args:
         connect: Opens the writer's connection when it is needed.
+        processes: The lock of all processes that write to the file.
     """
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+    def __init__(
+        self, connect: Callable[[], sqlite3.Connection], processes: writer_lock.WriterLock
+    ) -> None:
         self.connection: sqlite3.Connection | None = None
         self._connect = connect
+        self._processes = processes
         # Threads queue here and not in SQLite, because SQLite waits by sleeping, and some threads
         # would never get a turn.
         self._lock = threading.Lock()
@@ -121,10 +126,14 @@ class WriteTurn:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[sqlite3.Connection]:
-        """Take the turn, and end the transaction in progress, if any."""
+        """Take the turn of all processes, and end the transaction in progress, if any."""
         with self._taken():
             self._end()
-            yield self._writer()
+            self._processes.acquire()
+            try:
+                yield self._writer()
+            finally:
+                self._processes.release()
 
     @contextlib.contextmanager
     def if_free(self) -> Iterator[sqlite3.Connection | None]:
@@ -143,6 +152,7 @@ class WriteTurn:
             self._end()
             if self.connection is not None:
                 self._drop(self.connection)
+            self._processes.close()
 
     def close_idle(self) -> None:
         """Close the connection if no thread has the turn and no transaction is in progress."""
@@ -185,10 +195,12 @@ class WriteTurn:
 
     def _begin(self) -> _Group:
         connection = self._writer()
+        self._processes.acquire()
         try:
             connection.execute("BEGIN IMMEDIATE")
         except BaseException:
             self._drop(connection)
+            self._processes.release()
             raise
         self._group = _Group(connection)
         return self._group
@@ -204,18 +216,18 @@ class WriteTurn:
                 group.connection.execute("RELEASE part")
             else:
                 group.connection.rollback()
-                self._group = None
+                self._leave()
                 group.over.set()
         except BaseException as lasting:  # noqa: BLE001 - every part raises it
             self._lose(group, lasting)
 
     def _lose(self, group: _Group, fault: BaseException) -> None:
         """End a group without storing any of its parts."""
-        self._group = None
         group.fault = fault
         try:
             self._drop(group.connection)
         finally:
+            self._leave()
             group.over.set()
 
     def _end(self) -> None:
@@ -240,8 +252,13 @@ class WriteTurn:
             raise
         self._has_happened(group)
 
-    def _has_happened(self, group: _Group) -> None:
+    def _leave(self) -> None:
+        """Give the turn to the next process, after the end of the transaction."""
         self._group = None
+        self._processes.release()
+
+    def _has_happened(self, group: _Group) -> None:
+        self._leave()
         try:
             for part in group.parts:
                 part.remember()

@@ -25,7 +25,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from emulator import errors
-from emulator.storage import data_file, history, row_writer, write_ahead_log
+from emulator.storage import (
+    data_file,
+    history,
+    index_writer,
+    row_writer,
+    write_ahead_log,
+    writer_lock,
+)
 
 _DURABLE = data_file.Durability.DURABLE
 _BESIDE = ("-wal", "-shm", "-journal")  # the files that SQLite keeps next to a data file
@@ -112,6 +119,7 @@ def restore(
 def compact(path: str | os.PathLike[str], *, now: int) -> Compacted:
     """Release the disk space of deleted data, and delete history older than an hour.
 
+    If the file makes built-in indexes on demand, those that no query has asked for are dropped.
     Engines may keep the file open and read from it; their writes wait. Compaction needs as much
     free disk space as the file occupies.
     """
@@ -119,9 +127,13 @@ def compact(path: str | os.PathLike[str], *, now: int) -> Compacted:
     before = _size(name)
     with _existing(name), data_file.translated_at_opening(name):
         data_file.prepare(name, _DURABLE, lambda: now)
-        with contextlib.closing(data_file.connect(name, _DURABLE)) as connection:
+        with (
+            writer_lock.held(name),
+            contextlib.closing(data_file.connect(name, _DURABLE)) as connection,
+        ):
             connection.execute("BEGIN IMMEDIATE")
             row_writer.forget_history(connection, now - history.MAX_AGE * 1_000_000)
+            index_writer.drop_unasked(connection)
             connection.execute("COMMIT")
             connection.execute("VACUUM")
         log = write_ahead_log.WriteAheadLog(
@@ -185,7 +197,7 @@ def _renew(path: str, now: int) -> None:
     """Skip all ids and versions that may have been used since the backup."""
     with contextlib.closing(data_file.connect(path, _DURABLE)) as connection:
         connection.execute(
-            "UPDATE store SET next_id = next_id + max(0, ? - version), "
+            "UPDATE file_state SET next_id = next_id + max(0, ? - version), "
             "version = max(version, ?), kept_since = max(version, ?)",
             (now, now, now),
         )

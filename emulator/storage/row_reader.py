@@ -6,11 +6,13 @@ Invariants:
 
 1. A RowReader is used within one SQLite transaction, which its creator begins and ends, so
    everything that it reads belongs to one version.
-2. Only this module (for reads) and `row_writer` (for writes) contain statements that name a table.
+2. Only this module (for reads), `row_writer` and `index_writer` (for writes) contain statements
+   that name a table.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sqlite3
 import sys
@@ -40,7 +42,7 @@ class Stored(NamedTuple):
 
 
 class State(NamedTuple):
-    """The only row of `store`."""
+    """The only row of `file_state`, without the columns that define indexes."""
 
     version: int
     next_id: int
@@ -49,15 +51,43 @@ class State(NamedTuple):
     kept_since: int
 
 
+class LastChange(NamedTuple):
+    """The version of the last commit, and the generation of the index definitions.
+
+    As long as both are the same, a query finds the same results in the same way.
+    """
+
+    version: int
+    generation: int
+
+
+class BuiltIns(NamedTuple):
+    """The codes of built-in property indexes: those that commits maintain, and the complete ones.
+
+    Only a complete index that a query has asked for is in `ready`.
+    """
+
+    maintained: indexes.Codes = indexes.EVERY
+    ready: indexes.Codes = indexes.EVERY
+
+    @property
+    def are_all(self) -> bool:
+        """Whether commits maintain every built-in index."""
+        return self.maintained is indexes.EVERY
+
+
 class Definitions:
-    """The composite indexes of one generation, and caches that depend on them.
+    """The indexes of one generation, and caches that depend on them.
 
     `ids` contains the ids of all indexes used so far. `plans` contains the plans of all queries
     seen so far, by partition and message; the query planner fills it.
     """
 
-    def __init__(self, generation: int, composites: tuple[indexes.Index, ...]) -> None:
+    def __init__(
+        self, generation: int, composites: tuple[indexes.Index, ...], built_ins: BuiltIns
+    ) -> None:
         self.generation = generation
+        self.built_ins = built_ins
         self.composites = composites
         self.by_kind: dict[str, list[indexes.Index]] = {}
         for index in composites:
@@ -87,14 +117,25 @@ def point_read(connection: sqlite3.Connection, key: bytes) -> PointRead:
     """
     # fetchone exhausts the cursor; an open cursor would keep that state alive.
     found = connection.execute(
-        "SELECT store.version, entities.id, proto, entities.version, created, meta, crc "
-        "FROM store LEFT JOIN entities ON key = ?",
+        "SELECT file_state.version, entities.id, proto, entities.version, created, meta, crc "
+        "FROM file_state LEFT JOIN entities ON key = ?",
         (key,),
     ).fetchone()
     if not found:
         raise _no_state()
     version, *stored = found
     return PointRead(version, None if stored[0] is None else _sound(tuple(stored)))
+
+
+def last_change(connection: sqlite3.Connection) -> LastChange:
+    """Read the file's last change.
+
+    The single statement sees one state, so it needs no transaction.
+    """
+    found = connection.execute("SELECT version, generation FROM file_state").fetchone()
+    if found is None:
+        raise _no_state()
+    return LastChange(*found)
 
 
 class RowReader:
@@ -107,7 +148,7 @@ class RowReader:
     def __init__(self, connection: sqlite3.Connection, definitions: DefinitionsOf) -> None:
         self._connection = connection
         row = connection.execute(
-            "SELECT version, next_id, seed, generation, kept_since FROM store"
+            "SELECT version, next_id, seed, generation, kept_since FROM file_state"
         ).fetchone()
         if row is None:
             raise _no_state()
@@ -118,6 +159,11 @@ class RowReader:
     def version(self) -> int:
         """The version of the last commit that this transaction sees."""
         return self.state.version
+
+    @property
+    def last_change(self) -> LastChange:
+        """The last change that this transaction sees."""
+        return LastChange(self.state.version, self.state.generation)
 
     def entity(self, key: bytes) -> Stored | None:
         """Return the entity with the given encoded key."""
@@ -262,6 +308,15 @@ class RowReader:
         count: int = found.fetchone()[0]
         return count
 
+    def indexed_values(
+        self, partition: keys.Partition, kind: str
+    ) -> Iterator[tuple[bytes, indexes.Values]]:
+        """Yield the path and the indexed values of each entity of a kind, in key order."""
+        name = (partition.encoded, indexes.builtin(kind).code)
+        for path, entity_id, _, found, *_ in self.scan(name, b"", keys.ABOVE, with_entities=True):
+            proto = self.entity_by_id(entity_id).proto if found is None else found
+            yield path, indexes.indexed_values(parse(proto), partition)
+
     def index_sizes(self) -> list[tuple[bytes, bytes, int, int]]:
         """Return each non-empty index: its partition, code, number of entries, and their bytes."""
         return self._connection.execute(
@@ -295,7 +350,7 @@ def _sound_rows(
 
 
 def _no_state() -> errors.Damaged:
-    return errors.Damaged("The data file is damaged: its table 'store' is empty.")
+    return errors.Damaged("The data file is damaged: its table 'file_state' is empty.")
 
 
 def _damaged(entity_id: int) -> errors.Damaged:
@@ -306,11 +361,26 @@ DefinitionsOf = Callable[[sqlite3.Connection, int], Definitions]
 
 
 def load_definitions(connection: sqlite3.Connection, generation: int) -> Definitions:
-    """Read the composite indexes that a connection sees in this generation."""
+    """Read the index definitions that a connection sees in this generation."""
     found = connection.execute("SELECT code FROM composites ORDER BY code").fetchall()
-    return Definitions(generation, tuple(indexes.decode(code) for (code,) in found))
+    composites = tuple(indexes.decode(code) for (code,) in found)
+    return Definitions(generation, composites, _built_ins(connection))
 
 
+def _built_ins(connection: sqlite3.Connection) -> BuiltIns:
+    (is_eager,) = connection.execute("SELECT is_eager FROM file_state").fetchone()
+    if is_eager:
+        return BuiltIns()
+    found = connection.execute(
+        "SELECT code, is_asked AND filled_to IS NULL FROM built_ins"
+    ).fetchall()
+    return BuiltIns(
+        frozenset(code for code, _ in found),
+        frozenset(code for code, is_ready in found if is_ready),
+    )
+
+
+@functools.lru_cache(maxsize=64)
 def meta(version: int, created: int) -> bytes:
     """Return the bytes that follow an entity in an EntityResult: its version and two times."""
     return (

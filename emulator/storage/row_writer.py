@@ -1,47 +1,39 @@
 """Writing the rows of the data file.
 
-Owns all statements that change rows, and index maintenance: changing an entity removes and adds
-entries, and new definitions fill or drop composite indexes.
+Owns the statements that change entities, their history, reserved keys and the file's state. The
+base class in `index_writer` writes the index entries.
 
 Invariants:
 
 1. An entity and its index entries change together, in the caller's SQLite transaction.
    `group_commit` ensures that only one such transaction runs at a time, and commits it.
-2. An unchanged entry keeps its version, so a change does not abort a transaction that has read only
-   that entry. The indexes of unchanged properties are not read at all.
-3. Index ids that a commit assigns become part of the file only with the commit; until then, they
-   stay in `new_ids`.
 """
 
 from __future__ import annotations
 
 import sqlite3
-import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 from emulator import protobufs
 from emulator.encoding import indexes, keys
 from emulator.fault_injection import fault_plans
-from emulator.storage import read_sets, row_reader
+from emulator.storage import index_writer, prepared_rows, read_sets, row_reader
 
-_PAGE = 1000  # Entities per page when a new index is filled.
+_PAGE = 1000  # Entities per page when a partition is cleared.
 _FORGET = 4  # A commit deletes at most this many history rows plus twice the number it added.
 
 
 def forget_history(connection: sqlite3.Connection, horizon: int) -> None:
     """Delete all history that ended at or before a version."""
     connection.execute("DELETE FROM history WHERE until <= ?", (horizon,))
-    connection.execute("UPDATE store SET kept_since = max(kept_since, ?)", (horizon,))
+    connection.execute("UPDATE file_state SET kept_since = max(kept_since, ?)", (horizon,))
 
 
-_Row = tuple[int, int, int]  # Entity id, version, whether the entity has several entries there.
 New = tuple[keys.Partition, bytes, protobufs.Entity]  # The bytes are the path.
 
 
-class RowWriter(row_reader.RowReader):
+class RowWriter(index_writer.IndexWriter):
     """Changes the file inside the only write transaction, and sees its own changes."""
-
-    _sees_commits_only = False
 
     def __init__(
         self,
@@ -51,20 +43,11 @@ class RowWriter(row_reader.RowReader):
         *,
         history: int,
     ) -> None:
-        super().__init__(connection, definitions)
-        self.commit_version = max(self.state.version + 1, now)
+        super().__init__(connection, definitions, now)
         self.next_id = self.state.next_id
-        self.index_updates = 0
-        self.new_ids: dict[read_sets.IndexName, int] = {}
         self._history = history
         self._kept_since = self.state.kept_since
         self._kept = 0
-        # Each changed entry with its new row, or with None if the entry is removed. Entries are
-        # written in key order, so rows on the same page are written together, and each row is
-        # written only once, however often the commit changes it.
-        self._entry_changes: dict[int, dict[bytes, _Row | None]] = {}
-        # The entity keys and index entries that changed, recorded only if the caller uses locks.
-        self.touched: set[tuple[read_sets.IndexName, bytes]] | None = None
 
     def put(
         self,
@@ -72,15 +55,20 @@ class RowWriter(row_reader.RowReader):
         path: bytes,
         entity: protobufs.Entity,
         old: row_reader.Stored | None,
+        ready: prepared_rows.PreparedRow | None = None,
+        had: indexes.Values | None = None,
     ) -> row_reader.Stored:
-        """Store an entity in place of its old state, and update its index entries."""
+        """Store an entity in place of its old state, and update its index entries.
+
+        `ready` and `had` are the prepared entity and the indexed values of its old state, if the
+        caller has computed them before the turn.
+        """
         key = partition.encoded + path
         self._touch(key)
         created = self.commit_version if old is None else old.created
         version = self.commit_version
         meta = row_reader.meta(version, created)
-        proto = entity.SerializeToString(deterministic=True)
-        crc = zlib.crc32(proto)
+        proto, crc, has = ready or prepared_rows.prepare(entity, partition)
         if old is None:
             cursor = self._connection.execute(
                 "INSERT INTO entities (key, proto, version, created, meta, crc) "
@@ -96,7 +84,9 @@ class RowWriter(row_reader.RowReader):
                 (proto, version, meta, crc, entity_id),
             )
         fault_plans.point("commit.indexes")
-        before, after = self._differing(partition, path, entity, old)
+        if had is None and old is not None:
+            had = indexes.indexed_values(row_reader.parse(old.proto), partition)
+        before, after = self._differing(entity.key.path[-1].kind, path, has, had)
         self._update_entries(partition, entity_id, before, after, version)
         return row_reader.Stored(entity_id, proto, version, created, meta)
 
@@ -110,21 +100,32 @@ class RowWriter(row_reader.RowReader):
         meta = row_reader.meta(version, version)
         stored = []
         for entity_id, (partition, path, entity) in enumerate(new, start=(last or 0) + 1):
-            proto = entity.SerializeToString(deterministic=True)
+            proto, crc, has = prepared_rows.prepare(entity, partition)
             key = partition.encoded + path
-            stored.append((entity_id, key, proto, version, version, meta, zlib.crc32(proto)))
+            stored.append((entity_id, key, proto, version, version, meta, crc))
             self._touch(key)
-            after = self._entries(partition, path, entity)
-            indexes.check_limits(after)
-            self._update_entries(partition, entity_id, {}, after, version)
+            before, after = self._differing(entity.key.path[-1].kind, path, has, None)
+            self._update_entries(partition, entity_id, before, after, version)
         self._connection.executemany("INSERT INTO entities VALUES (?, ?, ?, ?, ?, ?, ?)", stored)
 
-    def delete(self, partition: keys.Partition, path: bytes, old: row_reader.Stored) -> None:
-        """Remove an entity and its index entries."""
+    def delete(
+        self,
+        partition: keys.Partition,
+        path: bytes,
+        old: row_reader.Stored,
+        had: indexes.Values | None = None,
+    ) -> None:
+        """Remove an entity and its index entries; `had` is as for `put`."""
         self._keep(partition, path, old)
         self._touch(partition.encoded + path)
         self._connection.execute("DELETE FROM entities WHERE id = ?", (old.entity_id,))
-        before = self._entries(partition, path, row_reader.parse(old.proto))
+        kind = keys.kind_of(path)
+        composites = self.definitions.by_kind.get(kind, ())
+        if had is None:
+            had = indexes.indexed_values(row_reader.parse(old.proto), partition)
+        made = self.definitions.built_ins.maintained
+        self.index_updates += indexes.unmade_updates(kind, had, {}, made)
+        before = indexes.all_entries(kind, path, had, composites, made)
         self._update_entries(partition, old.entity_id, before, {}, self.commit_version)
 
     def _keep(self, partition: keys.Partition, path: bytes, old: row_reader.Stored) -> None:
@@ -172,9 +173,9 @@ class RowWriter(row_reader.RowReader):
             self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - the names come from this tuple
         self._kept_since = self.commit_version
         # Index ids can now be reused, so no process may use the ids that it has cached.
-        self._connection.execute("UPDATE store SET generation = generation + 1")
+        self._renew_definitions()
         self.definitions = row_reader.Definitions(
-            self.state.generation, self.definitions.composites
+            self.state.generation, self.definitions.composites, self.definitions.built_ins
         )
         self.new_ids.clear()
         self._entry_changes.clear()
@@ -199,7 +200,7 @@ class RowWriter(row_reader.RowReader):
         self._write_entries()
         self._forget_past()
         self._connection.execute(
-            "UPDATE store SET version = ?, next_id = ?, kept_since = ?",
+            "UPDATE file_state SET version = ?, next_id = ?, kept_since = ?",
             (self.commit_version, self.next_id, self._kept_since),
         )
 
@@ -220,148 +221,22 @@ class RowWriter(row_reader.RowReader):
 
     def _touch(self, key: bytes) -> None:
         if self.touched is not None:
-            self.touched.add((read_sets.ENTITIES, key))
-
-    def _entries(
-        self, partition: keys.Partition, path: bytes, entity: protobufs.Entity
-    ) -> indexes.Entries:
-        composites = self.definitions.by_kind.get(entity.key.path[-1].kind, ())
-        return indexes.membership(entity, partition, path, composites)
+            self.touched.append((read_sets.ENTITIES, (key,)))
 
     def _differing(
-        self,
-        partition: keys.Partition,
-        path: bytes,
-        entity: protobufs.Entity,
-        old: row_reader.Stored | None,
+        self, kind: str, path: bytes, has: indexes.Values, had: indexes.Values | None
     ) -> tuple[indexes.Entries, indexes.Entries]:
-        """Return an entity's old and new entries in the indexes in which they may differ.
+        """Return an entity's old and new entries in the maintained indexes that may differ.
 
-        Only newly stored entries are checked against the limits, so an entity that exceeds a limit
-        because of new indexes can still be deleted or reduced.
+        `has` and `had` are the indexed values of the new and the old state; `had` is None for a new
+        entity. Only newly stored entries are checked against the limits, so an entity that exceeds
+        a limit because of new indexes can still be deleted or reduced.
         """
-        if old is None:
-            after = self._entries(partition, path, entity)
-            indexes.check_limits(after)
-            return {}, after
-        kind = entity.key.path[-1].kind
         composites = self.definitions.by_kind.get(kind, ())
-        indexed = indexes.indexed_values(entity, partition)
-        if not indexes.are_few(path, indexed, composites):
-            indexes.check_limits(self._entries(partition, path, entity))
-        had = indexes.indexed_values(row_reader.parse(old.proto), partition)
-        return indexes.differing(kind, path, had, indexed, composites)
-
-    def _update_entries(
-        self,
-        partition: keys.Partition,
-        entity_id: int,
-        before: indexes.Entries,
-        after: indexes.Entries,
-        version: int,
-    ) -> None:
-        for code in before.keys() - after.keys():
-            self._gather(partition, code, dict.fromkeys(before[code]))
-        for code, new in after.items():
-            row = (entity_id, version, int(indexes.are_several(code, new)))
-            old = before.get(code)
-            if old is None:
-                self._gather(partition, code, dict.fromkeys(new, row))
-            elif old != new:
-                stays = (
-                    set(old).intersection(new)
-                    if indexes.are_several(code, old) == row[2]
-                    else set()
-                )
-                changed: dict[bytes, _Row | None] = dict.fromkeys(set(old).difference(new))
-                changed.update((entry, row) for entry in new if entry not in stays)
-                self._gather(partition, code, changed)
-
-    def _gather(
-        self, partition: keys.Partition, code: bytes, changed: Mapping[bytes, _Row | None]
-    ) -> None:
-        self._entry_changes.setdefault(self._interned(partition, code), {}).update(changed)
-        self.index_updates += len(changed)
-        if self.touched is not None:
-            name = (partition.encoded, code)
-            self.touched.update((name, entry) for entry in changed)
-
-    def _write_entries(self) -> None:
-        changes = [
-            (index_id, entry, row)
-            for index_id, changed in sorted(self._entry_changes.items())
-            for entry, row in sorted(changed.items())
-        ]
-        self._entry_changes = {}
-        self._connection.executemany(
-            "DELETE FROM index_entries WHERE index_id = ? AND entry = ?",
-            [(index_id, entry) for index_id, entry, row in changes if row is None],
-        )
-        self._connection.executemany(
-            "INSERT OR REPLACE INTO index_entries VALUES (?, ?, ?, ?, ?)",
-            [(index_id, entry, *row) for index_id, entry, row in changes if row is not None],
-        )
-
-    def _interned(self, partition: keys.Partition, code: bytes) -> int:
-        name = (partition.encoded, code)
-        known = self.new_ids.get(name) or self.index_id(name)
-        if known is None:
-            cursor = self._connection.execute(
-                "INSERT INTO indexes (partition, code) VALUES (?, ?)", name
-            )
-            known = cursor.lastrowid or 0
-        self.new_ids[name] = known
-        return known
-
-    def define(self, wanted: Iterable[indexes.Index]) -> None:
-        """Drop composite indexes that are no longer wanted, and fill new indexes."""
-        codes = {index.code for index in wanted}
-        known = {index.code for index in self.definitions.composites}
-        if codes == known:
-            return
-        # No data changes, so the version stays the same: a transaction can move to a snapshot with
-        # the new index, and newly filled entries do not abort it.
-        self.commit_version = self.state.version
-        execute = self._connection.execute
-        for code in known - codes:
-            execute(
-                "DELETE FROM index_entries WHERE index_id IN "
-                "(SELECT id FROM indexes WHERE code = ?)",
-                (code,),
-            )
-            execute("DELETE FROM indexes WHERE code = ?", (code,))
-            execute("DELETE FROM composites WHERE code = ?", (code,))
-        for code in sorted(codes - known):
-            execute("INSERT INTO composites VALUES (?)", (code,))
-            self._fill(indexes.decode(code))
-        execute("UPDATE store SET generation = generation + 1")
-
-    def _fill(self, index: indexes.Index) -> None:
-        kind = indexes.builtin(index.kind).code
-        found = self._connection.execute("SELECT id FROM indexes WHERE code = ?", (kind,))
-        for (kind_id,) in found.fetchall():
-            after = b""
-            while holders := self._holders(kind_id, after):
-                for key, stored in holders:
-                    self._fill_from(index, key, stored)
-                self._write_entries()
-                after = keys.decode(holders[-1][0])[1]
-
-    def _holders(self, kind_id: int, after: bytes) -> list[tuple[bytes, row_reader.Stored]]:
-        """Return a page of a kind's entities, in key order."""
-        found = self._connection.execute(
-            "SELECT key, entity_id, proto, entities.version, created, meta FROM index_entries "
-            "CROSS JOIN entities ON entities.id = entity_id "
-            "WHERE index_id = ? AND entry > ? ORDER BY entry LIMIT ?",
-            (kind_id, after, _PAGE),
-        )
-        return [(key, row_reader.Stored(*stored)) for key, *stored in found]
-
-    def _fill_from(self, index: indexes.Index, key: bytes, stored: row_reader.Stored) -> None:
-        partition, path = keys.decode(key)
-        indexed = indexes.indexed_values(row_reader.parse(stored.proto), partition)
-        listed = indexes.entries(index, path, indexed)
-        entries = {index.code: listed} if listed else {}
-        # Use the entity's version, not the commit's, so that reads of the past can use the new
-        # index.
-        self._update_entries(partition, stored.entity_id, {}, entries, stored.version)
+        if not indexes.are_few(path, has, composites):
+            indexes.check_limits(indexes.all_entries(kind, path, has, composites))
+        made = self.definitions.built_ins.maintained
+        self.index_updates += indexes.unmade_updates(kind, had or {}, has, made)
+        if had is None:
+            return {}, indexes.all_entries(kind, path, has, composites, made)
+        return indexes.differing(kind, path, had, has, composites, made)

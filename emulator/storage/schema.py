@@ -2,10 +2,13 @@
 
 Owns the stored form of all data:
 
-    store          one row: version of the last commit, next number to scatter into an id, seed for
-                   the scattering, generation of the composite definitions, and the earliest version
-                   that can still be read
+    file_state     one row: version of the last commit, next number to scatter into an id, seed for
+                   the scattering, generation of the index definitions, the earliest version that
+                   can still be read, and whether commits maintain all built-in indexes
     composites     codes of the composite indexes that the engine maintains
+    built_ins      if commits do not maintain all built-in indexes: codes of those that they do,
+                   whether a query has asked for the index, and the key up to which the index is
+                   filled, or null if it is complete (`index_writer`)
     entities       id, key (`keys`), proto (serialized Entity, key first), version, created, meta,
                    CRC-32 of proto (null if an older engine wrote it)
     indexes        id of each index of each partition: name = partition + code (`indexes`)
@@ -19,9 +22,10 @@ Owns the stored form of all data:
 A version is a commit time in microseconds. Versions strictly increase, so an entity's version is
 also its update time. `meta` contains the bytes that follow an entity in an EntityResult, ready to
 be copied. The file's user_version is FORMAT. A change to the tables requires a new FORMAT and an
-entry in `_UPGRADES` that converts the old tables. Format 1 had no history and no CRC. The `store`
-of format 1 was called `state`, so that an engine that knows only format 1 and has the file open
-during the upgrade fails instead of continuing to write.
+entry in `_UPGRADES` that converts the old tables. Format 1 had no history and no CRC; format 2 had
+no `built_ins`. The table `file_state` was called `state` in format 1 and `store` in format 2, so
+that an engine that knows only an older format and has the file open during the upgrade fails
+instead of continuing to write.
 
 The history contains no index entries; the module `history` computes them from the entities.
 Therefore a change to an entity adds one history row, regardless of the number of indexes.
@@ -35,7 +39,7 @@ from __future__ import annotations
 
 import sqlite3
 
-FORMAT = 2
+FORMAT = 3
 
 _HISTORY = """
 CREATE TABLE history (
@@ -45,11 +49,16 @@ CREATE TABLE history (
 );
 CREATE INDEX history_keys ON history (key, until, version, kind_id)
 """
+_BUILT_INS = """
+CREATE TABLE built_ins (
+    code BLOB PRIMARY KEY, is_asked INTEGER NOT NULL, filled_to BLOB
+) WITHOUT ROWID
+"""
 _SCHEMA = (
     """
-CREATE TABLE store (
+CREATE TABLE file_state (
     version INTEGER NOT NULL, next_id INTEGER NOT NULL, seed INTEGER NOT NULL,
-    generation INTEGER NOT NULL, kept_since INTEGER NOT NULL
+    generation INTEGER NOT NULL, kept_since INTEGER NOT NULL, is_eager INTEGER NOT NULL DEFAULT 1
 );
 CREATE TABLE composites (code BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE entities (
@@ -66,6 +75,8 @@ CREATE TABLE index_entries (
 CREATE TABLE reserved (key BLOB PRIMARY KEY) WITHOUT ROWID;
 """
     + _HISTORY
+    + ";"
+    + _BUILT_INS
 )
 _UPGRADES = {
     1: """
@@ -75,6 +86,11 @@ UPDATE store SET kept_since = version;
 ALTER TABLE entities ADD COLUMN crc INTEGER;
 """
     + _HISTORY,
+    2: """
+ALTER TABLE store RENAME TO file_state;
+ALTER TABLE file_state ADD COLUMN is_eager INTEGER NOT NULL DEFAULT 1;
+"""
+    + _BUILT_INS,
 }
 
 
@@ -82,7 +98,7 @@ def create(connection: sqlite3.Connection, version: int, seed: int) -> None:
     """Create the tables in an empty file, inside the caller's transaction."""
     for statement in _SCHEMA.split(";"):
         connection.execute(statement)
-    connection.execute("INSERT INTO store VALUES (?, 1, ?, 1, ?)", (version, seed, version))
+    connection.execute("INSERT INTO file_state VALUES (?, 1, ?, 1, ?, 1)", (version, seed, version))
     _mark(connection)
 
 

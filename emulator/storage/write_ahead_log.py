@@ -4,6 +4,7 @@ Decides when to empty the log. SQLite empties the log when no connection reads f
 steady load of overlapping transactions, that moment never comes, and the log would grow until the
 disk is full. Therefore a process that finds the log too large asks all processes that use the file
 to pause new requests briefly, and empties the log once the requests in progress have finished.
+`background_checkpoint` has then already copied most of the log into the data file.
 
     <data>-pause   exists during a pause; contains its end in 8 bytes (nanoseconds, monotonic)
 
@@ -29,8 +30,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from emulator import thread_pool
+from emulator.storage import background_checkpoint
 
-LARGE = 64 * 1024 * 1024  # Bytes of growth after which the log is emptied.
+LARGE = background_checkpoint.LARGE  # Bytes of growth after which the log is emptied.
 PAUSE = 0.5  # Maximum seconds; most pauses take a few milliseconds.
 _STEP = 0.002  # Seconds.
 _BYTES = 8
@@ -53,10 +55,20 @@ class WriteAheadLog:
         self._connect = connect
         self._next = 0
         self._turn = threading.Lock()
+        self._background = background_checkpoint.BackgroundCheckpoint(lambda: connect(_STEP))
 
     def forget_parent(self) -> None:
         """Reset the state in a forked child process."""
         self._turn = threading.Lock()
+        self._background.forget_parent()
+
+    def count(self, rows: int) -> None:
+        """Count the rows that a commit has changed, and start a checkpoint if it is due."""
+        self._background.count(rows)
+
+    def finish(self) -> None:
+        """Wait until the background checkpoint, if any, has closed its connection."""
+        self._background.finish()
 
     def wait_for_checkpoint(self) -> None:
         """Wait while another process empties the log.

@@ -1,15 +1,15 @@
 """Commits: the mutations of one request, with or without a transaction.
 
-Owns the sequence of a Commit: find its transaction, if any; check everything that needs no lock;
-write, answer and meter. `mutations` decides what a mutation does, and `open_transactions` decides
-whether a transaction may commit.
+Owns the sequence of a Commit: find its transaction, if any; check everything that needs no lock,
+and prepare the rows; write, answer and meter. `mutations` decides what a mutation does, and
+`open_transactions` decides whether a transaction may commit.
 
 Invariants:
 
 1. A commit that returns OK or ABORTED ends its transaction. After any other error, the transaction
    remains open.
-2. The response is serialized before the COMMIT, because a commit must fail if its response cannot
-   be serialized.
+2. The response is serialized before the COMMIT, because a commit must fail if its response is too
+   large.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from emulator.transactions import mutations, open_transactions
 
 MAX_RESPONSE_BYTES = 4 * 1024 * 1024  # the default limit of gRPC clients
 _NON_TRANSACTIONAL = 2
+_RESULT, _INDEX_UPDATES, _COMMIT_TIME = 3, 4, 8  # Fields of a CommitResponse.
 
 Begin = Callable[["protobufs.TransactionOptions", tuple[str, str]], open_transactions.Transaction]
 
@@ -45,8 +46,13 @@ class Commits:
         self._begin = begin
         self._meter = meter
 
-    def commit(self, request: protobufs.CommitRequest, default: keys.Partition) -> bytes:
-        """Answer a Commit; `default` is the partition of keys that name no partition."""
+    def commit(
+        self, request: protobufs.CommitRequest, default: keys.Partition, *, are_own: bool = False
+    ) -> bytes:
+        """Answer a Commit; `default` is the partition of keys that name no partition.
+
+        `are_own` tells whether the caller made the entities in their stored form (`mutations`).
+        """
         selector = request.WhichOneof("transaction_selector")
         has_transaction = selector is not None
         if request.mode == _NON_TRANSACTIONAL and has_transaction:
@@ -56,33 +62,40 @@ class Commits:
         if request.mode != _NON_TRANSACTIONAL and not has_transaction:
             raise errors.InvalidArgument("A transactional commit must specify a transaction.")
         if not has_transaction:
-            return self._write(request, default, None)
+            return self._write(request, default, None, are_own=are_own)
         if selector == "single_use_transaction":
-            return self._single_use(request, default)
-        return self._in_transaction(request, request.transaction, default)
+            return self._single_use(request, default, are_own=are_own)
+        return self._in_transaction(request, request.transaction, default, are_own=are_own)
 
-    def _single_use(self, request: protobufs.CommitRequest, default: keys.Partition) -> bytes:
+    def _single_use(
+        self, request: protobufs.CommitRequest, default: keys.Partition, *, are_own: bool
+    ) -> bytes:
         options = request.single_use_transaction
         if options.WhichOneof("mode") == "read_only":
             raise errors.InvalidArgument("A single-use transaction must be read-write.")
         scope = (default.project, default.database)
         name = self._begin(options, scope).name
         try:
-            return self._in_transaction(request, name, default)
+            return self._in_transaction(request, name, default, are_own=are_own)
         except BaseException:
             # No client knows the transaction's id, so no client can end the transaction.
             self._transactions.roll_back(name, scope)
             raise
 
     def _in_transaction(
-        self, request: protobufs.CommitRequest, name: bytes, default: keys.Partition
+        self,
+        request: protobufs.CommitRequest,
+        name: bytes,
+        default: keys.Partition,
+        *,
+        are_own: bool,
     ) -> bytes:
         scope = (default.project, default.database)
         with self._transactions.using(name, scope) as transaction:
             if transaction.is_read_only and request.mutations:
                 raise errors.InvalidArgument("Cannot modify entities in a read-only transaction.")
             try:
-                answer = self._write(request, default, transaction)
+                answer = self._write(request, default, transaction, are_own=are_own)
             except errors.Aborted:
                 self._transactions.end(transaction, open_transactions.Outcome.ABORTED)
                 raise
@@ -94,38 +107,35 @@ class Commits:
         request: protobufs.CommitRequest,
         default: keys.Partition,
         transaction: open_transactions.Transaction | None,
+        *,
+        are_own: bool,
     ) -> bytes:
         if not request.mutations:
             # Without writes, no check is needed, because all reads came from one snapshot.
             if transaction is None:
                 return b""
             seen = self._transactions.snapshot_of(transaction).version
-            return protobufs.field(8, protobufs.timestamp(seen))
+            return protobufs.field(_COMMIT_TIME, protobufs.timestamp(seen))
 
         def check() -> list[mutations.Mutation]:
-            checked = mutations.check(request.mutations, default)
+            found = {} if transaction is None else transaction.reads.found
+            checked = mutations.check(request.mutations, default, found, are_own=are_own)
             if transaction is None:
                 mutations.check_each_once(checked)
             return checked
 
         def apply(
             writer: row_writer.RowWriter, checked: list[mutations.Mutation]
-        ) -> tuple[bytes, protobufs.CommitResponse, list[mutations.Mutation]]:
-            response = protobufs.CommitResponse()
+        ) -> tuple[bytes, list[mutations.Mutation]]:
+            results = []
             for write in checked:
                 fault_plans.point("commit.mutation")
-                response.mutation_results.append(mutations.apply(writer, write))
-            response.index_updates = writer.index_updates
-            if transaction is not None:
-                response.commit_time.FromMicroseconds(writer.commit_version)
-            return serialized(response), response, checked
+                results.append(mutations.apply(writer, write))
+            answer = _response(writer, results, is_transactional=transaction is not None)
+            both = zip(checked, results, strict=True)
+            return answer, [write for write, result in both if not result.has_conflict]
 
-        answer, response, checked = self._transactions.write(transaction, check, apply)
-        applied = [
-            write
-            for write, result in zip(checked, response.mutation_results, strict=True)
-            if not result.conflict_detected
-        ]
+        answer, applied = self._transactions.write(transaction, check, apply)
         deletes = sum(write.entity is None for write in applied)
         self._meter.count_commit(
             [write.key for write in applied], writes=len(applied) - deletes, deletes=deletes
@@ -133,9 +143,18 @@ class Commits:
         return answer
 
 
-def serialized(response: protobufs.CommitResponse | protobufs.AllocateIdsResponse) -> bytes:
-    """Serialize a response before the commit; refuse one that is too large for clients."""
-    answer = response.SerializeToString()
+def _response(
+    writer: row_writer.RowWriter, results: list[mutations.Applied], *, is_transactional: bool
+) -> bytes:
+    parts = [protobufs.field(_RESULT, each.content) for each in results]
+    parts.append(protobufs.number_field(_INDEX_UPDATES, writer.index_updates))
+    if is_transactional:
+        parts.append(protobufs.field(_COMMIT_TIME, protobufs.timestamp(writer.commit_version)))
+    return checked_size(b"".join(parts))
+
+
+def checked_size(answer: bytes) -> bytes:
+    """Refuse a response that is too large for clients, before the commit."""
     if len(answer) >= MAX_RESPONSE_BYTES:
         raise errors.InvalidArgument(
             f"The response would be {MAX_RESPONSE_BYTES} bytes or more. Send a smaller request."

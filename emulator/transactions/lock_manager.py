@@ -16,16 +16,24 @@ Invariants:
    change forever. The readers wait only for a limited time, because the change may itself be
    waiting for a slow transaction.
 
+Most transactions read only entities, but most of the places that a commit changes are entries of
+indexes. Therefore a commit announces entries only while a transaction holds a lock on entries of
+any index, and for some time after. A query in a transaction that is the first for a while does not
+wait for a change that is being committed, and its transaction may be aborted. Commits then announce
+their entries, so the repeated transaction waits.
+
 With shared locks alone, transactions that read and change the same entity abort each other, because
 each has locked a place that the others want to change. Therefore readers queue at places where this
-happened recently.
+happened recently. The order of the queue is the age of the parties, in all processes: without it, a
+process that has just ended a transaction would always read the place before a process that waits.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,10 +46,12 @@ READ_QUEUE = 10.0  # Seconds that a read waits while the queue moves.
 COMMIT_WAIT = 10.0  # Seconds that a transaction's commit waits for readers before it is ABORTED.
 WRITE_WAIT = 5.0  # The same for a commit outside a transaction, which delays no other request.
 _BUSY = 1.0  # Seconds for which readers queue at a place after a conflict there.
+_ENTRIES = 60.0  # Seconds for which changes announce entries after a lock on one.
 _MAX_BUSY = 1000  # Above this number of busy places, expired ones are dropped.
 MAX_WAITING = 2000  # Maximum number of this process's requests that wait at the same time.
 _NAP = 0.25  # Seconds after which a waiting request checks for expired holders.
-_NAPS_ABROAD = (0.002, 0.02)  # Shortest and longest time between checks of other processes.
+_NAPS_ABROAD = (0.001, 0.02)  # Shortest and longest time between checks of other processes.
+_LONGER = 1.25  # The ratio of two such times, so that a wait takes at most a quarter too long.
 
 CONTENTION = (
     "Aborted due to cross-transaction contention. This occurs when multiple transactions attempt "
@@ -86,6 +96,8 @@ class LockManager:
         self._waiters: dict[str, _Waiter] = {}
         self._watching: str | None = None
         self._busy: dict[str, float] = {}
+        self._entry_reads = 0
+        self._entries_end = 0.0
         self._is_closed = False
 
     def forget(self) -> None:
@@ -112,34 +124,50 @@ class LockManager:
         when the wait becomes long, or when waiting would close a cycle.
         """
         footprint = lock_table.footprint(reads)
+        queue: set[str] = set()
 
         def blockers() -> set[str]:
-            busy = self._busy_among(party, footprint)
-            return {
-                name
-                for name, other in self._others(party)
-                if other.is_to_change(footprint) or not busy.isdisjoint(other.places)
-            }
+            queue.clear()
+            queue.update(self._busy_among(party, footprint))
+            return self._ahead(party, footprint, queue)
 
         def hold() -> None:
             self._tell(party, ["read", party.name, party.until, footprint.places, footprint.ranges])
 
-        if not self._wait(party, blockers, hold, self.time_after(READ_QUEUE), may_pass=True):
+        end = self.time_after(READ_QUEUE)
+        if not self._wait(party, blockers, hold, end, queue=queue, may_pass=True):
             with self._turn():
                 hold()
 
-    def announce(self, party: Party, touched: Iterable[tuple[read_sets.IndexName, bytes]]) -> None:
-        """Announce the places that a party is about to change.
+    def announce(
+        self, party: Party, touched: Iterable[tuple[read_sets.IndexName, Collection[bytes]]]
+    ) -> None:
+        """Announce the places that a party is about to change: the entries of each index.
 
         Raises:
             Blocked: Another party holds a lock on one of the places.
         """
-        wanted = lock_table.places(touched)
         with self._turn():
+            is_all = self._are_entries_locked()
+            wanted = lock_table.places(
+                (name, entry)
+                for name, entries in touched
+                if is_all or name == read_sets.ENTITIES
+                for entry in entries
+            )
             self._tell(party, ["want", party.name, party.until, wanted])
             if self._against(party):
                 self._note_busy(self._peers.table.holders[party.name])
                 raise Blocked
+
+    def _are_entries_locked(self) -> bool:
+        """Return whether a transaction has a lock on entries of an index, or had one recently."""
+        now, reads = self._timer(), self._peers.entry_reads()
+        if reads != self._entry_reads:
+            self._entry_reads, self._entries_end = reads, now + _ENTRIES
+        return now < self._entries_end or any(
+            holder.has_entries for holder in self._peers.all().values()
+        )
 
     def time_after(self, seconds: float) -> float:
         """Return the timer value `seconds` from now."""
@@ -180,9 +208,12 @@ class LockManager:
         proceed: Callable[[], None],
         end: float,
         *,
+        queue: AbstractSet[str] = frozenset(),
         may_pass: bool = False,
     ) -> bool:
         """Wait until no other party blocks this one, then run `proceed` in the same turn.
+
+        `queue` contains the places for which the party queues, after each call of `blockers`.
 
         Return whether `proceed` ran. The function does not run if the wait was too long, or if the
         wait would be part of a cycle and `may_pass` is set. With `may_pass`, the wait also ends
@@ -204,7 +235,7 @@ class LockManager:
                             return True
                         if may_pass and self._would_wait_for_itself(party, awaited):
                             return False
-                        self._note(party, awaited)
+                        self._note(party, awaited, queue)
                         if not may_pass and lock_table.is_victim(self._peers.all(), party.name):
                             raise errors.Aborted(CONTENTION)
                     now = self._timer()
@@ -221,12 +252,15 @@ class LockManager:
     def _is_full(self, party: Party) -> bool:
         return party.name not in self._waiters and len(self._waiters) >= MAX_WAITING
 
-    def _note(self, party: Party, awaited: set[str]) -> None:
-        """Record the parties that a party waits for; wake the waiters if this closes a cycle."""
+    def _note(self, party: Party, awaited: set[str], queue: AbstractSet[str]) -> None:
+        """Record the parties and places that a party waits for.
+
+        If the wait closes a cycle, wake the waiters.
+        """
         own = self._peers.table.holders.get(party.name)
-        if own is not None and own.awaited == awaited:
+        if own is not None and own.awaited == awaited and own.queued == queue:
             return
-        self._tell(party, ["wait", party.name, sorted(awaited)])
+        self._tell(party, ["wait", party.name, sorted(awaited), sorted(queue)])
         if self._would_wait_for_itself(party, awaited):
             self._wake(self._waiters)
 
@@ -242,16 +276,36 @@ class LockManager:
             self._busy[place] = now + _BUSY
 
     def _busy_among(self, party: Party, footprint: lock_table.Footprint) -> set[str]:
-        """Return the busy places that a party has just read for the first time."""
-        if not self._busy:
-            return set()
+        """Return the busy places that a party has just read for the first time.
+
+        A place is also busy if another party queues for it, because this process may not have seen
+        the conflict.
+        """
         now = self._timer()
+        found = {place for place in self._busy.keys() & footprint.places if self._busy[place] > now}
+        for _, other in self._others(party):
+            if other.queued:
+                found.update(other.queued.intersection(footprint.places))
         own = self._peers.table.holders.get(party.name)
-        return {
-            place
-            for place in self._busy.keys() & footprint.places
-            if self._busy[place] > now and (own is None or place not in own.places)
-        }
+        return found if own is None else found - own.places
+
+    def _ahead(
+        self, party: Party, footprint: lock_table.Footprint, busy: AbstractSet[str]
+    ) -> set[str]:
+        """Return the parties for which a reader waits.
+
+        Of the parties that queue at the same places, these include only the one directly ahead.
+        """
+        found = set()
+        earlier = []
+        for name, other in self._others(party):
+            if other.is_to_change(footprint) or not busy.isdisjoint(other.places):
+                found.add(name)
+            if (other.age, name) < (party.age, party.name) and not busy.isdisjoint(other.queued):
+                earlier.append((other.age, name))
+        if earlier:
+            found.add(max(earlier)[1])
+        return found
 
     def _sleep(self, name: str, awaited: set[str], left: float) -> None:
         waiter = self._waiters.setdefault(name, _Waiter(self._lock))
@@ -261,7 +315,7 @@ class LockManager:
         if is_abroad and self._watching in (None, name):
             self._watching = name
             nap = waiter.nap
-            waiter.nap = min(2 * nap, _NAPS_ABROAD[1])
+            waiter.nap = min(_LONGER * nap, _NAPS_ABROAD[1])
         with thread_pool.waiting():
             waiter.condition.wait(min(left, nap))
 

@@ -48,8 +48,10 @@ class Holder:
     until: float  # Time at which the locks expire.
     places: set[str] = field(default_factory=set)
     ranges: set[tuple[str, str]] = field(default_factory=set)
+    has_entries: bool = False  # Whether it has read entries of an index.
     wanted: list[str] = field(default_factory=list)  # Sorted places that are about to change.
     awaited: frozenset[str] = frozenset()  # Names of the holders that this one waits for.
+    queued: frozenset[str] = frozenset()  # Places for which this one queues.
 
     def conflicts_with(self, wanted: list[str]) -> bool:
         """Return whether a change to these sorted places touches a place that this holder read."""
@@ -65,10 +67,11 @@ class Holder:
 
 
 class LockTable:
-    """The holders of one process."""
+    """The holders of one process. `entry_reads` counts their reads of index entries."""
 
     def __init__(self) -> None:
         self.holders: dict[str, Holder] = {}
+        self.entry_reads = 0
 
     def apply(self, event: Event) -> None:
         """Apply one event.
@@ -78,7 +81,8 @@ class LockTable:
             ["open", name, age, until]               a holder begins
             ["read", name, until, places, ranges]    it has also read these places and ranges
             ["want", name, until, places]            it is about to change exactly these places
-            ["wait", name, names]                    it waits for exactly these holders
+            ["wait", name, names, places]            it waits for exactly these holders, and queues
+                                                     for exactly these places (optional)
             ["end", name]                            it ends, and its locks end with it
         """
         verb, name, *rest = event
@@ -91,13 +95,18 @@ class LockTable:
         holder = self.holders[name]
         if verb == "wait":
             holder.awaited = frozenset(rest[0])
+            holder.queued = frozenset(rest[1] if rest[1:] else ())
             return
         holder.until = rest[0]
         if verb == "want":
             holder.wanted = rest[1]
             return
-        holder.places.update(rest[1])
-        holder.ranges.update((low, high) for low, high in rest[2])
+        _, places, ranges = rest
+        holder.places.update(places)
+        holder.ranges.update((low, high) for low, high in ranges)
+        if any(map(_is_entry, places)) or any(_is_entry(low) for low, _ in ranges):
+            holder.has_entries = True
+            self.entry_reads += 1
 
     def events(self) -> Iterator[Event]:
         """Yield events that rebuild this table from an empty one."""
@@ -105,7 +114,7 @@ class LockTable:
             yield ["open", name, holder.age, holder.until]
             yield ["read", name, holder.until, list(holder.places), list(holder.ranges)]
             yield ["want", name, holder.until, holder.wanted]
-            yield ["wait", name, list(holder.awaited)]
+            yield ["wait", name, list(holder.awaited), list(holder.queued)]
 
 
 def footprint(reads: read_sets.ReadSet) -> Footprint:
@@ -114,6 +123,10 @@ def footprint(reads: read_sets.ReadSet) -> Footprint:
     places += [_place(name, entry) for name, entry in reads.entries]
     ranges = [(_place(name, low), _place(name, high)) for name, low, high in reads.ranges]
     return Footprint(places, ranges)
+
+
+def _is_entry(place: str) -> bool:
+    return place.startswith("I")
 
 
 def places(touched: Iterable[tuple[read_sets.IndexName, bytes]]) -> list[str]:

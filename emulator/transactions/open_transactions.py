@@ -20,11 +20,12 @@ import enum
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, NoReturn, TypeVar
 
 from emulator import errors, thread_pool
+from emulator.execution import lazy_indexes
 from emulator.storage import file_store, read_sets, row_reader, row_writer
 from emulator.transactions import lock_manager
 
@@ -76,6 +77,8 @@ class Transaction:
         self.began = now
         self.used = now
         self.snapshot: file_store.Snapshot | None = None
+        self.has_moment = False  # whether the client chose the moment to read
+        self.has_read = False  # whether a read has succeeded
         # Whether the client has used the id, which proves that the client received it.
         self.is_claimed = True
         # Allows one request at a time, because the snapshot is a single connection.
@@ -157,6 +160,7 @@ class Transactions:
         if read_time is not None:
             # Open the snapshot now, because the history could be deleted before the first read.
             transaction.snapshot = self._storage.begin_past(read_time)
+            transaction.has_moment = True
         with self._lock:
             self._open[transaction.name] = transaction
         return transaction
@@ -192,22 +196,54 @@ class Transactions:
     def renew(self, name: bytes, scope: tuple[str, str]) -> None:
         """Move a transaction to a snapshot that includes a newly created index.
 
+        If earlier reads are outdated, the new snapshot shows the same moment as the old one.
+
         Raises:
-            errors.Aborted: Data has changed since the transaction's first read, so its snapshot
-                cannot move.
+            errors.Aborted: Earlier reads are outdated, and no history is kept.
         """
         with self.using(name, scope) as transaction:
-            old = transaction.snapshot
-            if old is None:
-                return
-            new = self._storage.begin_snapshot()
-            if new.version == old.version:
-                transaction.snapshot = new
-                self._storage.end_snapshot(old)
-                return
+            self._renew(transaction)
+
+    def _renew(self, transaction: Transaction) -> None:
+        old = transaction.snapshot
+        if old is None:
+            return
+        new = self._storage.begin_snapshot()
+        # The reads of a read-only transaction are not recorded, so they cannot be compared.
+        may_move = not transaction.is_read_only and _is_unchanged(
+            transaction.reads, old.version, new
+        )
+        if new.version != old.version and not may_move:
             self._storage.end_snapshot(new)
-            self.end(transaction, Outcome.ABORTED)
-            raise errors.Aborted("An index was created for this query. Run the transaction again.")
+            try:
+                new = self._storage.begin_past(old.version)
+            except errors.DatastoreError:  # no history is kept
+                self._abort_for_index(transaction)
+        transaction.snapshot = new
+        self._storage.end_snapshot(old)
+
+    def _abort_for_index(self, transaction: Transaction) -> NoReturn:
+        self.end(transaction, Outcome.ABORTED)
+        raise errors.Aborted("An index was created for this query. Run the transaction again.")
+
+    def make_indexes(self, name: bytes, scope: tuple[str, str], codes: Collection[bytes]) -> None:
+        """Make the built-in indexes that a transaction's query needs, and move its snapshot.
+
+        Raises:
+            errors.Aborted: As in `renew`; or the indexes need more than one step, and the
+                transaction has reads, whose locks it must not hold for so long.
+        """
+        with self.using(name, scope) as transaction:
+            if not (transaction.has_read or transaction.has_moment):
+                self._drop_snapshot(transaction)
+            if not lazy_indexes.take_step(self._storage, codes):
+                is_holding = transaction.has_read and not transaction.is_read_only
+                if is_holding:
+                    self.end(transaction, Outcome.ABORTED)
+                lazy_indexes.make(self._storage, codes)
+                if is_holding:
+                    self._abort_for_index(transaction)
+            self._renew(transaction)
 
     @contextlib.contextmanager
     def reading(
@@ -223,18 +259,25 @@ class Transactions:
         if self._locks is None or transaction.is_read_only:
             reads = None if transaction.is_read_only else transaction.reads
             yield self.snapshot_of(transaction), reads
+            transaction.has_read = True
             return
         snapshot = self.snapshot_of(transaction)
         reads = read_sets.ReadSet()
         yield snapshot, reads
         self._locks.share(transaction.party, reads)
-        with self._storage.read() as current:
-            is_current = _is_unchanged(reads, snapshot.version, current)
-        if is_current:
+        if self._is_current(reads, snapshot.version):
             transaction.reads.merge(reads)
+            transaction.has_read = True
             return
         self._move(transaction, snapshot)
         raise SnapshotMoved
+
+    def _is_current(self, reads: read_sets.ReadSet, version: int) -> bool:
+        """Return whether nothing of what was read has changed since a version."""
+        if self._storage.last_change().version == version:
+            return True
+        with self._storage.read() as current:
+            return _is_unchanged(reads, version, current)
 
     def _move(self, transaction: Transaction, old: file_store.Snapshot) -> None:
         """Give a transaction the latest snapshot, unless one of its reads is outdated.
@@ -287,7 +330,7 @@ class Transactions:
                     contextlib.suppress(lock_manager.Blocked),
                     self._storage.write(may_share=True) as writer,
                 ):
-                    writer.touched = set()
+                    writer.touched = []
                     if transaction is not None:
                         validate(transaction, writer)
                     answer = apply(writer, checked)

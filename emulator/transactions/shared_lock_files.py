@@ -34,6 +34,7 @@ from emulator.storage import file_permissions
 from emulator.transactions import lock_table
 
 _COUNTER = 8  # bytes
+_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 _CHUNK = 1 << 20
 _MAX_BYTES = 1 << 18  # A longer file is rewritten with only the current holders.
 # A file older than this is rewritten too, because it may contain keys of erased personal data.
@@ -105,12 +106,16 @@ class Peers:
         Raises:
             errors.Unavailable: The folder of lock files cannot be used.
         """
-        with _says_unavailable():
+        try:
             gate = self._join() if self._gate is None else self._gate
             fcntl.flock(gate, fcntl.LOCK_EX)
+        except OSError as error:
+            raise _unavailable(error) from error
         try:
-            with _says_unavailable():
+            try:
                 news = self._catch_up(gate)
+            except OSError as error:
+                raise _unavailable(error) from error
             yield news
         finally:
             fcntl.flock(gate, fcntl.LOCK_UN)
@@ -119,12 +124,14 @@ class Peers:
         """Apply events to this process's table and publish them to the other processes."""
         for event in events:
             self.table.apply(event)
-        with _says_unavailable():
-            is_old = time.monotonic() - self._began > _SECONDS
+        is_old = time.monotonic() - self._began > _SECONDS
+        try:
             if self._is_torn or is_old or self._size > _MAX_BYTES:
                 self._write_anew()
             else:
                 self._write(_lines(events), self._size)
+        except OSError as error:
+            raise _unavailable(error) from error
 
     def all(self) -> dict[str, lock_table.Holder]:
         """Return the holders of all processes."""
@@ -134,6 +141,11 @@ class Peers:
         for other in self._others.values():
             found.update(other.table.holders)
         return found
+
+    def entry_reads(self) -> int:
+        """Return a number that changes with every lock on entries of an index."""
+        others = (other.table.entry_reads for other in self._others.values())
+        return sum(others, self.table.entry_reads)
 
     def drop_dead(self, names: set[str]) -> bool:
         """Drop the processes of these holders that have died; return whether any have."""
@@ -228,13 +240,8 @@ class Peers:
 
 
 def _lines(events: Iterable[lock_table.Event]) -> bytes:
-    lines = (json.dumps(event, ensure_ascii=False) + "\n" for event in events)
-    return "".join(lines).encode("latin-1")
+    return "".join([_encode(event) + "\n" for event in events]).encode("latin-1")
 
 
-@contextlib.contextmanager
-def _says_unavailable() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise errors.Unavailable(f"The lock files cannot be used: {error}") from error
+def _unavailable(error: OSError) -> errors.Unavailable:
+    return errors.Unavailable(f"The lock files cannot be used: {error}")

@@ -6,6 +6,7 @@ warning, violates a policy or opens a dialog (as an attacker's script would).
 
 import contextlib
 import dataclasses
+import json
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -18,15 +19,21 @@ import pytest
 from werkzeug import serving
 
 from comments import config
+from comments.accounts import accounts
 from comments.domain import records
+from comments.domain.records import Verb
 from comments.jobs import scheduler, wiring
+from comments.moderation import decisions
 from comments.posting import new_comment
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import connection
 from comments.web.public import service_pages
+from tests.browser.moderator_page import ROOT, Hold, widget
 from tests.support import optional_tools
 from tests.support.histories import counter_oracle
+from tests.support.people import account_holders, moderators
+from tests.support.people.account_holders import moderator
 
 WHOLE_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # Chromium without its windows, toolbars and profiles, in a package of its own in Debian. It needs a
@@ -241,3 +248,61 @@ def say(open_store: connection.Store, settings: config.Settings, site: records.S
             ).comment.id
 
     return said
+
+
+@pytest.fixture
+def bob(open_store: connection.Store) -> accounts.Account:
+    with open_store.context():
+        return account_holders.account("bob", moderator())
+
+
+@pytest.fixture
+def hold(open_store: connection.Store, say: Say) -> Hold:
+    """Return a function that posts a comment and holds it."""
+
+    def held(body: str, *, name: str = "Eve", parent: str | None = None) -> str:
+        made = say(body, name=name, parent=parent)
+        with open_store.context():
+            decisions.decide(
+                "demo", made, Verb.HOLD, ROOT, now=account_holders.here(), reason="looks odd"
+            )
+        return made
+
+    return held
+
+
+@pytest.fixture
+def page_url(server: str, website: Website) -> str:
+    """A page of the site, on its own origin."""
+    return website.put("post", widget(server))
+
+
+@pytest.fixture
+def session(bob: accounts.Account, website: Website, open_store: connection.Store) -> str:
+    """Return a tab's stored data of a session that began earlier."""
+    with open_store.context():
+        account = accounts.get(bob.id)
+        assert account is not None
+        made = moderators.begun(account, origin=website.origin)
+    kept = {
+        "token": made.token,
+        "expires": made.session.expires.isoformat(),
+        "name": made.session.account.name,
+    }
+    return json.dumps(kept)
+
+
+@pytest.fixture
+def moderating(session: str, page_url: str, open_tab: OpenTab) -> Callable[..., Tab]:
+    """Return a function that opens the page in a tab where Bob moderates."""
+
+    def opened(kept: str = session, **options: object) -> Tab:
+        tab = open_tab("about:blank", **options)
+        tab.page.add_init_script(
+            "if (!sessionStorage.seeded) { sessionStorage.seeded = 1;"
+            f"sessionStorage['flatthread:moderator:demo'] = {json.dumps(kept)}; }}"
+        )
+        tab.page.goto(page_url)
+        return tab
+
+    return opened

@@ -21,7 +21,7 @@ from comments.sites import site_settings
 from comments.store import connection
 from tests.browser import conftest, test_moderating, widget_form
 from tests.browser.conftest import ARGUMENTS, PATIENCE, Tab, Website, whole_browser_path
-from tests.browser.test_conversation import choices, choose, comment, sign_out, signed_in
+from tests.browser.test_conversation import choices, comment, sign_out, signed_in
 from tests.support.html import accessibility
 from tests.support.people import account_holders, provider_process
 from tests.support.people.account_holders import OWNER, PASSWORD, SECRET
@@ -421,6 +421,8 @@ def test_a_moderator_moderates_without_third_party_cookies(
     with open_store.context():
         account_holders.account("bob", account_holders.moderator())
     page = stage.open(stage.page(Cross_Origin_Opener_Policy=policy)).page
+    waiting: list[playwright.Route] = []  # the list of held comments arrives after the menu opened
+    page.route("**/moderation/comments?**", lambda route: waiting.append(route))  # noqa: PLW0108 - Playwright needs a function
     write(page, "to be hidden", name="Ann")
     page.get_by_role("button", name="Post comment").click()
     with page.expect_popup() as opened:
@@ -433,7 +435,11 @@ def test_a_moderator_moderates_without_third_party_cookies(
         page.get_by_role("textbox", name="Code").fill(window.locator(".ft-key").inner_text())
         page.keyboard.press("Enter")
     expect(test_moderating.bar(page)).to_contain_text("Moderating as Bob until")
-    choose(comment(page, "to be hidden"), "Hide")
+    said = comment(page, "to be hidden")
+    said.get_by_role("button", name="More actions").click()
+    with page.expect_response("**/moderation/comments?**"):
+        waiting.pop().continue_()
+    said.get_by_role("menuitem", name="Hide").click()
     expect(page.locator(".ft-said", has_text="You hid Ann's comment.")).to_be_visible()
     names = {each["name"] for each in page.context.cookies(stage.server)}
     assert names == {"__Host-flatthread"}

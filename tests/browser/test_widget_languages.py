@@ -313,6 +313,12 @@ def test_the_language_is_the_elements_the_pages_the_sites_or_the_browsers(
     expect(tab.page.locator(".ft-title")).to_have_text(title)
 
 
+def _answer_late(route: playwright.Route) -> None:
+    """Let the strings arrive after the failure of the bundle."""
+    route.request.frame.page.wait_for_timeout(300)
+    route.continue_()
+
+
 @pytest.mark.parametrize(
     ("blocked", "told"),
     [
@@ -328,6 +334,8 @@ def test_a_failure_is_told_in_the_pages_language(
     tab = open_tab("about:blank")
     tab.expected.append("net::ERR_FAILED")
     tab.page.route(f"**/widget/{blocked}-*", lambda route: route.abort())
+    if blocked == "widget":
+        tab.page.route("**/widget/strings-de-*", _answer_late)
     tab.page.goto(website.put("german", f'<html lang="de">{script(server)}{element()}'))
     message = tab.page.get_by_role("alert")
     expect(message).to_contain_text(sentence)

@@ -35,12 +35,7 @@ def export(tmp_path: Path) -> Callable[..., Path]:
     """Write a Disqus export with one argument on each line, starting at line 2."""
 
     def write(*lines: str, name: str = "export.xml") -> Path:
-        path = tmp_path / name
-        opening = (
-            '<disqus xmlns="http://disqus.com" xmlns:dsq="http://disqus.com/disqus-internals">'
-        )
-        path.write_text(f"{opening}\n{''.join(lines)}</disqus>")
-        return path
+        return sample_exports.saved(tmp_path / name, *lines)
 
     return write
 

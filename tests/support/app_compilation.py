@@ -1,17 +1,17 @@
 """Cache compiled routes and templates for tests that build thousands of applications.
 
-This module owns the compiled parts that a process's applications share: the parts of rules, the
-functions with which werkzeug builds URLs, and the templates' code.
+This module owns the compiled parts that a process's applications share: the parts of rules and the
+templates' code.
 
 Invariants:
 
-1. The caches keep nothing that depends on an application: a rule's parts depend on its text, a
-   function depends on its rule's parts, and a template's code depends on its source.
+1. The caches keep nothing that depends on an application: a rule's parts depend on its text, and a
+   template's code depends on its source.
 2. Converters belong to one application, so each rule makes its own converters.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import flask
@@ -20,8 +20,8 @@ from jinja2 import bccache
 from werkzeug import routing
 from werkzeug.routing import rules
 
-_Builder = Callable[..., tuple[str, str]]
-_builders: dict[tuple[object, ...], _Builder] = {}
+from comments.web.http import url_rules
+
 # The variable's name, the converter's name, and the converter's positional and keyword arguments.
 _Converter = tuple[str, str, tuple[Any, ...], Mapping[str, Any]]
 
@@ -38,8 +38,8 @@ class _Parsed:
 _parsed: dict[str, _Parsed] = {}
 
 
-class Rule(routing.Rule):
-    """A rule that reuses the parts and functions of an earlier rule with the same text."""
+class Rule(url_rules.LazyRule):
+    """A rule that reuses the parts of an earlier rule with the same text."""
 
     def _parse_rule(self, rule: str) -> Iterable[rules.RulePart]:
         if rule not in _parsed:
@@ -66,14 +66,6 @@ class Rule(routing.Rule):
         self._asked.append((variable_name, converter_name, args, kwargs))
         return super().get_converter(variable_name, converter_name, args, kwargs)
 
-    def _compile_builder(self, append_unknown: bool = True) -> _Builder:  # noqa: FBT002
-        if self.defaults:  # converters of one application resolve the defaults
-            return super()._compile_builder(append_unknown)
-        key = (self.rule, tuple(self._trace), append_unknown)
-        if key not in _builders:
-            _builders[key] = super()._compile_builder(append_unknown)
-        return _builders[key]
-
 
 class Codes(jinja2.BytecodeCache):
     """A cache for the compiled code of templates; Jinja compares the sources."""
@@ -91,5 +83,5 @@ class Codes(jinja2.BytecodeCache):
 
 def compile_once() -> None:
     """Make all applications of this process share compiled rules and templates."""
-    flask.Flask.url_rule_class = Rule
+    url_rules.LazyRule = Rule  # type: ignore[misc]
     flask.Flask.jinja_options = {**flask.Flask.jinja_options, "bytecode_cache": Codes()}

@@ -135,6 +135,13 @@ def borrow_environment(folder: Path, *, lender: Path = BIN.parent) -> None:
         shutil.copy(folder / name, stamp)
 
 
+def write(path: Path, text: str) -> None:
+    """Write a program, in a new folder if necessary."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
 def _listed(*options: str) -> set[str]:
     listed = subprocess.run(
         ["git", "ls-files", "-z", *options], cwd=ROOT, check=True, capture_output=True, text=True

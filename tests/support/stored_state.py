@@ -4,6 +4,8 @@ This module reads properties by their stored names and sums shards itself, so th
 none of the product's counting code.
 """
 
+import base64
+import hashlib
 import json
 from collections.abc import Iterable
 from datetime import UTC
@@ -169,10 +171,53 @@ def assert_sums(*, is_delivered: bool = True) -> None:
     found = said().values()
     assert_tree_sound(found, roots())
     assert in_threads() == ledger.in_threads(found)
+    assert_listings()
     if is_delivered:
         assert events() == {}
         assert followers() == {name: len(members) for name, members in subscribers().items()}
         assert later() == ledger.later(found)
+
+
+def listings() -> dict[str, dict[str, int]]:
+    """Return the counts of threads by digest, for each website whose rows are complete and open."""
+    texts = {name_of(each): each.properties["listings"].string_value for each in rows("Counter")}
+    found: dict[str, dict[str, int]] = {}
+    for name, text in texts.items():
+        site = name.removeprefix("site/").removesuffix("#0")
+        held = json.loads(text or "{}")
+        groups = held.get("groups", 1)
+        if not name.startswith("site/") or not held.get("is_complete") or not groups:
+            continue
+        found[site] = dict(held.get("numbers", {}))
+        for group in range(1, groups):
+            other = json.loads(texts[f"threads/{site}#{group}"])
+            assert other["groups"] == groups
+            found[site] |= other.get("numbers", {})
+    return found
+
+
+def assert_listings() -> None:
+    """Check that the counts of threads equal their listed comments, except for pending events."""
+    expected: dict[str, Numbers] = {}
+    for row in said().values():
+        _list(expected, row.thread, row.listed)
+    for each in rows("Event"):
+        if "counters" not in {
+            done.string_value for done in each.properties["done"].array_value.values
+        }:
+            for before, after in json.loads(each.properties["changes"].string_value):
+                for state, sign in ((before, 1), (after, -1)):
+                    if state is not None:
+                        _list(expected, state[1], sign * state[4])
+    for site, found in listings().items():
+        wanted = {key: number for key, number in expected.get(site, {}).items() if number}
+        assert found == wanted, site
+
+
+def _list(sums: dict[str, Numbers], thread: str, number: int) -> None:
+    digest = base64.urlsafe_b64encode(hashlib.sha256(thread.encode()).digest()[:9]).decode()
+    here = sums.setdefault(thread.partition("/")[0], {})
+    here[digest] = here.get(digest, 0) + number
 
 
 def _shards(kind: str) -> dict[str, Numbers]:

@@ -97,6 +97,7 @@ def serving(
     bounds: limits.Limits | None = None,
     listener: socket.socket | None = None,
     start: bool = True,
+    age: int = 1,
     **settings: Any,
 ) -> Iterator[Served]:
     """Serve an application until the block ends."""
@@ -106,7 +107,7 @@ def serving(
     listener = listener or socket.create_server(("127.0.0.1", 0), backlog=256)
     loaded = types.SimpleNamespace(wsgi=lambda: application)
     log = logging.getLogger("gunicorn.error")
-    one = worker.Worker(1, os.getppid(), [listener], loaded, 30, cfg, log)
+    one = worker.Worker(age, os.getppid(), [listener], loaded, 30, cfg, log)
     one.limits = bounds or limits.Limits()
     one.PIPE = os.pipe()
     for end in one.PIPE:

@@ -10,12 +10,14 @@ import pytest
 from werkzeug.test import TestResponse
 
 from comments.domain import records
+from comments.jobs import scheduler
 from comments.moderation import rulebook
 from comments.sites import site_settings
 from comments.store import connection
 from comments.tree import ordered_query
 from emulator import inprocess, testing
 from tests.support import datastores, prepared_stores, programs
+from tests.support.histories import counter_oracle
 from tests.support.people import account_holders, api_requests, moderators
 from tests.support.threads import cache_twins, compaction, sample_threads, sample_votes
 from tests.support.threads.cache_twins import PAGE, SITE
@@ -142,6 +144,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning
             compaction.whole(sample_threads.name_of(site, thread))
         for number in range(5):
             post(COMMENTS + number, "changed")
+        scheduler.Scheduler().deliver(counter_oracle.events())
 
     with pytest.MonkeyPatch.context() as patch:
         compaction.small_buckets(patch, 60)

@@ -21,7 +21,7 @@ from comments.reading.materialized import directories, view_cache
 from comments.reading.thread_pages import ListingOrder
 from comments.sites import site_settings
 from comments.store import connection
-from comments.tree import ordered_query
+from comments.tree import listed_comments
 from comments.tree.threads import thread_cache
 from comments.web.http import responses
 from emulator import inprocess, testing
@@ -170,7 +170,7 @@ def test_a_page_after_any_cursor_costs_at_most_three_reads(large: LargeThread) -
     """A request reads the directory and the two buckets that can contain the page's rows."""
     url = large.url("json")
     with large.store.context():
-        middle = ordered_query.listed(large.ids[len(large.ids) // 2])
+        middle = listed_comments.read(large.ids[len(large.ids) // 2])
     cursor = large.client.get(large.url("json", f"&around={middle.id}")).get_json()["cursor"]
     for _ in range(3):
         assert large.cold(f"{url}&cursor={cursor}") <= 3

@@ -17,8 +17,6 @@ import itertools
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -28,7 +26,7 @@ import pytest
 
 from comments.domain import records
 from comments.events import dispatcher, outbox
-from comments.jobs import recategorize, recount, repair, wiring
+from comments.jobs import recategorize, recount, repair, thread_count_rows, wiring
 from comments.notifications import follower_compaction, follower_lists, subscriptions
 from comments.posting import cast_vote
 from comments.sites import site_settings
@@ -36,7 +34,7 @@ from comments.store import connection
 from comments.tree.counters import sharding
 from emulator import inprocess
 from emulator.fault_injection import fault_rules
-from tests.support import programs, stored_state
+from tests.support import forked_programs, programs, stored_state
 from tests.support.threads import sample_threads
 
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
@@ -194,23 +192,16 @@ def _killed(point: str, call: int) -> list[dict[str, object]]:
     return [*_failing(), {"point": point, "call": call, "kill": True}]
 
 
-def _start(path: Path, label: str, seed: int, roots: object, rules: object) -> "_Child":
-    arguments = [str(path), label, str(seed), json.dumps(roots)]
+def _start(
+    path: Path, label: str, seed: int, roots: object, rules: object
+) -> forked_programs.Program:
     plan = json.dumps({"seed": seed, "rules": rules})
-    return subprocess.Popen(
-        [sys.executable, "-c", CHANGING, *arguments, plan],
-        cwd=programs.ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    return forked_programs.start(CHANGING, path, label, seed, json.dumps(roots), plan)
 
 
-_Child = subprocess.Popen[str]
-
-
-def _said(child: _Child) -> list[list[str]]:
+def _said(child: forked_programs.Program) -> list[list[str]]:
     """Return a child's complete lines; the child may have died within a line."""
-    lines = child.communicate(timeout=5 * programs.PATIENCE)[0].splitlines(keepends=True)
+    lines = child.output(5 * programs.PATIENCE).splitlines(keepends=True)
     return [line.split() for line in lines if line.endswith("\n")]
 
 
@@ -251,6 +242,7 @@ def _round(path: Path, seed: int, rules: object, status: int) -> int:
         thread: [sample_threads.post(site, f"{n}", thread=thread).id for n in range(6)]
         for thread in ("page", "other")
     }
+    thread_count_rows.complete("demo")
     children = [_start(path, label, seed, roots, rules) for label in "ab"]
     said = [words for child in children for words in _said(child)]
     assert [child.returncode for child in children] == [status] * 2
@@ -263,6 +255,7 @@ def _round(path: Path, seed: int, rules: object, status: int) -> int:
         sharding.gather(name)
     stored_state.assert_sums()
     assert recount.site("demo", tell=print, fixes=False) == 0
+    assert stored_state.listings().keys() == {"demo"}
     _assert_told(said, told)
     _assert_wishes(said, sorted(roots))
     return len(set(told))

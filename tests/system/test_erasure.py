@@ -5,8 +5,6 @@ tests search the store's rows and bytes for the plain text and its compressed fo
 """
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -26,7 +24,7 @@ from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from emulator import inprocess
 from emulator.storage import file_store
-from tests.support import programs
+from tests.support import forked_programs, programs
 from tests.support.histories import counter_oracle
 from tests.support.threads import compaction, reader_processes, sample_threads, sample_votes
 
@@ -64,17 +62,9 @@ class Process:
     """A separate process that answers requests."""
 
     def __init__(self, path: Path) -> None:
-        self.child = subprocess.Popen(
-            [sys.executable, "-c", READING, str(path)],
-            cwd=programs.ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self.child = forked_programs.start(READING, path)
 
     def answers(self, paths: list[str]) -> list[str]:
-        assert self.child.stdin is not None
-        assert self.child.stdout is not None
         self.child.stdin.write(json.dumps(paths) + "\n")
         self.child.stdin.flush()
         found = json.loads(self.child.stdout.readline())
@@ -82,7 +72,7 @@ class Process:
         return [text for _, text in found]
 
     def end(self) -> None:
-        self.child.communicate(timeout=programs.PATIENCE)
+        self.child.output()
         assert self.child.returncode == 0
 
 

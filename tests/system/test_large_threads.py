@@ -10,7 +10,7 @@ from comments.domain import records
 from comments.jobs import repair
 from comments.store import connection
 from comments.store.models import comment_rows
-from comments.tree import ordered_query
+from comments.tree import listed_comments, ordered_query
 from tests.support.threads import sample_threads
 
 pytestmark = pytest.mark.slow
@@ -59,7 +59,7 @@ def test_a_chain_of_10000_answers_stays_within_the_levels(site: records.Site) ->
     assert repair.find_problems(SCHEME, name) == []
     page = ordered_query.around(name, ids[7_000], limit=50, secret="x" * 20)
     assert ids[7_000] in {row.id for row in page.comments}
-    assert len(ordered_query.comment(ids[-1])[1]) == SCHEME.levels - 1
+    assert len(listed_comments.with_ancestors(ids[-1])[1]) == SCHEME.levels - 1
 
 
 def test_a_long_thread_has_the_order_of_a_walk_over_its_links(site: records.Site) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from comments.tree import ordered_query
+from comments.tree import listed_comments
 from tests.support.every_route import CALLERS, ROWS, AllRoles, Row
 
 pytestmark = pytest.mark.slow
@@ -25,5 +25,5 @@ def test_each_caller_gets_the_status_of_the_row(all_roles: AllRoles, row: Row) -
         found[caller] = all_roles.ask(row, caller, comment.id).status_code
         expected[caller] = row.statuses.get(caller, row.others)
         if found[caller] >= 400:
-            assert ordered_query.comment(comment.id)[0] == comment
+            assert listed_comments.with_ancestors(comment.id)[0] == comment
     assert found == expected

@@ -25,6 +25,8 @@ import * as request from "./request.js";
  * }} Options
  */
 
+const PATIENCE = 2000; // milliseconds to wait for the texts of a failure
+
 /** Identifies this release: the digests of its files. */
 export const release = JSON.stringify(DIGESTS);
 
@@ -96,6 +98,8 @@ class View {
   onclose = null;
   /** The texts for a failure; English until the strings arrive. */
   failure = FAILURE;
+  /** Settled when `failure` is in the page's language, or stays English. */
+  told;
 
   close() {
     this.isClosed = true;
@@ -113,15 +117,13 @@ async function show(host, options, view) {
   if (options.theme) host.dataset.theme = options.theme;
   const first = request.firstPage(place);
   const chosen = languages.choose(options.lang ?? host.dataset.lang, first);
-  const [reader, language, strings] = await Promise.all([
-    files.script("widget"),
-    chosen,
-    chosen.then(async (language) => {
-      const strings = await files.strings(language);
-      view.failure = { ...strings.widget, language };
-      return strings;
-    }),
-  ]);
+  const texts = chosen.then(async (language) => {
+    const strings = await files.strings(language);
+    view.failure = { ...strings.widget, language };
+    return strings;
+  });
+  view.told = texts.catch(() => {});
+  const [reader, language, strings] = await Promise.all([files.script("widget"), chosen, texts]);
   if (view.isClosed) return;
   reader.prepare(language, strings.widget, {
     __proto__: null,
@@ -141,7 +143,8 @@ async function show(host, options, view) {
  * that this entry names, let the new entry show the thread. Otherwise show an error.
  */
 async function recover(host, options, view) {
-  const fresh = await newest();
+  const late = new Promise((done) => setTimeout(done, PATIENCE));
+  const [fresh] = await Promise.all([newest(), Promise.race([view.told, late])]);
   if (view.isClosed) return;
   if (fresh) {
     successor = fresh;

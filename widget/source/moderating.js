@@ -91,8 +91,9 @@ export class Moderation {
       use: async (code) => {
         const session = await moderator.begin(site, verifier, code);
         this.#panel.remove();
-        await this.#start(session);
-        this.#bar.focus();
+        const loaded = this.#start(session);
+        this.#bar.focus(); // now, because the moderator may open a menu while the comments load
+        await loaded;
       },
       cancel: () => {
         this.#panel.remove();

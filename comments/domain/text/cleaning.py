@@ -18,6 +18,7 @@ not plain ASCII.
 """
 
 import functools
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -191,22 +192,17 @@ def speaks_for_site(name: str, site: Iterable[str] = ()) -> bool:
     found = skeleton(name.replace(" @ ", " at "))
     if found in _skeletons():
         return True
-    called = {skeleton(each) for text in site for each in _names(text)} - {""}
+    before, after = _beside_sites()
     return any(
-        found in {f"{role}{link}{each}", f"{each}{link}{role}"}
-        for each in called
-        if len(each) >= _SHORTEST_SITE
-        for role in _skeletons()
-        for link in _LINKS
+        (found.endswith(each) and found.removesuffix(each) in before)
+        or (found.startswith(each) and found.removeprefix(each) in after)
+        for each in _site_skeletons(tuple(site))
     )
 
 
 def skeleton(name: str) -> str:
     """Reduce a name to what readers recognize, without case, marks, look-alikes or separators."""
-    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", name).casefold())
-    plain = "".join(c for c in folded.translate(_FLAGS) if unicodedata.category(c)[0] != "M")
-    if not plain.isascii():
-        plain = unicodedata.normalize("NFKD", _likeness(plain)).casefold()
+    plain = name.lower() if name.isascii() else _folded(name)
     shown = "".join(c for c in plain.translate(_LEET) if c.isalnum())
     for pair, letter in _PAIRS:
         shown = shown.replace(pair, letter)
@@ -229,6 +225,8 @@ def _line(field: str, raw: str, limit: int) -> str:
     """Check that a text is a printable line within the limit, and return it unchanged."""
     if len(raw) > limit:
         raise errors.BadInput(field, "too-long", limit=limit)
+    if raw.isascii() and raw.isprintable():
+        return raw
     if any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 or 0xD800 <= ord(c) < 0xE000 for c in raw):  # noqa: PLR2004
         raise errors.BadInput(field, "bad-characters")
     return raw
@@ -246,6 +244,8 @@ def _shows(text: str) -> bool:
 
 
 def _refuse_piled_marks(field: str, text: str) -> None:
+    if text.isascii():
+        return  # ASCII has no marks.
     pile = 0
     for character in text:
         kind = unicodedata.category(character)
@@ -266,10 +266,35 @@ def _names(text: str) -> set[str]:
     return {text, "".join(labels), "".join(labels[:-1]), *labels[:-1][-1:], *labels[:1]}
 
 
+def _folded(name: str) -> str:
+    """Reduce a text to plain letters: without case and marks, and with one of each look-alike."""
+    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", name).casefold())
+    plain = "".join(c for c in folded.translate(_FLAGS) if unicodedata.category(c)[0] != "M")
+    if plain.isascii():
+        return plain
+    return unicodedata.normalize("NFKD", _likeness(plain)).casefold()
+
+
 def _likeness(text: str) -> str:
     import disarm  # noqa: PLC0415 - see above
 
     return disarm.skeleton_key(text, digit_policy="tr39")
+
+
+@functools.lru_cache(1_000)
+def _site_skeletons(site: tuple[str, ...]) -> frozenset[str]:
+    """Return the skeletons of a site's names. Shorter names would match too many people's names."""
+    called = {skeleton(each) for text in site for each in _names(text)}
+    return frozenset(each for each in called if len(each) >= _SHORTEST_SITE)
+
+
+@functools.cache
+def _beside_sites() -> tuple[frozenset[str], frozenset[str]]:
+    """Return what a role's name puts before a site's name, and what it puts after."""
+    pairs = tuple(itertools.product(_skeletons(), _LINKS))
+    return frozenset(f"{role}{link}" for role, link in pairs), frozenset(
+        f"{link}{role}" for role, link in pairs
+    )
 
 
 @functools.cache

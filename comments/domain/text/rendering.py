@@ -50,7 +50,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from comments import errors
-from comments.domain.text import bare_links, cleaning, sanitizing
+from comments.domain.text import bare_links, cleaning, plain_prose, sanitizing
 
 RENDERER = "markdown-3"
 
@@ -80,6 +80,12 @@ def render_markdown(source: str) -> str:
         errors.BadInput: blocks are nested too deeply to be shown whole, or the markup takes too
             much work.
     """
+    prose = plain_prose.rendered(source)
+    return with_markup(source) if prose is None else prose
+
+
+def with_markup(source: str) -> str:
+    """Render a body that may contain markup; see `render_markdown`."""
     cleaning.refuse("body", source, cleaning.REFUSED)
     return sanitizing.safe(_rendered(source))
 

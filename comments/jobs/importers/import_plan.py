@@ -17,19 +17,22 @@ from pathlib import Path
 import msgspec
 
 from comments import errors
-from comments.domain import author_ids, records, thread_ids
-from comments.domain.crypto import keyed_hashes
+from comments.domain import records, thread_ids
 from comments.domain.languages import error_texts
 from comments.domain.records import Status, ThreadState
 from comments.domain.text import cleaning, imported_html, sanitizing
-from comments.jobs.importers import import_report, import_source, spool, write_order
+from comments.jobs.importers import (
+    import_authors,
+    import_report,
+    import_source,
+    spool,
+    write_order,
+)
 from comments.store.models import comment_rows
 
 # The maximum number of comments in one file. Each comment uses about half a kilobyte of memory.
 MAX_COMMENTS = 1_000_000
-GUEST = "Guest"
 _MAX_TITLE = 500
-_MAX_EMAIL = 254  # Characters; RFC 5321 limits an address in an envelope to this length.
 
 
 class PlannedThread(msgspec.Struct, frozen=True):
@@ -40,26 +43,6 @@ class PlannedThread(msgspec.Struct, frozen=True):
     url: str
     state: ThreadState
     nodes: tuple[write_order.Node, ...]
-
-
-def author_id(secret: str, site: str, comment: import_source.SourceComment) -> str:
-    """Return the author id of an imported comment, or "" if nothing identifies the author.
-
-    Authors are distinguished by mail address if it is known, otherwise by account in the other
-    system, otherwise by name. No token is ever issued for such an id, so nobody can act as the
-    author.
-    """
-    if _is_email(comment.email):
-        known: tuple[str, ...] = ("mail", comment.email.strip().lower())
-    elif comment.account:
-        known = ("account", comment.system, comment.account)
-    elif comment.name.strip():
-        known = ("name", " ".join(comment.name.split()).casefold())
-    else:
-        return ""
-    return author_ids.IMPORTED + keyed_hashes.text(
-        keyed_hashes.keyed(secret, "imported author", site, *known)
-    )
 
 
 def comment_id(site: str, system: str, source_id: str) -> str:
@@ -82,10 +65,10 @@ class FirstPass:
         self._file = file
         self._site = site
         self._spool = store
-        self._secret = secret
         self._sources: dict[str, import_source.SourceThread] = {}
         self._nodes: dict[str, write_order.Node] = {}
         self._left_out: set[str] = set()
+        self._authors = import_authors.Authors(secret, site.id)
 
     def take(
         self,
@@ -186,27 +169,10 @@ class FirstPass:
         )
 
     def _author(self, comment: import_source.SourceComment) -> records.Author:
-        # The mail address serves only to identify the author and is not stored.
-        known_as = author_id(self._secret, self._site.id, comment)
-        return records.Author(self._name(comment), self._website(comment), "", known_as)
-
-    def _name(self, comment: import_source.SourceComment) -> str:
-        try:
-            # Reserved names are allowed, because the owner may have been "admin" in the other
-            # system.
-            return cleaning.tidy_name(" ".join(comment.name.split()))
-        except errors.BadInput as error:
-            said = error_texts.sentence(error)
-            self._note(import_report.NAMELESS, comment.line, f"{comment.id}: {said}")
-            return GUEST
-
-    def _website(self, comment: import_source.SourceComment) -> str:
-        try:
-            return cleaning.clean_website(comment.website)
-        except errors.BadInput as error:
-            said = error_texts.sentence(error)
-            self._note(import_report.WEBSITES, comment.line, f"{comment.id}: {said}")
-            return ""
+        described = self._authors.of(comment)
+        for kind, said in described.faults:
+            self._note(kind, comment.line, f"{comment.id}: {said}")
+        return described.author
 
     def _settle_threads(self) -> dict[str, list[import_source.SourceThread]]:
         """Assign an id to each thread with comments.
@@ -334,10 +300,6 @@ def statuses(threads: tuple[PlannedThread, ...]) -> dict[str, int]:
 
 def _nonempty(texts: Iterator[str]) -> Iterator[str]:
     return (text for text in texts if text)
-
-
-def _is_email(text: str) -> bool:
-    return len(text) <= _MAX_EMAIL and text.isprintable() and " " not in text and "@" in text
 
 
 def _title(raw: str) -> str:

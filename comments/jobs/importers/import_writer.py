@@ -4,8 +4,10 @@
         show(plan.report)
         import_writer.write(plan, scheme=scheme, now=now, progress=advance)
 
-Threads are written one at a time, with comments in the order of `write_order`. Each batch is one
-transaction, which also updates the counters.
+Threads are written in turn, with comments in the order of `write_order`. Each batch is one
+transaction, which also updates the counters of its threads. A batch contains as many comments as a
+commit may, of one thread or of several: a commit costs more than a comment, and most threads are
+short.
 
 Invariants:
 
@@ -15,6 +17,8 @@ Invariants:
 3. An import sends no mail and no webhooks.
 """
 
+import itertools
+import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -25,19 +29,26 @@ import msgspec
 from comments import errors
 from comments.domain import records, sorthash
 from comments.events import backlog
-from comments.jobs.importers import import_plan, import_source, spool
+from comments.jobs.importers import import_plan, import_source, spool, write_order
 from comments.jobs.importers.import_report import ImportReport
 from comments.store import reads, transactions
 from comments.store.models import comment_rows
-from comments.tree import bulk_append
+from comments.tree import bulk_append, values
 
-# The maximum number of comments in a batch. A transaction is limited to 500 entities, and a batch
-# also writes parents that are already stored.
-BATCH = 100
+# The maximum number of comments in a batch.
+BATCH = 200
+# The maximum number of entities that a batch writes, without its events and the ancestors of its
+# first comment. Every Datastore version accepts 500 in a transaction.
+BATCH_WRITES = 450
+_OF_COMMENT = 2  # the comment and its author's row in the thread
+_OF_THREAD = 2  # the thread and its counter
 # The maximum bytes of text in a batch. A transaction is limited to 10 MiB, and each text is stored
 # about twice.
 BATCH_BYTES = 3 << 20
 _LOOKUP = 500
+# An import takes a while, so it outlasts a store that is busy for minutes.
+_TRIES = 10  # of a batch, each of which ends with the store's own deadline
+_PAUSE = 5.0  # seconds between two tries
 
 
 class ImportSummary(msgspec.Struct, frozen=True):
@@ -64,7 +75,7 @@ class CheckedImport:
         self.report = report
         self.is_compared = False  # set by `check`
         self._spool = store
-        self._site = site
+        self.site = site.id
         self._system = system
 
     def __enter__(self) -> Self:
@@ -75,22 +86,64 @@ class CheckedImport:
 
     def id_of(self, source_id: str) -> str:
         """Return the comment id for an id in the other system."""
-        return import_plan.comment_id(self._site.id, self._system, source_id)
+        return import_plan.comment_id(self.site, self._system, source_id)
 
-    def batches(self, thread: import_plan.PlannedThread) -> Iterator[list[records.ImportedComment]]:
-        """Yield a thread's comments in writing order, in one batch per transaction."""
-        batch: list[records.ImportedComment] = []
-        size = 0
-        for node in thread.nodes:
-            length = node.place[1]
-            if batch and (len(batch) == BATCH or size + length > BATCH_BYTES):
-                yield batch
-                batch, size = [], 0
-            reply_to = None if node.answers is None else self.id_of(node.answers)
-            comment = self._spool.get(node.place)
-            batch.append(msgspec.structs.replace(comment, reply_to=reply_to, status=node.status))
-            size += length
-        yield batch
+    def batches(self) -> Iterator[list[values.ImportedThread]]:
+        """Yield the threads with their comments in writing order, in one batch per transaction."""
+        batch = _Batch()
+        for thread in self.threads:
+            batch.begin(thread)
+            for node in thread.nodes:
+                if not batch.takes(node):
+                    yield batch.threads
+                    batch = _Batch()
+                    batch.begin(thread)
+                reply_to = None if node.answers is None else self.id_of(node.answers)
+                comment = self._spool.get(node.place)
+                batch.add(
+                    node, msgspec.structs.replace(comment, reply_to=reply_to, status=node.status)
+                )
+        if batch.comments:
+            yield batch.threads
+
+
+class _Batch:
+    """The comments of one transaction, by thread, with their number and size."""
+
+    def __init__(self) -> None:
+        self.threads: list[values.ImportedThread] = []
+        self.comments = 0
+        self._writes = 0
+        self._bytes = 0
+        self._thread: import_plan.PlannedThread | None = None
+        self._nodes: list[records.ImportedComment] = []
+
+    def begin(self, thread: import_plan.PlannedThread) -> None:
+        """Add the next comments to this thread."""
+        self._thread, self._nodes = thread, []
+
+    def takes(self, node: write_order.Node) -> bool:
+        """Return whether the batch can take one more comment; an empty batch takes any comment."""
+        return not self.comments or (
+            self.comments < BATCH
+            and self._writes + self._writes_of_next() <= BATCH_WRITES
+            and self._bytes + node.place[1] <= BATCH_BYTES
+        )
+
+    def add(self, node: write_order.Node, comment: records.ImportedComment) -> None:
+        self._writes += self._writes_of_next()
+        self._bytes += node.place[1]
+        self.comments += 1
+        if not self._nodes and self._thread is not None:
+            given = self._thread
+            self.threads.append(
+                values.ImportedThread(given.name, self._nodes, given.title, given.url, given.state)
+            )
+        self._nodes.append(comment)
+
+    def _writes_of_next(self) -> int:
+        # In preorder, a parent is in the batch too, or is an ancestor of the batch's first comment.
+        return _OF_COMMENT if self._nodes else _OF_COMMENT + _OF_THREAD
 
 
 def plan(
@@ -132,60 +185,74 @@ def write(
     now: datetime,
     progress: Callable[[int], None] = lambda _: None,
     told: Callable[[Sequence[str]], None] = lambda _: None,
+    wait: Callable[[float], None] = time.sleep,
 ) -> ImportSummary:
     """Store those comments of the plan that are not yet stored.
 
     This function calls `progress` with the number of comments in each finished batch, and `told`
     with the events of each batch. The counters of the site and its authors change when these events
-    are delivered.
+    are delivered. While the store is busy, the function tries again, and calls `wait` with the
+    seconds until then.
 
     Raises:
         errors.BadImport: comments in the file are already stored in other threads; nothing was
             written.
-        errors.Overloaded: the store did not respond; running the import again continues it.
+        errors.Overloaded: the store did not respond for minutes; running the import again
+            continues it.
     """
     check(plan)
     added = 0
-    for thread in plan.threads:
-        for batch in plan.batches(thread):
-            new, events = _write_batch(scheme, thread, batch, now)
-            added += new
-            told(events)
-            progress(len(batch))
+    for batch in plan.batches():
+        imported = _write_patiently(scheme, batch, now, wait)
+        added += imported.added
+        told(imported.events)
+        progress(sum(len(thread.nodes) for thread in batch))
     return ImportSummary(added, plan.report.comments - added, len(plan.threads))
+
+
+def _write_patiently(
+    scheme: sorthash.Scheme,
+    batch: Sequence[values.ImportedThread],
+    now: datetime,
+    wait: Callable[[float], None],
+) -> values.Imported:
+    runs: list[values.Imported] = []
+    for _ in range(_TRIES - 1):
+        try:
+            return _write_batch(scheme, batch, now, runs)
+        except errors.Overloaded:
+            wait(_PAUSE)
+    return _write_batch(scheme, batch, now, runs)
 
 
 def _write_batch(
     scheme: sorthash.Scheme,
-    thread: import_plan.PlannedThread,
-    batch: list[records.ImportedComment],
+    batch: Sequence[values.ImportedThread],
     now: datetime,
-) -> tuple[int, Sequence[str]]:
-    added = [0]
-    events: list[str] = []
+    runs: list[values.Imported],
+) -> values.Imported:
+    """Write a batch. `runs` contains what it and earlier tries without an answer may have added."""
+    earlier = list(runs)
 
     def body() -> None:
-        imported = bulk_append.append_imported(
-            scheme,
-            thread.name,
-            batch,
-            title=thread.title,
-            url=thread.url,
-            state=thread.state,
-            now=now,
-        )
+        imported = bulk_append.append_imported(scheme, batch, now=now)
         transactions.apply(*imported.writes)
-        # If the response to a commit is lost, the next run finds the comments already stored and
-        # adds 0.
-        added.append(imported.added)
-        events.extend(imported.events)
+        if not transactions.may_have_run():
+            runs[:] = earlier
+        runs.append(imported)
 
-    transactions.transaction(body, line=f"{thread.name.site}/{thread.name.id}")
-    for event in dict.fromkeys(events):
+    # Posts in one thread take turns with the import. A batch of several short threads waits for
+    # none, because it would have to wait for all.
+    first = batch[0].name
+    transactions.transaction(body, line=f"{first.site}/{first.id}" if len(batch) == 1 else "")
+    # If the response to a commit is lost, the next run finds the comments already stored and adds
+    # none, so the run that added the most is the one that was applied. Earlier runs were aborted.
+    applied = max(runs, key=lambda run: run.added)
+    for event in applied.events:
         backlog.tell(event)
-    if max(added):
-        backlog.changed(thread.name, changes=max(added))
-    return max(added), events
+    for name, count in applied.by_thread.items():
+        backlog.changed(name, changes=count)
+    return applied
 
 
 def check(plan: CheckedImport) -> None:
@@ -193,27 +260,41 @@ def check(plan: CheckedImport) -> None:
 
     A comment is in a different thread if the site's rules for page ids have changed, or if the
     export of a different website on the same system was imported into this site. Replies would then
-    cross threads. Further calls for the same plan do nothing.
+    cross threads. A website without threads needs no comparison. Further calls for the same plan do
+    nothing.
 
     Raises:
         errors.BadImport: comments in the file are already stored in other threads.
     """
     if plan.is_compared:
         return
-    for thread in plan.threads:
-        expected = comment_rows.thread_key_name(thread.name)
-        for start in range(0, len(thread.nodes), _LOOKUP):
-            nodes = thread.nodes[start : start + _LOOKUP]
-            rows = reads.get_multi(
-                [comment_rows.comment_key(plan.id_of(node.id)) for node in nodes]
-            )
-            for node, row in zip(nodes, rows, strict=True):
-                if row is not None and row.thread != expected:
-                    raise errors.BadImport(
-                        str(plan.report.file),
-                        node.line,
-                        f"comment {node.id} belongs to thread {thread.name.id} but is already "
-                        f"stored in thread {row.thread_id}. Import the exports of different "
-                        "websites into different sites.",
-                    )
+    if _has_threads(plan.site):
+        _compare(plan)
     plan.is_compared = True
+
+
+def _has_threads(site: str) -> bool:
+    query = reads.Query(
+        "Thread", where=(("site", "=", site),), order=("-created",), limit=1, keys_only=True
+    )
+    return any(True for _ in reads.fetch(query))
+
+
+def _compare(plan: CheckedImport) -> None:
+    nodes = ((thread, node) for thread in plan.threads for node in thread.nodes)
+    while part := list(itertools.islice(nodes, _LOOKUP)):
+        ids = [plan.id_of(node.id) for _, node in part]
+        stored = reads.read([(("Comment", comment_id),) for comment_id in ids])
+        for (thread, node), message in zip(part, stored, strict=True):
+            if message is None:
+                continue
+            if message.properties["thread"].string_value != comment_rows.thread_key_name(
+                thread.name
+            ):
+                raise errors.BadImport(
+                    str(plan.report.file),
+                    node.line,
+                    f"comment {node.id} belongs to thread {thread.name.id} but is already "
+                    f"stored in thread {message.properties['thread_id'].string_value}. Import the "
+                    "exports of different websites into different sites.",
+                )

@@ -17,6 +17,7 @@ class Spool:
         # The file stays open until `close`.
         self._file = tempfile.TemporaryFile()  # noqa: SIM115
         self._end = 0
+        self._is_at_end = True
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder = msgspec.msgpack.Decoder(records.ImportedComment)
 
@@ -28,7 +29,9 @@ class Spool:
         """Add a comment and return its place, which is its offset and length in bytes."""
         data = self._encoder.encode(comment)
         place = (self._end, len(data))
-        self._file.seek(self._end)
+        if not self._is_at_end:
+            self._file.seek(self._end)
+            self._is_at_end = True
         self._file.write(data)
         self._end += len(data)
         return place
@@ -36,5 +39,6 @@ class Spool:
     def get(self, place: tuple[int, int]) -> records.ImportedComment:
         """Read the comment at a place."""
         offset, length = place
+        self._is_at_end = False
         self._file.seek(offset)
         return self._decoder.decode(self._file.read(length))

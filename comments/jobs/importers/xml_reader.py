@@ -11,6 +11,7 @@ worse than refusing the file with a line number.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from xml.parsers import expat
@@ -28,6 +29,7 @@ MAX_TEXT = 1_000_000
 # whole.
 MAX_TOKEN = 1 << 20
 _CHUNK = 1 << 16
+_MOST_NAMES = 1_000  # Maximum number of element names whose short names are kept.
 # Errors with several possible causes, one of which is a wrong encoding.
 _NOT_THE_ENCODING = {
     expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN],
@@ -113,7 +115,8 @@ class _Builder:
         self._file = file
         self._shape = shape
         self._encoding = ""
-        self._names: list[str] = []
+        self._short = functools.lru_cache(_MOST_NAMES)(shape.name)
+        self._paths: list[str] = []  # Of the open elements, as short names from the root.
         self._open: list[_Record] = []
         self._field: str | None = None
         self._field_depth = 0
@@ -169,46 +172,47 @@ class _Builder:
         raise self._bad("a DOCTYPE is not allowed: it can define entities, and exports have none")
 
     def _start(self, qualified: str, attributes: dict[str, str]) -> None:
-        name = self._shape.name(qualified)
-        if not self._names and name != self._shape.root:
+        name = self._short(qualified)
+        if not self._paths and name != self._shape.root:
             raise self._bad(f"the file is not {self._shape.title}")
-        if len(self._names) == MAX_DEPTH:
+        if len(self._paths) == MAX_DEPTH:
             raise self._bad(f"elements are nested more than {MAX_DEPTH} levels deep")
-        self._names.append(name)
-        path = "/".join(self._names)
+        path = f"{self._paths[-1]}/{name}" if self._paths else name
+        self._paths.append(path)
         if path in self._shape.records:
             self._open_record(path)
         if self._open:
-            self._read_tag(attributes)
+            self._read_tag(path, attributes)
 
     def _open_record(self, path: str) -> None:
         self._serial += 1
         inside = self._open[-1].serial if self._open else 0
         line = self._parser.CurrentLineNumber
-        self._open.append(_Record(path, len(self._names), line, self._serial, inside))
+        self._open.append(_Record(path, len(self._paths), line, self._serial, inside))
 
-    def _read_tag(self, attributes: dict[str, str]) -> None:
+    def _read_tag(self, path: str, attributes: dict[str, str]) -> None:
         """Store the requested attributes, and start a field if this element is requested."""
         record = self._open[-1]
         wanted = self._shape.records[record.path]
-        path = "/".join(self._names[record.depth :])
+        inside = path[len(record.path) + 1 :]
         for qualified, value in attributes.items():
-            attribute = f"{path}@{self._shape.name(qualified)}"
+            attribute = f"{inside}@{self._short(qualified)}"
             if attribute in wanted:
                 record.fields.setdefault(attribute, value)
-        if path in wanted and self._field is None:
-            self._field, self._field_depth = path, len(self._names)
+        if inside in wanted and self._field is None:
+            self._field, self._field_depth = inside, len(self._paths)
 
     def _characters(self, text: str) -> None:
         if self._field is None:
             return
         self._text_size += len(text)
         if self._text_size > MAX_TEXT:
-            raise self._bad(f"<{self._names[-1]}> is longer than {MAX_TEXT:,} characters")
+            name = self._paths[-1].rpartition("/")[2]
+            raise self._bad(f"<{name}> is longer than {MAX_TEXT:,} characters")
         self._text.append(text)
 
     def _end(self, _: str) -> None:
-        depth = len(self._names)
+        depth = len(self._paths)
         if self._field is not None and depth == self._field_depth:
             self._open[-1].fields.setdefault(self._field, "".join(self._text))
             self._field, self._text, self._text_size = None, [], 0
@@ -217,4 +221,4 @@ class _Builder:
             self._done.append(
                 Element(record.path, record.line, record.serial, record.inside, record.fields)
             )
-        self._names.pop()
+        self._paths.pop()

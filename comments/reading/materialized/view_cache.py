@@ -55,12 +55,13 @@ def seconds() -> float:
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """A directory with its head, the time before it was read, and the thread's terms."""
+    """A directory with its head, the time before it was read, the thread's terms and its probe."""
 
     directory: buckets.Directory
     head: first_page.FirstPage | None
     since: float
-    terms: records.ThreadTerms | None = None
+    terms: records.ThreadTerms | None
+    probe: reads.PreparedQuery
 
     @property
     def weight(self) -> int:
@@ -101,6 +102,20 @@ class _AtHand(threading.local):
     probed: Mapping[str, int] | None = None
 
 
+def _probe(name: records.ThreadName) -> reads.PreparedQuery:
+    """Return the query for the keys and revisions of a thread's flagged rows."""
+    return reads.prepare(
+        reads.Query(
+            "Comment",
+            where=(("thread", "=", comment_rows.thread_key_name(name)), ("unfolded", "=", True)),
+            order=("revision",),
+            projection=("revision",),
+            limit=MOST_UNFOLDED
+            + 1,  # one row above a view's limit, to detect that there are too many
+        )
+    )
+
+
 class Holdings:
     """A process's cache for the threads of one store.
 
@@ -124,7 +139,7 @@ class Holdings:
         directory, head, terms = directories.load(name)
         if kept is not None and kept.directory.version == directory.version:
             directory = kept.directory  # the cached directory is already decoded
-        kept = Kept(directory, head, since, terms)
+        kept = Kept(directory, head, since, terms, _probe(name))
         self.cache.keep(("directory", name), kept, kept.weight)
         return kept
 
@@ -159,15 +174,7 @@ class Holdings:
         is_usable = recent is not None and recent.kept is kept and recent.written == written
         if recent is not None and is_usable and since - recent.since < age:
             return recent.probed
-        query = reads.Query(
-            "Comment",
-            where=(("thread", "=", thread), ("unfolded", "=", True)),
-            order=("revision",),
-            projection=("revision",),
-            limit=MOST_UNFOLDED
-            + 1,  # one row above a view's limit, to detect that there are too many
-        )
-        results = list(reads.fetch(query))
+        results = list(reads.fetch(kept.probe))
         # The query's limit applies to results, so count results, not distinct rows.
         if len(results) > MOST_UNFOLDED:
             raise NotMaterialized(f"more than {MOST_UNFOLDED} rows are not compacted")

@@ -87,28 +87,28 @@ class ProvidersRow(schema.StoredRow):
 
 def providers_key() -> ndb.Key:
     """Return the key of the only Providers row."""
-    return ndb.Key(ProvidersRow, "service")
+    return schema.RowKey(ProvidersRow, "service")
 
 
 def site_keys_key(site: str) -> ndb.Key:
-    return ndb.Key(SiteKeysRow, site)
+    return schema.RowKey(SiteKeysRow, site)
 
 
 def account_key(account: str) -> ndb.Key:
-    return ndb.Key(AccountRow, account)
+    return schema.RowKey(AccountRow, account)
 
 
 def identity_key(name: str) -> ndb.Key:
-    return ndb.Key(IdentityRow, name)
+    return schema.RowKey(IdentityRow, name)
 
 
 def session_key(account: str, name: str) -> ndb.Key:
-    return ndb.Key(SessionRow, name, parent=account_key(account))
+    return schema.RowKey(SessionRow, name, parent=account_key(account))
 
 
 def moderation_session_key(account: str, name: str) -> ndb.Key:
-    return ndb.Key(ModerationSessionRow, name, parent=account_key(account))
+    return schema.RowKey(ModerationSessionRow, name, parent=account_key(account))
 
 
 def ticket_key(name: str) -> ndb.Key:
-    return ndb.Key(TicketRow, name)
+    return schema.RowKey(TicketRow, name)

@@ -42,7 +42,7 @@ class RankingRow(schema.StoredRow):
 
 def ranking_key(name: records.ThreadName, key: str) -> ndb.Key:
     """Return the key of a ranking; `key` identifies the attempt that wrote it."""
-    return ndb.Key(RankingRow, key, parent=thread_key(name))
+    return schema.RowKey(RankingRow, key, parent=thread_key(name))
 
 
 def directory_path(name: records.ThreadName) -> tuple[tuple[str, str], ...]:
@@ -51,7 +51,7 @@ def directory_path(name: records.ThreadName) -> tuple[tuple[str, str], ...]:
 
 
 def directory_key(name: records.ThreadName) -> ndb.Key:
-    return ndb.Key(BucketDirectoryRow, "current", parent=thread_key(name))
+    return schema.RowKey(BucketDirectoryRow, "current", parent=thread_key(name))
 
 
 def bucket_path(name: records.ThreadName, key: str) -> tuple[tuple[str, str], ...]:
@@ -61,7 +61,7 @@ def bucket_path(name: records.ThreadName, key: str) -> tuple[tuple[str, str], ..
 
 def bucket_key(name: records.ThreadName, key: str) -> ndb.Key:
     """Return the key of a bucket; `key` contains the attempt and the bucket's number."""
-    return ndb.Key(BucketRow, key, parent=thread_key(name))
+    return schema.RowKey(BucketRow, key, parent=thread_key(name))
 
 
 def content(message: Any) -> bytes:

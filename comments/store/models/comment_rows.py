@@ -153,16 +153,16 @@ class CommentRow(schema.StoredRow):
 
 
 def site_key(site: str) -> ndb.Key:
-    return ndb.Key(SiteRow, site)
+    return schema.RowKey(SiteRow, site)
 
 
 def thread_key(name: records.ThreadName) -> ndb.Key:
-    return ndb.Key(ThreadRow, thread_key_name(name))
+    return schema.RowKey(ThreadRow, thread_key_name(name))
 
 
 def thread_key_of(key_name: str) -> ndb.Key:
     """Return the key of a thread, given its key name (the property `thread` of a comment)."""
-    return ndb.Key(ThreadRow, key_name)
+    return schema.RowKey(ThreadRow, key_name)
 
 
 def thread_key_name(name: records.ThreadName) -> str:
@@ -177,7 +177,7 @@ def thread_key_name(name: records.ThreadName) -> str:
 
 
 def comment_key(comment_id: str) -> ndb.Key:
-    return ndb.Key(CommentRow, comment_id)
+    return schema.RowKey(CommentRow, comment_id)
 
 
 def comment_id(digest: bytes) -> str:

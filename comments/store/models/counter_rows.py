@@ -25,7 +25,8 @@ class CounterRow(schema.StoredRow):
     The first shard also has `shards`, the number of shards that readers must add up, and `mended`,
     the number of recounts that corrected the numbers. `site` is the counted thread's site, or ""
     for the numbers of a site. `lately` is the number of posts counted in this shard since `began`,
-    if there is a limit.
+    if there is a limit. `listings` contains the comment counts of many threads; only the rows of
+    sites have it (`thread_counts`).
     """
 
     scope = schema.StringProperty(required=True)
@@ -35,6 +36,7 @@ class CounterRow(schema.StoredRow):
     lately = schema.IntegerProperty(indexed=False, default=0)
     began = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
     numbers = schema.TextProperty(default="")
+    listings = schema.TextProperty(default="")
 
 
 class UsageRow(schema.StoredRow):
@@ -109,17 +111,27 @@ def author_name(site: str, author: str) -> str:
 
 def usage_key(site: str, day: str) -> ndb.Key:
     """Return the key of a website's usage on one day."""
-    return ndb.Key(UsageRow, f"{site}/{day}")
+    return schema.RowKey(UsageRow, f"{site}/{day}")
 
 
 def site_counter_key(site: str) -> ndb.Key:
     """Return the key of a website's counter."""
-    return ndb.Key(CounterRow, f"site/{site}#0")
+    return schema.RowKey(CounterRow, f"site/{site}#0")
+
+
+def listings_name(site: str, group: int) -> str:
+    """Return the key name of a row with the comment counts of some of a website's threads."""
+    return f"threads/{site}#{group}" if group else f"site/{site}#0"
+
+
+def listings_key(site: str, group: int) -> ndb.Key:
+    """Return the key of a row with the comment counts of some of a website's threads."""
+    return schema.RowKey(CounterRow, listings_name(site, group))
 
 
 def standing_key(site: str, author: str) -> ndb.Key:
     """Return the key of an author's row on a website."""
-    return ndb.Key(StandingRow, author_name(site, author))
+    return schema.RowKey(StandingRow, author_name(site, author))
 
 
 def standing_alias(site: str, author: str) -> str:
@@ -131,10 +143,10 @@ def statistics_key(scope: counting.Scope) -> ndb.Key:
     """Return the key of the row for a category, a day, or an author in a category or on a day."""
     if scope.author:
         parts = (scope.place, scope.category, scope.day, scope.author)
-        return ndb.Key(AppearanceRow, "/".join(parts))
+        return schema.RowKey(AppearanceRow, "/".join(parts))
     if scope.day:
-        return ndb.Key(DayRow, f"{scope.place}/{scope.category}/{scope.day}")
-    return ndb.Key(CategoryRow, f"{scope.place}/{scope.category}")
+        return schema.RowKey(DayRow, f"{scope.place}/{scope.category}/{scope.day}")
+    return schema.RowKey(CategoryRow, f"{scope.place}/{scope.category}")
 
 
 def day_entry(scope: counting.Scope) -> str:
@@ -170,12 +182,12 @@ def thread_counter_key(name: records.ThreadName, shard: int) -> ndb.Key:
 
 def thread_counter_key_of(thread: str, shard: int) -> ndb.Key:
     """Return the key of a thread's counter shard, given the thread's key name."""
-    return ndb.Key(CounterRow, thread_counter_name(thread, shard))
+    return schema.RowKey(CounterRow, thread_counter_name(thread, shard))
 
 
 def participation_key(name: records.ThreadName, author: str) -> ndb.Key:
     """Return the key of an author's row in a thread."""
-    return ndb.Key(ParticipationRow, author, parent=thread_key(name))
+    return schema.RowKey(ParticipationRow, author, parent=thread_key(name))
 
 
 _Row = CounterRow | ParticipationRow | StandingRow | CategoryRow | DayRow | AppearanceRow
@@ -249,6 +261,13 @@ def statistics(scope: counting.Scope, numbers: Numbers) -> ndb.Model:
 def site_counter(site: str) -> CounterRow:
     """Make a website's Counter without numbers."""
     return CounterRow(key=site_counter_key(site), scope=f"site/{site}")
+
+
+def listings_row(site: str, group: int) -> CounterRow:
+    """Make a row for the comment counts of some of a website's threads."""
+    if not group:
+        return site_counter(site)
+    return CounterRow(key=listings_key(site, group), scope=f"threads/{site}")
 
 
 def standing(site: str, author: str, numbers: Mapping[str, int], comment: str) -> StandingRow:

@@ -55,17 +55,17 @@ class JobRow(schema.StoredRow):
 
 def rate_bucket_key(name: str) -> ndb.Key:
     """Return the key of a bucket, given its purpose and slot."""
-    return ndb.Key(RateBucketRow, name)
+    return schema.RowKey(RateBucketRow, name)
 
 
 def job_key(name: str) -> ndb.Key:
     """Return the key of a job, under which the job continues after an interruption."""
-    return ndb.Key(JobRow, name)
+    return schema.RowKey(JobRow, name)
 
 
 def event_key(event: str) -> ndb.Key:
     """Return the key of an event: the comment's id and the revision that the comment reached."""
-    return ndb.Key(EventRow, event)
+    return schema.RowKey(EventRow, event)
 
 
 class SiteHooksRow(schema.StoredRow):
@@ -75,9 +75,9 @@ class SiteHooksRow(schema.StoredRow):
 
 
 def site_hooks_key(site: str) -> ndb.Key:
-    return ndb.Key(SiteHooksRow, site)
+    return schema.RowKey(SiteHooksRow, site)
 
 
 def message_key(message: str) -> ndb.Key:
     """Return the key of a message: the event's id, the channel and the recipient."""
-    return ndb.Key(MessageRow, message)
+    return schema.RowKey(MessageRow, message)

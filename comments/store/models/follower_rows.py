@@ -41,12 +41,14 @@ class FollowerSegmentRow(schema.StoredRow):
 
 
 def follower_list_key(name: records.ListName) -> ndb.Key:
-    return ndb.Key(FollowerListRow, name.text)
+    return schema.RowKey(FollowerListRow, name.text)
 
 
 def follower_mark_key(name: records.ListName, generation: int, follower: str) -> ndb.Key:
     """Return the key of an id's mark in a generation. The empty id sorts before all other ids."""
-    return ndb.Key(FollowerMarkRow, f"{generation:010d}{follower}", parent=follower_list_key(name))
+    return schema.RowKey(
+        FollowerMarkRow, f"{generation:010d}{follower}", parent=follower_list_key(name)
+    )
 
 
 def follower_mark_entry(name: records.ListName, generation: int, *, follows: bool) -> str:
@@ -56,7 +58,7 @@ def follower_mark_entry(name: records.ListName, generation: int, *, follows: boo
 
 def follower_segment_key(name: records.ListName, key: str) -> ndb.Key:
     """Return the key of a segment of a list; `key` consists of generation, attempt and number."""
-    return ndb.Key(FollowerSegmentRow, key, parent=follower_list_key(name))
+    return schema.RowKey(FollowerSegmentRow, key, parent=follower_list_key(name))
 
 
 def generation_of(key: str) -> int:
@@ -88,8 +90,8 @@ class SubscriptionRow(schema.StoredRow):
 
 
 def subscriber_key(subscriber: str) -> ndb.Key:
-    return ndb.Key(SubscriberRow, subscriber)
+    return schema.RowKey(SubscriberRow, subscriber)
 
 
 def subscription_key(subscriber: str, name: str) -> ndb.Key:
-    return ndb.Key(SubscriptionRow, name, parent=subscriber_key(subscriber))
+    return schema.RowKey(SubscriptionRow, name, parent=subscriber_key(subscriber))

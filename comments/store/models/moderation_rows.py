@@ -37,7 +37,7 @@ class ErasureDueRow(schema.StoredRow):
 
 
 def audit_key(entry: str) -> ndb.Key:
-    return ndb.Key(AuditEntryRow, entry)
+    return schema.RowKey(AuditEntryRow, entry)
 
 
 class ReportRow(schema.StoredRow):
@@ -60,19 +60,19 @@ class AdviceRow(schema.StoredRow):
 
 
 def advice_key(comment_id: str) -> ndb.Key:
-    return ndb.Key(AdviceRow, comment_id)
+    return schema.RowKey(AdviceRow, comment_id)
 
 
 def report_key(comment_id: str) -> ndb.Key:
-    return ndb.Key(ReportRow, comment_id)
+    return schema.RowKey(ReportRow, comment_id)
 
 
 def rulebook_key(site: str) -> ndb.Key:
-    return ndb.Key(RulebookRow, site)
+    return schema.RowKey(RulebookRow, site)
 
 
 def erasure_key(comment_id: str) -> ndb.Key:
-    return ndb.Key(ErasureDueRow, comment_id)
+    return schema.RowKey(ErasureDueRow, comment_id)
 
 
 def audit_record(row: AuditEntryRow) -> records.Audit:

@@ -1,13 +1,26 @@
-"""Extend NDB's model and property classes with public declarations.
+"""Extend NDB's model, key and property classes with public declarations and shorter paths.
 
 NDB keeps a property's declaration in private attributes. These classes also keep the declaration in
 public attributes, and register every kind by its name, so `wire.codec` can convert rows without
 NDB.
+
+A post reads and sets several hundred properties. NDB passes each value through a chain of hooks,
+makes two objects for each key, and copies a key's path whenever its kind or id is read. These
+classes skip this where the result is the same; NDB handles all other cases. For this purpose, this
+module (and no other) uses private attributes of NDB: `_values`, the dictionary in which NDB keeps a
+row's values, `_entity_key`, a row's key, and `_key`, the form in which NDB sends a key.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import functools
+import itertools
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from google.cloud import ndb
+
+_LONGEST_INDEXED = 1500  # bytes
+# Values that NDB returns as they were set. NDB wraps values that it has read itself.
+AS_SET = frozenset({str, int, bool, bytes, datetime, type(None)})
 
 
 class Declared(NamedTuple):
@@ -19,19 +32,47 @@ class Declared(NamedTuple):
     default: Any
 
 
-class _Declaring:
-    """A mixin for NDB's properties that keeps the declaration."""
+class RowKey(ndb.Key):
+    """A key that keeps its path. The form that NDB sends is made when NDB first asks for it.
 
-    _INDEXED = True  # NDB's own default for the type
+    Two such keys are equal if their paths are equal: a process uses one database at a time.
+    """
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
-        self.declared = Declared(
-            bool(given.get("indexed", self._INDEXED)),
-            bool(given.get("required")),
-            bool(given.get("repeated")),
-            given.get("default"),
-        )
+    _path: tuple[tuple[str, str], ...]
+    _reference = None
+
+    def __new__(
+        cls, kind: type[ndb.Model] | str, name: str, *more: str, parent: ndb.Key | None = None
+    ) -> Self:
+        """Make a key of kinds and names, the root's first, below `parent` if given."""
+        made = object.__new__(cls)
+        own = kind if isinstance(kind, str) else kind._get_kind(), name  # noqa: SLF001 - see above
+        made._path = (own,) if parent is None else (*parent.pairs(), own)
+        return cls(*more, parent=made) if more else made
+
+    @functools.cached_property
+    def _key(self) -> Any:
+        return ndb.Key(*self.flat())._key  # noqa: SLF001 - see above
+
+    def kind(self) -> str:
+        return self._path[-1][0]
+
+    def id(self) -> Any:
+        return self._path[-1][1]
+
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        return self._path
+
+    def flat(self) -> tuple[str, ...]:
+        return tuple(itertools.chain.from_iterable(self._path))
+
+    def __hash__(self) -> int:
+        return hash(self._path)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is RowKey:
+            return self._path == other._path
+        return super().__eq__(other)
 
 
 if TYPE_CHECKING:
@@ -43,10 +84,52 @@ if TYPE_CHECKING:
     DateTimeProperty = ndb.DateTimeProperty
 else:
 
-    class StringProperty(_Declaring, ndb.StringProperty):
+    class _Declaring:
+        """A mixin for NDB's properties that keeps the declaration."""
+
+        _INDEXED = True  # NDB's own default for the type
+
+        def __init__(self, **given: Any) -> None:
+            super().__init__(**given)
+            self.declared = Declared(
+                bool(given.get("indexed", self._INDEXED)),
+                bool(given.get("required")),
+                bool(given.get("repeated")),
+                given.get("default"),
+            )
+
+        def __get__(self, row: Any, kind: Any = None) -> Any:
+            """Return the value, without NDB's hooks if they would return it unchanged."""
+            if row is None:
+                return self
+            value = row.kept.get(self._name, self.declared.default)
+            if type(value) in AS_SET and not self.declared.is_repeated:
+                return value
+            return super().__get__(row, kind)
+
+        def _set_value(self, row: Any, value: Any) -> None:
+            """Set the value, without NDB's checks if `value` surely passes them unchanged."""
+            if self.declared.is_repeated or not (value is None or self._is_valid(value)):
+                super()._set_value(row, value)
+            else:
+                row.kept[self._name] = value
+
+        def _is_valid(self, _value: Any) -> bool:
+            """Check quickly whether a value is valid; False means that NDB must check it."""
+            return False
+
+    class _Text(_Declaring):
+        """A mixin for texts. NDB limits the length of indexed texts."""
+
+        def _is_valid(self, value: Any) -> bool:
+            # Each ASCII character has one byte. NDB must check the encoding of any other text.
+            is_ascii = type(value) is str and value.isascii()
+            return is_ascii and (not self.declared.is_indexed or len(value) <= _LONGEST_INDEXED)
+
+    class StringProperty(_Text, ndb.StringProperty):
         """Text of up to 1,500 bytes."""
 
-    class TextProperty(_Declaring, ndb.TextProperty):
+    class TextProperty(_Text, ndb.TextProperty):
         """Text of any length."""
 
         _INDEXED = False
@@ -54,8 +137,14 @@ else:
     class IntegerProperty(_Declaring, ndb.IntegerProperty):
         """A 64-bit integer."""
 
+        def _is_valid(self, value: Any) -> bool:
+            return type(value) is int
+
     class BooleanProperty(_Declaring, ndb.BooleanProperty):
         """True or false."""
+
+        def _is_valid(self, value: Any) -> bool:
+            return type(value) is bool
 
     class BlobProperty(_Declaring, ndb.BlobProperty):
         """Bytes."""
@@ -64,6 +153,9 @@ else:
 
     class DateTimeProperty(_Declaring, ndb.DateTimeProperty):
         """A point in time, with microsecond precision."""
+
+        def _is_valid(self, value: Any) -> bool:
+            return type(value) is datetime and value.tzinfo is UTC and self._tzinfo is not None
 
 
 class StoredRow(ndb.Model):
@@ -79,9 +171,32 @@ class StoredRow(ndb.Model):
         super().__init_subclass__()
         KINDS[cls._get_kind()] = cls
 
+    def __init__(self, *, key: ndb.Key | None = None, **values: Any) -> None:
+        """Make a row. NDB accepts seven more names for the parts of a key."""
+        self._values = {}
+        if key is not None:
+            self.key = key
+        for name, value in values.items():
+            getattr(type(self), name)._set_value(self, value)  # noqa: SLF001 - as NDB does
+
     @classmethod
     def _get_kind(cls) -> str:
         return cls.__name__.removesuffix("Row")
+
+    @classmethod
+    def made_of(cls, key: ndb.Key, values: dict[str, Any]) -> Self:
+        """Make a row of values that are surely valid, because they were stored before."""
+        made = cls.__new__(cls)
+        made._entity_key, made._values = key, values  # noqa: SLF001 - see above
+        return made
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """NDB's own dictionary of values by name.
+
+        A value whose type is not in `AS_SET` must be read as an attribute instead.
+        """
+        return self._values
 
 
 KINDS: dict[str, type[StoredRow]] = {}

@@ -33,19 +33,19 @@ class VoterNetworkRow(schema.StoredRow):
 
 
 def vote_key(comment_id: str, voter: str) -> ndb.Key:
-    return ndb.Key(VoteRow, voter, parent=comment_key(comment_id))
+    return schema.RowKey(VoteRow, voter, parent=comment_key(comment_id))
 
 
 def key_of(message: Any) -> ndb.Key:
     """Return the NDB key of an entity that was read as a protobuf message."""
-    return ndb.Key(*(part for each in message.key.path for part in (each.kind, each.name)))
+    return schema.RowKey(*(part for each in message.key.path for part in (each.kind, each.name)))
 
 
 def votes_due_key(comment_id: str) -> ndb.Key:
     """Return the key of the mark for a comment with uncounted votes."""
-    return ndb.Key(VotesDueRow, comment_id)
+    return schema.RowKey(VotesDueRow, comment_id)
 
 
 def voter_network_key(comment_id: str, digest: str) -> ndb.Key:
     """Return the key for a network's voters on a comment; `digest` identifies the network."""
-    return ndb.Key(VoterNetworkRow, digest, parent=comment_key(comment_id))
+    return schema.RowKey(VoterNetworkRow, digest, parent=comment_key(comment_id))

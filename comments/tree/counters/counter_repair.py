@@ -5,15 +5,15 @@ corrections, and each repair names the step that it performs. If two recounts ar
 one makes corrections, and the steps of an interrupted recount are not repeated.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from google.cloud import ndb
 
 from comments.domain import counting, records
-from comments.store import ownership, reads
+from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, counter_rows
-from comments.tree.counters import from_events
+from comments.tree.counters import from_events, thread_counts
 
 
 class MendedMeanwhile(Exception):
@@ -75,7 +75,37 @@ def mend_site(
     others = [row for row in writes.put if row.key != key]
     counted: Any = next((row for row in writes.put if row.key == key), first)
     counted.mended = mended
+    if counting.listings_scope(site) in missing:
+        # Whatever was missing in the rows of thread counts is now in them.
+        thread_counts.completed(counted)
     return ownership.Writes(counter_rows.OWNER, put=(*others, counted), delete=writes.delete)
+
+
+def close_listings(site: str, step: int, _missing: object) -> ownership.Writes:
+    """Record that a website has too many threads for rows of thread counts.
+
+    Raises:
+        MendedMeanwhile: `step` is not the next step.
+    """
+    writes = mend_site(site, step, {})
+    first: Any = writes.put[-1]
+    thread_counts.closed(first)
+    return writes
+
+
+def is_applied(mend: Callable[..., ownership.Writes], step: int, missing: object) -> bool:
+    """Apply a step of a repair in the current transaction.
+
+    Return False if another process corrected the counters first.
+    """
+    try:
+        transactions.apply(mend(step, missing))
+    except MendedMeanwhile as other:
+        # If the row is one step ahead, an earlier run of this transaction committed but its
+        # response was lost, or another process found the same difference. In both cases, the
+        # difference was added once.
+        return other.mended == step + 1
+    return True
 
 
 def _next_step(row: counter_rows.CounterRow, step: int) -> counter_rows.CounterRow:

@@ -1,11 +1,13 @@
 """Update counters from events, in the transaction that marks the events as done.
 
 Owns the sums over a batch of events and the rows to which they are added: the rows of websites,
-categories and days, of the authors in them, and of threads' followers. A participant is added or
-removed together with the author's row.
+categories and days, of the authors in them, and of threads' followers, and the rows with the counts
+of many threads (`thread_counts`). A participant is added or removed together with the author's row.
 """
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from google.cloud import ndb
@@ -14,6 +16,7 @@ from comments.domain import counting
 from comments.events import outbox
 from comments.store import ownership, reads
 from comments.store.models import counter_rows
+from comments.tree.counters import thread_counts
 
 
 def from_followings(events: Sequence[outbox.Event]) -> ownership.Writes:
@@ -50,21 +53,16 @@ def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
     events contend for this row; posts do not.
     """
     sums = counting.by_scope(
-        counting.total(
-            counting.increments(counting.FROM_EVENTS, change.old, change.new)
-            for event in events
-            for change in event.changes
-        )
+        counting.total(counting.of_event(change) for event in events for change in event.changes)
     )
-    return add(sums, dict(filter(None, map(_spoken, events))))
+    return add(sums, dict(itertools.chain.from_iterable(map(_spoken, events))))
 
 
-def _spoken(event: outbox.Event) -> tuple[counting.Scope, str] | None:
-    """Return an event's comment and its author, if readers see both."""
-    state = event.changes[0].new if event.changes else None
-    if state is None or not state.author or state.status != counting.APPROVED:
-        return None
-    return counting.author_scope(state.site, state.author), event.comment
+def _spoken(event: outbox.Event) -> Iterator[tuple[counting.Scope, str]]:
+    """Yield the authors of an event's comments, each with a comment, if readers see both."""
+    for (_, state), comment in zip(event.changes, event.comments, strict=False):
+        if state is not None and state.author and state.status == counting.APPROVED:
+            yield counting.author_scope(state.site, state.author), comment
 
 
 def add(
@@ -75,8 +73,13 @@ def add(
 
     `spoken` maps authors to one of their comments, if one is known.
     """
+    listings = {
+        scope.place: more for scope, more in sums.items() if scope.kind == counting.LISTINGS
+    }
+    sums = {scope: more for scope, more in sums.items() if scope.kind != counting.LISTINGS}
     authors = [scope for scope in sums if scope.author]
     wholes = [counting.above(scope) if scope.author else scope for scope in sums]
+    wholes += map(counting.site_scope, listings)
     places = {scope: dict(sums.get(scope, {})) for scope in wholes}
     stored = reads.get_multi([counter_rows.scope_key(scope) for scope in (*places, *authors)])
     put: list[ndb.Model] = []
@@ -94,14 +97,29 @@ def add(
             gone.append(counter_rows.scope_key(scope))
     for (scope, more_here), row in zip(places.items(), stored[: len(places)], strict=True):
         numbers = counting.added(counter_rows.numbers_of(row), more_here)
-        if scope.kind == "site" and more_here:
-            # Keep a site's row even without numbers, because it also stores the number of
-            # corrections.
-            put.append(
-                counter_rows.with_numbers(row or counter_rows.site_counter(scope.place), numbers)
-            )
+        if scope.kind == "site" and (more_here or scope.place in listings):
+            writes = _of_site(scope.place, row, numbers, listings.get(scope.place))
+            put += writes.put
+            gone += writes.delete
         elif numbers and more_here:
             put.append(counter_rows.statistics(scope, numbers))
         elif more_here:
             gone.append(counter_rows.scope_key(scope))
     return ownership.Writes(counter_rows.OWNER, put=tuple(put), delete=tuple(gone))
+
+
+def _of_site(
+    site: str,
+    row: counter_rows.CounterRow | None,
+    numbers: counter_rows.Numbers,
+    listings: Mapping[str, int] | None,
+) -> ownership.Writes:
+    """Return the writes for a website's numbers, and for its threads' counts if they change.
+
+    A site's row is kept even without numbers, because it also stores the number of corrections.
+    """
+    counted = counter_rows.with_numbers(row or counter_rows.site_counter(site), numbers)
+    more = ownership.Writes(counter_rows.OWNER)
+    if listings is not None:
+        more = thread_counts.added(site, counted, listings)
+    return dataclasses.replace(more, put=(counted, *more.put))

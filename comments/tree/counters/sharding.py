@@ -1,9 +1,10 @@
 """Spread a busy thread's counters over shards, so that concurrent transactions do not conflict.
 
 The counters of a quiet thread are one row. When an aborted transaction runs again, it uses a
-different shard. The process keeps that shard for the same writer, so the process's writers use
-different shards. After such a commit, the counters are spread over more shards; when the thread is
-quiet again, the shards are merged into one.
+different shard, or the writer changes its shard as soon as there are several. The process keeps
+that shard for the same writer, so the process's writers use different shards, and differ from the
+process that did not abort. After such a commit, the counters are spread over more shards; when the
+thread is quiet again, the shards are merged into one.
 
 Invariants:
 
@@ -38,6 +39,7 @@ class _Busy:
         self.count = 1
         self.kept: list[int] = []  # shards by writer; only the first writer uses the first shard
         self.writing: set[int] = set()
+        self.moving: set[int] = set()  # writers that leave the first shard when there are others
         self.contended = 0.0
         self.next_spreading = 0.0
 
@@ -130,6 +132,11 @@ class Shards:
         """Return a writer's shard, after replacing it if necessary or if `moves` is true."""
         with self._guard:
             busy = self._busy[name]
+            if busy.count == 1:
+                busy.moving |= {writer} if moves else set()
+            elif writer in busy.moving:
+                busy.moving.remove(writer)
+                moves = True
             others = {busy.kept[other] for other in busy.writing - {writer}}
             meets = busy.count > 1 and busy.kept[writer] in others
             if moves or meets or busy.kept[writer] >= busy.count:

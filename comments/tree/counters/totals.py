@@ -8,8 +8,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from comments.domain import counting, records
-from comments.store import reads, transactions
+from comments.store import commit_counts, reads, transactions
 from comments.store.models import comment_rows, counter_rows
+from comments.tree.counters import thread_counts
+
+FEW = 2  # Threads whose own counters cost at most as many reads as the rows for many threads.
 
 
 def of_threads(names: Sequence[records.ThreadName]) -> list[counter_rows.Numbers]:
@@ -51,9 +54,28 @@ def _spread_numbers(names: Sequence[records.ThreadName]) -> dict[str, counter_ro
 
 
 def listed(site: str, thread_ids: Sequence[str]) -> list[int]:
-    """Return the number of comments that readers see in each thread."""
-    numbers = of_threads([records.ThreadName(site, thread_id) for thread_id in thread_ids])
-    return [each.get(counting.LISTED, 0) for each in numbers]
+    """Return the number of comments that readers see in each thread.
+
+    The numbers come from few rows for many threads, to which deliveries add soon after a change
+    (`thread_counts`). Threads that this process has just changed are read from their own counters,
+    so that authors see their own comments counted, and so are all threads if there are only a few
+    of them.
+    """
+    names = [records.ThreadName(site, thread_id) for thread_id in thread_ids]
+    keys = [comment_rows.thread_key_name(name) for name in names]
+    known = thread_counts.of_threads(site, keys) if len(set(keys)) > FEW else None
+    if known is None:
+        return [each.get(counting.LISTED, 0) for each in of_threads(names)]
+    recent = [
+        place
+        for place, key in enumerate(keys)
+        if commit_counts.is_recent(key, within=thread_counts.BEHIND)
+    ]
+    numbers = of_threads([names[place] for place in recent]) if recent else []
+    found = [known[key] for key in keys]
+    for place, exact in zip(recent, numbers, strict=True):
+        found[place] = exact.get(counting.LISTED, 0)
+    return found
 
 
 def of_site(site: str) -> counter_rows.Numbers:

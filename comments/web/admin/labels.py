@@ -147,8 +147,25 @@ def subject(entry: records.Audit) -> str:
 
 def change(entry: records.Audit) -> str:
     """Return the states before and after the change that an audit log entry records, as text."""
-    before, after = _state(entry.verb, entry.before), _state(entry.verb, entry.after)
+    if entry.verb == "set-scheme":
+        before, after = _schemes(entry)
+    else:
+        before, after = _state(entry.verb, entry.before), _state(entry.verb, entry.after)
     return text("admin.log-before-after", before=before, after=after)
+
+
+def _schemes(entry: records.Audit) -> tuple[str, str]:
+    """Return the levels before and after a change, and the width and the digits if they changed."""
+    schemes = sorthash.decode_scheme(entry.before), sorthash.decode_scheme(entry.after)
+    names = [name for name in ("width", "digits") if len({getattr(s, name) for s in schemes}) > 1]
+
+    def shown(scheme: sorthash.Scheme) -> str:
+        values = {name: getattr(scheme, name) for name in names}
+        changed = (text(f"admin.log-{name}", **{name: value}) for name, value in values.items())
+        return ", ".join([text("admin.log-levels", count=scheme.levels), *changed])
+
+    before, after = map(shown, schemes)
+    return before, after
 
 
 def _state(verb: str, stored: str) -> str:
@@ -163,11 +180,6 @@ def _state(verb: str, stored: str) -> str:
         return ", ".join([shown, label("admin.policy", policy)] if policy else [shown])
     if verb == "set-policy" and (found := _POLICY.fullmatch(stored)):
         return _moderation(found[1], int(found[2]), int(found[3]))
-    if verb == "set-scheme":
-        scheme = sorthash.decode_scheme(stored)
-        return text(
-            "admin.log-scheme", count=scheme.levels, width=scheme.width, digits=scheme.digits
-        )
     if verb in {"put-rule", "remove-rule"}:
         shown = label("admin.action", stored)
     else:

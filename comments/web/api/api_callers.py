@@ -17,7 +17,7 @@ from comments.domain import records, roles
 from comments.errors import NotFound
 from comments.moderation import review_queue
 from comments.sites import site_settings
-from comments.tree import ordered_query
+from comments.tree import listed_comments
 from comments.web.api import api_tokens
 from comments.web.http import context, problems
 
@@ -106,7 +106,7 @@ def site_of(comment_id: str, *, is_own: bool) -> records.Site:
         return site_settings.get(current().site)
     except problems.Unauthenticated as refusal:
         try:
-            comment, _ = ordered_query.comment(comment_id)
+            comment, _ = listed_comments.with_ancestors(comment_id)
         except NotFound:
             if is_own:
                 raise refusal from None

@@ -15,10 +15,11 @@ the same secret is not accepted as a session. `api_callers` checks in the store 
 still exists and has the same epoch.
 """
 
+import functools
 import hashlib
 import re
 from datetime import datetime, timedelta
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import itsdangerous
 import msgspec
@@ -106,9 +107,25 @@ def _claims(
         raise problems.Unauthenticated from error
 
 
-def _serializer(secret: str, salt: str) -> itsdangerous.URLSafeTimedSerializer:
-    return itsdangerous.URLSafeTimedSerializer(
-        list(secret_rotation.accepted(secret)[::-1]),  # The library expects the oldest first.
+class _Serializer(itsdangerous.URLSafeTimedSerializer):
+    """Sign claims as they are. The library would first try to compress them, which never helps.
+
+    An id is random, and preparing zlib takes longer than the signature.
+    """
+
+    def dump_payload(self, obj: Any) -> bytes:
+        return itsdangerous.base64_encode(itsdangerous.TimedSerializer.dump_payload(self, obj))
+
+
+def _serializer(secret: str, salt: str) -> _Serializer:
+    # As strings, secrets with different previous secrets are equal.
+    return _made(secret_rotation.accepted(secret), salt)
+
+
+@functools.lru_cache(8)
+def _made(accepted: tuple[str, ...], salt: str) -> _Serializer:
+    return _Serializer(
+        list(accepted[::-1]),  # The library expects the oldest secret first.
         salt=salt,
         signer_kwargs={"digest_method": hashlib.sha256},
         # Older releases signed tokens with the library's default, SHA-1. Such tokens expire after a

@@ -19,7 +19,7 @@ from comments.posting import admission, cast_vote, new_comment, own_comment, pre
 from comments.reading import full_thread, listings, thread_pages
 from comments.sites import budgets, proof_policy, site_settings
 from comments.sites.site_request import SiteRequest
-from comments.tree import ordered_query, slugs
+from comments.tree import listed_comments, slugs
 from comments.tree.counters import leaderboard, totals
 from comments.web.api import api_callers, list_queries, moderation_calls, openapi
 from comments.web.http import (
@@ -129,7 +129,7 @@ def show_comment(comment_id: str) -> flask.Response:
     can change while the revision stays the same.
     """
     query_strings.read(request_shapes.NoQuery)
-    return _with_ancestors(*ordered_query.comment(comment_id))
+    return _with_ancestors(*listed_comments.with_ancestors(comment_id))
 
 
 def _with_ancestors(
@@ -276,7 +276,7 @@ def preview(site_id: str) -> flask.Response:  # noqa: ARG001 - same
 
 @blueprint.post("/sites/<site:site_id>/counts")
 def count_comments(site_id: str) -> flask.Response:
-    """Count the listed comments of several threads, with one lookup of counters."""
+    """Count the listed comments of several threads."""
     query_strings.read(request_shapes.NoQuery)
     asked = json_bodies.read(request_shapes.ThreadList)
     if len(asked.threads) + len(asked.pages) > request_shapes.MAX_COUNTS:

@@ -88,8 +88,10 @@ def add(response: flask.Response) -> flask.Response:
     if _STAFF.match(path):
         found["X-Robots-Tag"] = "noindex"
         found["Cross-Origin-Opener-Policy"] = "same-origin"
+    set_by_view = {name.lower() for name, _ in response.headers}
     for name, value in found.items():
-        response.headers.setdefault(name, value)
+        if name.lower() not in set_by_view:
+            response.headers.add(name, value)
     return response
 
 

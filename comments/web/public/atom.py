@@ -29,7 +29,7 @@ _ATOM = "http://www.w3.org/2005/Atom"
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _THREADING = "http://purl.org/syndication/thread/1.0"
 # Characters that XML 1.0 cannot contain.
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 ET.register_namespace("", _ATOM)

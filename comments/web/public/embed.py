@@ -22,7 +22,7 @@ from comments.moderation import thread_access
 from comments.reading import listings, thread_pages
 from comments.reading.materialized import thread_view
 from comments.sites import site_settings, thread_info
-from comments.tree import ordered_query
+from comments.tree import listed_comments
 from comments.web.http import (
     context,
     problems,
@@ -328,7 +328,7 @@ def _below(asked: _Asked, comment_id: str, template: str) -> flask.Response:
     The ETag is a digest of the bytes, not the listing's tag: the comment is read separately and may
     be older than the listing.
     """
-    top = ordered_query.listed_in(asked.name, comment_id, field="below")
+    top = listed_comments.in_thread(asked.name, comment_id, field="below")
     source = thread_pages.Below(top, asked.limits)
     found = source.page()
     comments = nesting.shown(found)

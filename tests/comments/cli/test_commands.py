@@ -1,8 +1,10 @@
 """Test what the commands print, what they refuse, and their exit codes."""
 
+import gc
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import click.testing
 import flask
@@ -254,6 +256,24 @@ def test_an_import_stores_the_file_once(
     assert "Added 0 comments in 1 thread; 2 existed already.\n" in again.output
     assert "pages fast" not in again.output
     assert sample_threads.listed(site, "example.com/page") == ["<p>first</p>", "<p>answer</p>"]
+
+
+def test_garbage_is_collected_rarely_during_an_import_only(
+    run: Runner, site: records.Site, export: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, deliver = gc.get_threshold(), dispatcher.deliver
+    during: list[int] = []
+
+    def delivered(*given: Any, **more: Any) -> dispatcher.DeliveryCounts:
+        during.append(gc.get_threshold()[0])
+        return deliver(*given, **more)
+
+    monkeypatch.setattr(dispatcher, "deliver", delivered)
+    assert run("import", "disqus", export, "--site", "demo").exit_code == 0
+    assert max(during) > before[0]
+    assert gc.get_threshold() == before
+    assert run("import", "disqus", export, "--site", "unknown").exit_code == 1
+    assert gc.get_threshold() == before
 
 
 def test_an_import_stores_its_progress(

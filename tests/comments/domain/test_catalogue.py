@@ -4,6 +4,7 @@ import html
 from datetime import UTC, datetime
 
 import pytest
+from babel import Locale
 
 from comments.domain.languages import catalogue, formats
 
@@ -56,3 +57,8 @@ def test_numbers_and_dates_follow_the_language() -> None:
     assert formats.moment(moment, "de") == "3. November 2026, 17:40 UTC"
     assert formats.day(moment, "en") == "Nov 3, 2026"
     assert formats.day(moment, "fr") == "3 nov. 2026"
+
+
+@pytest.mark.parametrize("language", [*catalogue.languages(), "fa", "ur", "zh-Hant"])
+def test_the_direction_of_a_language_is_babels(language: str) -> None:
+    assert formats.direction(language) == Locale.parse(language, sep="-").text_direction

@@ -1,10 +1,14 @@
 """Names that claim a role are refused: a role word alone or with the site's name."""
 
+import itertools
+import re
 import subprocess
 import sys
 
 import pytest
 from flask.testing import FlaskClient
+from hypothesis import given
+from hypothesis import strategies as st
 
 from comments.domain import presentation, records
 from comments.domain.text import cleaning
@@ -52,6 +56,50 @@ def test_a_role_word_with_the_sites_name_is_refused_on_that_site(name: str) -> N
 )  # fmt: skip
 def test_other_names_are_accepted(name: str) -> None:
     assert not cleaning.speaks_for_site(name, SITE)
+
+
+_PARTS = st.sampled_from(
+    [
+        *cleaning.WORDS, "of", "at", "the", "from", "for", "s", "S", "b", "blog", "Blog", "garden",
+        "club", "www", "example", "-", " ", " @ ", "0", "\u0430", "rn", "cl", "x",
+    ]
+)  # fmt: skip
+_NAMES = st.lists(_PARTS, max_size=6).map("".join)
+_SITES = st.just(SITE) | st.lists(_NAMES, max_size=3).map(tuple)
+_CLAIMS = (
+    st.tuples(
+        st.sampled_from(cleaning.WORDS),
+        st.sampled_from(["", "s"]),
+        st.sampled_from(["", " of ", " at the ", " @ "]),
+        st.sampled_from(["blog", "Garden Club", "www.garden-club.example", "Gardeners"]),
+    )
+    .flatmap(st.permutations)
+    .map("".join)
+)
+
+
+@given(_NAMES | _CLAIMS, _SITES)
+def test_every_order_of_role_link_and_site_is_refused_and_nothing_else(
+    name: str, site: tuple[str, ...]
+) -> None:
+    found = cleaning.skeleton(name.replace(" @ ", " at "))
+    roles = [cleaning.skeleton(f"{word}{end}") for word in cleaning.WORDS for end in ("", "s")]
+    links = ["", "of", "at", "the", "ofthe", "from", "for"]
+    called: set[str] = set()
+    for text in site:
+        labels = re.findall("[a-z0-9]+", text.lower().removeprefix("www."))
+        said = [text, "".join(labels), "".join(labels[:-1]), *labels[:-1][-1:], *labels[:1]]
+        called |= {each for each in map(cleaning.skeleton, said) if len(each) >= 2}
+    reserved = {*roles}
+    for role, link, each in itertools.product(roles, links, called):
+        reserved |= {f"{role}{link}{each}", f"{each}{link}{role}"}
+    assert cleaning.speaks_for_site(name, site) == (found in reserved)
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=0x7F)))
+def test_plain_ascii_has_the_skeleton_of_its_full_width_form(text: str) -> None:
+    wide = "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text)
+    assert cleaning.skeleton(text) == cleaning.skeleton(wide)
 
 
 def test_a_plain_name_does_not_import_the_library() -> None:

@@ -16,6 +16,11 @@ SITE = counting.site_scope("demo")
 ANN = counting.author_scope("demo", "g:ann")
 ANN_HERE = counting.participation_scope("demo/page", "g:ann")
 
+DIGESTS = {
+    "demo/page": "vbWvgfkZuAQq",
+    "demo/other": "P2XCwijFbm2z",
+}  # Stored, so they must never change.
+
 states = st.builds(
     CountedState,
     site=st.sampled_from(["demo", "blog"]),
@@ -62,6 +67,7 @@ def recounted(comments: Iterable[CountedState]) -> dict[Key, int]:
                 found[Key(scope, "score")] += state.up - state.down
         if state.listed:
             found[Key(scopes[0], "listed")] += 1
+            found[Key(counting.listings_scope(state.site), DIGESTS[state.thread])] += 1
         for scope in statistics(state):
             found[Key(scope, state.status)] += 1
             if state.author and state.status == "approved":
@@ -115,6 +121,7 @@ def test_a_post_counts_in_its_thread_and_site_and_for_its_author() -> None:
         Key(SITE, "approved"): 1,
         Key(ANN, "approved"): 1,
         Key(ANN_HERE, "approved"): 1,
+        Key(counting.listings_scope("demo"), DIGESTS["demo/page"]): 1,
     }
 
 
@@ -124,7 +131,7 @@ def test_a_retraction_subtracts_the_comment_and_its_votes_from_the_author() -> N
     assert counting.by_scope(counting.increments(counting.FROM_EVENTS, posted, gone)) == {
         SITE: {"approved": -1, "retracted": 1, "up": -3, "down": -1, "score": -2},
         ANN: {"approved": -1, "up": -3, "down": -1, "score": -2},
-    }
+    }  # A tombstone stays listed.
 
 
 def test_a_move_subtracts_from_one_thread_what_it_adds_to_the_other() -> None:

@@ -13,6 +13,7 @@ from comments.events import dead_letters, dispatcher, outbox
 from comments.jobs import wiring
 from comments.posting import own_comment
 from comments.store import connection, ownership
+from comments.store.models import counter_rows
 from comments.tree.counters import from_events, totals
 from tests.support import datastores
 from tests.support.histories import counter_oracle
@@ -292,6 +293,71 @@ def test_exact_handlers_share_a_commit(
     dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=(*wiring.HANDLERS, other))
     assert faults.calls.count("Commit") == 1
     counter_oracle.assert_all_counted()
+
+
+def test_one_failing_event_among_many_takes_few_more_commits(
+    store: connection.Store, site: records.Site, faults: Commits
+) -> None:
+    posts = [sample_threads.post(site, f"{n}").id for n in range(32)]
+    bad = f"{posts[21]}.1"
+
+    def count(events: Any) -> ownership.Writes:
+        if bad in [event.id for event in events]:
+            raise ValueError("planned")
+        return from_events.from_events(events)
+
+    handlers = (dispatcher.Exact("counters", count),)
+    faults.calls.clear()
+    assert dispatcher.deliver(
+        counter_oracle.events(), now=NOW, handlers=handlers
+    ) == dispatcher.DeliveryCounts(31, 1)
+    # The halves without the failing event, and the commit that postpones it.
+    assert faults.calls.count("Commit") == 5 + 1
+    assert counter_oracle.events() == [bad]
+    assert dispatcher.sweep(
+        now=NOW + outbox.FIRST_PAUSE, handlers=wiring.HANDLERS
+    ) == dispatcher.DeliveryCounts(1, 0)
+    counter_oracle.assert_all_counted()
+
+
+def test_sending_handlers_record_many_events_in_one_commit(
+    store: connection.Store, site: records.Site, faults: Commits
+) -> None:
+    first, bad, last = (f"{sample_threads.post(site, f'{n}').id}.1" for n in range(3))
+    told: list[str] = []
+
+    def plan(event: outbox.Event) -> list[Any]:
+        if event.id == bad:
+            raise ValueError("planned")
+        told.append(event.id)
+        return _first_mail(event)
+
+    handlers = (dispatcher.Sending("plan", plan),)
+    faults.calls.clear()
+    assert dispatcher.deliver(
+        counter_oracle.events(), now=NOW, handlers=handlers
+    ) == dispatcher.DeliveryCounts(2, 1)
+    assert faults.calls.count("Commit") == 2  # one for the failed event
+    assert sorted(told) == sorted([first, last])
+    assert sorted(counter_oracle.events()) == sorted([bad, f"{first}.mail", f"{last}.mail"])
+
+
+def test_follow_ups_that_cannot_be_stored_delay_no_other_event(
+    store: connection.Store, site: records.Site
+) -> None:
+    good, bad = (f"{sample_threads.post(site, f'{n}').id}.1" for n in range(2))
+
+    def plan(event: outbox.Event) -> list[Any]:
+        rows = _first_mail(event)
+        if event.id == bad:
+            rows[0].key = counter_rows.site_counter_key("demo")  # a kind of a different owner
+        return rows
+
+    handlers = (dispatcher.Sending("plan", plan),)
+    assert dispatcher.deliver(
+        counter_oracle.events(), now=NOW, handlers=handlers
+    ) == dispatcher.DeliveryCounts(1, 1)
+    assert sorted(counter_oracle.events()) == sorted([f"{good}.mail", bad])
 
 
 def test_an_event_that_always_fails_becomes_a_dead_letter_and_can_be_revived(

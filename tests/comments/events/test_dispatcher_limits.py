@@ -3,15 +3,23 @@
 Datastore accepts 10 MiB in one commit, and its older versions accept at most 500 writes.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from comments.domain import categories, classifier_verdicts, records
-from comments.events import dispatcher, outbox, safe_http, webhook_endpoints, webhooks
+from comments.events import (
+    dispatcher,
+    message_queue,
+    outbox,
+    safe_http,
+    webhook_endpoints,
+    webhooks,
+)
 from comments.jobs import recategorize, wiring
-from comments.store import connection
+from comments.store import connection, ownership
 from comments.tree.counters import totals
 from tests.support.histories import counter_oracle
 from tests.support.store_interceptors import InterceptorSlot
@@ -27,16 +35,19 @@ PAGE = records.ThreadName("demo", "p" * 500)
 
 
 class Commits:
-    """A recorder for the number of writes and bytes in each commit."""
+    """A recorder for the writes and bytes in each commit, and for the number of event reads."""
 
     def __init__(self) -> None:
         self.writes: list[int] = []
         self.bytes: list[int] = []
+        self.event_reads = 0
 
     def __call__(self, method: str, request: Any, proceed: Any) -> Any:
         if method == "Commit":
             self.writes.append(len(request.mutations))
             self.bytes.append(request.ByteSize())
+        if method == "Lookup":
+            self.event_reads += sum(key.path[0].kind == "Event" for key in request.keys)
         return proceed()
 
 
@@ -63,15 +74,17 @@ def _assert_counted(commits: Commits) -> None:
     counter_oracle.assert_all_counted()
 
 
-def test_a_batch_of_events_leaves_room_for_every_handlers_writes() -> None:
-    # The commit writes a mark for each event, a message for each hook and classifier, and counter
-    # rows.
+def test_a_small_batch_of_events_leaves_room_for_every_handlers_writes() -> None:
+    # The commit writes a mark, a row of thread counts and a message for each hook and classifier,
+    # for each event, and counter rows.
     assert (
-        dispatcher.AT_ONCE * (1 + webhook_endpoints.MOST + classifier_verdicts.MOST)
+        dispatcher.FITTING * (2 + webhook_endpoints.MOST + classifier_verdicts.MOST)
         + dispatcher.MOST_ROWS
-        <= MOST_WRITES
+        <= dispatcher.MOST_WRITES
+        == MOST_WRITES
     )
     assert outbox.MOST_ROWS <= dispatcher.MOST_ROWS
+    assert dispatcher.MOST_BYTES < MOST_BYTES
 
 
 def test_an_import_of_many_authors_and_days_writes_several_events(
@@ -89,6 +102,20 @@ def test_an_import_of_many_authors_and_days_writes_several_events(
     assert counter_oracle.events() == events
     assert _deliver() == dispatcher.DeliveryCounts(len(events), 0)
     assert totals.of_site("demo")["participants"] == 101
+    _assert_counted(commits)
+
+
+def test_large_events_are_read_about_once_each(
+    store: connection.Store, site: records.Site, commits: Commits
+) -> None:
+    for first in range(0, 20 * 100, 100):
+        sample_threads.store_imported(PAGE, *map(_node, range(first, first + 100)))
+    events = counter_oracle.events()
+    commits.event_reads = 0
+    assert _deliver() == dispatcher.DeliveryCounts(len(events), 0)
+    assert len(commits.writes) > len(events)  # no transaction could handle several of the events
+    # All events are read by the first transaction, and few more than the next one by the others.
+    assert commits.event_reads <= 3 * len(events)
     _assert_counted(commits)
 
 
@@ -118,8 +145,52 @@ def test_posts_in_most_categories_of_a_site_with_most_hooks_fit_one_commit(
         url = f"https://hooks.example/{number}"
         made = webhook_endpoints.Registered(f"{number}", url, (secret,), tuple(webhooks.Type), NOW)
         webhook_endpoints.add("demo", made, client)
-    for number in range(dispatcher.AT_ONCE):
+    posts = 2 * dispatcher.FITTING
+    for number in range(posts):
         sample_threads.post(site, f"{number}", thread=PAGE.id, categories=tuple(BEFORE))
-    assert _deliver() == dispatcher.DeliveryCounts(dispatcher.AT_ONCE, 0)
+    assert _deliver() == dispatcher.DeliveryCounts(posts, 0)
     assert max(commits.writes) > dispatcher.MOST_ROWS  # messages and counters share this commit
+    _assert_counted(commits)
+
+
+def test_events_with_many_messages_take_several_commits(
+    store: connection.Store, site: records.Site, commits: Commits
+) -> None:
+    posts = dispatcher.AT_ONCE // 2
+    for number in range(posts):
+        sample_threads.post(site, f"{number}")
+
+    def written(events: Sequence[outbox.Event]) -> ownership.Writes:
+        queues = [f"q{number}" for number in range(MOST_WRITES // posts)]
+        rows = [row for event in events for row in message_queue.made(event.id, queues, "", at=NOW)]
+        return message_queue.writes(rows)
+
+    handlers = (*wiring.HANDLERS, dispatcher.Exact("many", written))
+    events = counter_oracle.events()
+    commits.writes.clear()
+    assert dispatcher.deliver(events, now=NOW, handlers=handlers).delivered == posts
+    assert len(commits.writes) == -(-posts // dispatcher.FITTING)
+    _assert_counted(commits)
+
+
+def test_large_events_take_several_commits(
+    store: connection.Store, site: records.Site, commits: Commits
+) -> None:
+    posts = dispatcher.FITTING + 5
+    for number in range(posts):
+        sample_threads.post(site, f"{number}")
+
+    def written(events: Sequence[outbox.Event]) -> ownership.Writes:
+        content = "x" * (dispatcher.MOST_BYTES // (posts - 1))
+        rows = [
+            row for event in events for row in message_queue.made(event.id, ["q"], content, at=NOW)
+        ]
+        return message_queue.writes(rows)
+
+    handlers = (*wiring.HANDLERS, dispatcher.Exact("large", written))
+    commits.writes.clear()
+    assert (
+        dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=handlers).delivered == posts
+    )
+    assert len(commits.writes) == 2
     _assert_counted(commits)

@@ -1,6 +1,10 @@
 """The process that wrote an event delivers it; if it cannot, a different process or cron does."""
 
+import math
+import queue
+import threading
 from collections.abc import Iterator
+from typing import Any
 
 import flask
 import pytest
@@ -9,7 +13,8 @@ from comments import app as apps
 from comments import config
 from comments.domain import records
 from comments.events import backlog, outbox
-from comments.jobs import background_worker
+from comments.jobs import background_worker, thread_count_rows
+from comments.reading.compaction import compactor
 from comments.store import connection
 from tests.comments.conftest import Clock
 from tests.support.histories import counter_oracle
@@ -39,6 +44,7 @@ def worker(
 def test_the_process_that_posted_delivers_soon_without_a_query(
     worker: background_worker.BackgroundWorker, site: records.Site, clock: Clock, faults: Commits
 ) -> None:
+    thread_count_rows.complete("demo")
     sample_threads.grow(site, sample_threads.TREE)
     worker.step()
     assert len(counter_oracle.events()) == 8
@@ -47,6 +53,49 @@ def test_the_process_that_posted_delivers_soon_without_a_query(
     worker.step()
     assert "RunQuery" not in faults.calls
     assert faults.calls.count("Commit") == 1
+    counter_oracle.assert_all_counted()
+
+
+def test_more_events_than_one_portion_are_delivered_in_one_step(
+    worker: background_worker.BackgroundWorker,
+    site: records.Site,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(backlog, "TOLD_AT_ONCE", 3)
+    sample_threads.grow(site, sample_threads.TREE)
+    clock.now += backlog.TELL_AFTER
+    worker.step()
+    counter_oracle.assert_all_counted()
+
+
+def test_events_are_delivered_between_two_compactions(
+    worker: background_worker.BackgroundWorker,
+    site: records.Site,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """While a busy site's threads are compacted, readers post and see their comments counted."""
+    names = [sample_threads.name_of(site, f"{number}") for number in range(3)]
+    for name in names:
+        sample_threads.post(site, "early", thread=name.id)
+    clock.now += backlog.TELL_AFTER
+    worker.step()
+    assert counter_oracle.events() == []
+    waiting: list[int] = []
+    compact = compactor.compact
+
+    def compact_slowly(*given: Any, **more: Any) -> Any:
+        waiting.append(len(counter_oracle.events()))
+        sample_threads.post(site, "during", thread="busy")
+        clock.now += backlog.TELL_AFTER
+        return compact(*given, **more)
+
+    monkeypatch.setattr(compactor, "compact", compact_slowly)
+    for name in names:
+        backlog.changed(name, changes=backlog.FOLD_ROWS)
+    worker.step()
+    assert waiting == [0] * len(names)
     counter_oracle.assert_all_counted()
 
 
@@ -98,6 +147,46 @@ def test_the_pending_events_of_a_process_are_bounded(
     assert waiting.take_events() == []
     clock.now += backlog.TELL_AFTER
     assert [waiting.take_events() for _ in range(3)] == [["0", "1", "2"], ["3", "4"], []]
+
+
+def test_events_are_collected_while_more_arrive(open_store: connection.Store, clock: Clock) -> None:
+    waiting = backlog.Backlog(clock)
+    waiting.open()
+    first, events = clock.now, []
+    while clock.now < first + backlog.TELL_WITHIN:
+        assert waiting.take_events() == []
+        events.append(f"{len(events)}")
+        waiting.tell(events[-1])
+        clock.now += backlog.TELL_AFTER / 2
+    assert waiting.next_due == first + backlog.TELL_WITHIN
+    assert waiting.take_events() == events
+    assert waiting.next_due == math.inf
+    waiting.tell("alone")
+    assert waiting.next_due == clock.now + backlog.TELL_AFTER
+
+
+def test_only_earlier_work_wakes_up_the_worker(open_store: connection.Store) -> None:
+    waiting = backlog.Backlog()
+    waiting.open()
+    taken: queue.SimpleQueue[list[backlog.Name]] = queue.SimpleQueue()
+
+    def work() -> None:
+        while waiting.wait(math.inf):
+            taken.put(waiting.take())
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    names = [records.ThreadName("demo", f"{number}") for number in range(50)]
+    for name in names:
+        waiting.add(name)
+    waiting.add(names[7], within=0.0)
+    wakes = 1
+    while not taken.get(timeout=60):
+        wakes += 1
+    assert wakes <= 2  # for the first entry, which has a time when it is due, and for the last one
+    waiting.close()
+    worker.join(60)
+    assert not worker.is_alive()
 
 
 def test_cron_delivers_and_only_cron_may(open_store: connection.Store, site: records.Site) -> None:

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from comments.events import message_queue, message_sender
 from comments.sites import site_settings
 from comments.store import connection
 from emulator import inprocess
-from tests.support import loopback_servers, programs
+from tests.support import forked_programs, loopback_servers, programs
 from tests.support.outside import webhook_site
 from tests.support.threads import sample_threads
 
@@ -57,22 +55,14 @@ def shared(tmp_path: Path) -> Iterator[connection.Store]:
             yield opened
 
 
-def _sender(path: Path, told: list[loopback_servers.Receiver]) -> "subprocess.Popen[str]":
-    ports = [f"{each.port}" for each in told]
-    child = subprocess.Popen(
-        [sys.executable, "-c", SENDING, str(path / "store.db"), *ports],
-        cwd=programs.ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert child.stdout is not None
+def _sender(path: Path, told: list[loopback_servers.Receiver]) -> forked_programs.Program:
+    ports = [each.port for each in told]
+    child = forked_programs.start(SENDING, path / "store.db", *ports)
     assert child.stdout.readline() == "ready\n"
     return child
 
 
-def _go(child: "subprocess.Popen[str]") -> None:
-    assert child.stdin is not None
+def _go(child: forked_programs.Program) -> None:
     child.stdin.write("\n")
     child.stdin.flush()
 
@@ -96,11 +86,11 @@ def test_another_process_finishes_for_one_killed_between_sending_and_noting(
     def kill(_: loopback_servers.Heard) -> None:
         if len(told[0].heard) == 2:
             os.kill(child.pid, signal.SIGKILL)
-            child.wait(programs.PATIENCE)
+            child.wait()
 
     told[0].then = kill
     _go(child)
-    child.communicate(timeout=programs.PATIENCE)
+    child.output()
     assert child.returncode == -signal.SIGKILL
     told[0].then = lambda _: None
     # No process sends the dead process's claimed messages until their lease ends.
@@ -129,7 +119,7 @@ def test_two_concurrent_processes_send_each_message_once(
     for child in children:
         _go(child)
     for child in children:
-        child.communicate(timeout=programs.PATIENCE)
+        child.output()
         assert child.returncode == 0
     assert webhook_site.left() == []
     for each in told:

@@ -21,7 +21,7 @@ from comments.posting import cast_vote, new_comment
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import connection, reads
-from comments.tree import ordered_query, votes
+from comments.tree import listed_comments, ordered_query, votes
 from tests.comments import kinds
 from tests.support.histories import counter_oracle
 from tests.support.people import account_holders, api_requests, site_tokens
@@ -120,7 +120,7 @@ def test_a_token_reaches_its_own_site_alone(client: FlaskClient, shared: str) ->
     said = new_comment.post(draft, SiteRequest(blog, sample_threads.SETTINGS, here())).comment
     assert api_requests.answer(client.get(ME, headers=api_requests.bearer(ann)))["comments"] == []
     assert api_requests.answer(client.delete(ME, headers=api_requests.bearer(ann)))["done"]
-    assert ordered_query.comment(said.id)[0].body == "On the blog"
+    assert listed_comments.with_ancestors(said.id)[0].body == "On the blog"
 
 
 def _identity() -> identities.Identity:
@@ -149,7 +149,7 @@ def test_erased_data_is_nowhere_and_the_thread_stays_intact(
     subscriptions.subscribe(subscriber, "sealed", wanted, now=NOW)
     _settle(settings)
     assert "The canary sings" in _everything(store)
-    assert ordered_query.comment(reply)[0].score == 1
+    assert listed_comments.with_ancestors(reply)[0].score == 1
 
     erased = api_requests.answer(client.delete(ME, headers=api_requests.bearer(zeb)))
     assert erased == {"comments": 2, "votes": 1, "done": True}

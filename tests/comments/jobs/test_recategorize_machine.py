@@ -141,4 +141,4 @@ class Categories(RuleBasedStateMachine):
 
 
 TestCategories = Categories.TestCase
-TestCategories.settings = settings(max_examples=15, stateful_step_count=25)
+TestCategories.settings = settings(max_examples=8, stateful_step_count=25)

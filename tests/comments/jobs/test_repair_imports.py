@@ -183,8 +183,7 @@ def _exported(_chance: random.Random) -> list[records.ThreadName]:
     return list(repair.threads("garden"))
 
 
-@pytest.mark.parametrize("fill", [_generated, _exported])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("fill", "seed"), [(_generated, 1), (_exported, 2)])
 def test_one_repair_mends_a_hundred_raw_changes(scene: _Scene, fill: Any, seed: int) -> None:
     chance = random.Random(seed)
     names = fill(chance)

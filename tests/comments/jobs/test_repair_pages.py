@@ -59,14 +59,7 @@ def rows(store: connection.Store, begun: prepared_stores.Beginning) -> Grown:
 def processes(datastore: datastores.Datastore, rows: Grown) -> list[reader_processes.Reader]:
     """Two processes that have read the whole thread."""
     del rows
-    warm = [reader_processes.Reader(datastore, ahead=ahead) for ahead in (0.0, 600.0)]
-    _assert_current(warm)
-    return warm
-
-
-def _assert_current(processes: list[reader_processes.Reader]) -> None:
-    for process in processes:
-        process.assert_current(NAME)
+    return reader_processes.warm_pair(datastore, NAME)
 
 
 def _line() -> Any:
@@ -149,9 +142,9 @@ def test_a_raw_change_is_found_brought_to_readers_at_once_and_not_found_again(
     assert fields <= {problem.field for problem in found}
     assert {problem.field for problem in repair.fix(SCHEME, NAME)} >= fields
     assert repair.find_problems(SCHEME, NAME) == []
-    _assert_current(processes)
+    reader_processes.assert_all_current(processes, NAME)
     scheduler.compact_whole([NAME], wait=lambda seconds: _pass_time(processes, seconds))
-    _assert_current([*processes, reader_processes.Reader(datastore)])
+    reader_processes.assert_all_current([*processes, reader_processes.Reader(datastore)], NAME)
     assert repair.find_problems(SCHEME, NAME) == []
     total = processes[0].do(lambda: thread_view.view(NAME).total)
     assert total == processes[0].expected(NAME)[2]
@@ -191,11 +184,11 @@ def test_a_raw_change_of_a_comment_in_the_delta_reaches_readers_with_a_repair(
     site: records.Site, rows: Grown, processes: list[reader_processes.Reader]
 ) -> None:
     pending = sample_threads.post(site, "1.3", rows["1"].id)
-    _assert_current(processes)  # each process now has a copy of the pending row
+    reader_processes.assert_all_current(processes, NAME)  # so each one has the pending row
     raw_changes.comment(pending.id, **TEXT)
     with pytest.raises(AssertionError):
-        _assert_current(processes)
+        reader_processes.assert_all_current(processes, NAME)
     assert repair.fix(SCHEME, NAME) == []  # no field contradicts another one
-    _assert_current(processes)
+    reader_processes.assert_all_current(processes, NAME)
     stored = reads.get(comment_rows.comment_key(pending.id))
     assert stored.text_revision == pending.revision

@@ -1,11 +1,8 @@
 """Repairs in real processes and threads: killed at any commit, and while people read and write."""
 
 import itertools
-import json
 import random
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,50 +15,25 @@ from comments.jobs import repair, scheduler
 from comments.reading.materialized import view_cache
 from comments.sites import site_settings
 from emulator import inprocess
-from tests.support import datastores, programs
+from tests.support import datastores, dying_programs
 from tests.support.threads import compaction, raw_changes, reader_processes, sample_threads
 
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 SCHEME = sample_threads.SETTINGS.scheme
 NAME = records.ThreadName("demo", "page")
-INDEXES = programs.ROOT / "index.yaml"
 Grown = dict[str, records.Comment]
-
-# This program repairs and compacts the thread, and dies at the commit of its fault plan; if it
-# survives, it prints the number of commits.
-REPAIRING = """
-import json
-import sys
-from comments.jobs import repair, scheduler
-from comments.store import connection
-from emulator import inprocess
-from emulator.fault_injection import fault_plans
-from tests.comments.jobs import test_repair_processes as tests
-
-tests.compactor_sizes()
-with inprocess.open_engine(sys.argv[1], indexes=tests.INDEXES) as engine:
-    commits = []
-    def counted(method, request, proceed):
-        commits.append(method)
-        return proceed()
-    engine.install_faults(fault_plans.Plan.parse(json.loads(sys.argv[2])))
-    store = connection.Store(inprocess.Channel(engine, counted), project="test")
-    with store.context():
-        name = tests.named(sys.argv[3])
-        repair.fix(tests.SCHEME, name)
-        scheduler.compact_whole([name], wait=lambda seconds: None)
-    print(commits.count("Commit"))
-"""
 
 
 def named(thread: str) -> records.ThreadName:
     return records.ThreadName("demo", thread)
 
 
-def compactor_sizes() -> None:
-    """Use small buckets in a program."""
+def repair_and_compact(thread: str) -> None:
+    """Repair and compact a thread in a process of its own."""
     compaction.small_buckets(pytest.MonkeyPatch(), 3)
+    repair.fix(SCHEME, named(thread))
+    scheduler.compact_whole([named(thread)], wait=lambda _seconds: None)
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +49,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def engine(path: Path) -> Iterator[inprocess.Engine]:
     """An engine on a file that other processes share."""
-    with inprocess.open_engine(path, indexes=INDEXES) as engine:
+    with inprocess.open_engine(path, indexes=dying_programs.INDEXES) as engine:
         yield engine
 
 
@@ -106,7 +78,7 @@ def test_the_next_repair_finishes_for_one_killed_at_any_commit(
         compaction.whole(name)
         _spoil(rows)
         rule = {"rpc": "Commit", "call": call, "when": "before", "kill": True}
-        status, said = _run(path, {"rules": [rule]}, name.id)
+        status, commits = dying_programs.run(path, [rule], repair_and_compact, name.id)
         repair.fix(SCHEME, name)
         assert repair.find_problems(SCHEME, name) == []
         reader = reader_processes.Reader(datastore)
@@ -115,19 +87,10 @@ def test_the_next_repair_finishes_for_one_killed_at_any_commit(
         reader.now += view_cache.CACHE_MAX_AGE
         reader.assert_current(name)
         if status == 0:
-            assert int(said) == call - 1
+            assert int(commits) < call
             assert call > 5
             return
-        assert (status, said) == (-signal.SIGKILL, "")
-
-
-def _run(path: Path, plan: object, thread: str) -> tuple[int, str]:
-    command = [sys.executable, "-c", REPAIRING, str(path), json.dumps(plan), thread]
-    done = subprocess.run(
-        command, cwd=programs.ROOT, stdout=subprocess.PIPE, text=True, timeout=programs.PATIENCE,
-        check=False,
-    )  # fmt: skip
-    return done.returncode, done.stdout
+        assert (status, commits) == (-signal.SIGKILL, "")
 
 
 def test_a_repair_while_people_read_and_write_leaves_pages_equal_to_the_ordered_query(

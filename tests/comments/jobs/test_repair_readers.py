@@ -57,14 +57,7 @@ def processes(
     datastore: datastores.Datastore, repaired_rows: Grown
 ) -> list[reader_processes.Reader]:
     """Two processes that have read the whole thread."""
-    warm = [reader_processes.Reader(datastore, ahead=ahead) for ahead in (0.0, 600.0)]
-    _assert_current(warm)
-    return warm
-
-
-def _assert_current(processes: list[reader_processes.Reader]) -> None:
-    for process in processes:
-        process.assert_current(NAME)
+    return reader_processes.warm_pair(datastore, NAME)
 
 
 def _damage(row: records.Comment, **values: object) -> None:
@@ -110,17 +103,17 @@ def test_after_a_repair_warm_processes_equal_the_ordered_query_at_once(
 ) -> None:
     damage(repaired_rows)
     assert repair.fix(SCHEME, NAME)
-    _assert_current(processes)
+    reader_processes.assert_all_current(processes, NAME)
     folded = compactor.compact(SCHEME, NAME)
     assert folded is not None
-    _assert_current(processes)
+    reader_processes.assert_all_current(processes, NAME)
     # One process sees the new directory, the other process the previous one.
     processes[0].now += view_cache.CACHE_MAX_AGE
-    _assert_current(processes)
+    reader_processes.assert_all_current(processes, NAME)
     for process in processes:
         process.now += compactor.GRACE
     compactor.clear(folded)
-    _assert_current(processes)
+    reader_processes.assert_all_current(processes, NAME)
     total = processes[0].do(lambda: thread_view.view(NAME).total)
     assert total == processes[0].expected(NAME)[2]
     assert leftovers.sweep(NAME) == []
@@ -139,18 +132,18 @@ def test_a_compaction_interrupted_by_a_repair_misleads_no_reader(
     folded = compactor.switch(prepared) if stops == "before the clearing" else None
     damage(repaired_rows)
     repair.fix(SCHEME, NAME)
-    _assert_current(processes)
+    reader_processes.assert_all_current(processes, NAME)
     folded = folded or compactor.switch(prepared)
-    _assert_current(processes)
+    reader_processes.assert_all_current(processes, NAME)
     for process in processes:
         process.now += compactor.GRACE
     assert folded is not None
     compactor.clear(folded)
-    _assert_current(processes)
+    reader_processes.assert_all_current(processes, NAME)
     compaction.whole(NAME)
     for process in processes:
         process.now += compactor.GRACE
-    _assert_current(processes)
+    reader_processes.assert_all_current(processes, NAME)
 
 
 @pytest.mark.parametrize("query", range(1, 7))
@@ -181,7 +174,7 @@ def test_a_row_whose_flag_is_cleared_during_a_new_compaction_is_not_lost(
     assert queries > 1
     for process in processes:
         process.now += compactor.GRACE
-    _assert_current(processes)
+    reader_processes.assert_all_current(processes, NAME)
 
 
 def test_a_later_change_of_a_moved_comment_is_visible_at_once(
@@ -195,14 +188,14 @@ def test_a_later_change_of_a_moved_comment_is_visible_at_once(
     own_comment.retract(
         moved.id, author_id=moved.author.id, revision=None, now=sample_threads.START
     )
-    _assert_current(processes)
+    reader_processes.assert_all_current(processes, NAME)
     _clear_after_the_grace(folded, processes)
-    _assert_current(processes)
+    reader_processes.assert_all_current(processes, NAME)
     folded = compactor.compact(SCHEME, NAME)
     assert folded is not None
-    _assert_current(processes)
+    reader_processes.assert_all_current(processes, NAME)
     _clear_after_the_grace(folded, processes)
-    _assert_current(processes)
+    reader_processes.assert_all_current(processes, NAME)
 
 
 def _clear_after_the_grace(

@@ -2,8 +2,6 @@
 
 import json
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -24,7 +22,7 @@ from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree import ordered_query
 from emulator import inprocess
-from tests.support import programs
+from tests.support import dying_programs
 from tests.support.histories import counter_oracle
 from tests.support.people import api_requests
 from tests.support.threads import compaction, moderated_site, sample_threads, sample_votes
@@ -35,7 +33,6 @@ LINK = "see https://x.example/a"
 LINKED = (
     '<p>see <a href="https://x.example/a" rel="nofollow ugc noopener">https://x.example/a</a></p>\n'
 )
-INDEXES = programs.ROOT / "index.yaml"
 LATER = sample_threads.START + timedelta(minutes=5)
 
 
@@ -84,7 +81,7 @@ def test_only_html_that_changes_is_written(store: connection.Store, site: record
     age(linked.id)
     age(plain.id, html="<p>plain</p>\n")
     before = {each.id: row(each).revision for each in grown.values()}
-    assert upgrade() == 4  # comments, and their thread
+    assert upgrade() == 5  # comments, their thread and their site
     assert (row(linked).html, row(linked).renderer) == (LINKED, rendering.RENDERER)
     after = {each.id: row(each).revision for each in grown.values()}
     assert after == before | {linked.id: before[linked.id] + 1}
@@ -243,21 +240,11 @@ def test_a_refused_text_keeps_its_html_sanitized_again(
 
 # --- Interruptions --------------------
 
-UPGRADING = """
-import json
-import sys
-from comments.jobs import upgrades
-from comments.store import connection
-from emulator import inprocess
-from emulator.fault_injection import fault_plans
-from tests.comments.jobs import test_rerendering
 
-upgrades.AT_ONCE = 2
-with inprocess.open_engine(sys.argv[1], indexes=test_rerendering.INDEXES) as engine:
-    engine.install_faults(fault_plans.Plan.parse(json.loads(sys.argv[2])))
-    with connection.Store(inprocess.Channel(engine), project="test").context():
-        upgrades.go_on(steps=None)
-"""
+def upgrade_in_small_steps() -> None:
+    """Run the scans in a process of its own."""
+    upgrades.AT_ONCE = 2
+    upgrades.go_on(steps=None)
 
 
 @pytest.fixture
@@ -270,7 +257,7 @@ def shared(path: Path) -> Iterator[records.Site]:
     """A site in a file that other processes share."""
     scheme, now = sample_threads.SETTINGS.scheme, sample_threads.START
     with (
-        inprocess.open_engine(path, indexes=INDEXES) as engine,
+        inprocess.open_engine(path, indexes=dying_programs.INDEXES) as engine,
         connection.Store(inprocess.Channel(engine), project="test").context(),
     ):
         yield site_settings.add("demo", ["https://a.example"], scheme=scheme, now=now)
@@ -289,12 +276,11 @@ def test_a_scan_killed_at_any_commit_is_finished_and_writes_each_comment_once(
     while True:
         # Each process survives two commits: one that stores, and one that the next kill repeats.
         when = "before" if kills % 2 else "after"
-        plan = {"rules": [{"rpc": "Commit", "call": 2, "when": when, "kill": True}]}
-        command = [sys.executable, "-c", UPGRADING, str(path), json.dumps(plan)]
-        ended = subprocess.run(command, cwd=programs.ROOT, check=False, timeout=programs.PATIENCE)
-        if ended.returncode == 0:
+        rule = {"rpc": "Commit", "call": 2, "when": when, "kill": True}
+        status, _ = dying_programs.run(path, [rule], upgrade_in_small_steps)
+        if status == 0:
             break
-        assert ended.returncode == -signal.SIGKILL
+        assert status == -signal.SIGKILL
         kills += 1
     assert kills > 3
     assert all(row(each).renderer == rendering.RENDERER for each in grown.values())

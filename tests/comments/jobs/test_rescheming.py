@@ -251,8 +251,15 @@ def test_the_audit_log_says_who_began_a_change(decimal: records.Site) -> None:
     assert (entry.verb, entry.subject, entry.actor) == ("set-scheme", "site", sample_threads.ADA)
     assert sorthash.decode_scheme(entry.before) == DECIMAL
     assert sorthash.decode_scheme(entry.after) == wanted
-    said = "{} levels, width 2, digits 0123456789"
-    assert labels.change(entry) == f"{said.format(3)} → {said.format(6)}"
+    assert labels.change(entry) == "3 levels → 6 levels"
+
+
+def test_the_audit_log_shows_the_width_and_the_digits_if_they_change(decimal: records.Site) -> None:
+    begin(sorthash.Scheme("01234567", 3, 1))
+    (entry,) = audit_log.log("demo")
+    before, after = labels.change(entry).split(" → ")
+    assert before == "3 levels, width 2, digits 0123456789"
+    assert after == "1 level, width 3, digits 01234567"
 
 
 def test_a_second_scheme_is_refused_while_a_job_runs(decimal: records.Site) -> None:

@@ -24,7 +24,7 @@ from comments.reading import listings, thread_pages
 from comments.reading.compaction import compactor
 from comments.sites import site_settings
 from comments.store import connection, transactions
-from comments.tree import bulk_append, ordered_query
+from comments.tree import bulk_append, listed_comments, values
 from tests.support import datastores, optional_tools
 from tests.support.threads import reader_processes, recursive_walk, sample_exports, sample_threads
 
@@ -69,11 +69,10 @@ def grow(name: records.ThreadName) -> None:
         transactions.transaction(
             lambda batch=batch: transactions.apply(  # type: ignore[misc]
                 *bulk_append.append_imported(
-                    DECIMAL, name, batch, title="", url="", state=records.ThreadState.OPEN,
-                    now=sample_threads.START,
+                    DECIMAL, [values.ImportedThread(name, batch)], now=sample_threads.START
                 ).writes
             )
-        )  # fmt: skip
+        )
 
 
 def _parts(nodes: list[Any]) -> Iterator[list[Any]]:
@@ -162,7 +161,7 @@ class Writer(reader_processes.Reader):
     def _retract(self) -> None:
         if self.retracted < POSTS:
             with contextlib.suppress(errors.Overloaded):
-                row = self.do(lambda: ordered_query.listed(self.posted[self.retracted]))
+                row = self.do(lambda: listed_comments.read(self.posted[self.retracted]))
                 self.do(lambda: sample_threads.retract(row))
                 self.retracted += 1
 
@@ -220,11 +219,14 @@ def assert_walk(name: records.ThreadName, scheme: sorthash.Scheme) -> None:
 
 
 EXPORTS = {
-    "disqus/benbalter-1145.xml": disqus.read,
     "disqus/laisky-209.xml": disqus.read,
     "disqus/evanlin-189.xml": disqus.read,
     "wxr/themeunittestdata-33.xml": wordpress.read,
 }
+
+
+# A race takes much longer than a move alone.
+RACED = ("disqus/evanlin-189.xml", "wxr/themeunittestdata-33.xml")
 
 
 def test_trees_are_right_while_people_write_and_movers_die(
@@ -236,7 +238,7 @@ def test_trees_are_right_while_people_write_and_movers_die(
     move_beside_people(datastore, NAME, SCHEMES)
 
 
-@pytest.mark.parametrize("name", list(EXPORTS))
+@pytest.mark.parametrize("name", RACED)
 def test_exports_are_right_while_people_write_and_movers_die(
     datastore: datastores.Datastore, garden: records.Site, name: str
 ) -> None:

@@ -22,7 +22,7 @@ from comments.reading.compaction import compactor
 from comments.sites import thread_info
 from comments.store import connection, ownership, per_process, reads, transactions
 from comments.store.models import comment_rows, conversion
-from comments.tree import bulk_append
+from comments.tree import bulk_append, values
 from comments.tree.threads import naming
 from tests.support.histories import counter_oracle
 from tests.support.people.console_browser import Desk
@@ -418,7 +418,7 @@ def test_an_interrupted_upgrade_continues_and_ends(
         post(site, "ape", thread=f"page {number}")
         age(f"page {number}")
     assert upgrades.go_on(steps=1) == 2
-    assert upgrades.go_on(steps=None) == 3 + 5  # threads, then comments
+    assert upgrades.go_on(steps=None) == 3 + 5 + 1  # threads, comments, then the site
     rows = reads.fetch(reads.Query("Thread"))
     assert all(message.properties["named_by"].string_value for message in rows)
     assert upgrades.go_on() == 0
@@ -431,9 +431,14 @@ def test_an_import_names_its_thread_and_no_other(
 
     def bring(thread: str) -> None:
         change = bulk_append.append_imported(
-            sample_threads.SETTINGS.scheme, records.ThreadName("demo", thread), [node],
-            title="title ape", url=f"{ORIGIN}/ape", state=records.ThreadState.OPEN, now=NOW,
-        )  # fmt: skip
+            sample_threads.SETTINGS.scheme,
+            [
+                values.ImportedThread(
+                    records.ThreadName("demo", thread), [node], "title ape", f"{ORIGIN}/ape"
+                )
+            ],
+            now=NOW,
+        )
         transactions.apply(*change.writes)
 
     transactions.transaction(lambda: bring("other"))

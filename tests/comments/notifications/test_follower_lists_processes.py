@@ -3,7 +3,6 @@
 import itertools
 import json
 import signal
-import subprocess
 import sys
 import tracemalloc
 from collections.abc import Iterator
@@ -16,39 +15,14 @@ from comments.notifications import follower_compaction, follower_lists
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import follower_rows
 from emulator import inprocess
-from tests.support import programs
+from tests.support import dying_programs, forked_programs, programs
 
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 NAME = records.ListName("a list")
-INDEXES = programs.ROOT / "index.yaml"
+INDEXES = dying_programs.INDEXES
 THREADS, CHANGES = 25, 12  # threads per process, changes per thread
 LARGE = 200_000
-
-# This program compacts and dies at a given commit; if it survives, it prints the number of commits.
-COMPACTING = """
-import json
-import sys
-from comments.notifications import follower_compaction
-from comments.store import connection
-from comments.notifications import follower_lists
-from emulator import inprocess
-from emulator.fault_injection import fault_plans
-from tests.comments.notifications import test_follower_lists_processes as shared
-
-follower_compaction.SEGMENT_BYTES = follower_compaction.DIRECTORY_BYTES = 60
-follower_compaction.LINES = 2
-follower_lists.AT_ONCE = 5
-with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES) as engine:
-    commits = []
-    def counted(method, request, proceed):
-        commits.append(method)
-        return proceed()
-    engine.install_faults(fault_plans.Plan.parse(json.loads(sys.argv[2])))
-    with connection.Store(inprocess.Channel(engine, counted), project="test").context():
-        follower_compaction.compact(shared.NAME)
-    print(commits.count("Commit"))
-"""
 
 # In this program, many threads join and leave while one thread compacts. The program prints the
 # last change to each id.
@@ -100,6 +74,14 @@ print(json.dumps([last, folded]))
 """
 
 
+def compact() -> None:
+    """Compact with small segments in a process of its own."""
+    follower_compaction.SEGMENT_BYTES = follower_compaction.DIRECTORY_BYTES = 60
+    follower_compaction.LINES = 2
+    follower_lists.AT_ONCE = 5
+    follower_compaction.compact(NAME)
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "store.db"
@@ -112,22 +94,6 @@ def store(path: Path) -> Iterator[connection.Store]:
         opened = connection.Store(inprocess.Channel(engine), project="test")
         with opened.context():
             yield opened
-
-
-def _start(program: str, *arguments: object) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *map(str, arguments)],
-        cwd=programs.ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
-def _run(path: Path, plan: object) -> tuple[int, str]:
-    with _start(COMPACTING, path, json.dumps(plan)) as child:
-        said, _ = child.communicate(timeout=programs.PATIENCE)
-    return child.returncode, said
 
 
 def _assert_read(expected: set[str]) -> None:
@@ -162,7 +128,7 @@ def test_a_compactor_killed_at_any_commit_loses_nobody_and_the_next_one_finishes
     expected: set[str] = set()
     for turn in range(3):
         _change(expected, turn)
-    status, commits = _run(path, {"rules": []})
+    status, commits = dying_programs.run(path, [], compact)
     assert status == 0
     _assert_settled(expected)
     # The commits write the marks of two queries, three segments, the lines, the switch and the
@@ -173,7 +139,7 @@ def test_a_compactor_killed_at_any_commit_loses_nobody_and_the_next_one_finishes
     for call in range(1, int(commits) + 1):
         _change(expected, call)
         rule = {"rpc": "Commit", "call": call, "when": "before", "kill": True}
-        status, said = _run(path, {"rules": [rule]})
+        status, said = dying_programs.run(path, [rule], compact)
         # Later histories may need fewer commits than the first.
         assert (status, said) == (-signal.SIGKILL, "") or int(said) < call
         killed += status != 0
@@ -187,11 +153,13 @@ def test_a_compactor_killed_at_any_commit_loses_nobody_and_the_next_one_finishes
 def test_fifty_threads_of_two_processes_change_a_list_that_both_compact(
     path: Path, store: connection.Store
 ) -> None:
-    with _start(CHANGING, path, "a") as one, _start(CHANGING, path, "b") as other:
+    with (
+        forked_programs.start(CHANGING, path, "a") as one,
+        forked_programs.start(CHANGING, path, "b") as other,
+    ):
         for child in (one, other):
-            assert child.stdout is not None
             assert child.stdout.readline() == "opened\n"
-        said = [child.communicate(timeout=5 * programs.PATIENCE)[0] for child in (one, other)]
+        said = [child.output(5 * programs.PATIENCE) for child in (one, other)]
     assert [child.returncode for child in (one, other)] == [0, 0]
     wanted: dict[str, bool] = {}
     for line in said:

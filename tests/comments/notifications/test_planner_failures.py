@@ -4,9 +4,6 @@ The mail server is real, tests advance the time, and each delivery step is one s
 """
 
 import dataclasses
-import os
-import subprocess
-import sys
 import threading
 from collections import Counter
 from datetime import timedelta
@@ -23,7 +20,7 @@ from comments.sites import site_settings
 from comments.store import connection
 from comments.tree.counters import totals
 from emulator import inprocess
-from tests.support import programs
+from tests.support import forked_programs, programs
 from tests.support.histories import counter_oracle
 from tests.support.outside import mail_server
 from tests.support.outside.mail_server import Box
@@ -216,16 +213,9 @@ def test_a_process_killed_between_mails_loses_nobody_and_repeats_one_page_at_mos
             mailer.say("news")
     now, deaths = START + timedelta(days=2), 0
     for die_behind in (2, 5, 0):
-        command = [sys.executable, "-c", DYING, str(path), str(box.port), str(die_behind)]
-        done = subprocess.run(
-            [*command, now.isoformat()],
-            cwd=programs.ROOT,
-            env=os.environ,
-            check=False,
-            timeout=programs.PATIENCE,
-        )
-        assert done.returncode in {0, 9}
-        deaths += done.returncode == 9
+        status, _ = forked_programs.run(DYING, path, box.port, die_behind, now.isoformat())
+        assert status in {0, 9}
+        deaths += status == 9
         now += planner.TERM + timedelta(minutes=1)
     assert deaths == 2
     ids = [(address, made["Message-ID"]) for address, made in box.taken if "news" in str(made)]

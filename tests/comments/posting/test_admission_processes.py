@@ -4,8 +4,6 @@ Each process serves 100 clients; the processes share only the store.
 """
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,7 @@ from comments.sites import site_settings
 from comments.store import connection, reads
 from emulator import inprocess
 from tests.conftest import ROOT
-from tests.support import programs
+from tests.support import forked_programs, programs
 from tests.support.threads import sample_threads
 
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
@@ -82,21 +80,13 @@ def test_of_200_concurrent_posts_of_one_network_exactly_the_limit_is_accepted(
 def _posted(path: Path, mode: str, rules: dict[str, int]) -> list[tuple[int, str]]:
     """Return the answers that two processes give to 200 clients that start at the same time."""
     children = [
-        subprocess.Popen(
-            [sys.executable, "-c", POSTING, str(path), label, mode, json.dumps(rules)],
-            cwd=programs.ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for label in "ab"
+        forked_programs.start(POSTING, path, label, mode, json.dumps(rules)) for label in "ab"
     ]
     for child in children:
-        assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
     for child in children:
-        assert child.stdin is not None
         child.stdin.write("go\n")
         child.stdin.flush()
-    said = [child.communicate(timeout=5 * programs.PATIENCE)[0] for child in children]
+    said = [child.output(5 * programs.PATIENCE) for child in children]
+    assert [child.returncode for child in children] == [0, 0]
     return [tuple(answer) for each in said for answer in json.loads(each)]

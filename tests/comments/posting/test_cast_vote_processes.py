@@ -8,8 +8,6 @@ Afterwards, every row contains the sum of its votes, and all counters are exact.
 
 import json
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +19,7 @@ from comments.sites import site_settings
 from comments.store import connection
 from emulator import inprocess
 from emulator.fault_injection import fault_rules
-from tests.support import programs
+from tests.support import forked_programs, programs
 from tests.support.threads import sample_threads, sample_votes
 from tests.system import test_counting_processes
 
@@ -100,12 +98,11 @@ def store(path: Path) -> Iterator[connection.Store]:
             yield opened
 
 
-def _start(path: Path, label: str, seed: int, ids: list[str], rules: object) -> object:
+def _start(
+    path: Path, label: str, seed: int, ids: list[str], rules: object
+) -> forked_programs.Program:
     plan = json.dumps({"seed": seed, "rules": rules})
-    return subprocess.Popen(
-        [sys.executable, "-c", VOTING, str(path), label, str(seed), json.dumps(ids), plan],
-        cwd=programs.ROOT,
-    )
+    return forked_programs.start(VOTING, path, label, seed, json.dumps(ids), plan)
 
 
 @pytest.mark.parametrize(
@@ -130,8 +127,8 @@ def test_every_row_has_the_sum_of_its_votes_under_every_fault(
     gone = rows[3]
     own_comment.retract(gone.id, author_id=gone.author.id, revision=None, now=sample_threads.START)
     for child in children:
-        child.wait(timeout=5 * programs.PATIENCE)  # type: ignore[attr-defined]
-    assert [child.returncode for child in children] == [status] * 2  # type: ignore[attr-defined]
+        child.wait(5 * programs.PATIENCE)
+    assert [child.returncode for child in children] == [status] * 2
     sample_votes.vote(rows[1], "late")
     for _ in range(100):
         if not sample_votes.left():

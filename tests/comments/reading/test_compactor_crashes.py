@@ -7,7 +7,10 @@ They must leave no flag, no bucket without a directory, and no byte of a retract
 
 import contextlib
 import itertools
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -21,8 +24,7 @@ from comments.sites import site_settings
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows
 from emulator import inprocess
-from tests.conftest import ROOT
-from tests.support import datastores
+from tests.support import datastores, prepared_stores
 from tests.support.threads import compaction, reader_processes, sample_threads, sample_votes
 
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
@@ -146,19 +148,28 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextlib.contextmanager
-def _scene() -> Iterator[Scene]:
-    """Yield a scene on a separate engine, inside its store's context.
+def _opened(path: Path) -> Iterator[Scene]:
+    """Open a data file, and yield a scene inside its store's context.
 
     The engine is optimistic, because a compactor that dies or stops here is not a real process, so
     the engine would not release its locks.
     """
-    with contextlib.ExitStack() as stack:
-        engine = stack.enter_context(
-            inprocess.open_engine(None, indexes=ROOT / "index.yaml", concurrency="optimistic")
-        )
-        stack.enter_context(reader_processes.Reader(datastores.Embedded(engine)).store.context())
-        scene = Scene(engine)
-        _grow(scene)
+    with (
+        prepared_stores.opened(path, "optimistic") as engine,
+        reader_processes.Reader(datastores.Embedded(engine)).store.context(),
+    ):
+        yield Scene(engine)
+
+
+@contextlib.contextmanager
+def _copied(path: Path, said: list[records.Comment]) -> Iterator[Scene]:
+    """Open a copy of a scene's data file. Its readers read the thread."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _opened(Path(shutil.copy(path, folder))) as scene,
+    ):
+        scene.said = said
+        scene.assert_readers_current()
         yield scene
 
 
@@ -190,10 +201,12 @@ def _vote(row: records.Comment, votes: int) -> None:
     transactions.transaction(body)
 
 
-def _end_at_every_commit(play: Callable[[Scene, int], CompactingProcess]) -> None:
+def _end_at_every_commit(path: Path, play: Callable[[Scene, int], CompactingProcess]) -> None:
     """Play the scene once for each of a compaction's commits."""
+    with _opened(path) as first:
+        _grow(first)
     for commit in itertools.count(1):
-        with _scene() as scene:
+        with _copied(path, first.said) as scene:
             process = play(scene, commit)
             scene.take_back()
             scene.finish()
@@ -204,7 +217,7 @@ def _end_at_every_commit(play: Callable[[Scene, int], CompactingProcess]) -> Non
 
 @pytest.mark.parametrize("part", [WHOLE, IN_PARTS])
 def test_a_compactor_that_dies_before_any_commit_leaves_nothing_behind(
-    part: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bucket_layout, "PART_BYTES", part)
 
@@ -219,12 +232,12 @@ def test_a_compactor_that_dies_before_any_commit_leaves_nothing_behind(
             process.work(scene.pass_grace)
         return process
 
-    _end_at_every_commit(play)
+    _end_at_every_commit(tmp_path / "data", play)
 
 
 @pytest.mark.parametrize(("more", "part"), [(1, WHOLE), (2, IN_PARTS), (100, WHOLE)])
 def test_a_compactor_that_is_stopped_while_others_work_leaves_nothing_behind(
-    more: int, part: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, more: int, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process reads texts, wakes after others retract and compact, and makes `more` commits."""
     monkeypatch.setattr(bucket_layout, "PART_BYTES", part)
@@ -243,7 +256,7 @@ def test_a_compactor_that_is_stopped_while_others_work_leaves_nothing_behind(
             process.work(scene.pass_grace)
         return process
 
-    _end_at_every_commit(play)
+    _end_at_every_commit(tmp_path / "data", play)
 
 
 def _work_to_do(scene: Scene) -> list[records.ThreadName]:

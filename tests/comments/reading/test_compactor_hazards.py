@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 
 import pytest
-from google.cloud.datastore_v1.types import datastore as rpc_types
 
 from comments.domain import presentation, records
 from comments.posting import own_comment
@@ -19,13 +18,11 @@ from comments.reading.materialized import (
 )
 from comments.store import connection, reads, transactions
 from comments.store.models import comment_rows
-from comments.store.wire import ndb_client
 from comments.tree import job_writes, ordered_query
 from emulator import inprocess, testing
 from tests.support.threads import compaction, reader_processes, sample_threads
 
 SCHEME = sample_threads.SETTINGS.scheme
-_CommitRequest = rpc_types.CommitRequest.pb()
 
 
 @pytest.fixture(autouse=True)
@@ -263,63 +260,6 @@ def test_rows_stored_by_an_older_release_are_in_the_first_directory(
     _assert_reader_right(name)
     sample_threads.retract(rows["b"])
     _assert_reader_right(name)
-
-
-@pytest.mark.slow
-def test_ten_thousand_held_comments_cost_a_reader_nothing(
-    site: records.Site,
-    name: records.ThreadName,
-    ten_compacted: dict[str, records.Comment],
-    engine: inprocess.Engine,
-) -> None:
-    def cost() -> tuple[int, ...]:
-        compaction.forget()
-        with testing.meter(engine) as met:
-            thread_view.using(name, lambda view: list(view.rows()))
-        return met.reads, met.writes, met.small, met.index_entries
-
-    sample_threads.post(site, "new")
-    before = cost()
-    _hold(name, range(2))
-    _copy(engine, comment_rows.comment_id(b"spam 00000000000"), 10_000)
-    held = reads.Query("Comment", where=(("status", "=", records.Status.SPAM.value),))
-    assert reads.count(held) == 10_002
-    assert cost() == before
-
-
-def _hold(name: records.ThreadName, numbers: range) -> None:
-    nodes = [
-        records.ImportedComment(
-            id=comment_rows.comment_id(f"spam {number:011d}".encode()),
-            reply_to=None,
-            author=records.Author("Spam"),
-            body="buy",
-            html="<p>buy</p>",
-            renderer="test",
-            status=records.Status.SPAM,
-            created=sample_threads.START,
-            source=f"test:{number}",
-        )
-        for number in numbers
-    ]
-    sample_threads.store_imported(name, *nodes)
-
-
-def _copy(engine: inprocess.Engine, comment_id: str, times: int) -> None:
-    """Store copies of a comment in commits of 500, without NDB."""
-    (row,) = reads.lookup("Comment", [comment_id])
-    commit = inprocess.Channel(engine).unary_unary(
-        f"{ndb_client.SERVICE}Commit",
-        request_serializer=_CommitRequest.SerializeToString,
-        response_deserializer=rpc_types.CommitResponse.pb().FromString,
-    )
-    for first in range(0, times, 500):
-        request = _CommitRequest(project_id="test", mode=_CommitRequest.Mode.NON_TRANSACTIONAL)
-        for number in range(first, first + 500):
-            copy = request.mutations.add().upsert
-            copy.CopyFrom(row)
-            copy.key.path[-1].name = comment_rows.comment_id(f"copy {number:011d}".encode())
-        commit(request)
 
 
 def test_reading_writes_nothing_at_any_stage_of_a_compaction(

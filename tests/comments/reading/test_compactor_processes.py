@@ -1,9 +1,6 @@
 """Compaction in real processes never misleads readers, despite kills, stops and races."""
 
-import json
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,45 +10,20 @@ import pytest
 from comments.domain import presentation, records
 from comments.jobs import repair, scheduler
 from comments.posting import own_comment
-from comments.reading.compaction import leftovers
+from comments.reading.compaction import compactor, leftovers
 from comments.reading.materialized import directories, merged_view, thread_view, view_cache
 from comments.sites import site_settings
 from comments.store import connection
 from comments.tree import ordered_query
 from emulator import inprocess
-from tests.support import programs
+from tests.support import dying_programs, forked_programs, programs
 from tests.support.threads import compaction, sample_threads, sample_votes
 
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 SCHEME = sample_threads.SETTINGS.scheme
 NAME = records.ThreadName("demo", "page")
-INDEXES = programs.ROOT / "index.yaml"
-
-# This program compacts, clears, and dies at a given commit; if it survives, it prints the number of
-# commits.
-COMPACTING = """
-import json
-import sys
-from comments.store import connection
-from comments.reading.compaction import compactor
-from emulator import inprocess
-from emulator.fault_injection import fault_plans
-from tests.comments.reading import test_compactor_processes
-
-compactor.BUCKET_ROWS, compactor.TAIL_ROWS = 4, 2
-with inprocess.open_engine(sys.argv[1], indexes=test_compactor_processes.INDEXES) as engine:
-    commits = []
-    def counted(method, request, proceed):
-        commits.append(method)
-        return proceed()
-    engine.install_faults(fault_plans.Plan.parse(json.loads(sys.argv[2])))
-    store = connection.Store(inprocess.Channel(engine, counted), project="test")
-    with store.context():
-        folded = compactor.compact(test_compactor_processes.SCHEME, test_compactor_processes.NAME)
-        compactor.clear(folded)
-    print(commits.count("Commit"))
-"""
+INDEXES = dying_programs.INDEXES
 
 # This program compacts until told to stop; it prints how many switches succeeded and how many were
 # refused.
@@ -154,6 +126,14 @@ with inprocess.open_engine(sys.argv[1], indexes=test_compactor_processes.INDEXES
 AGE = 1.5  # seconds: longer than a read takes, short enough for a test
 
 
+def compact_and_clear() -> None:
+    """Compact and clear in a process of its own."""
+    compactor.BUCKET_ROWS, compactor.TAIL_ROWS = 4, 2
+    folded = compactor.compact(SCHEME, NAME)
+    assert folded is not None
+    compactor.clear(folded)
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "store.db"
@@ -193,16 +173,6 @@ def kinds_put(commit: Any) -> set[str]:
     }
 
 
-def _start(program: str, *arguments: object) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *map(str, arguments)],
-        cwd=programs.ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
 def _assert_reader_right() -> None:
     """Check that a new process reads the same rows and total as the ordered query."""
     view_cache.HOLDINGS.get().cache = view_cache.Holdings().cache
@@ -228,16 +198,10 @@ def _assert_settled() -> None:
     )
 
 
-def _run(path: Path, plan: object) -> tuple[int, str]:
-    with _start(COMPACTING, path, json.dumps(plan)) as child:
-        said, _ = child.communicate(timeout=programs.PATIENCE)
-    return child.returncode, said
-
-
 def test_the_next_compactor_finishes_for_one_killed_at_any_commit(
     path: Path, changed_thread: records.Site
 ) -> None:
-    status, commits = _run(path, {"rules": []})
+    status, commits = dying_programs.run(path, [], compact_and_clear)
     assert status == 0
     _assert_settled()
     assert int(commits) > 3  # Buckets, switch, flags, deletion.
@@ -246,7 +210,7 @@ def test_the_next_compactor_finishes_for_one_killed_at_any_commit(
         sample_threads.grow(changed_thread, {f"{call}.{n}": {} for n in range(7)})
         when = "after" if call == int(commits) else "before"
         rule = {"rpc": "Commit", "call": call, "when": when, "kill": True}
-        status, said = _run(path, {"rules": [rule]})
+        status, said = dying_programs.run(path, [rule], compact_and_clear)
         # Later histories may need fewer commits than the first.
         assert (status, said) == (-signal.SIGKILL, "") or int(said) < call
         _assert_reader_right()
@@ -257,14 +221,17 @@ def test_the_next_compactor_finishes_for_one_killed_at_any_commit(
 def test_three_processes_that_compact_one_thread_concurrently_lose_nothing(
     path: Path, changed_thread: records.Site
 ) -> None:
-    with _start(RACING, path) as one, _start(RACING, path) as two, _start(RACING, path) as three:
+    with (
+        forked_programs.start(RACING, path) as one,
+        forked_programs.start(RACING, path) as two,
+        forked_programs.start(RACING, path) as three,
+    ):
         children = (one, two, three)
         for child in children:
-            assert child.stdout is not None
             assert child.stdout.readline() == "opened\n"
         for number in range(40):
             sample_threads.post(changed_thread, f"while they fold {number}")
-        said = [child.communicate(timeout=programs.PATIENCE)[0].split() for child in children]
+        said = [child.output().split() for child in children]
     assert [child.returncode for child in children] == [0, 0, 0]
     assert all(int(switched) > 0 for switched, _ in said)
     _assert_settled()
@@ -273,10 +240,9 @@ def test_three_processes_that_compact_one_thread_concurrently_lose_nothing(
 def test_a_process_stopped_past_its_directorys_age_answers_from_a_new_one(
     path: Path, changed_thread: records.Site
 ) -> None:
-    with _start(STOPPED, path) as reader:
-        assert reader.stdout is not None
+    with forked_programs.start(STOPPED, path) as reader:
         assert reader.stdout.readline() == "stopping\n"
-        programs.wait_until(lambda: _is_stopped(reader.pid))
+        programs.wait_until(lambda: forked_programs.is_stopped(reader.pid))
         sample_threads.post(changed_thread, "while it stood still")
         compaction.whole(NAME)
         _let_age_pass()
@@ -293,10 +259,9 @@ def test_a_compactor_stopped_before_any_commit_misleads_no_reader(
     path: Path, changed_thread: records.Site, kind: str, outcome: str
 ) -> None:
     rows = sample_threads.grow(changed_thread, {f"late {n}": {} for n in range(6)})
-    with _start(STOPPED_COMPACTOR, path, kind) as child:
-        assert child.stdout is not None
+    with forked_programs.start(STOPPED_COMPACTOR, path, kind) as child:
         assert child.stdout.readline() == "stopping\n"
-        programs.wait_until(lambda: _is_stopped(child.pid))
+        programs.wait_until(lambda: forked_programs.is_stopped(child.pid))
         for text in ("late 1", "late 4"):
             own_comment.retract(
                 rows[text].id, author_id=f"g:{text}", revision=None, now=sample_threads.START
@@ -317,10 +282,6 @@ def test_a_compactor_stopped_before_any_commit_misleads_no_reader(
     sample_votes.count_waiting()
     assert scheduler.look() == [NAME]
     _assert_settled()
-
-
-def _is_stopped(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("T")
 
 
 def _let_age_pass() -> None:

@@ -278,6 +278,7 @@ def _ranked() -> list[str]:
 
 
 @pytest.mark.embedded
+@pytest.mark.slow
 def test_positions_ranges_and_subtrees_equal_a_naive_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     compaction.small_buckets(monkeypatch)
     monkeypatch.setattr(view_cache, "MOST_UNFOLDED", MOST_UNFOLDED)

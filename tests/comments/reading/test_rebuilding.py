@@ -56,14 +56,7 @@ def rows(store: connection.Store, begun: prepared_stores.Beginning) -> Grown:
 def processes(datastore: datastores.Datastore, rows: Grown) -> list[reader_processes.Reader]:
     """Two processes that have read the whole thread."""
     del rows
-    warm = [reader_processes.Reader(datastore, ahead=ahead) for ahead in (0.0, 600.0)]
-    _assert_current(warm)
-    return warm
-
-
-def _assert_current(processes: list[reader_processes.Reader]) -> None:
-    for process in processes:
-        process.assert_current(NAME)
+    return reader_processes.warm_pair(datastore, NAME)
 
 
 def _texts(rows: Grown) -> None:
@@ -102,9 +95,9 @@ def test_the_request_alone_makes_every_process_show_the_stored_comments(
 ) -> None:
     change(rows)
     with pytest.raises(AssertionError):
-        _assert_current(processes)  # the raw change has not reached readers
+        reader_processes.assert_all_current(processes, NAME)  # the change has reached nobody
     rebuilding.request(NAME)
-    _assert_current(processes)
+    reader_processes.assert_all_current(processes, NAME)
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -114,14 +107,14 @@ def test_a_rebuilt_thread_equals_the_ordered_query_and_is_materialized_again(
     change(rows)
     folded = rebuilding.rebuild(SCHEME, NAME)
     _pass_grace(processes)
-    _assert_current(processes)
+    reader_processes.assert_all_current(processes, NAME)
     compactor.clear(folded, leftovers.sweep(NAME))
-    _assert_current(processes)
+    reader_processes.assert_all_current(processes, NAME)
     total = processes[0].do(lambda: thread_view.view(NAME).total)
     assert total == processes[0].expected(NAME)[2]
     assert leftovers.sweep(NAME) == []
     sample_threads.post(records.Site("demo", (), SCHEME.digits, SCHEME.width), "later")
-    _assert_current(processes)
+    reader_processes.assert_all_current(processes, NAME)
 
 
 def _pass_grace(processes: list[reader_processes.Reader]) -> None:
@@ -147,7 +140,7 @@ def test_a_thread_without_comments_has_no_directory_after_a_rebuild(
     raw_changes.delete_comments(*(row.id for row in rows.values()))
     rebuilding.rebuild(SCHEME, NAME)
     _pass_grace(processes)
-    _assert_current(processes)
+    reader_processes.assert_all_current(processes, NAME)
     assert reads.get(bucket_rows.directory_key(NAME)) is None
     for kind in ("Bucket", "Ranking"):
         query = reads.Query(kind, ancestor=comment_rows.thread_key(NAME), keys_only=True)

@@ -36,7 +36,7 @@ class Odd(schema.StoredRow):
     where = ndb.GeoPtProperty()  # type: ignore[attr-defined]
 
 
-def _values(data: st.DataObject, kind: type[ndb.Model]) -> dict[str, Any]:
+def values_of(data: st.DataObject, kind: type[ndb.Model]) -> dict[str, Any]:
     found = {}
     for name, each in kind._properties.items():  # type: ignore[attr-defined]
         values = VALUES[type(each)]
@@ -60,13 +60,104 @@ def _message(row: ndb.Model) -> Any:
 def test_a_row_is_sent_and_read_as_by_ndb(
     store: connection.Store, kind: type[ndb.Model], data: st.DataObject
 ) -> None:
-    row = kind(key=ndb.Key(kind, "a name"), **_values(data, kind))
+    row = kind(key=ndb.Key(kind, "a name"), **values_of(data, kind))
     sent = _message(row)
     theirs = ndb.model._entity_to_protobuf(row)  # type: ignore[attr-defined]
     assert sent.SerializeToString(deterministic=True) == theirs._pb.SerializeToString(
         deterministic=True
     )
     assert codec.row(row.key, sent) == ndb.model._entity_from_protobuf(theirs) == row  # type: ignore[attr-defined]
+
+
+def test_a_row_that_ndb_has_read_is_sent_unchanged(store: connection.Store) -> None:
+    now = datetime(2026, 11, 23, tzinfo=UTC)
+    key = comment_rows.site_key("demo")
+    comment_rows.SiteRow(key=key, digits="AB", width=2, origins=["https://a.example"]).put()
+    moved = comment_rows.ThreadRow(key=comment_rows.thread_key_of("demo/page"), created=now)
+    moved.site, moved.thread = "demo", "page"
+    sent = _message(moved)
+    theirs = ndb.model._entity_from_protobuf(  # type: ignore[attr-defined]
+        ndb.model._entity_to_protobuf(moved)  # type: ignore[attr-defined]
+    )
+    assert _message(theirs) == sent
+    assert _message(ndb.Key("Site", "demo").get()).properties["digits"].string_value == "AB"
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("site", 7),
+        ("site", "a" * 1501),
+        ("site", "\N{SNOWMAN}" * 501),
+        ("level", "1"),
+        ("level", 1.5),
+        ("listed", 1),
+        ("created", "2026-11-23"),
+        ("fingerprint", "text"),
+        ("categories", "text"),
+        ("categories", [7]),
+    ],
+)
+def test_a_row_refuses_values_that_ndb_refuses(
+    store: connection.Store, name: str, given: object
+) -> None:
+    row = comment_rows.CommentRow(key=comment_rows.comment_key("a"))
+    with pytest.raises(Exception, match=r"xpected|at most"):
+        setattr(row, name, given)
+    with pytest.raises(Exception, match=r"xpected|at most"):
+        comment_rows.CommentRow(key=comment_rows.comment_key("a"), **{name: given})
+
+
+def test_a_row_accepts_the_longest_indexed_text(store: connection.Store) -> None:
+    for longest in ("a" * 1500, "\N{SNOWMAN}" * 500):
+        row = comment_rows.CommentRow(key=comment_rows.comment_key("a"), site=longest)
+        assert row.site == longest
+
+
+def test_keys_equal_those_of_ndb(store: connection.Store) -> None:
+    key = counter_rows.participation_key(records.ThreadName("demo", "page"), "someone")
+    theirs = ndb.Key("Thread", "demo/page", "Participation", "someone")  # type: ignore[call-arg, arg-type]
+    assert key == theirs
+    assert theirs == key
+    assert hash(key) == hash(theirs)
+    assert (key.kind(), key.id()) == (theirs.kind(), theirs.id()) == ("Participation", "someone")
+
+
+_NAMES = st.text(min_size=1, max_size=20)
+
+
+@given(
+    path=st.lists(st.tuples(st.sampled_from(KINDS), _NAMES), min_size=1, max_size=3),
+    above=st.none() | st.tuples(st.sampled_from(["Site", "Thread"]), _NAMES),
+    other=st.lists(st.tuples(st.sampled_from(KINDS), _NAMES), min_size=1, max_size=2),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_key_is_in_every_respect_that_of_ndb(
+    store: connection.Store, path: list[Any], above: Any, other: list[Any]
+) -> None:
+    flat = [part for pair in path for part in pair]
+    parent = None if above is None else schema.RowKey(*above)
+    key: Any = schema.RowKey(*flat, parent=parent)
+    theirs: Any = ndb.Key(*(above or ()), *flat)
+    for name in ("kind", "id", "flat", "pairs", "parent", "root", "urlsafe", "string_id", "app"):
+        assert getattr(key, name)() == getattr(theirs, name)()
+    assert hash(key) == hash(theirs)
+    assert key == theirs == schema.RowKey(*flat, parent=parent)
+    beside: list[Any] = [part for pair in other for part in pair]
+    for each in (schema.RowKey(*beside), ndb.Key(*beside)):
+        assert (key == each) == (theirs == ndb.Key(*beside))
+        assert (key != each) == (theirs != ndb.Key(*beside))
+    assert key != key.flat()
+    assert ndb.Key("Below", "x", parent=key) == ndb.Key("Below", "x", parent=theirs)
+
+
+def test_a_row_refuses_a_key_of_another_kind_and_names_that_it_does_not_have(
+    store: connection.Store,
+) -> None:
+    with pytest.raises(ndb.model.KindError):  # type: ignore[attr-defined]
+        comment_rows.CommentRow(key=comment_rows.site_key("demo"))
+    with pytest.raises(AttributeError):
+        comment_rows.CommentRow(key=comment_rows.comment_key("a"), nothing=1)
 
 
 def test_a_row_that_was_read_may_be_changed_and_sent(store: connection.Store) -> None:

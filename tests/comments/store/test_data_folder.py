@@ -38,7 +38,7 @@ def _serve(folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         [sys.executable, "-c", SERVING],
         cwd=programs.ROOT,
-        env={**os.environ, "DATA_DIR": str(folder), **more},
+        env=programs.environment(DATA_DIR=str(folder), **more),
         capture_output=True,
         text=True,
         timeout=programs.PATIENCE,
@@ -51,7 +51,8 @@ def _serve(folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
 def test_every_file_is_created_for_its_owner_alone(folder: Path) -> None:
     found = json.loads(_serve(folder).stdout)
     assert {"data", "data/secret", "data/flatthread.db", "data/flatthread.db-wal",
-            "data/flatthread.db-shm", "data/flatthread.db-locks/gate"} <= set(found)  # fmt: skip
+            "data/flatthread.db-shm", "data/flatthread.db-turn",
+            "data/flatthread.db-locks/gate"} <= set(found)  # fmt: skip
     folders = {path for path in found if path in {"data", "data/flatthread.db-locks"}}
     assert {path: mode for path, mode in found.items() if path in folders} == dict.fromkeys(
         folders, "0o700"

@@ -9,7 +9,7 @@ from comments import errors
 from comments.domain import records
 from comments.posting import own_comment
 from comments.store import connection
-from comments.tree import ordered_query
+from comments.tree import listed_comments, ordered_query
 from comments.tree.ordered_query import QueryOrder
 from tests.support import prepared_stores
 from tests.support.threads import sample_threads
@@ -109,7 +109,7 @@ def test_replies_are_all_comments_below_one_comment(
 def test_a_comment_is_returned_with_its_ancestors(
     site: records.Site, posted_rows: dict[str, records.Comment]
 ) -> None:
-    row, above = ordered_query.comment(posted_rows["2.1.1.1"].id)
+    row, above = listed_comments.with_ancestors(posted_rows["2.1.1.1"].id)
     assert row.body == "2.1.1.1"
     assert sample_threads.texts(above) == ["2", "2.1", "2.1.1"]
 
@@ -190,9 +190,9 @@ def test_an_unlisted_comment_is_not_found(site: records.Site) -> None:
     row = sample_threads.post(site, "gone")
     own_comment.retract(row.id, author_id=row.author.id, revision=None, now=sample_threads.START)
     for ask in (
-        lambda: ordered_query.comment(row.id),
+        lambda: listed_comments.with_ancestors(row.id),
         lambda: ordered_query.replies(row.id, limit=1, cursor=None, secret=SECRET),
-        lambda: ordered_query.comment(""),
+        lambda: listed_comments.with_ancestors(""),
     ):
         with pytest.raises(errors.NotFound):
             ask()

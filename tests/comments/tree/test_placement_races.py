@@ -1,10 +1,7 @@
 """Concurrent posts to one place get distinct numbers, both in threads and in processes."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +18,7 @@ from comments.store.models import comment_rows
 from comments.tree import ordered_query
 from emulator import inprocess
 from tests.conftest import ROOT
-from tests.support import stored_state
+from tests.support import forked_programs, stored_state
 from tests.support.threads import sample_threads
 
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
@@ -35,7 +32,7 @@ from comments.tree import ordered_query
 from comments.domain import records, sorthash
 from emulator import inprocess
 from tests.support.threads import sample_threads
-from tests.support import stored_state
+from tests.support import forked_programs, stored_state
 
 path, parent, label, count = sys.argv[1], sys.argv[2] or None, sys.argv[3], int(sys.argv[4])
 engine = inprocess.open_engine(path, indexes=sys.argv[5], concurrency="pessimistic")
@@ -67,17 +64,9 @@ def engine(tmp_path: Path) -> Iterator[inprocess.Engine]:
         yield engine
 
 
-def _writer(tmp_path: Path, parent: str | None, label: str, count: int) -> subprocess.Popen[str]:
-    arguments = [str(tmp_path / "store.db"), parent or "", label, str(count)]
-    process = subprocess.Popen(
-        [sys.executable, "-c", WRITER, *arguments, str(ROOT / "index.yaml")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        text=True,
-    )
-    assert process.stdout
+def _writer(tmp_path: Path, parent: str | None, label: str, count: int) -> forked_programs.Program:
+    arguments = (tmp_path / "store.db", parent or "", label, count)
+    process = forked_programs.start(WRITER, *arguments, ROOT / "index.yaml")
     assert process.stdout.readline() == "ready\n"
     return process
 
@@ -90,10 +79,9 @@ def test_64_threads_of_two_processes_post_to_one_parent(
         parent = sample_threads.post(site, "parent").id if below == "a comment" else None
     writers = [_writer(tmp_path, parent, label, 32) for label in ("left", "right")]
     for writer in writers:
-        assert writer.stdin
         writer.stdin.write("go\n")
         writer.stdin.flush()
-    posted = [line for writer in writers for line in writer.communicate(timeout=90)[0].split("\n")]
+    posted = [line for writer in writers for line in writer.output(90).split("\n")]
     assert [writer.returncode for writer in writers] == [0, 0]
     rows = [json.loads(line) for line in posted if line]
     assert len({row[0] for row in rows}) == len({row[1] for row in rows}) == 64
@@ -137,14 +125,12 @@ def test_a_writer_killed_at_any_moment_leaves_an_intact_thread(
     acknowledged: set[str] = set()
     for round_ in range(5):
         writer = _writer(tmp_path, None, f"round{round_}", 8)
-        assert writer.stdin
-        assert writer.stdout
         writer.stdin.write("go\n")
         writer.stdin.flush()
         # Kill the writer after some answers, while other posts are in progress.
         acknowledged.update(json.loads(writer.stdout.readline())[0] for _ in range(1 + round_))
         writer.send_signal(signal.SIGKILL)
-        for line in writer.communicate(timeout=30)[0].splitlines(keepends=True):
+        for line in writer.output(30).splitlines(keepends=True):
             if line.endswith("\n"):
                 acknowledged.add(json.loads(line)[0])
     with open_store.context():

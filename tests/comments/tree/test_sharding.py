@@ -1,5 +1,6 @@
-"""Concurrent replies in a thread with spread counters do not conflict in the store."""
+"""Concurrent replies of one process share transactions, which never overlap."""
 
+import itertools
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -73,10 +74,10 @@ def watch(interceptor: InterceptorSlot) -> Watch:
     return interceptor.use(Watch())
 
 
-def test_concurrent_replies_to_different_parents_share_no_row(
+def test_concurrent_replies_of_one_process_share_transactions(
     open_store: connection.Store, site: records.Site, watch: Watch
 ) -> None:
-    """Compare the reads and writes of every two transactions that overlapped in time."""
+    """Compare the times of every two transactions."""
     with open_store.context():
         parents = [sample_threads.post(site, f"{n}").id for n in range(WRITERS)]
         sharding.spread(sample_threads.name_of(site), 4 * WRITERS)
@@ -92,14 +93,9 @@ def test_concurrent_replies_to_different_parents_share_no_row(
     with ThreadPoolExecutor(WRITERS) as pool:
         list(pool.map(write, range(WRITERS)))
     taken = [each for each in watch.taken if any(kind == "Comment" for kind, _ in each.written)]
-    assert len(taken) == WRITERS * REPLIES
+    assert REPLIES <= len(taken) < WRITERS * REPLIES
     assert all(kind != "Thread" for each in taken for kind, _ in each.written)
-    met = 0
-    for one in taken:
-        for other in taken:
-            if one.writer != other.writer and one.begun < other.ended and other.begun < one.ended:
-                met += 1
-                assert not one.written & (other.written | other.read)
-    assert met > WRITERS
+    taken.sort(key=lambda each: each.begun)
+    assert all(one.ended < other.begun for one, other in itertools.pairwise(taken))
     with open_store.context():
         stored_state.assert_sums(is_delivered=False)

@@ -46,6 +46,38 @@ def test_an_aborted_attempt_takes_another_shard_which_the_next_transaction_keeps
         turn.end()
 
 
+def test_two_processes_use_different_shards_after_their_first_conflict(
+    known: Shards, clock: Clock
+) -> None:
+    others = Shards(clock)
+    with known.turn(NAME) as loses, others.turn(NAME) as wins:
+        assert [loses.take(), wins.take(), loses.take()] == [0, 0, 0]  # There is one shard.
+        assert [loses.end(), wins.end()] == [4, 0]
+    for each in (known, others):  # One process spreads the thread; both read the number.
+        each.learn(NAME, 4)
+    for _ in range(2):
+        with known.turn(NAME) as one, others.turn(NAME) as two:
+            shards = one.take(), two.take()
+            one.end(), two.end()
+        assert shards[0] != shards[1] == 0
+    with known.turn(NAME) as first:
+        assert first.take() == shards[0]  # The writer keeps its shard.
+        first.end()
+
+
+def test_a_conflict_is_remembered_until_there_are_more_shards(known: Shards) -> None:
+    with known.turn(NAME) as turn:
+        assert [turn.take(), turn.take()] == [0, 0]
+        turn.end()
+    with known.turn(NAME) as turn:
+        assert turn.take() == 0
+        turn.count = 2
+        turn.end()
+    with known.turn(NAME) as turn:
+        assert turn.take() == 1
+        turn.end()
+
+
 def test_concurrent_writers_take_different_shards(known: Shards) -> None:
     known.learn(NAME, 8)
     turns = [sharding.TransactionShard(known, NAME) for _ in range(8)]

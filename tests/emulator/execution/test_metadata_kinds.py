@@ -330,8 +330,11 @@ class Steps:
 
 @pytest.mark.parametrize("kind", ["__namespace__", "__kind__", "__property__"])
 def test_the_cost_of_metadata_depends_on_names_and_not_on_stored_data(
-    near: service_calls.Service, engine: inprocess.Engine, kind: str
+    make_service: type[service_calls.Service], kind: str
 ) -> None:
+    engine = inprocess.open_engine(None, built_in_indexes="eager")
+    near = make_service(inprocess.Channel(engine))
+
     def steps() -> tuple[int, int]:
         with engine._storage.read() as snapshot:
             counted = Steps(snapshot.connection)
@@ -347,10 +350,11 @@ def test_the_cost_of_metadata_depends_on_names_and_not_on_stored_data(
             for n in range(first, first + count)
         ))  # fmt: skip
 
-    put(1, 3)
-    few = steps()
-    put(4, 600)
-    many = steps()
+    with engine:
+        put(1, 3)
+        few = steps()
+        put(4, 600)
+        many = steps()
     assert few[0] == many[0] > 0
     assert many[1] < 2 * few[1]
 

@@ -20,7 +20,7 @@ from emulator.server import grpc_server
 from tests.emulator.support import service_calls
 from tests.emulator.support.plan_builder import plan
 from tests.emulator.support.service_calls import put_all
-from tests.support import programs
+from tests.support import forked_programs, programs
 
 PATIENCE = programs.PATIENCE
 RANDOM = {
@@ -348,8 +348,8 @@ def test_a_kill_sends_sigkill_at_that_point(
     rule: dict[str, bool | str],
     is_there: bool,
 ) -> None:
-    ended = run_python(KILLED, tmp_path / "data", json.dumps({"rules": [rule]}))
-    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    status, _ = forked_programs.run(KILLED, tmp_path / "data", json.dumps({"rules": [rule]}))
+    assert status == -signal.SIGKILL
     with inprocess.open_engine(tmp_path / "data") as engine:
         service = make_service(inprocess.Channel(engine))
         assert (service.get(service.key("T", 1)) is not None) == is_there

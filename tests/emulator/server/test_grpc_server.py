@@ -118,6 +118,38 @@ def test_a_port_used_at_one_of_the_addresses_is_refused(engine: inprocess.Engine
         grpc_server.start(engine, "localhost", other.getsockname()[1])
 
 
+def test_a_picked_port_is_free_at_every_address(
+    engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[socket.socket] = []
+    bind = grpc._server._Server.add_insecure_port
+
+    def bind_late(server: Any, address: str) -> int:
+        """Let another program take the first picked port at the next address."""
+        bound = int(bind(server, address))
+        if not taken:
+            taken.append(socket.create_server(("127.0.0.1", bound)))
+        return bound
+
+    def both(_: Any, port: int, **__: Any) -> list[Any]:
+        stream = (socket.SOCK_STREAM, 6, "")
+        return [
+            (socket.AF_INET, *stream, ("127.0.0.2", port)),
+            (socket.AF_INET, *stream, ("127.0.0.1", port)),
+        ]
+
+    monkeypatch.setattr(grpc._server._Server, "add_insecure_port", bind_late)
+    monkeypatch.setattr(socket, "getaddrinfo", both)
+    running = grpc_server.start(engine, "localhost", 0)
+    monkeypatch.undo()
+    with taken[0]:
+        assert running.port != taken[0].getsockname()[1]
+        for address in ("127.0.0.1", "127.0.0.2"):
+            with grpc.insecure_channel(f"{address}:{running.port}") as channel:
+                grpc.channel_ready_future(channel).result(timeout=20)
+    running.stop()
+
+
 def test_a_server_without_an_engine_opens_its_own(
     tmp_path: Path, index_yaml: Path, make_service: type[service_calls.Service]
 ) -> None:

@@ -16,19 +16,21 @@ from emulator import errors, inprocess
 from emulator.storage import data_file
 from tests.emulator.support import service_calls
 from tests.emulator.support.service_calls import assert_refused
+from tests.support import forked_programs
 
-FORMAT_1 = Path(__file__).with_name("format1.sql")
-MOMENT = {"seconds": 1_800_000_010}  # time of the last commit in the format 1 file
+STATE_TABLES = {1: "state", 2: "store"}  # of old formats
+MOMENT = {"seconds": 1_800_000_010}  # time of the last commit in the files of old formats
 
 # A change here makes existing files unreadable, so it requires a new format and an upgrade.
-FORMAT_2 = {
+FORMAT_3 = {
+    "built_ins": ["code", "is_asked", "filled_to"],
     "composites": ["code"],
     "entities": ["id", "key", "proto", "version", "created", "meta", "crc"],
+    "file_state": ["version", "next_id", "seed", "generation", "kept_since", "is_eager"],
     "history": ["id", "until", "version", "created", "entity_id", "kind_id", "key", "proto"],
     "index_entries": ["index_id", "entry", "entity_id", "version", "is_multiple"],
     "indexes": ["id", "partition", "code"],
     "reserved": ["key"],
-    "store": ["version", "next_id", "seed", "generation", "kept_since"],
 }
 
 UPGRADE_KILLED_BEFORE_ITS_COMMIT = """
@@ -38,7 +40,7 @@ connection = sqlite3.connect(sys.argv[1], isolation_level=None)
 connection.execute("PRAGMA journal_mode = WAL")
 connection.execute("PRAGMA cache_spill = 1")
 connection.execute("BEGIN IMMEDIATE")
-schema.upgrade(connection, 1)
+schema.upgrade(connection, int(sys.argv[2]))
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -72,12 +74,18 @@ for number in range(40):
 """
 
 
+@pytest.fixture(params=STATE_TABLES)
+def old_format(request: pytest.FixtureRequest) -> int:
+    return request.param
+
+
 @pytest.fixture
-def old(tmp_path: Path) -> Path:
-    """A file with format 1."""
+def old(tmp_path: Path, old_format: int) -> Path:
+    """A file with an old format."""
     path = tmp_path / "data"
+    script = Path(__file__).with_name(f"format{old_format}.sql").read_text(encoding="utf-8")
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.executescript(FORMAT_1.read_text(encoding="utf-8"))
+        connection.executescript(script)
     return path
 
 
@@ -107,12 +115,12 @@ def tables(path: Path) -> dict[str, list[str]]:
 
 def test_the_tables_of_the_format_are_fixed(tmp_path: Path) -> None:
     inprocess.open_engine(tmp_path / "data").close()
-    assert tables(tmp_path / "data") == FORMAT_2
-    assert asked(tmp_path / "data", "PRAGMA user_version") == [(2,)]
+    assert tables(tmp_path / "data") == FORMAT_3
+    assert asked(tmp_path / "data", "PRAGMA user_version") == [(3,)]
     assert asked(tmp_path / "data", "PRAGMA application_id") == [(0x46744453,)]
 
 
-def test_a_file_of_format_1_is_upgraded_and_keeps_its_data(
+def test_a_file_of_an_old_format_is_upgraded_and_keeps_its_data(
     old: Path, make_service: type[service_calls.Service]
 ) -> None:
     engine, service = opened(old, make_service, clock=lambda: 1_800_000_020.0)
@@ -127,33 +135,30 @@ def test_a_file_of_format_1_is_upgraded_and_keeps_its_data(
         service.put(service.key("T", 1), a=4)
         assert service.get(service.key("T", 1), read_time=MOMENT)["a"] == 3
         with assert_refused("INVALID_ARGUMENT", "history of this data file"):
-            service.get(service.key("T", 1), read_time={"seconds": 1_800_000_009})
-    assert tables(old) == FORMAT_2
-    assert asked(old, "PRAGMA user_version") == [(2,)]
+            service.get(service.key("T", 1), read_time={"seconds": 1_800_000_001})
+    assert tables(old) == FORMAT_3
+    assert asked(old, "PRAGMA user_version") == [(3,)]
 
 
 def test_an_upgraded_file_hands_out_no_id_again(
-    old: Path, make_service: type[service_calls.Service]
+    old: Path, old_format: int, make_service: type[service_calls.Service]
 ) -> None:
-    before = asked(old, "SELECT next_id, seed FROM state")
+    state = STATE_TABLES[old_format]
+    before = asked(old, f"SELECT next_id, seed FROM {state}")  # noqa: S608 - a constant
     engine, service = opened(old, make_service)
     with engine:
         assert service.call("AllocateIds", keys=[service.key("T")]).keys[0].path[0].id
-    assert asked(old, "SELECT next_id - 1, seed FROM store") == before
+    assert asked(old, "SELECT next_id - 1, seed FROM file_state") == before
     assert asked(old, "SELECT count(*) FROM reserved") == [(1,)]
 
 
 def test_an_upgrade_that_is_killed_leaves_the_old_file(
-    old: Path, make_service: type[service_calls.Service]
+    old: Path, old_format: int, make_service: type[service_calls.Service]
 ) -> None:
-    child = subprocess.run(
-        [sys.executable, "-c", UPGRADE_KILLED_BEFORE_ITS_COMMIT, str(old)],
-        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
-        check=False,
-    )
-    assert child.returncode == -signal.SIGKILL
-    assert asked(old, "PRAGMA user_version") == [(1,)]
-    assert "state" in tables(old)
+    status, _ = forked_programs.run(UPGRADE_KILLED_BEFORE_ITS_COMMIT, old, old_format)
+    assert status == -signal.SIGKILL
+    assert asked(old, "PRAGMA user_version") == [(old_format,)]
+    assert STATE_TABLES[old_format] in tables(old)
     engine, service = opened(old, make_service)
     with engine:
         assert service.get(service.key("T", "two")) == {"a": [1, 2], "b": None}
@@ -162,16 +167,9 @@ def test_an_upgrade_that_is_killed_leaves_the_old_file(
 def test_processes_that_open_an_old_file_at_once_upgrade_it_once(
     old: Path, make_service: type[service_calls.Service]
 ) -> None:
-    program = "import sys; from emulator import inprocess; inprocess.open_engine(sys.argv[1])"
-    children = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, str(old)],
-            env={**os.environ, "PYTHONPATH": str(Path.cwd())},
-        )
-        for _ in range(3)
-    ]
-    assert [child.wait(60) for child in children] == [0, 0, 0]
-    assert tables(old) == FORMAT_2
+    children = [forked_programs.start(inprocess.open_engine, old) for _ in range(3)]
+    assert [child.wait() for child in children] == [0, 0, 0]
+    assert tables(old) == FORMAT_3
     engine, service = opened(old, make_service)
     with engine:
         assert service.names(order=["a"]) == ["two", 1]
@@ -205,7 +203,7 @@ def test_processes_can_create_one_file_at_once(tmp_path: Path) -> None:
         stdout=subprocess.PIPE, text=True, check=True,
     )  # fmt: skip
     assert done.stdout == ""
-    assert tables(tmp_path / "data39") == FORMAT_2
+    assert tables(tmp_path / "data39") == FORMAT_3
 
 
 def test_opening_a_new_file_waits_for_a_short_lock(
@@ -243,21 +241,24 @@ def test_a_file_created_while_its_format_is_read_is_accepted(
         monkeypatch, "PRAGMA application_id", 1, lambda: inprocess.open_engine(path).close()
     )
     inprocess.open_engine(path).close()
-    assert tables(path) == FORMAT_2
+    assert tables(path) == FORMAT_3
 
 
-def test_an_engine_of_format_1_cannot_write_on_after_an_upgrade(old: Path) -> None:
+def test_an_engine_of_an_old_format_cannot_write_on_after_an_upgrade(
+    old: Path, old_format: int
+) -> None:
     inprocess.open_engine(old).close()
-    with pytest.raises(sqlite3.OperationalError, match="no such table: state"):
-        asked(old, "SELECT version, next_id, seed, generation FROM state")
+    state = STATE_TABLES[old_format]
+    with pytest.raises(sqlite3.OperationalError, match=f"no such table: {state}"):
+        asked(old, f"SELECT version, next_id, seed, generation FROM {state}")  # noqa: S608 - as above
 
 
 def test_a_file_of_a_newer_format_is_refused_and_left_alone(tmp_path: Path) -> None:
     inprocess.open_engine(tmp_path / "data").close()
-    asked(tmp_path / "data", "PRAGMA user_version = 3")
-    with pytest.raises(errors.FailedPrecondition, match=r"data has format 3.*newer engine"):
+    asked(tmp_path / "data", "PRAGMA user_version = 4")
+    with pytest.raises(errors.FailedPrecondition, match=r"data has format 4.*newer engine"):
         inprocess.open_engine(tmp_path / "data")
-    assert asked(tmp_path / "data", "PRAGMA user_version") == [(3,)]
+    assert asked(tmp_path / "data", "PRAGMA user_version") == [(4,)]
 
 
 def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -293,8 +294,8 @@ def test_a_file_without_its_state_row_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "data"
     inprocess.open_engine(file).close()
     with contextlib.closing(sqlite3.connect(file)) as connection, connection:
-        connection.execute("DELETE FROM store")
-    with pytest.raises(errors.Damaged, match="'store' is empty"):
+        connection.execute("DELETE FROM file_state")
+    with pytest.raises(errors.Damaged, match="'file_state' is empty"):
         inprocess.open_engine(file)
 
 

@@ -51,6 +51,7 @@ def test_a_failing_write_is_unavailable_stores_nothing_and_the_next_one_works(
 ) -> None:
     _, service, folder = opened
     service.put(service.key("T", 1), a=1)
+    assert service.names(order=["a"]) == [1]  # makes the index
     with no_file_may_grow_beyond((folder / "data-wal").stat().st_size):
         for _ in range(3):
             with assert_refused("UNAVAILABLE", "data file cannot be"):
@@ -153,6 +154,8 @@ def test_a_damaged_entity_is_refused_by_lookups_and_not_overwritten(
 def test_an_index_entry_without_an_entity_is_damage(
     filled: Path, make_service: type[service_calls.Service]
 ) -> None:
+    with inprocess.open_engine(filled) as engine:
+        make_service(inprocess.Channel(engine)).names("T", order=["a"])
     with contextlib.closing(sqlite3.connect(filled)) as connection, connection:
         connection.execute("UPDATE index_entries SET is_multiple = 1, entity_id = entity_id + 999")
     engine = inprocess.open_engine(filled)

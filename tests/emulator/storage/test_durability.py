@@ -23,7 +23,7 @@ import pytest
 
 from emulator.fault_injection import fault_rules
 from tests.emulator.support import fault_vfs, ledger_writer
-from tests.support import programs
+from tests.support import forked_programs, programs
 
 pytestmark = pytest.mark.slow
 
@@ -32,10 +32,10 @@ PATIENCE = programs.PATIENCE
 
 
 @contextlib.contextmanager
-def process(*arguments: Any) -> Iterator[subprocess.Popen[str]]:
-    """Start one of this project's programs; kill it when the block ends."""
+def serving(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Start a server on a data file; kill it when the block ends."""
     with subprocess.Popen(
-        [sys.executable, *map(str, arguments)],
+        [sys.executable, "-m", "emulator", "--port", "0", "--data", path],
         cwd=programs.ROOT, stdout=subprocess.PIPE, text=True,
     ) as child:  # fmt: skip
         try:
@@ -66,13 +66,14 @@ def write_until_killed(
 ) -> int:
     """Run a writer, read `lines` lines, and kill it if it is still alive; return its exit code."""
     plans = [] if plan is None else [json.dumps(plan)]
-    with process("-m", "tests.emulator.support.ledger_writer", path, "w", *plans) as child:
+    writer = "tests.emulator.support.ledger_writer"
+    with forked_programs.start(writer, path, "w", *plans) as child:
         note(acknowledged, (child.stdout.readline() for _ in range(lines)))
         if plan is None:
             threading.Event().wait(pause)  # kill at a random moment
             child.send_signal(signal.SIGKILL)
         note(acknowledged, child.stdout.readlines())
-    return child.returncode
+    return child.wait()
 
 
 def test_a_writer_killed_at_random_moments_loses_nothing(tmp_path: Path) -> None:
@@ -135,8 +136,9 @@ def test_a_writer_killed_between_operations_on_the_disk_loses_nothing(
     acknowledged = ledger_writer.Acknowledged()
     for number in range(max(1, ROUNDS // 6)):
         nth = (13 if kind == "write" else 5) + 3 * number
-        with process("-c", KILLED_BELOW, tmp_path / "data", "w", kind, name, nth) as child:
-            note(acknowledged, child.stdout or [])
+        arguments = (tmp_path / "data", "w", kind, name, nth)
+        with forked_programs.start(KILLED_BELOW, *arguments) as child:
+            note(acknowledged, child.stdout)
         assert child.returncode == -signal.SIGKILL
         counts = ledger_writer.assert_file_matches(tmp_path / "data", {"w": acknowledged})
         assert counts["w"] <= acknowledged.commits + 1
@@ -184,7 +186,7 @@ def test_a_server_killed_under_four_clients_loses_nothing(tmp_path: Path) -> Non
     acknowledged = {name: ledger_writer.Acknowledged() for name in "abcd"}
     for number in range(max(2, ROUNDS // 2)):
         progress = queue.Queue()
-        with process("-m", "emulator", "--port", 0, "--data", tmp_path / "data") as server:
+        with serving(tmp_path / "data") as server:
             address = server.stdout.readline().strip().partition("=")[2]
             clients = [Client(address, each, acknowledged[each], progress) for each in acknowledged]
             for client in clients:

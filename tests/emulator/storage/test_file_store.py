@@ -3,8 +3,6 @@
 import functools
 import os
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from emulator import errors, inprocess
 from emulator.storage import data_file, file_store, row_reader
 from tests.emulator.support import service_calls
 from tests.emulator.support.service_calls import assert_refused
+from tests.support import forked_programs
 
 COUNTER = """
 import sys
@@ -45,13 +44,8 @@ print("done")
 """
 
 
-def start(program: str, *arguments: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
-    )
+def open_and_close(path: Path) -> None:
+    inprocess.open_engine(path).close()
 
 
 def opened(
@@ -334,10 +328,7 @@ def test_data_stored_by_a_forked_child_survives_its_parent_and_later_processes(
             os._exit(1)
     os.read(told, 1)
     engine.close()
-    another = start("import sys\nfrom emulator import inprocess\n"
-                    "inprocess.open_engine(sys.argv[1]).close()\nprint('done')",
-                    tmp_path / "data")  # fmt: skip
-    assert another.communicate(timeout=60)[0] == "done\n"
+    assert forked_programs.run(open_and_close, tmp_path / "data") == (0, "")
     os.write(asks, b".")
     assert os.waitpid(child, 0)[1] == 0
     for end in (told, tells, asked, asks):
@@ -352,8 +343,8 @@ def test_two_processes_increment_one_counter_and_lose_nothing(
     tmp_path: Path, make_service: type[service_calls.Service]
 ) -> None:
     inprocess.open_engine(tmp_path / "data").close()
-    children = [start(COUNTER, tmp_path / "data", 40) for _ in range(2)]
-    assert [child.communicate(timeout=60)[0] for child in children] == ["done\n"] * 2
+    children = [forked_programs.start(COUNTER, tmp_path / "data", 40) for _ in range(2)]
+    assert [child.output() for child in children] == ["done\n"] * 2
     engine, service = opened(tmp_path / "data", make_service)
     with engine:
         assert service.get(service.key("Tally", "c")) == {"n": 80}

@@ -267,6 +267,7 @@ def test_a_transaction_is_aborted_for_what_an_earlier_part_of_its_group_changed(
     assert service.get(key) == {"a": 10}
 
 
+@pytest.mark.slow
 def test_counting_in_groups_loses_nothing(
     opened: tuple[inprocess.Engine, service_calls.Service], threads: futures.ThreadPoolExecutor
 ) -> None:

@@ -10,8 +10,6 @@ import pickle
 import random
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -19,7 +17,7 @@ import pytest
 
 from emulator.fault_injection import fault_rules
 from tests.emulator.support import concurrent_writers, fault_vfs, ledger_writer, power_loss_disk
-from tests.support import programs
+from tests.support import forked_programs, programs
 
 pytestmark = pytest.mark.slow
 
@@ -40,16 +38,8 @@ class Run:
     ) -> None:
         self.acknowledged = acknowledged
         self.groups = []
-        command = [
-            sys.executable,
-            "-m",
-            "tests.emulator.support.concurrent_writers",
-            path,
-            plan,
-            *struck,
-        ]
-        self.process = subprocess.Popen(
-            list(map(str, command)), cwd=programs.ROOT, stdout=subprocess.PIPE, text=True
+        self.process = forked_programs.start(
+            "tests.emulator.support.concurrent_writers", path, plan, *struck
         )
 
     def read(self, lines: int | None = None) -> None:
@@ -70,8 +60,7 @@ class Run:
         watchdog = threading.Timer(PATIENCE, self.process.kill)
         watchdog.start()
         self.read()
-        self.process.stdout.close()
-        ended = self.process.wait(PATIENCE)
+        ended = self.process.wait()
         watchdog.cancel()
         return ended
 
@@ -196,12 +185,9 @@ ledger_writer.say(len(refused), max(groups))
 def test_an_unreliable_disk_fails_whole_groups(
     tmp_path: Path, acknowledged: dict[str, ledger_writer.Acknowledged], result: int, status: str
 ) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", FAILING, tmp_path / "data", str(result), status],
-        cwd=programs.ROOT, check=False, capture_output=True, text=True, timeout=PATIENCE,
-    )  # fmt: skip
-    assert ended.returncode == 0, ended.stderr
-    refused, largest = map(int, ended.stdout.split())
+    ended, output = forked_programs.run(FAILING, tmp_path / "data", result, status)
+    assert ended == 0
+    refused, largest = map(int, output.split())
     assert refused > 4
     assert largest > 1
 
@@ -236,11 +222,9 @@ target.write_bytes(pickle.dumps(recording))
 def test_a_power_loss_loses_no_acknowledged_commit_of_many_writers(
     tmp_path: Path, acknowledged: dict[str, ledger_writer.Acknowledged]
 ) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", RECORDING, tmp_path / "data", tmp_path / "recording"],
-        cwd=programs.ROOT, check=True, capture_output=True, text=True, timeout=PATIENCE,
-    )  # fmt: skip
-    assert ended.stdout, "no two commits shared a COMMIT"
+    status, output = forked_programs.run(RECORDING, tmp_path / "data", tmp_path / "recording")
+    assert status == 0
+    assert output, "no two commits shared a COMMIT"
     recording = pickle.loads((tmp_path / "recording").read_bytes())  # noqa: S301 - written by this test
     faults = [
         power_loss_disk.lose_power(recording, tmp_path / str(seed), seed, concurrent_writers.NAMES)

@@ -347,7 +347,7 @@ def everything(service: service_calls.Service, **options: Any) -> tuple[Any, ...
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(history=st.lists(CHANGES, min_size=2, max_size=8))
 def test_every_moment_reads_its_own_state(
     tmp_path_factory: pytest.TempPathFactory,

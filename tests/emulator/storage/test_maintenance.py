@@ -1,12 +1,9 @@
 """Backup, restore, compaction and inspection, on files in use and with kills at every step."""
 
 import contextlib
-import os
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,7 @@ from emulator import errors, inprocess
 from emulator.storage import inspection, maintenance
 from tests.emulator.support import service_calls
 from tests.emulator.support.service_calls import assert_refused
+from tests.support import forked_programs
 
 FORMAT_1 = Path(__file__).with_name("format1.sql")
 
@@ -72,13 +70,9 @@ def entities(path: Path, make_service: type[service_calls.Service]) -> list[Any]
 
 
 def killed_at(step: int, call: str) -> bool:
-    child = subprocess.run(
-        [sys.executable, "-c", KILLED, str(step), call],
-        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
-        check=False,
-    )
-    assert child.returncode in (0, -signal.SIGKILL)
-    return child.returncode != 0
+    status, _ = forked_programs.run(KILLED, step, call)
+    assert status in (0, -signal.SIGKILL)
+    return status != 0
 
 
 def test_a_backup_is_one_complete_file(
@@ -87,7 +81,12 @@ def test_a_backup_is_one_complete_file(
     copied = maintenance.backup(filled, tmp_path / "copy")
     assert copied.entities == 30
     assert copied.size == (tmp_path / "copy").stat().st_size
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["copy", "data", "index.yaml"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        "copy",
+        "data",
+        "data-turn",
+        "index.yaml",
+    ]
     assert entities(tmp_path / "copy", make_service) == entities(filled, make_service)
 
 
@@ -140,7 +139,12 @@ def test_other_files_are_not_backed_up(tmp_path: Path) -> None:
         maintenance.backup(tmp_path / "empty", tmp_path / "copy")
     with pytest.raises(errors.FailedPrecondition, match="nowhere"):
         maintenance.backup(tmp_path / "data", tmp_path / "nowhere" / "copy")
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["data", "empty", "other"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        "data",
+        "data-turn",
+        "empty",
+        "other",
+    ]
 
 
 def test_a_damaged_file_is_not_backed_up(filled: Path, tmp_path: Path) -> None:
@@ -202,7 +206,7 @@ def test_a_restored_file_cannot_be_read_at_lost_moments(
         service.get(service.key("T", 1), read_time={"seconds": now // 1_000_000 - 1})
 
 
-def test_a_backup_of_format_1_is_restored_as_format_2(
+def test_a_backup_of_format_1_is_restored_in_the_current_format(
     tmp_path: Path, make_service: type[service_calls.Service]
 ) -> None:
     with contextlib.closing(sqlite3.connect(tmp_path / "old")) as connection:

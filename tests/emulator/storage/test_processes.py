@@ -2,17 +2,14 @@
 
 import json
 import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from emulator import inprocess
 from tests.emulator.support import ledger_writer
-from tests.support import programs
+from tests.support import forked_programs, programs
 
 PATIENCE = programs.PATIENCE
 
@@ -58,20 +55,16 @@ with inprocess.open_engine(sys.argv[1]) as engine:
 """
 
 
-def start(*arguments: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, *map(str, arguments)],
-        cwd=programs.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+WRITING = "tests.emulator.support.ledger_writer"
 
 
 def test_three_processes_count_without_losing_one_and_never_share_an_id(tmp_path: Path) -> None:
     with ledger_writer.open_engine(tmp_path / "data"):
         pass
-    children = [start("-c", COUNTING, tmp_path / "data", name, 15) for name in "abc"]
+    children = [forked_programs.start(COUNTING, tmp_path / "data", name, 15) for name in "abc"]
     acknowledged, numbers = {}, []
     for name, child in zip("abc", children, strict=True):
-        lines = child.communicate(timeout=PATIENCE)[0].splitlines()
+        lines = child.output().splitlines()
         assert child.returncode == 0
         acknowledged[name] = ledger_writer.Acknowledged()
         for line in lines:
@@ -87,7 +80,7 @@ def test_three_processes_count_without_losing_one_and_never_share_an_id(tmp_path
 def test_a_process_reads_the_commits_of_another_at_once(tmp_path: Path) -> None:
     with ledger_writer.open_engine(tmp_path / "data") as engine:
         worker = ledger_writer.worker(engine, "w")
-        with start("-c", READING, tmp_path / "data") as child:
+        with forked_programs.start(READING, tmp_path / "data") as child:
             assert child.stdout.readline() == "opened\n"
             for number in range(1, 30):
                 worker.commit()
@@ -103,9 +96,7 @@ def test_a_process_keeps_the_indexes_that_another_one_defines(tmp_path: Path) ->
     with inprocess.open_engine(tmp_path / "data") as engine:
         worker = ledger_writer.worker(engine, "w")
         worker.commit()
-        with start(
-            "-m", "tests.emulator.support.ledger_writer", tmp_path / "data", "other"
-        ) as child:
+        with forked_programs.start(WRITING, tmp_path / "data", "other") as child:
             assert child.stdout.readline() == "opened\n"
             child.stdout.readline()
             with ledger_writer.open_engine(tmp_path / "data"):  # defines the indexes
@@ -132,16 +123,16 @@ def test_a_process_that_dies_in_a_commit_does_not_stop_the_others(
 ) -> None:
     plan = {"rules": [{"point": point, "call": 11, "kill": True}]}
     acknowledged = {"dies": ledger_writer.Acknowledged(), "lives": ledger_writer.Acknowledged()}
-    program = ["-m", "tests.emulator.support.ledger_writer", tmp_path / "data"]
+    path = tmp_path / "data"
     with (
-        start(*program, "lives") as living,
-        start(*program, "dies", json.dumps(plan)) as dying,
+        forked_programs.start(WRITING, path, "lives") as living,
+        forked_programs.start(WRITING, path, "dies", json.dumps(plan)) as dying,
     ):
         assert living.stdout.readline() == dying.stdout.readline() == "opened\n"
         reader = threading.Thread(target=collect, args=(living, acknowledged["lives"]))
         reader.start()
         collect(dying, acknowledged["dies"])
-        assert dying.wait(PATIENCE) == -signal.SIGKILL
+        assert dying.wait() == -signal.SIGKILL
         with ledger_writer.open_engine(tmp_path / "data") as engine:
             worker = ledger_writer.worker(engine, "lives")
             before = worker.count()
@@ -153,7 +144,7 @@ def test_a_process_that_dies_in_a_commit_does_not_stop_the_others(
         assert acknowledged[name].commits <= count <= acknowledged[name].commits + 1
 
 
-def collect(child: subprocess.Popen[str], acknowledged: ledger_writer.Acknowledged) -> None:
+def collect(child: forked_programs.Program, acknowledged: ledger_writer.Acknowledged) -> None:
     for line in child.stdout:
         if line.endswith("\n"):
             acknowledged.add(line)

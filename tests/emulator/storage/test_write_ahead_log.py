@@ -1,8 +1,6 @@
 """The log stays small under overlapping transactions, and no request in progress is paused."""
 
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +12,7 @@ import pytest
 from emulator import inprocess
 from emulator.storage import maintenance, write_ahead_log
 from tests.emulator.support import service_calls
-from tests.support import programs
+from tests.support import forked_programs, programs
 
 LARGE = 1 << 20  # bytes; smaller than the engine's limit
 THREADS = 4
@@ -90,14 +88,11 @@ def test_the_log_stays_small_while_transactions_of_two_processes_overlap(
     path: Path, engine: inprocess.Engine
 ) -> None:
     largest = 0
-    programs_running = [
-        subprocess.Popen([sys.executable, "-c", PROCESS, path, name], cwd=programs.ROOT)
-        for name in ("a", "b")
-    ]
-    while any(each.poll() is None for each in programs_running):
+    programs_running = [forked_programs.start(PROCESS, path, name) for name in ("a", "b")]
+    while any(each.returncode is None for each in programs_running):
         largest = max(largest, log_size(path))
         time.sleep(0.01)
-    assert [each.returncode for each in programs_running] == [0, 0]
+    assert [each.wait() for each in programs_running] == [0, 0]
     # The threads write more than ten times that amount, and a log that is never emptied would
     # contain all of it.
     assert LARGE <= largest < 4 * LARGE

@@ -209,11 +209,16 @@ def _path(name: int) -> Path:
 
 
 class _Connection(sqlite3.Connection):
-    """A connection with a small log, and with a forced value of `synchronous` if one is given."""
+    """A connection with a small log, and with a forced value of `synchronous` if one is given.
+
+    Checkpoints run in commits, so that a test can count and repeat the operations of a commit.
+    """
 
     synchronous = ""
 
     def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
+        if "PRAGMA wal_autocheckpoint" in statement:
+            statement = f"PRAGMA wal_autocheckpoint = {CHECKPOINT}"
         if "PRAGMA synchronous" in statement:
             super().execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT}")
             if self.synchronous:

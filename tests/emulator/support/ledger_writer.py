@@ -14,7 +14,7 @@ the worker, the number of the commit, and the allocated ids:
 import functools
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -201,9 +201,14 @@ def index_faults(path: Path | str) -> list[str]:
         ask = lambda text: connection.execute(text).fetchall()  # noqa: E731 - used four times below
         damage = [line for (line,) in ask("PRAGMA integrity_check") if line != "ok"]
         composites = [indexes.decode(code) for (code,) in ask("SELECT code FROM composites")]
+        built_ins = _maintained_built_ins(connection)
         wanted = set()
         for entity_id, encoded, proto in ask("SELECT id, key, proto FROM entities"):
-            wanted |= set(_entries(entity_id, encoded, proto, composites))
+            wanted |= {
+                each
+                for each in _entries(entity_id, encoded, proto, composites)
+                if not _is_property_index(each[1]) or each[1] in built_ins
+            }
         stored = set(
             ask(
                 "SELECT partition, code, entry, entity_id, is_multiple FROM index_entries "
@@ -216,6 +221,19 @@ def index_faults(path: Path | str) -> list[str]:
     damage += [f"missing: {each}" for each in wanted - stored]
     damage += [f"left over: {each}" for each in stored - wanted]
     return damage + (["rows of no index"] if rows_in_all != len(stored) else [])
+
+
+def _maintained_built_ins(connection: sqlite3.Connection) -> Container[bytes]:
+    """Return the built-in indexes that the file must contain; each must be complete."""
+    if connection.execute("SELECT is_eager FROM file_state").fetchone()[0]:
+        return indexes.EVERY
+    found = connection.execute("SELECT code, filled_to FROM built_ins").fetchall()
+    return {code for code, filled_to in found if filled_to is None}
+
+
+def _is_property_index(code: bytes) -> bool:
+    index = indexes.decode(code)
+    return index.is_builtin and bool(index.properties)
 
 
 def _entries(

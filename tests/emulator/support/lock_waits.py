@@ -1,6 +1,7 @@
 """Waiting requests in tests: counting them, and waiting until enough requests wait."""
 
 from concurrent import futures
+from typing import Any
 
 from emulator import inprocess
 from tests.emulator.support.service_calls import Service, upsert
@@ -31,4 +32,17 @@ def cross(
     commit = threads.submit(second.commit, upsert(second, one), transaction=younger)
     until_waiting(engine, 1)
     first.commit(upsert(first, two), transaction=older)
+    commit.result(programs.PATIENCE)
+
+
+def make_busy(
+    engine: inprocess.Engine, service: Service, key: Any, threads: futures.Executor
+) -> None:
+    """Let two transactions of a process conflict on an entity, so that its next readers queue."""
+    begun = [service.begin() for _ in range(2)]
+    for transaction in begun:
+        service.get(key, transaction=transaction)
+    commit = threads.submit(service.commit, upsert(service, key, turn=1), transaction=begun[0])
+    until_waiting(engine, 1)
+    service.rollback(begun[1])
     commit.result(programs.PATIENCE)

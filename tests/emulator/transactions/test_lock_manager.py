@@ -237,9 +237,11 @@ def test_a_repeated_first_read_keeps_its_transaction(
 ) -> None:
     """A transaction's age and locks keep its place; a new one would join the end of the queue."""
     answers = iter([False])
-    still = open_transactions._is_unchanged
+    still = open_transactions.Transactions._is_current
     monkeypatch.setattr(
-        open_transactions, "_is_unchanged", lambda *reads: next(answers, True) and still(*reads)
+        open_transactions.Transactions,
+        "_is_current",
+        lambda *reads: next(answers, True) and still(*reads),
     )
     transaction = service.lookup(key, new_transaction={"read_write": {}}).transaction
     assert next(answers, "used") == "used"

@@ -10,10 +10,12 @@ import grpc
 import pytest
 
 from emulator import inprocess
+from emulator.transactions import lock_manager
 from tests.emulator import conftest
 from tests.emulator.support import lock_waits, service_calls
 from tests.emulator.support.lock_waits import until_waiting
 from tests.emulator.support.service_calls import assert_refused, upsert
+from tests.support import programs
 
 
 @pytest.fixture
@@ -47,6 +49,40 @@ def test_the_locks_of_a_killed_process_end_at_once(
     assert near.get(key) == {"a": 2}
     # The killed process's file has been removed, so the next writer does not check it.
     assert len(list(engine._transactions._locks._peers.folder.iterdir())) == 2
+
+
+@pytest.mark.usefixtures("patient")
+def test_the_place_of_a_killed_process_in_a_queue_is_dropped(
+    shared: tuple[inprocess.Engine, service_calls.Service, subprocess.Popen[str]],
+    threads: futures.ThreadPoolExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lock_manager, "_BUSY", 300.0)
+    engine, far, process = shared
+    near = service_calls.Service(inprocess.Channel(engine))
+    key = near.key("T", 1)
+    near.put(key, a=1)
+    lock_waits.make_busy(engine, near, key, threads)
+    holder, first, second, third = near.begin(), near.begin(), far.begin(), near.begin()
+    near.get(key, transaction=holder)
+    waits = [threads.submit(near.get, key, transaction=first)]
+    until_waiting(engine, 1)
+    threads.submit(far.get, key, transaction=second)
+    locks = engine._transactions._locks
+
+    def is_queued() -> bool:
+        with locks._turn():
+            others = locks._peers._others.values()
+            return any(each.queued for other in others for each in other.table.holders.values())
+
+    programs.wait_until(is_queued, "the other process queues")
+    waits.append(threads.submit(near.get, key, transaction=third))
+    until_waiting(engine, 2)
+    process.kill()
+    near.rollback(holder)
+    for each, transaction in zip(waits, (first, third), strict=True):
+        each.result(30)
+        near.rollback(transaction)
 
 
 @pytest.mark.usefixtures("patient")

@@ -12,8 +12,8 @@ import pytest
 from emulator import inprocess, testing, thread_pool
 from emulator.server import grpc_server
 from emulator.storage import read_sets
-from emulator.transactions import lock_manager
-from tests.emulator.support import service_calls, shifted_clock
+from emulator.transactions import lock_manager, lock_table
+from tests.emulator.support import lock_waits, service_calls, shifted_clock
 from tests.emulator.support.lock_waits import until_waiting
 from tests.emulator.support.service_calls import assert_refused, upsert
 
@@ -33,6 +33,7 @@ def key(service: service_calls.Service) -> Any:
     return key
 
 
+@pytest.mark.slow
 def test_two_hundred_waiting_requests_do_not_keep_the_holder_from_committing(
     index_yaml: Path,
     make_service: type[service_calls.Service],
@@ -137,7 +138,7 @@ def _queue(
     """Make several parties announce changes to one entity; return another party's reads of it."""
     queue = Scripted(tmp_path / "locks")
     for name in names[:count]:
-        queue.announce(lock_manager.Party(name, 0.0, 1000.0), [(read_sets.ENTITIES, b"key")])
+        queue.announce(lock_manager.Party(name, 0.0, 1000.0), [(read_sets.ENTITIES, [b"key"])])
     return queue, lock_manager.Party("reader", 1.0, 1000.0), read_sets.ReadSet(entities={b"key": 1})
 
 
@@ -166,7 +167,7 @@ def test_a_new_party_ahead_does_not_count_as_movement(tmp_path: Path) -> None:
     queue, reader, reads = _queue(tmp_path, 1)
 
     def join() -> None:
-        queue.announce(lock_manager.Party("new", 0.0, 1000.0), [(read_sets.ENTITIES, b"key")])
+        queue.announce(lock_manager.Party("new", 0.0, 1000.0), [(read_sets.ENTITIES, [b"key"])])
 
     queue.naps = [(0.6, ""), (0.6, "")]
     queue.release = lambda _: None  # type: ignore[assignment]
@@ -174,6 +175,81 @@ def test_a_new_party_ahead_does_not_count_as_movement(tmp_path: Path) -> None:
     queue._sleep = lambda *each: (join(), sleep(*each))  # type: ignore[assignment]
     queue.share(reader, reads)
     assert queue.now == pytest.approx(lock_manager.READ_WAIT)
+
+
+@pytest.mark.parametrize(
+    ("queued", "awaited"),
+    [
+        ({}, []),
+        ({"older": 0.5}, ["older"]),
+        ({"younger": 1.5}, []),
+        ({"older": 0.5, "oldest": 0.1, "younger": 1.5}, ["older", "oldest"]),
+    ],
+)
+def test_a_reader_waits_for_older_readers_that_queue_in_other_processes(
+    tmp_path: Path, queued: dict[str, float], awaited: list[str]
+) -> None:
+    other = lock_manager.LockManager(tmp_path / "locks", clock=lambda: 0.0, timer=lambda: 0.0)
+    reads = read_sets.ReadSet(entities={b"key": 1})
+    (place,) = lock_table.footprint(reads).places
+    with other._turn():
+        for name, age in queued.items():
+            other._peers.tell(["open", name, age, 1000.0], ["wait", name, ["ended"], [place]])
+    queue, reader, _ = _queue(tmp_path, 0)
+    met: list[str] = []
+
+    def sleep(_name: str, names: set[str], _left: float) -> None:
+        (name,) = names  # only the one directly ahead
+        met.append(name)
+        own = queue._peers.table.holders["reader"]
+        assert (own.awaited, own.queued) == ({name}, {place})
+        other.release(name)
+
+    queue._sleep = sleep  # type: ignore[assignment]
+    queue.share(reader, reads)
+    assert met == awaited
+    assert queue._peers.table.holders["reader"].places == {place}
+    assert not queue._peers.table.holders["reader"].queued
+
+
+def test_a_reader_does_not_queue_again_at_a_place_that_it_has_locked(tmp_path: Path) -> None:
+    queue, reader, reads = _queue(tmp_path, 0)
+    queue.share(reader, reads)
+    (place,) = lock_table.footprint(reads).places
+    with queue._turn():
+        queue._peers.tell(["open", "older", 0.5, 1000.0], ["wait", "older", ["ended"], [place]])
+    queue.share(reader, reads)  # `naps` is empty, so a wait would fail.
+
+
+@pytest.mark.usefixtures("patient")
+def test_two_processes_take_turns_at_a_busy_entity(
+    tmp_path: Path, threads: futures.ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock_manager, "_BUSY", 300.0)
+    with (
+        inprocess.open_engine(tmp_path / "data", concurrency="pessimistic") as first,
+        inprocess.open_engine(tmp_path / "data", concurrency="pessimistic") as second,
+    ):
+        here, there = (service_calls.Service(inprocess.Channel(each)) for each in (first, second))
+        key = here.key("T", 1)
+        here.put(key, turn=0)
+        lock_waits.make_busy(first, here, key, threads)
+        lock_waits.make_busy(second, there, key, threads)
+
+        def take_turn(service: service_calls.Service, transaction: bytes) -> int:
+            turn: int = service.get(key, transaction=transaction)["turn"]
+            service.commit(upsert(service, key, turn=turn + 1), transaction=transaction)
+            return turn
+
+        holder = there.begin()
+        held = there.get(key, transaction=holder)["turn"]
+        waits = threads.submit(take_turn, here, here.begin())
+        until_waiting(first, 1)
+        again = there.begin()
+        there.commit(upsert(there, key, turn=held + 1), transaction=holder)
+        # The process that has just ended a transaction does not overtake the one that waits.
+        turn = take_turn(there, again)
+        assert (waits.result(30), turn) == (held + 1, held + 2)
 
 
 @pytest.mark.usefixtures("patient")
@@ -226,3 +302,53 @@ def test_the_number_of_waiting_requests_is_limited(
         near.put(key, a=3)
     near.rollback(holder)
     put.result(30)
+
+
+ENTRY = ((b"p", b"code"), [b"entry"])
+OTHER = ((b"p", b"code"), [b"other"])
+
+
+def announced(manager: lock_manager.LockManager, name: str) -> int:
+    """Announce a change to an entity and to an index; return the number of announced places."""
+    party = lock_manager.Party(name, 0.0, 1000.0)
+    manager.announce(party, [(read_sets.ENTITIES, [name.encode()]), ENTRY])
+    return len(manager._peers.table.holders[name].wanted)
+
+
+def test_entries_are_announced_while_a_lock_on_entries_exists_and_a_while_longer(
+    tmp_path: Path,
+) -> None:
+    manager = Scripted(tmp_path / "locks")
+    assert announced(manager, "a") == 1
+    reader = lock_manager.Party("reader", 1.0, 1000.0)
+    manager.share(reader, read_sets.ReadSet(entities={b"key": 1}))
+    assert announced(manager, "b") == 1
+    manager.share(reader, read_sets.ReadSet(entries={(OTHER[0], OTHER[1][0])}))
+    manager.now += 2 * lock_manager._ENTRIES
+    assert announced(manager, "c") == 2
+    manager.release("reader")
+    assert announced(manager, "d") == 2
+    manager.now += 2 * lock_manager._ENTRIES
+    assert announced(manager, "e") == 1
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_entries_are_announced_after_a_lock_of_another_process(
+    tmp_path: Path, is_over: bool
+) -> None:
+    """Even if the lock has ended before this process learns of it."""
+    near, far = (Scripted(tmp_path / "locks") for _ in range(2))
+    assert announced(near, "a") == 1
+    reader = lock_manager.Party("reader", 1.0, 1000.0)
+    far.share(reader, read_sets.ReadSet(ranges={(OTHER[0], b"o", b"p")}))
+    if is_over:
+        far.release("reader")
+    assert announced(near, "b") == 2
+
+
+def test_a_change_to_a_locked_entry_is_blocked(tmp_path: Path) -> None:
+    near, far = (Scripted(tmp_path / "locks") for _ in range(2))
+    reader = lock_manager.Party("reader", 1.0, 1000.0)
+    far.share(reader, read_sets.ReadSet(ranges={(ENTRY[0], b"e", b"f")}))
+    with pytest.raises(lock_manager.Blocked):
+        announced(near, "a")

@@ -62,8 +62,10 @@ def test_a_table_can_be_rebuilt_from_its_events() -> None:
         ["open", "b", 1.0, 2.0],
         ["read", "a", 3.0, ["E1", "E2"], [("I1", "I2")]],
         ["want", "a", 4.0, ["E3"]],
-        ["wait", "b", ["a"]],
+        ["wait", "b", ["a"]],  # as former versions write it
         ["open", "c", 1.0, 2.0],
+        ["open", "d", 1.0, 2.0],
+        ["wait", "d", ["b"], ["E1"]],
         ["end", "c"],
         ["end", "never seen"],
     ):
@@ -72,7 +74,10 @@ def test_a_table_can_be_rebuilt_from_its_events() -> None:
     for event in table.events():
         again.apply(event)
     assert again.holders == table.holders
-    assert set(again.holders) == {"a", "b"}
+    assert set(again.holders) == {"a", "b", "d"}
+    assert (again.holders["d"].awaited, again.holders["d"].queued) == ({"b"}, {"E1"})
+    again.apply(["wait", "d", []])
+    assert not again.holders["d"].queued
 
 
 def waiting(graph: dict[str, Any]) -> dict[str, lock_table.Holder]:

@@ -363,6 +363,7 @@ def test_without_validation_an_update_is_lost(
     """Show that the tests above can fail, because they would detect this anomaly."""
     monkeypatch.setattr(open_transactions, "validate", lambda *_: None)
     key = near.key("T", 1)
+    near.put(key, a=0)
     first, second = near.begin(), near.begin()
     near.get(key, transaction=first)
     near.get(key, transaction=second)

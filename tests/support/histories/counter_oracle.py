@@ -7,8 +7,13 @@ from comments.domain.counting import Scope
 from comments.store import reads
 from comments.store.models import conversion, counter_rows
 from comments.tree.counters import totals
+from tests.support import stored_state
 
-_OF_SITES = [each for each in counting.FROM_EVENTS if each not in counting.STATISTICS]
+_OF_SITES = [
+    each
+    for each in counting.FROM_EVENTS
+    if each not in {*counting.STATISTICS, *counting.OF_LISTINGS}
+]
 
 
 def states() -> Iterator[counting.CountedState]:
@@ -152,6 +157,7 @@ def assert_all_counted() -> None:
     assert events() == []
     assert stored_later() == expected_later()
     assert stored_statistics() == expected_statistics()
+    stored_state.assert_listings()
 
 
 def events() -> list[str]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from comments import config, errors
 from comments.domain import records, sorthash
 from comments.events import dead_letters, dispatcher, message_queue, outbox
-from comments.jobs import recategorize, recount, repair, wiring
+from comments.jobs import recategorize, recount, repair, thread_count_rows, wiring
 from comments.notifications import follower_compaction, subscriptions
 from comments.posting import cast_vote
 from comments.reading.compaction import compactor
@@ -177,6 +177,9 @@ class OperatorSteps:
 
     def _recount(self, one: int, _two: int, three: int) -> Step:
         return Step(lambda: recount.site("ab"[one % 2], tell=_refuse, fixes=three % 2 == 0))
+
+    def _complete(self, one: int, _two: int, _three: int) -> Step:
+        return Step(lambda: thread_count_rows.complete("ab"[one % 2]))
 
     def _repair(self, one: int, _two: int, _three: int) -> Step:
         def act() -> None:

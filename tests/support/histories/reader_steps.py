@@ -16,7 +16,7 @@ from comments.posting import cast_vote, new_comment, own_comment
 from comments.sites.site_request import SiteRequest
 from comments.store import connection, transactions
 from comments.store.models import comment_rows
-from comments.tree import bulk_append
+from comments.tree import bulk_append, values
 from comments.tree.counters import sharding
 from tests.support import stored_state
 from tests.support.histories import ledger
@@ -42,6 +42,7 @@ KINDS = [
     "post", "post", "post", "post_again", "edit", "retract", "retract", "place", "place_again",
     "follow", "follow", "deliver", "deliver", "deliver", "deliver", "sweep", "revive",
     "compact_thread", "clear", "compact_list", "spread", "gather", "settle", "recount", "repair",
+    "complete", "complete",
     "vote", "vote", "vote", "count", "count", "expire", "file", "walk", "judge", "judge", "judge",
 ]  # fmt: skip
 
@@ -247,11 +248,7 @@ class ReaderSteps(OperatorSteps):
         def body() -> None:
             imported = bulk_append.append_imported(
                 SETTINGS.scheme,
-                name_of(batch[0].thread),
-                nodes,
-                title="",
-                url="",
-                state=records.ThreadState.OPEN,
+                [values.ImportedThread(name_of(batch[0].thread), nodes)],
                 now=now,
             )
             transactions.apply(*imported.writes)

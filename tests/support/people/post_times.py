@@ -1,7 +1,9 @@
-"""Provide two helpers for admission tests: a settable clock, and responses as short codes."""
+"""Provide helpers for admission tests: a clock, responses as short codes, and counted posts."""
 
 from datetime import datetime, timedelta
 from typing import Any
+
+from comments.store import connection, reads
 
 LONG = "A text that is long enough to be told from others."
 # Limits of one post per period for each network, author, thread and text.
@@ -32,3 +34,11 @@ def codes(*answers: Any) -> list[object]:
     return [
         each.status_code if each.status_code == 201 else each.get_json()["code"] for each in answers
     ]
+
+
+def counted(store: connection.Store) -> int:
+    """Return the number of posts that are counted for all networks."""
+    with store.context():
+        rows = list(reads.fetch(reads.Query("RateBucket")))
+    found = (row for row in rows if row.key.path[-1].name.startswith("posts/"))
+    return sum(row.properties["count"].integer_value for row in found)

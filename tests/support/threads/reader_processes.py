@@ -7,7 +7,7 @@ compares a process's answer with the ordered query.
 
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from comments.domain import presentation, records
@@ -79,6 +79,19 @@ class Reader:
     def assert_current(self, name: records.ThreadName) -> None:
         """Fail if this process does not show the ordered query's result."""
         assert self.shown(name) == self.expected(name)
+
+
+def warm_pair(datastore: datastores.Datastore, name: records.ThreadName) -> list[Reader]:
+    """Make two processes that have read a whole thread; the second one's clock is fast."""
+    pair = [Reader(datastore, ahead=ahead) for ahead in (0.0, 600.0)]
+    assert_all_current(pair, name)
+    return pair
+
+
+def assert_all_current(processes: Iterable[Reader], name: records.ThreadName) -> None:
+    """Fail if one of these processes does not show the ordered query's result."""
+    for process in processes:
+        process.assert_current(name)
 
 
 def ordered_thread(name: records.ThreadName) -> Whole:

@@ -4,6 +4,7 @@ An export that a test writes has one post per line, starting at line 2, so the t
 fault's line.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -49,6 +50,28 @@ def post(post_id: str, parent: str | None = None, minute: int = 0, **more: str) 
 THREAD = '<thread dsq:id="1"><link>https://garden.example/roses</link></thread>\n'
 
 
+def saved(path: Path, *lines: str) -> Path:
+    """Write a Disqus export with one argument on each line, starting at line 2."""
+    opening = '<disqus xmlns="http://disqus.com" xmlns:dsq="http://disqus.com/disqus-internals">'
+    path.write_text(f"{opening}\n{''.join(lines)}</disqus>")
+    return path
+
+
+def threads_of(sizes: Sequence[int], author: str = "") -> list[str]:
+    """Return the lines of an export of threads with these numbers of comments.
+
+    The n-th comment of thread 3 has the id 300n and answers the comment before it, or is a root.
+    """
+    lines = []
+    for key, size in enumerate(sizes, start=1):
+        lines.append(THREAD.replace("roses", f"page{key}").replace('id="1"', f'id="{key}"'))
+        for n in range(size):
+            above = f"{key}00{n - 1}" if n % 3 else None
+            name = author or f"author {(key + n) % 4}"
+            lines.append(post(f"{key}00{n}", above, minute=n, thread=str(key), name=name))
+    return lines
+
+
 def plan_of(path: Path, levels: int = 8, site: records.Site = SITE) -> import_writer.CheckedImport:
     return import_writer.plan(
         disqus.read,
@@ -63,9 +86,9 @@ def written(plan: import_writer.CheckedImport) -> dict[str, records.ImportedComm
     """Return the comments that a plan would write, by source id."""
     return {
         comment.source.partition(":")[2]: comment
-        for thread in plan.threads
-        for batch in plan.batches(thread)
-        for comment in batch
+        for batch in plan.batches()
+        for thread in batch
+        for comment in thread.nodes
     }
 
 

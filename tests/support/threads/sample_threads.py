@@ -13,7 +13,7 @@ from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows
-from comments.tree import bulk_append, ordered_query
+from comments.tree import bulk_append, ordered_query, values
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 SETTINGS = config.Settings(secret="a secret of the tests")
@@ -166,13 +166,7 @@ def store_imported(name: records.ThreadName, *nodes: records.ImportedComment) ->
 
     def body() -> int:
         imported = bulk_append.append_imported(
-            SETTINGS.scheme,
-            name,
-            nodes,
-            title="",
-            url="",
-            state=records.ThreadState.OPEN,
-            now=START,
+            SETTINGS.scheme, [values.ImportedThread(name, nodes)], now=START
         )
         transactions.apply(*imported.writes)
         return imported.added

@@ -54,27 +54,42 @@ def post_worker_init(worker):
     worker._loop._hand_over = slow
 """
 
-# With these settings, a worker reports how many requests it answered before it accepts readers.
+# With these settings, the process that loads the application, and each worker before it accepts
+# readers, report how many requests the application has answered.
 READING = """
-kept = post_worker_init
+asked = []
 
-def post_worker_init(worker):
-    application, asked = worker.wsgi.wsgi_app, []
+def counted(app):
+    application = app.wsgi_app
 
     def noting(environ, start_response):
         asked.append(environ["PATH_INFO"])
         return application(environ, start_response)
 
-    worker.wsgi.wsgi_app = noting
-    reading = comments.app.start_worker
+    app.wsgi_app = noting
 
-    def start_worker(app):
-        sys.stdout.write(f"answered {len(asked)} before readers\\n")
-        sys.stdout.flush()
-        return reading(app)
+def report(name):
+    sys.stdout.write(f"{name} has answered {len(asked)}\\n")
+    sys.stdout.flush()
 
-    comments.app.start_worker = start_worker
-    kept(worker)
+ready, init, reading = when_ready, post_worker_init, comments.app.start_worker
+
+def when_ready(server):
+    if preload_app:
+        counted(server.app.wsgi())
+    ready(server)
+    report("parent")
+
+def post_worker_init(worker):
+    if not preload_app:
+        counted(worker.wsgi)
+    init(worker)
+
+def start_worker(app):
+    report("worker")
+    return reading(app)
+
+comments.app.start_worker = start_worker
 """
 
 # With these settings, workers have short limits for slow clients. The socket buffer is small, so
@@ -126,10 +141,30 @@ def test_a_stop_at_a_critical_moment_lets_every_worker_exit(
     assert not [line for line in program.lines if "SIG" in line or "Traceback" in line]
 
 
-def test_a_worker_reads_once_before_it_accepts_readers(tmp_path: Path) -> None:
+def test_workers_that_share_the_application_share_what_it_read(tmp_path: Path) -> None:
     with serving(tmp_path, READING) as program:
+        asked = program.wait_for(r"parent has answered (\d+)")[1]
+        assert asked != "0"
         for _ in range(2):
-            assert program.wait_for(r"answered (\d+) before readers")[1] != "0"
+            assert program.wait_for(r"worker has answered (\d+)")[1] == asked
+
+
+def test_a_worker_with_its_own_application_reads_before_it_accepts_readers(tmp_path: Path) -> None:
+    emulator: list[str | Path] = [
+        programs.BIN / "python",
+        "-m",
+        "emulator",
+        "--port",
+        "0",
+        "--in-memory",
+    ]
+    with programs.running(emulator, environ=programs.environment()) as store:
+        host = store.wait_for(r"DATASTORE_EMULATOR_HOST=(\S+)")[1]
+        named = {"DATASTORE_EMULATOR_HOST": host, "SECRET": "a secret of this test, long enough"}
+        with serving(tmp_path, READING, **named) as program:
+            assert program.wait_for(r"parent has answered (\d+)")[1] == "0"
+            for _ in range(2):
+                assert program.wait_for(r"worker has answered (\d+)")[1] != "0"
 
 
 def test_a_service_with_a_public_name_answers_only_to_that_name(tmp_path: Path) -> None:
@@ -284,6 +319,8 @@ def test_a_crashed_worker_logs_its_stack_and_is_replaced(
 ) -> None:
     with serving(tmp_path, "") as program:
         url = program.wait_for(r"answers at (http://\S+)/")[1]
+        # Python cannot dump the stack of a thread that runs, and this line follows a commit.
+        program.wait_for("There is no owner yet")
         task = Path(f"/proc/{program.process.pid}/task/{program.process.pid}/children")
         first = task.read_text().split()
         os.kill(int(first[0]), signal.SIGSEGV)

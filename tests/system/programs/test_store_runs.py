@@ -21,6 +21,11 @@ SLICE = (
     "tests/comments/reading/test_thread_pages.py",
     "tests/comments/web/api/test_comment_calls_posting.py",
 )
+# This test posts hundreds of comments; the others of its module post enough.
+LEFT_OUT = (
+    "tests/comments/tree/test_placement.py"
+    "::test_order_and_listing_are_right_after_any_posts_and_retractions"
+)
 PYTEST: list[str | Path] = [programs.BIN / "python", "-m", "pytest", "-p", "no:cacheprovider", "-q"]
 
 
@@ -55,7 +60,7 @@ def test_the_slice_passes_and_the_emulators_meter_counts_its_reads_and_writes(
     before = metered(running.admin)
     assert before["reads"] == before["writes"] == 0
     ended = programs.run(
-        [*PYTEST, "--store", "--few-values", *SLICE],
+        [*PYTEST, "--store", "--few-values", f"--deselect={LEFT_OUT}", *SLICE],
         cwd=programs.ROOT,
         DATASTORE_EMULATOR_HOST=running.host,
     )

@@ -28,7 +28,7 @@ from comments.tree import ordered_query
 from emulator import inprocess, testing
 from tests.support import programs
 
-pytestmark = pytest.mark.embedded
+pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 SIZE = 270  # exceeds a directory's tail, so every layout has several buckets
 WIDE: shapes.Shape = [None, *[0] * (SIZE - 2), None]
@@ -56,7 +56,6 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
         yield lambda thread: stores.open(request.param, thread)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_every_layout_returns_the_order_of_a_walk_over_the_links(
     opened: Open, shape: shapes.Shape
@@ -72,7 +71,6 @@ def test_every_layout_returns_the_order_of_a_walk_over_the_links(
             assert ids(layout.subtree(said.id)) == conversations.walk(thread, said.id)
 
 
-@pytest.mark.slow
 def test_every_layout_returns_the_same_after_replies_and_edits(opened: Open) -> None:
     thread = conversations.thread(WIDE)
     # Enough replies below one comment to split its bucket, and a reply at the end of each bucket.

@@ -86,7 +86,11 @@ class TestRecording:
     def test_the_recorded_entries_are_those_that_the_engine_stores(self) -> None:
         recorder = recorded_writes.Recorder()
         with inprocess.open_engine(
-            None, indexes=programs.ROOT / "index.yaml", concurrency="pessimistic", history=0
+            None,
+            indexes=programs.ROOT / "index.yaml",
+            concurrency="pessimistic",
+            history=0,
+            built_in_indexes="eager",
         ) as engine:
             store = connection.Store(inprocess.Channel(engine, recorder), project=loading.PROJECT)
             traffic = recorded_writes.Traffic(engine, store, random.Random(1))

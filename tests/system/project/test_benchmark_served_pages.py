@@ -5,7 +5,7 @@ import pytest
 from benchmarks.serving import page_figures, served_pages
 
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
-BARS = ("size", "first", "whole", "cold", "304", "after a post", "memory")
+BARS = ("size", "whole", "cold", "304")
 
 
 def test_a_quick_run_measures_every_call_and_every_threshold(

@@ -53,6 +53,8 @@ def flask_commands(path: Path) -> Iterator[list[str]]:
 
 def leaves(command: click.Command, *words: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """Yield each command below a group with its words."""
+    if isinstance(command, cli_commands.Deferred):
+        command = command.load()
     if not isinstance(command, click.Group):
         yield words, command
         return

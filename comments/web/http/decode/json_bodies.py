@@ -85,9 +85,7 @@ def decode(data: bytes, shape: type[T]) -> T:
     """
     _refuse_depth(data)
     try:
-        value = json.loads(
-            data.decode(), object_pairs_hook=_object, parse_constant=_refuse_constant
-        )
+        value = _DECODER.decode(data.decode())
     except UnicodeDecodeError as error:
         raise errors.BadInput(field_errors.BODY, "not-utf8") from error
     # Python also raises ValueError for integers with thousands of digits.
@@ -146,3 +144,6 @@ def _holds_unstorable(value: object) -> bool:
 
 def _refuse_constant(_: str) -> NoReturn:
     raise errors.BadInput(field_errors.BODY, "not-json")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_constant)

@@ -13,6 +13,7 @@ from comments.domain import records
 from comments.domain.records import Status, ThreadState
 from comments.domain.text import sanitizing
 from comments.jobs.importers import (
+    import_authors,
     import_plan,
     import_report,
     import_source,
@@ -30,6 +31,7 @@ from tests.support.threads.sample_exports import (
     plan_of,
     planned,
     post,
+    saved,
     written,
 )
 
@@ -92,7 +94,7 @@ def _by(name: str = "", email: str = "", account: str = "", system: str = "disqu
         email=email,
         account=account,
     )
-    return import_plan.author_id(SECRET, SITE.id, comment)
+    return import_authors.author_id(SECRET, SITE.id, comment)
 
 
 def test_authors_are_identified_by_address_then_account_then_name() -> None:
@@ -118,7 +120,7 @@ def test_an_authors_id_depends_on_the_site_and_cannot_be_guessed_from_an_address
         email="ada@garden.example",
     )
     ids = {
-        import_plan.author_id(secret, site, comment)
+        import_authors.author_id(secret, site, comment)
         for secret in (SECRET, "another secret of the tests")
         for site in ("garden", "other")
     }
@@ -143,7 +145,7 @@ def test_bodies_are_sanitized_and_keep_their_source() -> None:
 def test_a_comment_without_a_name_is_a_guests_and_one_without_a_text_is_kept() -> None:
     with planned("disqus.xml") as plan:
         found = written(plan)
-        assert (found["102"].author.name, found["107"].body) == (import_plan.GUEST, "")
+        assert (found["102"].author.name, found["107"].body) == (import_authors.GUEST, "")
         assert len(notes(plan, import_report.NAMELESS)) == 1
         assert [text for _, text in notes(plan, import_report.EMPTY)] == ["107"]
 
@@ -323,10 +325,30 @@ def test_a_batch_is_bounded_in_comments_and_in_bytes(export: Callable[..., Path]
     many = [post(str(n)) for n in range(import_writer.BATCH + 1)]
     long = [post(f"1{n:04}", message="x" * sanitizing.MAX_HTML) for n in range(20)]
     with plan_of(export(THREAD, *many, *long)) as plan:
-        batches = list(plan.batches(plan.threads[0]))
+        batches = [thread.nodes for (thread,) in plan.batches()]
     assert max(map(len, batches)) == import_writer.BATCH
     sizes = [sum(len(each.body) + len(each.html) for each in batch) for batch in batches]
     assert max(sizes) <= import_writer.BATCH_BYTES
+
+
+def test_short_threads_share_a_batch_and_a_long_thread_fills_several(
+    export: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_writer, "BATCH", 4)
+    sizes = {"1": 1, "2": 2, "3": 6, "4": 1, "5": 3}
+    threads = (THREAD.replace("roses", key).replace('id="1"', f'id="{key}"') for key in sizes)
+    posts = (post(f"{key}{n}", thread=key) for key, size in sizes.items() for n in range(size))
+    with plan_of(export(*threads, *posts)) as plan:
+        batches = [
+            [(each.name.id[-1], [node.source[7:] for node in each.nodes]) for each in batch]
+            for batch in plan.batches()
+        ]
+    assert batches == [
+        [("1", ["10"]), ("2", ["20", "21"]), ("3", ["30"])],
+        [("3", ["31", "32", "33", "34"])],
+        [("3", ["35"]), ("4", ["40"]), ("5", ["50", "51"])],
+        [("5", ["52"])],
+    ]
 
 
 def test_a_report_contains_no_escape_sequences_from_the_file(export: Callable[..., Path]) -> None:
@@ -336,3 +358,23 @@ def test_a_report_contains_no_escape_sequences_from_the_file(export: Callable[..
         lines = list(plan.report.lines())
     assert "\ufffd2Jx" in "".join(lines)
     assert all(line.isprintable() and len(line) < 400 for line in lines)
+
+
+@pytest.mark.parametrize("kept", [1, import_authors.MOST])
+def test_a_fault_of_an_author_is_noted_for_each_of_the_authors_comments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    monkeypatch.setattr(import_authors, "MOST", kept)
+    names = ["&#8203;", "Ada", "&#8203;", "Bob", "Ada"]
+    posts = [post(f"{n}", name=name) for n, name in enumerate(names, start=1)]
+    with plan_of(saved(tmp_path / "export.xml", THREAD, *posts)) as plan:
+        assert [line for line, _ in notes(plan, import_report.NAMELESS)] == [3, 5]
+        found = written(plan)
+    assert [found[f"{n}"].author.name for n in range(1, 6)] == [
+        "Guest",
+        "Ada",
+        "Guest",
+        "Bob",
+        "Ada",
+    ]
+    assert found["2"].author == found["5"].author != found["4"].author

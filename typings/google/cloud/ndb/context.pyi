@@ -1,2 +1,8 @@
+import contextlib
+from typing import Any
+
 class Context:
     transaction: bytes
+    client: Any
+    eventloop: Any
+    def use(self) -> contextlib.AbstractContextManager[Context]: ...

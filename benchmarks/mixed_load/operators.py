@@ -1,0 +1,141 @@
+"""The operators of `endurance`: an owner who imports exports, and a moderator who hides comments.
+
+An import is a process of its own, beside the running service, and adds comments to the threads that
+writers write to. The texts of imported comments name no post, so `page_checks` checks only their
+places.
+"""
+
+import base64
+import hashlib
+import json
+import random
+import re
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks.mixed_load import load_clients
+from benchmarks.mixed_load.load_clients import Client, World
+from benchmarks.serving import gunicorn_process
+from benchmarks.threads import loading
+from comments.accounts import accounts, identities, moderation_sessions, window_codes
+from comments.domain import roles
+from comments.sites import site_settings
+from comments.store import connection
+from emulator import inprocess
+
+SITE = "demo"
+ORIGIN = "http://localhost"
+_ADDED = re.compile(r"Added (\d+) comments? ")
+
+
+def prepare(data: Path) -> str:
+    """Store the site and a moderator's account; return the token of the moderator's session."""
+    data.mkdir()
+    with inprocess.open_engine(
+        data / "flatthread.db", indexes=gunicorn_process.ROOT / "index.yaml"
+    ) as engine:
+        store = connection.Store(inprocess.Channel(engine), project=loading.PROJECT)
+        with store.context():
+            now = datetime.now(UTC)
+            site_settings.add(SITE, [ORIGIN], scheme=loading.SCHEME, now=now)
+            return _session(now)
+
+
+def _session(now: datetime) -> str:
+    secret, login = gunicorn_process.SECRET, identities.of_login("moderator")
+    grants = (roles.Grant(roles.Role.MODERATOR, SITE),)
+    newcomer = accounts.NewAccount(accounts.new_id(), "Moderator", (login,), grants=grants)
+    account = accounts.add(newcomer, secret=secret, now=now)
+    verifier = secrets.token_urlsafe(32)
+    digest = hashlib.sha256(verifier.encode()).digest()
+    challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+    code = moderation_sessions.grant(account, SITE, ORIGIN, challenge, secret=secret, now=now)
+    shown = window_codes.PresentedCode(verifier, code)
+    return moderation_sessions.begin(shown, SITE, ORIGIN, secret=secret, now=now).token
+
+
+class Moderator(Client):
+    """A client that hides posts of all writers, and restores some of them."""
+
+    def __init__(self, world: World, seed: int, token: str, pause: float) -> None:
+        super().__init__(world, seed)
+        self._headers = {"Authorization": f"Bearer {token}", "Origin": ORIGIN}
+        self._pause = pause
+        self._hidden: list[load_clients.Post] = []
+
+    def step(self) -> None:
+        """Hide one post, or restore one."""
+        self.world.over.wait(self.chance.expovariate(1 / self._pause))
+        if self._hidden and self.chance.random() < 0.5:
+            self._decide("restore", self._hidden.pop(self.chance.randrange(len(self._hidden))))
+            return
+        with self.world.lock:
+            thread = self.chance.choice(self.world.posts)
+            posts = [each for each in thread.values() if each.must_be_shown]
+            post = self.chance.choice(posts) if posts else None
+            if post is not None:
+                post.is_moderated = True
+        if post is not None and self._decide("hide", post):
+            self._hidden.append(post)
+
+    def _decide(self, verb: str, post: load_clients.Post) -> bool:
+        path = f"/api/v1/comments/{post.id}/decision"
+        found = self.ask("POST", path, {"verb": verb}, self._headers)
+        if found is None or found[0] != 200:
+            # The author may have retracted the post in the meantime.
+            if not (found and post.is_retracted):
+                self.world.blame(verb, [f"answered {found}"])
+            return False
+        post.is_hidden = verb == "hide"
+        self.world.count("decisions")
+        return True
+
+
+class Importer(Client):
+    """A client that imports one export after the other into the threads, and each of them twice."""
+
+    def __init__(self, world: World, seed: int, folder: Path, size: int, pause: float) -> None:
+        super().__init__(world, seed)
+        self._data, self._file = folder / "data", folder / "export.xml"
+        self._size, self._pause = size, pause
+        self._number = 0
+
+    def step(self) -> None:
+        """Import an export."""
+        self._number += 1
+        self._file.write_text(export(self._number, self.world.threads, self._size, self.chance))
+        for expected in (self._size, 0):
+            done = gunicorn_process.command(
+                self._data, "import", "disqus", str(self._file), "--site", SITE
+            )
+            added = _ADDED.search(done.stdout)
+            if added is None or int(added[1]) != expected:
+                wrong = f"{done.stdout[-500:]}{done.stderr[-2_000:]}"
+                self.world.blame("import", [f"expected {expected} comments: {wrong}"])
+            self.world.count("imported comments", int(added[1]) if added else 0)
+        self.world.over.wait(self._pause)
+
+
+def export(number: int, threads: int, size: int, chance: random.Random) -> str:
+    """Return a Disqus export of comments in all threads, most of which answer earlier ones."""
+    lines = ['<disqus xmlns="http://disqus.com" xmlns:dsq="http://disqus.com/disqus-internals">']
+    for thread in range(threads):
+        page = f"https://{load_clients.name_of(thread)}"
+        lines.append(f'<thread dsq:id="{thread}"><id/><link>{page}</link><title>Mixed</title>')
+        lines.append("<isClosed>false</isClosed><isDeleted>false</isDeleted></thread>")
+    ids: dict[int, list[str]] = {thread: [] for thread in range(threads)}
+    for place in range(size):
+        thread, post = chance.randrange(threads), f"{number}{place:06}"
+        parent = chance.choice(ids[thread][-20:]) if ids[thread] and chance.random() < 0.8 else ""
+        ids[thread].append(post)
+        lines.append(
+            f'<post dsq:id="{post}"><message>imported {json.dumps(post)}</message>'
+            f"<createdAt>2020-01-01T{place // 3600 % 24:02}:{place // 60 % 60:02}:{place % 60:02}Z"
+            "</createdAt><isDeleted>false</isDeleted><isSpam>false</isSpam>"
+            f"<author><name>reader {place % 50}</name></author>"
+            f'<thread dsq:id="{thread}"/>'
+            + (f'<parent dsq:id="{parent}"/>' if parent else "")
+            + "</post>"
+        )
+    return "\n".join([*lines, "</disqus>"])

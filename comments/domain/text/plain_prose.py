@@ -1,0 +1,30 @@
+"""Render prose without markup: paragraphs of letters, digits and punctuation (pure).
+
+Most comments contain no markup. The parser and the sanitizer need ten times as long for them.
+
+Invariants:
+
+1. The HTML equals what the parser and the sanitizer make of the text. A text that they could change
+   or refuse is not rendered here.
+"""
+
+import re
+
+# The parser's work on each character and line is bounded. A text of this length never exceeds its
+# limit (`rendering.MAX_WORK`), even if each character may begin markup.
+LONGEST = 2_000
+_BLANK_LINES = re.compile("\n\n+")
+# A character that may be markup, the beginning of a bare link, a space that ends a line, or a line
+# that begins with anything but a letter, such as a list item.
+_SPECIAL = re.compile(
+    "[^\\w\n ,.;:?!'\"()/%\u2013\u2014\u2026\u2018\u2019\u201c\u201d-]|_"
+    "|//|[Ww]{3}\\.| $|^[^\\w\n]|^\\d",
+    re.MULTILINE,
+)
+
+
+def rendered(source: str) -> str | None:
+    """Return the HTML of a text without markup, or None if the text may contain markup."""
+    if len(source) > LONGEST or _SPECIAL.search(source):
+        return None
+    return "".join(f"<p>{each}</p>\n" for each in _BLANK_LINES.split(source.strip("\n")) if each)

@@ -1,0 +1,87 @@
+"""Convert the authors of an export: names, websites and ids.
+
+Most authors write many comments, so each is converted once.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from comments import errors
+from comments.domain import author_ids, records
+from comments.domain.crypto import keyed_hashes
+from comments.domain.languages import error_texts
+from comments.domain.text import cleaning
+from comments.jobs.importers import import_report, import_source
+
+GUEST = "Guest"
+# The maximum number of authors in memory. When there are more, all of them are dropped.
+MOST = 10_000
+_MAX_EMAIL = 254  # Characters; RFC 5321 limits an address in an envelope to this length.
+
+
+class ImportedAuthor(NamedTuple):
+    """An author, and the faults in the export's data: the kinds of notes, each with a reason."""
+
+    author: records.Author
+    faults: Sequence[tuple[str, str]]
+
+
+class Authors:
+    """The authors of one export. Author ids are derived with `secret`."""
+
+    def __init__(self, secret: str, site: str) -> None:
+        self._secret = secret
+        self._site = site
+        self._known: dict[tuple[str, ...], ImportedAuthor] = {}
+
+    def of(self, comment: import_source.SourceComment) -> ImportedAuthor:
+        """Convert the author of a comment."""
+        key = (comment.system, comment.account, comment.email, comment.name, comment.website)
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= MOST:
+                self._known.clear()
+            found = self._known[key] = self._converted(comment)
+        return found
+
+    def _converted(self, comment: import_source.SourceComment) -> ImportedAuthor:
+        faults: list[tuple[str, str]] = []
+        try:
+            # Reserved names are allowed, because the owner may have been "admin" in the other
+            # system.
+            name = cleaning.tidy_name(" ".join(comment.name.split()))
+        except errors.BadInput as error:
+            faults.append((import_report.NAMELESS, error_texts.sentence(error)))
+            name = GUEST
+        try:
+            website = cleaning.clean_website(comment.website)
+        except errors.BadInput as error:
+            faults.append((import_report.WEBSITES, error_texts.sentence(error)))
+            website = ""
+        # The mail address serves only to identify the author and is not stored.
+        known_as = author_id(self._secret, self._site, comment)
+        return ImportedAuthor(records.Author(name, website, "", known_as), faults)
+
+
+def author_id(secret: str, site: str, comment: import_source.SourceComment) -> str:
+    """Return the author id of an imported comment, or "" if nothing identifies the author.
+
+    Authors are distinguished by mail address if it is known, otherwise by account in the other
+    system, otherwise by name. No token is ever issued for such an id, so nobody can act as the
+    author.
+    """
+    if _is_email(comment.email):
+        known: tuple[str, ...] = ("mail", comment.email.strip().lower())
+    elif comment.account:
+        known = ("account", comment.system, comment.account)
+    elif comment.name.strip():
+        known = ("name", " ".join(comment.name.split()).casefold())
+    else:
+        return ""
+    return author_ids.IMPORTED + keyed_hashes.text(
+        keyed_hashes.keyed(secret, "imported author", site, *known)
+    )
+
+
+def _is_email(text: str) -> bool:
+    return len(text) <= _MAX_EMAIL and text.isprintable() and " " not in text and "@" in text

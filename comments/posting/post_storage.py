@@ -1,0 +1,156 @@
+"""Store prepared posts: admit, screen and place comments in one transaction.
+
+The transaction reads the rows of admission together with the rows of the thread, and writes them
+together with the comment. Posts of one process that wait for the same thread are stored together
+(`store.batches`): one look-up, one commit, and each row that they share is written once.
+
+Invariants:
+
+1. One commit stores the comment, the thread's numbers, the event and the counts of admission. If
+   the commit fails, nothing is stored.
+2. The order of the checks is: admission, the thread and the answered comment, the site's policy,
+   bans and rules, the parent's number of children, and the thread's limit. The first failed check
+   decides the error.
+3. If a check after admission fails, the commit contains only the counts of admission.
+4. If the response to a commit is lost, the next run of the transaction finds the comment, or finds
+   that admission has counted the post, and counts nothing again.
+5. Posts that are stored together get the places, numbers, counts and errors that they would get one
+   after another. A refused post changes no row except the counts of its admission. If a batch
+   fails, each of its posts is stored alone.
+"""
+
+import contextlib
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from comments import errors
+from comments.domain import records, sorthash
+from comments.domain.records import Ruling
+from comments.events import backlog
+from comments.posting import admission
+from comments.sites import rate_limits
+from comments.store import batches, connection, per_process, reads, transactions
+from comments.tree import placement, values
+from comments.tree.counters import sharding
+
+_Result = values.ChangeResult | errors.CodedError
+
+# The limits of a batch, far below those of a commit (10 MiB), so that a batch never holds a thread
+# for long.
+MOST_POSTS = 32
+MOST_BYTES = 2_000_000  # Of texts.
+_MOST_BYTES_OF_A_CHARACTER = 4
+
+
+class Decide(Protocol):
+    """A function that screens a post (`screening.of_post`)."""
+
+    def __call__(
+        self,
+        thread: records.Thread,
+        is_known: bool,  # noqa: FBT001 - see `values.Decide`
+        /,
+        *,
+        repeats: int,
+        doubt: Ruling | None,
+    ) -> Ruling: ...
+
+
+class ReadyPost(NamedTuple):
+    """A post that can be stored. `admission` is None if the post needs no admission.
+
+    `scheme` is the scheme of the site in this process's copy.
+    """
+
+    draft: values.Draft
+    decide: Decide
+    admission: admission.Admission | None
+    scheme: sorthash.Scheme
+
+
+_BATCHES = per_process.PerProcess(
+    lambda: batches.Batches[ReadyPost, _Result](MOST_POSTS, MOST_BYTES)
+)
+
+
+def store(post: ReadyPost) -> values.ChangeResult:
+    """Store a comment, and report the change.
+
+    Raises:
+        errors.CodedError: see `admission.Admission.admit`, `screening.of_post` and
+            `placement.Placement.place`.
+        errors.Overloaded: the store did not answer in time. The comment may have been stored.
+    """
+    draft, line = post.draft, f"{post.draft.name.site}/{post.draft.name.id}"
+    patience = connection.current().deadline
+    if post.admission is not None and post.admission.line:
+        patience = admission.PATIENCE
+    size = _MOST_BYTES_OF_A_CHARACTER * (len(draft.text.body) + len(draft.text.html))
+    with connection.within(patience):
+        result = _BATCHES.get().run(line, post, _store, key=draft.id, size=size)
+    if isinstance(result, errors.CodedError):
+        raise result
+    if result.is_new and result.comment.listed:
+        backlog.changed(draft.name)
+    backlog.tell(result.event)
+    return result
+
+
+def _store(posts: Sequence[ReadyPost], has_run: bool) -> Sequence[_Result]:  # noqa: FBT001 - see `batches.Work`
+    """Store posts to one thread in one transaction, and return a result for each."""
+    current = connection.current()
+    # Posts from one network to several threads conflict on the network's row, so they take turns
+    # within the process. Sorted, so that two transactions never wait for each other.
+    lines = sorted({post.admission.line for post in posts if post.admission is not None})
+    with contextlib.ExitStack() as stack:
+        for line in lines:
+            stack.enter_context(current.line(line))
+        turn: sharding.TransactionShard = sharding.FIRST
+        # All roots conflict on the thread's row, so spreading them over counter shards would not
+        # help.
+        if all(post.draft.reply_to is not None for post in posts):
+            turn = stack.enter_context(sharding.turn(posts[0].draft.name))
+        return transactions.transaction(lambda: _run(posts, turn), has_run=has_run)
+
+
+def _run(posts: Sequence[ReadyPost], turn: sharding.TransactionShard) -> Sequence[_Result]:
+    """Run the transaction's body: read everything in one look-up, decide, write.
+
+    A refusal is returned, not raised, because the other posts and the counts of admission must be
+    committed.
+    """
+    placed = placement.Placement(posts[0].scheme, [post.draft for post in posts], turn)
+    admissions = (post.admission for post in posts if post.admission is not None)
+    counted = rate_limits.SharedBuckets(bucket for each in admissions for bucket in each.buckets)
+    rows = reads.get_multi([*placed.keys, *counted.keys])
+    placed.fill(rows[: len(placed.keys)])
+    counted.fill(rows[len(placed.keys) :])
+    results = [_placed(post, placed, counted) for post in posts]
+    transactions.apply(*placed.writes(), counted.writes())
+    return results
+
+
+def _placed(
+    post: ReadyPost, placed: placement.Placement, counted: rate_limits.SharedBuckets
+) -> _Result:
+    """Admit, screen and place a post."""
+    draft = post.draft
+    try:
+        # After a commit whose response was lost, the comment exists, and so do its counts.
+        earlier = placed.earlier(draft) if transactions.may_have_run() else None
+        admitted = admission.Admitted()
+        if earlier is None and post.admission is not None:
+            admitted = post.admission.admit(counted)
+            # The comment of a retry nearly always exists. Trying to insert it would fail.
+            earlier = placed.earlier(draft) if admitted.is_retry else None
+        if earlier is not None:
+            return earlier
+        decide = functools.partial(post.decide, repeats=admitted.repeats, doubt=admitted.doubt)
+        return placed.place(msgspec.structs.replace(draft, decide=decide))
+    except errors.Overloaded:
+        raise
+    except errors.CodedError as error:
+        return error

@@ -1,0 +1,58 @@
+"""Read single comments as readers see them, with their ancestors."""
+
+from comments import errors
+from comments.domain import records
+from comments.store import reads, transactions
+from comments.store.models import comment_rows, conversion
+
+
+def read(comment_id: str) -> records.Comment:
+    """Read a listed comment.
+
+    Raises:
+        errors.NotFound: the comment does not exist or is not listed.
+    """
+    row = reads.get(comment_rows.comment_key(comment_id)) if comment_id else None
+    if row is None or not row.listed:
+        raise errors.NotFound("comment", comment_id)
+    return conversion.comment_record(row)
+
+
+def in_thread(name: records.ThreadName, comment_id: str, *, field: str) -> records.Comment:
+    """Read a listed comment in a thread. `field` is the parameter that named the comment.
+
+    Raises:
+        errors.NotFound: the comment does not exist or is not listed.
+        errors.BadInput: the comment is in a different thread.
+    """
+    row = read(comment_id)
+    if (row.site, row.thread) != (name.site, name.id):
+        raise errors.BadInput(field, "other-thread")
+    return row
+
+
+def with_ancestors(comment_id: str) -> tuple[records.Comment, tuple[records.Comment, ...]]:
+    """Read a listed comment and its ancestors, root first.
+
+    Raises:
+        errors.NotFound: the comment does not exist or is not listed.
+    """
+
+    def found() -> tuple[records.Comment, tuple[records.Comment, ...]]:
+        row = read(comment_id)
+        return row, ancestors(row)
+
+    return transactions.at_one_moment(found)
+
+
+def ancestors(row: records.Comment) -> tuple[records.Comment, ...]:
+    """Read the ancestors of a comment, root first."""
+    above: list[records.Comment] = []
+    parent = row.parent
+    while parent is not None:
+        found = reads.get(comment_rows.comment_key(parent))
+        if found is None:
+            break
+        above.append(conversion.comment_record(found))
+        parent = found.parent
+    return tuple(reversed(above))

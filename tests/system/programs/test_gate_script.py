@@ -1,0 +1,203 @@
+"""scripts/test calls its tools in order. Stand-ins for the tools record the calls."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import programs
+
+TOOL = """#!/bin/sh
+echo "${STARTS:+STARTS=$STARTS }$(basename "$0") $*" >>"$LOG"
+[ "$(basename "$0")" = "${FAILS:-}" ] && { echo "$FAILS failed"; exit 1; }
+case "$(basename "$0") $*" in
+  "coverage run -m pytest"*) echo "${SUMMARY:-== 3 passed in 0.1s ==}" ;;
+esac
+exit 0
+"""
+TOOLS = ("python", "ruff", "mypy", "lint-imports", "coverage", "node", "npm", "chromium")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "scripts").mkdir()
+    for name in ("check", "packages", "test"):
+        shutil.copy(programs.ROOT / "scripts" / name, tmp_path / "scripts")
+    programs.write(tmp_path / "scripts" / "venv", "#!/bin/sh\n")
+    programs.write(tmp_path / "scripts" / "build-widget", TOOL)
+    widget = tmp_path / "widget"
+    for tool in ("prettier", "tsc"):
+        programs.write(widget / "node_modules" / ".bin" / tool, TOOL)
+    for name in ("package-lock.json", "node_modules/installed-lock.json"):
+        (widget / name).write_text("{}")
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "plain.py").write_text("import pytest\n")
+    (tmp_path / "tests" / "html.py").write_text("from tests.support.html import html_validator\n")
+    (tmp_path / "tests" / "tab.py").write_text(
+        "import playwright\nfrom tests.emulator.clients import driver\n"
+    )
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    for tool in TOOLS:
+        programs.write(tmp_path / ".venv" / "bin" / tool, TOOL)
+    # Provide only the commands that the script itself uses.
+    for name in ("bash", "sh", "dirname", "basename", "git", "grep", "mktemp", "tail", "tee"):
+        found = shutil.which(name)
+        assert found is not None
+        (tmp_path / "bin").mkdir(exist_ok=True)
+        (tmp_path / "bin" / name).symlink_to(found)
+    for name in ("rm", "id", "cmp", "cp", "head"):
+        (tmp_path / "bin" / name).symlink_to(str(shutil.which(name)))
+    return tmp_path
+
+
+def gate(
+    folder: Path, *arguments: Any, **settings: Any
+) -> tuple[subprocess.CompletedProcess[str], Any]:
+    log = folder / "log"
+    log.write_text("")
+    settings = {"PATH": str(folder / "bin"), "LOG": str(log), **settings}
+    ended = programs.run([folder / "scripts" / "test", *arguments], cwd="/", **settings)
+    return ended, log.read_text().splitlines()
+
+
+def test_it_ends_with_pytests_summary(folder: Path) -> None:
+    ended, did = gate(folder)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.splitlines()[-1] == "== 3 passed in 0.1s =="
+    tools = [line.split()[0] for line in did]
+    order = ("ruff", "lint-imports", "mypy", "prettier", "build-widget", "coverage")
+    assert sorted(order, key=tools.index) == list(order)
+    read = did.index("python -m pytest --collect-only -qq")
+    assert read < next(n for n, line in enumerate(did) if line.startswith("coverage run"))
+    assert did[-1] == "coverage report"
+
+
+@pytest.mark.parametrize(
+    "tool", ["ruff", "mypy", "lint-imports", "prettier", "build-widget", "coverage"]
+)
+def test_it_fails_with_the_output_of_the_failing_tool(folder: Path, tool: str) -> None:
+    ended, _ = gate(folder, FAILS=tool)
+    assert ended.returncode != 0
+    assert f"{tool} failed" in ended.stdout
+
+
+def test_with_arguments_it_passes_them_to_pytest(folder: Path) -> None:
+    ended, did = gate(folder, "tests/plain.py::test_one", "-k", "two words")
+    assert ended.returncode == 0
+    assert did == ["python -m pytest tests/plain.py::test_one -k two words"]
+
+
+@pytest.mark.parametrize(
+    ("path", "installed"),
+    [
+        ("tests/plain.py", set()),
+        ("tests/html.py", {"tests/validator"}),
+        ("tests/tab.py", {"tests/axe", "tests/emulator/clients/node"}),
+        ("tests", {"tests/axe", "tests/emulator/clients/node", "tests/validator"}),
+    ],
+)
+def test_chosen_tests_install_only_the_packages_they_use(
+    folder: Path, path: str, installed: Any
+) -> None:
+    for each in ("tests/axe", "tests/emulator/clients/node", "tests/validator"):
+        (folder / each / "node_modules").mkdir(parents=True)
+        (folder / each / "package-lock.json").write_text("{}")
+    ended, _ = gate(folder, path)
+    assert ended.returncode == 0, ended.stderr
+    stamps = folder.glob("tests/**/installed-lock.json")
+    assert {str(each.parents[1].relative_to(folder)) for each in stamps} == installed
+
+
+def test_quick_runs_the_checks_but_no_slow_or_browser_tests(folder: Path) -> None:
+    (folder / ".venv" / "bin" / "chromium").unlink()
+    ended, did = gate(folder, "--quick", "--durations=5")
+    assert ended.returncode == 0, ended.stderr
+    assert "mypy " in did
+    assert "--few-values -m not slow and not browser" in did[-1]
+    assert "--ignore=tests/system/programs" in did[-1]
+    assert did[-1].endswith("--durations=5")
+    assert not [line for line in did if line.startswith(("coverage", "npm"))]
+
+
+def test_long_runs_everything_longer_and_without_coverage(folder: Path) -> None:
+    ended, did = gate(folder, "--long")
+    assert ended.returncode == 0, ended.stderr
+    assert did == ["STARTS=10 python -m pytest -n 4 --dist worksteal"]
+
+
+def test_store_runs_the_chosen_tests_against_the_emulator(folder: Path) -> None:
+    ended, did = gate(folder, "--store", "tests/plain.py", DATASTORE_EMULATOR_HOST="localhost:8081")
+    assert ended.returncode == 0, ended.stderr
+    assert did == ["python -m pytest --store -n 4 --dist worksteal tests/plain.py"]
+
+
+def test_store_without_an_emulator_runs_nothing(folder: Path) -> None:
+    ended, did = gate(folder, "--store")
+    assert ended.returncode == 2
+    assert "Set DATASTORE_EMULATOR_HOST" in ended.stderr
+    assert did == []
+
+
+@pytest.mark.parametrize("tool", ["node", "npm", "chromium"])
+def test_a_missing_program_is_reported_at_the_end_and_fails_in_ci(folder: Path, tool: str) -> None:
+    (folder / ".venv" / "bin" / tool).unlink()
+    ended, _ = gate(folder)
+    assert ended.returncode == 0
+    *_, said, summary = ended.stdout.splitlines()
+    assert said.startswith("SKIPPED: no ")
+    assert "passed" in summary
+    in_ci, _ = gate(folder, CI="true")
+    assert in_ci.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "has_shell", "asked"),
+    [
+        ("tests/tab.py", False, ["update", "install"]),
+        ("tests/tab.py", True, []),
+        ("tests/plain.py", False, []),
+    ],
+)
+def test_on_debian_root_installs_the_headless_shell_for_browser_tests(
+    folder: Path, path: str, has_shell: bool, asked: list[str]
+) -> None:
+    (folder / "bin" / "id").unlink()
+    programs.write(folder / "bin" / "id", "#!/bin/sh\necho 0\n")
+    programs.write(folder / "bin" / "apt-get", TOOL)
+    if has_shell:
+        programs.write(folder / "bin" / "chromium-headless-shell", TOOL)
+    ended, did = gate(folder, path)
+    assert ended.returncode == 0, ended.stderr
+    calls = [line.split() for line in did if line.startswith("apt-get")]
+    assert [call[1] for call in calls] == asked
+    assert all(call[-1] == "chromium-headless-shell" for call in calls[1:])
+    # Without the shell, the tests run in the whole browser.
+    ended, did = gate(folder, path, FAILS="apt-get")
+    assert ended.returncode == 0, ended.stderr
+    assert did[-1] == f"python -m pytest {path}"
+
+
+@pytest.mark.parametrize(
+    "packages", ["tests/emulator/clients/node", "tests/validator", "tests/axe"]
+)
+def test_npm_packages_of_tests_are_installed_once(folder: Path, packages: str) -> None:
+    client = folder / packages
+    (client / "node_modules").mkdir(parents=True)
+    (client / "package-lock.json").write_text("{}")
+    assert "npm ci" in " ".join(gate(folder)[1])
+    assert "npm ci" not in " ".join(gate(folder)[1])
+    (client / "package-lock.json").write_text('{"changed": 1}')
+    ended, did = gate(folder, FAILS="npm")
+    assert "npm ci" in " ".join(did)
+    assert "SKIPPED: npm ci failed" in ended.stdout
+    assert gate(folder, FAILS="npm", CI="true")[0].returncode == 1
+
+
+def test_a_skipped_test_fails_in_ci_unless_it_needs_private_data(folder: Path) -> None:
+    of_tools = "SKIPPED [1] tests/t.py:1: no such tool\n== 3 passed, 1 skipped in 0.1s =="
+    of_data = of_tools.replace("no such tool", "needs a.xml of the shared data")
+    assert gate(folder, SUMMARY=of_tools)[0].returncode == 0
+    assert gate(folder, SUMMARY=of_tools, CI="true")[0].returncode == 1
+    assert gate(folder, SUMMARY=of_data, CI="true")[0].returncode == 0

@@ -1,0 +1,39 @@
+"""What loading the service leaves to each of its processes, which share what was loaded before."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support import programs
+
+LOADED = """
+import gc, sys
+import main
+import werkzeug.test
+
+assert gc.isenabled()
+assert gc.get_freeze_count() > 100_000
+
+from comments import app
+
+app.warm_up(main.app)
+before = set(sys.modules)
+client = werkzeug.test.Client(main.app)
+for path in sys.argv[1:]:
+    assert client.get(path).status_code == 200
+assert set(sys.modules) == before, sorted(set(sys.modules) - before)
+"""
+
+PATHS = ("/", "/api/v1/sites/demo/comments?thread=demo", "/healthz")
+
+
+def test_pages_need_no_further_modules_and_only_later_garbage_is_collected(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", LOADED, *PATHS],
+        cwd=programs.ROOT,
+        env=programs.environment(DATA_DIR=str(tmp_path)),
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stderr
