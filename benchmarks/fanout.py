@@ -36,8 +36,6 @@ from comments.events import dispatcher, outbox
 from comments.jobs import recount, wiring
 from comments.notifications import (
     double_opt_in,
-    follower_compaction,
-    follower_lists,
     planner,
     subscriptions,
 )
@@ -45,6 +43,7 @@ from comments.posting import new_comment
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import connection, reads
+from comments.store.large_sets import membership, set_compaction
 from comments.store.models import comment_rows
 from comments.tree.counters import totals
 from emulator import inprocess, testing
@@ -104,13 +103,13 @@ def fill(path: Path, followers: int, called: int) -> dict[str, float]:
             if number % DELIVERED_EVERY == 0:
                 _deliver(settings)
                 since = time.perf_counter()
-                compactions += sum(map(follower_compaction.compact, follower_lists.asking()))
+                compactions += sum(map(set_compaction.compact, membership.asking()))
                 compacting += time.perf_counter() - since
         _deliver(settings)
         taken, since = time.perf_counter() - began, time.perf_counter()
         _say(f"{called} follow", began)
         with testing.meter(engine) as cost:
-            follower_compaction.compact(subscriptions.list_of(THREAD))
+            set_compaction.compact(subscriptions.list_of(THREAD))
         last, since = time.perf_counter() - since, time.perf_counter()
         # Loaded followers have no events; the recount counts them.
         recount.thread(THREAD, tell=lambda _: None, fixes=True)
@@ -139,7 +138,7 @@ def _load(engine: inprocess.Engine, numbers: range, settings: config.Settings) -
 
     engine.load(rows(), "test")
     who = (double_opt_in.subscriber_of(_address(number), settings.secret) for number in numbers)
-    follower_compaction.load(subscriptions.list_of(THREAD), who)
+    set_compaction.load(subscriptions.list_of(THREAD), who)
 
 
 def _say(what: str, since: float) -> None:

@@ -32,14 +32,14 @@ from benchmarks import raw_client
 from benchmarks.layouts import layout_tables
 from benchmarks.lists import list_rivals, list_tables
 from comments.domain import records
-from comments.notifications import follower_compaction, follower_lists
 from comments.store import connection
+from comments.store.large_sets import membership, set_compaction
 from emulator import errors, inprocess, testing
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "lists.md"
 FOLDER = "lists"
-LIST = records.ListName("a list")
+LIST = records.SetName("a list")
 PAGE = 5_000  # The number of ids that Flatthread's list delivers together.
 CELL_SECONDS = 4.0  # Time budget of a way for one call; each way runs at least one round.
 CROWDED = 1_000  # The number of ids in the list that many writers change.
@@ -56,23 +56,23 @@ class Ours:
         self.asks = threading.Event()
 
     def fill(self, ids: Sequence[str]) -> None:
-        follower_compaction.load(LIST, ids)
+        set_compaction.load(LIST, ids)
 
     def change(self, follower: str, *, follows: bool) -> None:
         """Add or remove an id."""
-        if follower_lists.mark(LIST, follower, follows=follows):
+        if membership.mark(LIST, follower, belongs=follows):
             self.asks.set()
 
     def contains(self, follower: str) -> bool:
         """Return whether the list contains an id."""
-        return follower_lists.contains(LIST, follower)
+        return membership.contains(LIST, follower)
 
     def every(self) -> list[str]:
         """Return all ids."""
-        return list(follower_lists.every(LIST, limit=PAGE))
+        return list(membership.every(LIST, limit=PAGE))
 
     def count(self) -> int:
-        return follower_lists.count(LIST)
+        return membership.count(LIST)
 
 
 WAYS: tuple[type[Any], ...] = (
@@ -182,15 +182,15 @@ class Bench:
         """Make the changes that cause one compaction on average; return the compaction's cost."""
         ours = self.opened[Ours.name]
         with ours.entered():
-            follower_compaction.compact(LIST)
-            marks = follower_lists._between(follower_lists.pointer(LIST))  # noqa: SLF001 - there is no public way
+            set_compaction.compact(LIST)
+            marks = membership._between(membership.pointer(LIST))  # noqa: SLF001 - there is no public way
             for number in range(marks):
                 follower = f"new {number}" if number % 2 else self._random.choice(self._ids)
-                follower_lists.mark(LIST, follower, follows=bool(number % 2))
-            segments = len(follower_lists.pointer(LIST).directory.lines)
+                membership.mark(LIST, follower, belongs=bool(number % 2))
+            segments = len(membership.pointer(LIST).directory.lines)
             with testing.meter(ours.engine) as cost:
                 begin = time.process_time()
-                follower_compaction.compact(LIST)
+                set_compaction.compact(LIST)
                 cpu = time.process_time() - begin
                 return list_tables.Folding(
                     size=self._size,
@@ -303,7 +303,7 @@ class Crowd:
             while isinstance(way, Ours) and time.perf_counter() < self._end:
                 if way.asks.wait(0.05):
                     way.asks.clear()
-                    follower_compaction.compact(LIST)
+                    set_compaction.compact(LIST)
 
 
 def _patiently(way: Any, follower: str, seed: random.Random, *, follows: bool) -> None:

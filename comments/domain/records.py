@@ -162,8 +162,8 @@ class ThreadName(msgspec.Struct, frozen=True):
     id: str
 
 
-class ListName(msgspec.Struct, frozen=True):
-    """The name of a large list of ids; `text` names the list's owner in at most 700 bytes."""
+class SetName(msgspec.Struct, frozen=True):
+    """The name of a large set of ids; `text` names the set's owner in at most 700 bytes."""
 
     text: str
 

@@ -25,7 +25,7 @@ from typing import Protocol
 from comments.domain import records
 from comments.store import per_process
 
-Name = records.ThreadName | records.ListName | records.VotedComment
+Name = records.ThreadName | records.SetName | records.VotedComment
 TELL_AFTER = 0.5  # Seconds after the last event until the collected events are delivered together.
 # Seconds that an event waits at most while more events arrive, because a larger delivery takes less
 # processor time for each event, and writes a busy site's counter rows less often.
@@ -216,6 +216,6 @@ def again(name: Name, *, within: float) -> None:
     _notes().add(name, changes=0, within=within)
 
 
-def asked(name: records.ListName) -> None:
-    """Report that a mark requests compaction of its list. Call this function after the commit."""
+def asked(name: records.SetName) -> None:
+    """Report that a mark requests compaction of its set. Call this function after the commit."""
     _notes().add(name, within=0.0)

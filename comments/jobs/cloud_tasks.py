@@ -3,8 +3,8 @@
 On App Engine, no code runs after a response, so a process cannot empty its backlog (`backlog`).
 `TaskQueue` replaces the backlog; it enqueues tasks that call `/tasks/deliver` and `/tasks/compact`.
 
-Edits and retractions request the compaction of their thread; marks in a follower list request the
-compaction of that list. Other changes wait for cron, because compacting after each of them would
+Edits and retractions request the compaction of their thread; marks in a large set request the
+compaction of that set. Other changes wait for cron, because compacting after each of them would
 cost writes without benefiting readers.
 
 This module does not use google-cloud-tasks, because a single POST is enough. The client library

@@ -33,9 +33,10 @@ from comments.domain import counting, records
 from comments.domain.counting import Scope
 from comments.events import outbox
 from comments.jobs import thread_count_rows, wiring
-from comments.notifications import follower_lists, subscriptions
+from comments.notifications import subscriptions
 from comments.posting import cast_vote
 from comments.store import ownership, reads, transactions
+from comments.store.large_sets import membership
 from comments.store.models import comment_rows, conversion, counter_rows, event_rows
 from comments.tree import votes
 from comments.tree.counters import counter_repair, thread_counts, totals
@@ -333,7 +334,7 @@ def _following(name: records.ThreadName) -> int:
         counting.increments(counting.FOLLOWING, *outbox.following_of(event)[2])
         for event in outbox.followings(comment_rows.thread_key_name(name))
     )
-    return follower_lists.counted(subscriptions.list_of(name)) - sum(pending.values())
+    return membership.counted(subscriptions.list_of(name)) - sum(pending.values())
 
 
 def _participations(site_id: str) -> Iterator[tuple[str, Numbers]]:

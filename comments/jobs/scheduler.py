@@ -2,7 +2,7 @@
 
 The scheduler compacts threads that are due and records the time of each switch by this process's
 monotonic clock. After `compactor.GRACE`, the scheduler clears the flags and deletes replaced and
-unreferenced buckets. The scheduler also compacts follower lists (`follower_lists`) and counts votes
+unreferenced buckets. The scheduler also compacts large sets (`set_compaction`) and counts votes
 (`cast_vote`), neither of which needs a second step. The scheduler delivers the process's own events
 shortly after their commit. A sweep delivers the events of processes that have ended (`dispatcher`).
 
@@ -17,7 +17,7 @@ Invariants:
 
 1. Failed work is retried later, and no failure ends a round.
 2. No work is lost with this process's memory: the flags are in the store, and each process searches
-   for flagged threads and lists when it starts and from time to time (`look`).
+   for flagged threads and sets when it starts and from time to time (`look`).
 """
 
 import dataclasses
@@ -36,11 +36,11 @@ from comments.domain import records
 from comments.events import backlog, dead_letters, dispatcher, message_sender
 from comments.jobs import recategorize, rescheming, thread_count_rows, upgrades, wiring
 from comments.moderation import bans, retention
-from comments.notifications import follower_compaction, follower_lists
 from comments.posting import cast_vote
 from comments.reading.compaction import compactor, due_threads, leftovers, rebuilding
 from comments.sites import rate_limits, site_settings
 from comments.store import connection, per_process, reads
+from comments.store.large_sets import membership, set_compaction
 from comments.tree.counters import sharding, thread_counts
 
 _RETRY_AFTER = 5.0  # Seconds; a random factor up to 2 keeps two processes apart.
@@ -216,8 +216,8 @@ class Scheduler:
         return False
 
     def _fold(self, name: backlog.Name) -> bool:
-        if isinstance(name, records.ListName):
-            return follower_compaction.compact(name)
+        if isinstance(name, records.SetName):
+            return set_compaction.compact(name)
         if isinstance(name, records.VotedComment):
             cast_vote.count(name.id, now=self.now())
             return True
@@ -265,7 +265,7 @@ def of_process(
 def look(now: datetime | None = None) -> list[backlog.Name]:
     """Find all due work in the store: votes to count, threads and lists to compact."""
     now = datetime.now(UTC) if now is None else now
-    return [*cast_vote.waiting(now), *due_threads.due(now), *follower_lists.asking()]
+    return [*cast_vote.waiting(now), *due_threads.due(now), *membership.asking()]
 
 
 def settle(now: datetime) -> int:

@@ -2,7 +2,7 @@
 
 The entry points are `double_opt_in` (requests and confirms subscriptions), `subscriptions` (stores
 them), `planner` (decides who gets which mail) and `moderation_links` (lets moderators decide from a
-mail). `follower_lists` and `follower_compaction` store follower lists of any length.
+mail). The followers of a thread are a large set (`store/large_sets`).
 
 Invariants:
 

@@ -33,10 +33,11 @@ from comments.domain.languages import catalogue
 from comments.domain.text import mail_addresses
 from comments.events import backlog, outbox
 from comments.events.mail import mail_jobs
-from comments.notifications import follower_compaction, follower_lists, subscriptions
+from comments.notifications import subscriptions
 from comments.sites import rate_limits, thread_info
 from comments.sites.site_request import SiteRequest
 from comments.store import ownership, reads, transactions
+from comments.store.large_sets import membership, set_compaction
 from comments.store.models import comment_rows
 
 TERM = timedelta(days=2)
@@ -291,8 +292,8 @@ def forget(email: str, secret: str, *, now: datetime) -> int:
         subscriptions.forget(subscriber, now=now)
         # Also erase the id from lists that the subscriber has left, because no subscription names
         # these lists.
-        for name in follower_lists.naming(subscriber):
-            follower_compaction.erase(name, subscriber)
+        for name in membership.naming(subscriber):
+            set_compaction.erase(name, subscriber)
     return count
 
 

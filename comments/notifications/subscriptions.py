@@ -8,10 +8,10 @@ is for a thread or for the replies to an author:
     Subscription  key below the subscriber's: "thread:{digest of the thread}" or
                   "replies:{digest of the author}"; `list`, `site`, `owner`, `since`
 
-The followers of a thread are also in the thread's list (`follower_lists`), which delivery reads in
+The followers of a thread are also in the thread's list (`membership`), which delivery reads in
 pages. `owner` is the author on the site who subscribed. `owner` serves to find subscriptions to
 replies, and to exclude authors from mail about their own comments. The id of a former subscriber
-may remain in a segment until the list's next compaction; `follower_compaction.erase` erases it
+may remain in a segment until the list's next compaction; `set_compaction.erase` erases it
 immediately.
 
 Invariants:
@@ -32,9 +32,9 @@ from google.cloud import ndb
 
 from comments.domain import counting, records
 from comments.events import backlog, outbox
-from comments.notifications import follower_lists
 from comments.store import ownership, reads, transactions
-from comments.store.models import comment_rows, counter_rows, follower_rows
+from comments.store.large_sets import membership
+from comments.store.models import comment_rows, counter_rows, subscription_rows
 from comments.store.models.comment_rows import comment_id
 
 _OWNER = "subscriptions"
@@ -89,9 +89,9 @@ def subscribe(
         done = _Done(token, now)
         if using is not None:
             done.writes.append(using())
-        key = follower_rows.subscriber_key(subscriber)
+        key = subscription_rows.subscriber_key(subscriber)
         if reads.get(key) is None:
-            row = follower_rows.SubscriberRow(key=key, since=now, address=address)
+            row = subscription_rows.SubscriberRow(key=key, since=now, address=address)
             done.writes.append(ownership.Writes(_OWNER, put=(row,)))
         if wanted.replies:
             done.writes.append(_put(subscriber, _REPLIES, wanted.owner, wanted, now=now))
@@ -113,7 +113,7 @@ def unsubscribe(subscriber: str, names: Sequence[str], *, now: datetime) -> None
 
 
 def _end(
-    subscriber: str, names: Sequence[str], *, lists: Sequence[records.ListName], now: datetime
+    subscriber: str, names: Sequence[str], *, lists: Sequence[records.SetName], now: datetime
 ) -> None:
     """End subscriptions, and leave `lists` even if there is no subscription for them."""
     token = secrets.token_hex(_TOKEN)
@@ -124,9 +124,9 @@ def _end(
         ended = [row for row in stored if row.key.id() in names]
         gone = [row.key for row in ended]
         if len(ended) == len(stored):
-            gone.append(follower_rows.subscriber_key(subscriber))
+            gone.append(subscription_rows.subscriber_key(subscriber))
         done.writes.append(ownership.Writes(_OWNER, delete=tuple(gone)))
-        followed = {records.ListName(row.list): row for row in ended if row.list}
+        followed = {records.SetName(row.list): row for row in ended if row.list}
         for name in dict.fromkeys([*lists, *followed]):
             done.mark(name, subscriber, follows=False)
             if name in followed:
@@ -140,7 +140,7 @@ def _end(
 def known(subscribers: Sequence[str]) -> str:
     """Return the stored id among an address's possible ids, or the first id if none is stored."""
     if len(subscribers) > 1:
-        rows = reads.get_multi([follower_rows.subscriber_key(each) for each in subscribers])
+        rows = _subscribers(subscribers)
         return next(
             (each for each, row in zip(subscribers, rows, strict=True) if row is not None),
             subscribers[0],
@@ -150,7 +150,7 @@ def known(subscribers: Sequence[str]) -> str:
 
 def address_of(subscriber: str) -> str:
     """Return a subscriber's encrypted address; "" if there is none."""
-    row = reads.get(follower_rows.subscriber_key(subscriber))
+    row = reads.get(subscription_rows.subscriber_key(subscriber))
     return "" if row is None else str(row.address)
 
 
@@ -167,7 +167,7 @@ def renew(subscriber: str, seal: Callable[[str], str]) -> bool:
     """
 
     def body() -> bool:
-        row = reads.get(follower_rows.subscriber_key(subscriber))
+        row = reads.get(subscription_rows.subscriber_key(subscriber))
         fresh = "" if row is None else seal(row.address)
         if row is None or not fresh:
             return False
@@ -223,7 +223,7 @@ def of_author(site: str, author: str) -> tuple[list[str], list[str]]:
 def wants_replies(subscribers: Sequence[str], site: str, author: str) -> list[str]:
     """Return those of the given subscribers who subscribe to replies to an author."""
     name = _name(_REPLIES, counter_rows.author_name(site, author))
-    rows = reads.get_multi([follower_rows.subscription_key(each, name) for each in subscribers])
+    rows = reads.get_multi([subscription_rows.subscription_key(each, name) for each in subscribers])
     return [each for each, row in zip(subscribers, rows, strict=True) if row is not None]
 
 
@@ -245,7 +245,7 @@ def take(subscribers: Sequence[str], *, day: str, most: int) -> dict[str, str]:
     def body() -> dict[str, str]:
         found: dict[str, str] = {}
         put: list[ndb.Model] = []
-        for row in reads.get_multi([follower_rows.subscriber_key(each) for each in subscribers]):
+        for row in _subscribers(subscribers):
             if row is None:
                 continue
             if row.day != day:
@@ -264,7 +264,7 @@ def give_back(subscribers: Sequence[str], *, day: str) -> None:
     """Undo what `take` counted for subscribers whose mail was not sent."""
 
     def body() -> None:
-        rows = reads.get_multi([follower_rows.subscriber_key(each) for each in subscribers])
+        rows = _subscribers(subscribers)
         put = [row for row in rows if row is not None and row.day == day and row.sent > 0]
         for row in put:
             row.sent -= 1
@@ -277,10 +277,10 @@ def follow(thread: records.ThreadName, follower: str, *, now: datetime) -> None:
     """Add a follower to a thread. Repeating the call changes nothing.
 
     Raises:
-        errors.BadInput: the id is invalid (`follower_lists.check`).
+        errors.BadInput: the id is invalid (`membership.check`).
         errors.Overloaded: the store did not respond in time.
     """
-    follower_lists.check(follower)
+    membership.check(follower)
     wanted = SubscriptionTarget(thread.site, comment_rows.thread_key_name(thread))
     token = secrets.token_hex(_TOKEN)
 
@@ -299,39 +299,39 @@ def unfollow(thread: records.ThreadName, follower: str, *, now: datetime) -> Non
     Raises:
         errors.BadInput, errors.Overloaded: see `follow`.
     """
-    follower_lists.check(follower)
+    membership.check(follower)
     _end(follower, [name_of_thread(thread)], lists=[list_of(thread)], now=now)
 
 
 def is_following(thread: records.ThreadName, follower: str) -> bool:
-    return follower_lists.contains(list_of(thread), follower)
+    return membership.contains(list_of(thread), follower)
 
 
-def page(thread: records.ThreadName, *, after: str = "", limit: int) -> follower_lists.FollowerPage:
-    """Return a thread's next followers after a position (see `follower_lists.page`)."""
-    return follower_lists.page(list_of(thread), after=after, limit=limit)
+def page(thread: records.ThreadName, *, after: str = "", limit: int) -> membership.MemberPage:
+    """Return a thread's next followers after a position (see `membership.page`)."""
+    return membership.page(list_of(thread), after=after, limit=limit)
 
 
 def count(thread: records.ThreadName) -> int:
-    return follower_lists.count(list_of(thread))
+    return membership.count(list_of(thread))
 
 
-def list_of(thread: records.ThreadName) -> records.ListName:
+def list_of(thread: records.ThreadName) -> records.SetName:
     # The name is stored, so changing it would lose all followers.
     return _list(comment_rows.thread_key_name(thread))
 
 
 def followed(site: str) -> list[str]:
     """Return the ids of a site's threads that have a list, except ids stored only as a digest."""
-    texts = (_thread_of(records.ListName(text)) for text in follower_lists.known())
+    texts = (_thread_of(records.SetName(text)) for text in membership.known())
     return [text.removeprefix(f"{site}/") for text in texts if text.startswith(f"{site}/")]
 
 
-def _list(thread: str) -> records.ListName:
-    return records.ListName(f"{_THREAD}:{thread}")
+def _list(thread: str) -> records.SetName:
+    return records.SetName(f"{_THREAD}:{thread}")
 
 
-def _thread_of(name: records.ListName) -> str:
+def _thread_of(name: records.SetName) -> str:
     return name.text.removeprefix(f"{_THREAD}:")
 
 
@@ -346,12 +346,12 @@ class _Done:
         self._token = token
         self.now = now
         self.writes: list[ownership.Writes] = []
-        self._asking: list[records.ListName] = []
+        self._asking: list[records.SetName] = []
         self._events: list[str] = []
 
-    def mark(self, name: records.ListName, subscriber: str, *, follows: bool) -> None:
+    def mark(self, name: records.SetName, subscriber: str, *, follows: bool) -> None:
         """Add a subscriber to a list or remove them."""
-        marked = follower_lists.marking(name, subscriber, follows=follows)
+        marked = membership.marking(name, subscriber, belongs=follows)
         self.writes.append(marked.writes)
         self._asking += [name] if marked.asks else []
 
@@ -374,7 +374,7 @@ class _Done:
 
 
 def _join(subscriber: str, wanted: SubscriptionTarget, done: _Done) -> None:
-    key = follower_rows.subscription_key(subscriber, _name(_THREAD, wanted.thread))
+    key = subscription_rows.subscription_key(subscriber, _name(_THREAD, wanted.thread))
     was = reads.get(key) is not None
     done.mark(_list(wanted.thread), subscriber, follows=True)
     done.count(wanted.site, wanted.thread, was=was, follows=True)
@@ -384,8 +384,8 @@ def _join(subscriber: str, wanted: SubscriptionTarget, done: _Done) -> None:
 def _put(
     subscriber: str, kind: str, about: str, wanted: SubscriptionTarget, *, now: datetime
 ) -> ownership.Writes:
-    row = follower_rows.SubscriptionRow(
-        key=follower_rows.subscription_key(subscriber, _name(kind, about)),
+    row = subscription_rows.SubscriptionRow(
+        key=subscription_rows.subscription_key(subscriber, _name(kind, about)),
         site=wanted.site,
         owner=wanted.owner or None,
         list=_list(about).text if kind == _THREAD else "",
@@ -394,10 +394,14 @@ def _put(
     return ownership.Writes(_OWNER, put=(row,))
 
 
-def _stored(subscriber: str) -> list[follower_rows.SubscriptionRow]:
+def _subscribers(subscribers: Sequence[str]) -> list[subscription_rows.SubscriberRow | None]:
+    return reads.get_multi([subscription_rows.subscriber_key(each) for each in subscribers])
+
+
+def _stored(subscriber: str) -> list[subscription_rows.SubscriptionRow]:
     query = reads.Query(
-        "Subscription", ancestor=follower_rows.subscriber_key(subscriber), keys_only=True
+        "Subscription", ancestor=subscription_rows.subscriber_key(subscriber), keys_only=True
     )
     names = [message.key.path[-1].name for message in reads.fetch(query)]
-    rows = reads.get_multi([follower_rows.subscription_key(subscriber, name) for name in names])
+    rows = reads.get_multi([subscription_rows.subscription_key(subscriber, name) for name in names])
     return [row for row in rows if row is not None]

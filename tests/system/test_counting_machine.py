@@ -40,9 +40,10 @@ from comments.domain import counting
 from comments.events import dispatcher, outbox
 from comments.jobs import recount, repair, wiring
 from comments.moderation import policy_changes, rules
-from comments.notifications import follower_compaction, follower_lists, subscriptions
+from comments.notifications import subscriptions
 from comments.reading.compaction import compactor
 from comments.store import connection, ownership, reads, transactions
+from comments.store.large_sets import membership, set_compaction
 from comments.store.models import counter_rows
 from comments.tree import ordered_query
 from comments.tree.counters import sharding, thread_counts, totals
@@ -64,8 +65,8 @@ PAUSES = [1.0, 31.0, sharding.QUIET, 901.0, 3 * 3600.0, 2 * 86_400.0]
 UNKNOWN = "unknown"
 # These limits are so small that even a short history reaches each of them.
 SMALL: list[tuple[Any, dict[str, Any]]] = [
-    (follower_compaction, {"SEGMENT_BYTES": 60, "DIRECTORY_BYTES": 90, "LINES": 2, "AT_ONCE": 2}),
-    (follower_lists, {"MARKS": 4, "AT_ONCE": 2}),
+    (set_compaction, {"SEGMENT_BYTES": 60, "DIRECTORY_BYTES": 90, "LINES": 2, "AT_ONCE": 2}),
+    (membership, {"MARKS": 4, "AT_ONCE": 2}),
     (compactor, {"BUCKET_ROWS": 4, "TAIL_ROWS": 3}),
     (dispatcher, {"AT_ONCE": 4, "MOST_ROWS": 12}),
     (outbox, {"MOST_ATTEMPTS": 3}),
@@ -269,7 +270,7 @@ class Machine(RuleBasedStateMachine):
         # Followers are counted from events, which may be pending, so they are checked at the end.
         numbers.pop(counting.FOLLOWERS, None)
         assert numbers == sums.get(f"thread {operator_steps.key_of(name)}", {})
-        members = follower_lists.every(subscriptions.list_of(name), limit=8)
+        members = membership.every(subscriptions.list_of(name), limit=8)
         assert list(members) == sorted(book.followers.get(operator_steps.key_of(name), ()))
         stored = stored_state.subscribers().get(subscriptions.list_of(name).text, ())
         assert sorted(stored) == sorted(book.followers.get(operator_steps.key_of(name), ()))
@@ -301,7 +302,7 @@ class Machine(RuleBasedStateMachine):
             assert (
                 compactor.compact(operator_steps.SETTINGS.scheme, name, now=steps.now) is not None
             )
-            assert follower_compaction.compact(subscriptions.list_of(name))
+            assert set_compaction.compact(subscriptions.list_of(name))
             assert repair.find_problems(operator_steps.SETTINGS.scheme, name) == []
             order = [row.id for row in ordered_query.thread(name)]
             assert order == steps.ledger.in_order(operator_steps.key_of(name))
@@ -381,7 +382,7 @@ def _followers(book: ledger.Ledger) -> dict[str, set[str]]:
     """Return the stored followers of each thread in a ledger."""
     return {
         thread: set(
-            follower_lists.every(subscriptions.list_of(operator_steps.name_of(thread)), limit=8)
+            membership.every(subscriptions.list_of(operator_steps.name_of(thread)), limit=8)
         )
         for thread in book.followers
     }

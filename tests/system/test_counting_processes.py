@@ -27,10 +27,11 @@ import pytest
 from comments.domain import records
 from comments.events import dispatcher, outbox
 from comments.jobs import recategorize, recount, repair, thread_count_rows, wiring
-from comments.notifications import follower_compaction, follower_lists, subscriptions
+from comments.notifications import subscriptions
 from comments.posting import cast_vote
 from comments.sites import site_settings
 from comments.store import connection
+from comments.store.large_sets import membership, set_compaction
 from comments.tree.counters import sharding
 from emulator import inprocess
 from emulator.fault_injection import fault_rules
@@ -58,7 +59,7 @@ from comments import errors
 from comments.store import connection
 from comments.events import dispatcher
 from comments.jobs import recategorize
-from comments.notifications import follower_lists
+from comments.store.large_sets import membership
 from comments.events import outbox
 from comments.posting import own_comment
 from comments.domain import records, sorthash
@@ -72,7 +73,7 @@ from tests.support.threads import sample_threads
 from tests.system import test_counting_processes
 
 path, label, seed, roots, plan = sys.argv[1:4] + [json.loads(each) for each in sys.argv[4:6]]
-follower_lists.MARKS = 8
+membership.MARKS = 8
 indexes = test_counting_processes.INDEXES
 engine = inprocess.open_engine(path, indexes=indexes, concurrency="pessimistic")
 store = connection.Store(inprocess.Channel(engine), project="test", deadline=5.0)
@@ -300,9 +301,9 @@ def _assert_wishes(said: list[list[str]], threads: list[str]) -> None:
     for thread in threads:
         name = subscriptions.list_of(records.ThreadName("demo", thread))
         for _ in range(2):
-            members = [("follow", thread, each) for each in follower_lists.every(name, limit=50)]
+            members = [("follow", thread, each) for each in membership.every(name, limit=50)]
             stored |= dict.fromkeys(members, 1)
-            follower_compaction.compact(name)
+            set_compaction.compact(name)
         stored_rows = stored_state.subscribers().get(name.text, set())
         assert stored_rows == {each for _, _, each in members}
         assert len(members) == sum(key[:2] == ("follow", thread) for key in stored)

@@ -22,7 +22,7 @@ from comments.posting import cast_vote, new_comment
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import connection, reads
-from comments.store.models import follower_rows
+from comments.store.models import subscription_rows
 from comments.tree import votes
 from comments.web.api import api_tokens
 from tests.support import store_snapshot
@@ -193,7 +193,7 @@ def test_an_erasure_by_a_sites_token_covers_only_that_site(two_sites: TwoSites) 
     )
     assert accounts.get(two_sites.ann.id) is None
     assert subscriptions.of_subscriber(two_sites.subscriber) == []
-    assert reads.get(follower_rows.subscriber_key(two_sites.subscriber)) is None
+    assert reads.get(subscription_rows.subscriber_key(two_sites.subscriber)) is None
 
 
 def test_erasing_one_author_keeps_subscriptions_of_other_authors(two_sites: TwoSites) -> None:

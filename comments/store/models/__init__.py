@@ -10,9 +10,9 @@ orders by are indexed, because each indexed property costs an index row.
     BucketDirectory, Bucket, Ranking
               keys: "current", attempt and number, and attempt, below the thread's key
     FollowerList
-              key: the subject of the list
+              key: the name of the set
     FollowerMark, FollowerSegment
-              keys below the list's key: generation and id; generation, attempt and number.
+              keys below the set's key: generation and id; generation, attempt and number.
               A generation has ten digits, so key names sort by generation
     Subscriber, Subscription
               keys: digest of an address; kind and digest of the subject, below the subscriber's key

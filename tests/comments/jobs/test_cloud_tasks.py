@@ -237,7 +237,7 @@ def test_work_that_can_wait_for_cron_is_not_enqueued(
     queue.add(NAME, changes=0, within=10.0)
     assert peer.answers == []
     queue.add(NAME, within=backlog.ERASE_AFTER)
-    queue.add(records.ListName("list"), within=0.0)
+    queue.add(records.SetName("list"), within=0.0)
     assert peer.paths() == ["/tasks/compact"]
 
 

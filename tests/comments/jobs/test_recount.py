@@ -8,9 +8,10 @@ from google.cloud import ndb
 from comments.domain import counting, records
 from comments.jobs import recount
 from comments.jobs.recount import Difference
-from comments.notifications import follower_compaction, subscriptions
+from comments.notifications import subscriptions
 from comments.posting import own_comment
 from comments.store import connection, ownership, reads, transactions
+from comments.store.large_sets import set_compaction
 from comments.store.models import counter_rows, event_rows
 from comments.tree.counters import sharding, totals
 from tests.support import prepared_stores
@@ -75,7 +76,7 @@ def test_a_followed_page_without_comments_is_recounted(
     subscriptions.follow(silent, "s:ann", now=counter_drift.NOW)
     subscriptions.follow(records.ThreadName("demo2", "silent"), "s:ann", now=counter_drift.NOW)
     if folded:
-        follower_compaction.compact(subscriptions.list_of(silent))
+        set_compaction.compact(subscriptions.list_of(silent))
     counter_drift.deliver()
     assert counter_drift.recount_all() == []
     counter_drift.delete(counter_rows.thread_counter_key(silent, 0))

@@ -13,12 +13,11 @@ from comments import errors
 from comments.domain.crypto import encryption
 from comments.notifications import (
     double_opt_in,
-    follower_compaction,
-    follower_lists,
     form_tokens,
     subscriptions,
 )
 from comments.store import connection, reads
+from comments.store.large_sets import membership, set_compaction
 from emulator import inprocess, testing
 from tests.support.html import page_buttons
 from tests.support.outside import mail_subscriber
@@ -312,19 +311,19 @@ def test_a_forgotten_address_is_deleted_from_every_row_and_segment(
     secret = asker.settings.secret
     who = double_opt_in.subscriber_of(mail_subscriber.ANN, secret)
     with asker.store.context():
-        assert follower_compaction.compact(mail_subscriber.LIST)
-        assert list(follower_lists.naming(who)) == [mail_subscriber.LIST]
+        assert set_compaction.compact(mail_subscriber.LIST)
+        assert list(membership.naming(who)) == [mail_subscriber.LIST]
         # The subscriber unfollowed earlier, so only the compacted list still contains the id.
         subscriptions.unfollow(mail_subscriber.THREAD, who, now=datetime.now(UTC))
         assert subscriptions.of_subscriber(who) == []
         assert double_opt_in.forget(mail_subscriber.ANN, secret, now=datetime.now(UTC)) == 0
-        assert list(follower_lists.naming(who)) == []
+        assert list(membership.naming(who)) == []
         kept = subscriptions.page(mail_subscriber.THREAD, limit=9).ids
         assert sorted(kept) == sorted(double_opt_in.subscriber_of(each, secret) for each in others)
         # The subscriber follows again, which leaves uncompacted marks.
         subscriptions.follow(mail_subscriber.THREAD, who, now=datetime.now(UTC))
         assert double_opt_in.forget(mail_subscriber.ANN.upper(), secret, now=datetime.now(UTC)) == 1
-        assert list(follower_lists.naming(who)) == []
+        assert list(membership.naming(who)) == []
         assert double_opt_in.forget(mail_subscriber.ANN, secret, now=datetime.now(UTC)) == 0
     assert who not in _everything(engine, asker.store)
     for email in others:

@@ -14,10 +14,11 @@ from comments.domain.records import Policy, Status, Verb
 from comments.events import outbox
 from comments.events.mail import mail_jobs
 from comments.moderation import decisions
-from comments.notifications import follower_compaction, planner, subscriptions
+from comments.notifications import planner, subscriptions
 from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
+from comments.store.large_sets import set_compaction
 from comments.store.models import comment_rows
 from comments.tree import values
 from comments.tree.threads import thread_cache
@@ -277,7 +278,7 @@ def test_a_page_of_a_long_list_costs_the_same_as_of_a_short_one(
 
     short = reads()
     # These ids sort after all subscriber ids, which never contain "~".
-    follower_compaction.load(
+    set_compaction.load(
         subscriptions.list_of(THREAD), (f"~{number:06d}" for number in range(30_000))
     )
     assert subscriptions.count(THREAD) == 30_005

@@ -15,9 +15,10 @@ from comments import errors
 from comments.domain import counting, records
 from comments.events import backlog, dispatcher
 from comments.jobs import background_worker, recount, scheduler, wiring
-from comments.notifications import follower_lists, subscriptions
+from comments.notifications import subscriptions
 from comments.reading.compaction import compactor
 from comments.store import connection, ownership, reads, transactions
+from comments.store.large_sets import membership
 from comments.store.models import counter_rows
 from comments.tree.counters import totals
 from emulator import errors as engine_errors
@@ -55,7 +56,7 @@ def worker(open_store: connection.Store, clock: Clock) -> background_worker.Back
 @pytest.fixture
 def asking(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every mark request a compaction."""
-    monkeypatch.setattr(follower_lists, "MARKS", 1)
+    monkeypatch.setattr(membership, "MARKS", 1)
 
 
 def _marks() -> int:
@@ -69,12 +70,12 @@ def test_following_and_leaving_a_thread_are_idempotent(
         subscriptions.follow(THREAD, "ann", now=sample_threads.START)
         subscriptions.follow(THREAD, "bob", now=sample_threads.START)
     assert subscriptions.count(THREAD) == 2
-    assert subscriptions.page(THREAD, limit=9) == follower_lists.FollowerPage(("ann", "bob"), None)
+    assert subscriptions.page(THREAD, limit=9) == membership.MemberPage(("ann", "bob"), None)
     for _ in range(2):
         subscriptions.unfollow(THREAD, "ann", now=sample_threads.START)
     assert not subscriptions.is_following(THREAD, "ann")
-    assert subscriptions.page(THREAD, limit=1) == follower_lists.FollowerPage(("bob",), "bob")
-    assert subscriptions.page(THREAD, after="bob", limit=1) == follower_lists.FollowerPage((), None)
+    assert subscriptions.page(THREAD, limit=1) == membership.MemberPage(("bob",), "bob")
+    assert subscriptions.page(THREAD, after="bob", limit=1) == membership.MemberPage((), None)
 
 
 class Lost:
@@ -201,14 +202,14 @@ def test_threads_with_the_same_id_on_two_sites_have_their_own_followers(
 def test_the_longest_names_fit_into_the_keys(store: connection.Store) -> None:
     long = records.ThreadName("s" * 63, "t" * 500)
     assert len(subscriptions.list_of(long).text) <= 700
-    subscriptions.follow(long, "x" * follower_lists.LONGEST, now=sample_threads.START)
-    assert subscriptions.is_following(long, "x" * follower_lists.LONGEST)
+    subscriptions.follow(long, "x" * membership.LONGEST, now=sample_threads.START)
+    assert subscriptions.is_following(long, "x" * membership.LONGEST)
 
 
 def test_an_invalid_follower_is_refused(store: connection.Store) -> None:
-    with pytest.raises(errors.BadInput, match="follower"):
+    with pytest.raises(errors.BadInput, match="member"):
         subscriptions.follow(THREAD, "", now=sample_threads.START)
-    with pytest.raises(errors.BadInput, match="follower"):
+    with pytest.raises(errors.BadInput, match="member"):
         subscriptions.unfollow(THREAD, "", now=sample_threads.START)
 
 
@@ -234,7 +235,7 @@ def test_a_list_without_a_request_is_not_compacted(
     clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(follower_lists, "MARKS", 1_000_000_000)
+    monkeypatch.setattr(membership, "MARKS", 1_000_000_000)
     subscriptions.follow(THREAD, "ann", now=sample_threads.START)
     clock.now += backlog.FOLD_AFTER
     assert worker.step() == scheduler.RoundSummary(0, 0, 0)

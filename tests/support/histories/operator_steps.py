@@ -17,10 +17,11 @@ from comments import config, errors
 from comments.domain import records, sorthash
 from comments.events import dead_letters, dispatcher, message_queue, outbox
 from comments.jobs import recategorize, recount, repair, thread_count_rows, wiring
-from comments.notifications import follower_compaction, subscriptions
+from comments.notifications import subscriptions
 from comments.posting import cast_vote
 from comments.reading.compaction import compactor
 from comments.store import ownership
+from comments.store.large_sets import set_compaction
 from comments.store.models import event_rows
 from comments.tree.counters import sharding
 from tests.support import stored_state
@@ -160,7 +161,7 @@ class OperatorSteps:
         return Step(lambda: compactor.clear(folded))
 
     def _compact_list(self, one: int, _two: int, _three: int) -> Step:
-        return Step(lambda: follower_compaction.compact(subscriptions.list_of(NAMES[one % 3])))
+        return Step(lambda: set_compaction.compact(subscriptions.list_of(NAMES[one % 3])))
 
     def _spread(self, one: int, two: int, _three: int) -> Step:
         return Step(lambda: sharding.spread(NAMES[one % 3], 1 + two % 6))

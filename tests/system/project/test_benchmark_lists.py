@@ -11,7 +11,7 @@ import pytest
 from benchmarks import raw_client
 from benchmarks.layouts import layout_tables
 from benchmarks.lists import list_comparison, list_rivals, list_tables
-from comments.notifications import follower_compaction
+from comments.store.large_sets import set_compaction
 from tests.support import programs
 
 pytestmark = pytest.mark.embedded
@@ -43,7 +43,7 @@ def test_every_implementation_holds_the_same_set_after_the_same_changes(way: Any
             assert way.count() == len(expected)
             assert {each for each in ids[::9] if way.contains(each)} == expected & {*ids[::9]}
     if isinstance(way, list_comparison.Ours):
-        assert follower_compaction.compact(list_comparison.LIST)
+        assert set_compaction.compact(list_comparison.LIST)
     assert sorted(way.every()) == sorted(expected)
 
 

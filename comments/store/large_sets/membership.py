@@ -1,13 +1,13 @@
-"""Store large lists of ids that change concurrently, such as the followers of a thread.
+"""Store large sets of ids that change concurrently, such as the followers of a thread.
 
-This module owns the kind FollowerMark and the code that reads lists. A list consists of sorted
+This module owns the kind FollowerMark and the code that reads sets. A set consists of sorted
 segments of ids, which its entity names, and of marks that override the segments. To add or remove
-an id, a transaction reads the list's entity and writes one mark in the list's current *generation*.
-`follower_compaction` closes a generation, merges its marks into new segments and switches the list
+an id, a transaction reads the set's entity and writes one mark in the set's current *generation*.
+`set_compaction` closes a generation, merges its marks into new segments and switches the set
 to these segments.
 
 A mark costs 2 reads and 1 write, or no write if the same mark exists. `contains` costs at most 5
-reads: the list, marks of two generations, a segment, and a segment of lines if the list has more
+reads: the set, marks of two generations, a segment, and a segment of lines if the set has more
 than about 1,000,000 ids. While no compaction runs, and without a segment of lines, `contains` costs
 at most 3 reads. Counting marks would require a read each time, or an entity for which all writers
 contend. Instead, about one in `_between` marks, chosen by a digest of its key, requests a
@@ -19,7 +19,7 @@ Invariants:
    after a transaction has read it as open, the transaction conflicts and runs again, so a closed
    generation never grows.
 2. Marks of newer generations override older marks, and all marks override the segments.
-3. Each read sees the list at a single moment: within a snapshot, all segments that a list names
+3. Each read sees the set at a single moment: within a snapshot, all segments that a set names
    exist.
 4. For each id, the order of commits in the store is decisive. Overlapping calls for one id can take
    effect in either order. If the response to a call is lost, repeating the call ensures that it
@@ -34,30 +34,30 @@ from collections.abc import Iterator, Sequence
 
 from comments import errors
 from comments.domain import records
-from comments.notifications import id_sets
 from comments.store import ownership, reads, transactions
-from comments.store.models import follower_rows
+from comments.store.large_sets import segments
+from comments.store.models import set_rows
 
 LONGEST = 500  # Bytes in an id; ids are part of keys, which are limited to 1,500.
 # The average number of marks in a generation is `MARKS` plus one for every `IDS_FOR_MARK` ids. A
-# compaction rewrites most segments, so a list with many segments waits for more marks.
+# compaction rewrites most segments, so a set with many segments waits for more marks.
 MARKS = 64
 IDS_FOR_MARK = 500
 AT_ONCE = 500  # Maximum number of marks per query or commit.
-_OWNER = "follower_lists"
+_OWNER = "membership"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Pointer:
-    """The state of a list.
+    """The state of a set.
 
-    Marks of generations after `folded` are not yet in the list's segments.
+    Marks of generations after `folded` are not yet in the set's segments.
     """
 
     version: str = ""
     generation: int = 1
     folded: int = 0
-    directory: id_sets.IdSetDirectory = id_sets.IdSetDirectory()  # noqa: RUF009 - a frozen value
+    directory: segments.SetDirectory = segments.SetDirectory()  # noqa: RUF009 - a frozen value
 
     @property
     def is_closed(self) -> bool:
@@ -66,8 +66,8 @@ class Pointer:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class FollowerPage:
-    """Some of a list's ids, in order.
+class MemberPage:
+    """Some of a set's ids, in order.
 
     The next page begins after `position`, which is None on the last page.
     """
@@ -91,73 +91,73 @@ class Marked:
     asks: bool
 
 
-def mark(name: records.ListName, follower: str, *, follows: bool) -> bool:
-    """Add an id to a list or remove it; return whether the mark requests a compaction.
+def mark(name: records.SetName, member: str, *, belongs: bool) -> bool:
+    """Add an id to a set or remove it; return whether the mark requests a compaction.
 
     Raises:
         errors.BadInput: the id is empty, is longer than `LONGEST` bytes, or is not valid text.
         errors.Overloaded: the store did not respond in time.
     """
-    check(follower)
+    check(member)
 
     def body() -> bool:
-        marked = marking(name, follower, follows=follows)
+        marked = marking(name, member, belongs=belongs)
         transactions.apply(marked.writes)
         return marked.asks
 
     return transactions.transaction(body)
 
 
-def marking(name: records.ListName, follower: str, *, follows: bool) -> Marked:
-    """Add a valid id (see `check`) to a list or remove it, in the current transaction."""
+def marking(name: records.SetName, member: str, *, belongs: bool) -> Marked:
+    """Add a valid id (see `check`) to a set or remove it, in the current transaction."""
     at = pointer(name)
-    key = follower_rows.follower_mark_key(name, at.generation, follower)
-    entry = follower_rows.follower_mark_entry(name, at.generation, follows=follows)
+    key = set_rows.mark_key(name, at.generation, member)
+    entry = set_rows.mark_entry(name, at.generation, belongs=belongs)
     # Read the mark although it is overwritten. A commit that arrives after its caller gave up then
     # conflicts with later decisions instead of replacing them.
     found = reads.get(key)
     if found is not None and found.entry == entry:
         return Marked(ownership.Writes(_OWNER), bool(found.asks))
-    row = follower_rows.FollowerMarkRow(key=key, entry=entry, asks=_asks(key.id(), name, at))
+    row = set_rows.FollowerMarkRow(key=key, entry=entry, asks=_asks(key.id(), name, at))
     return Marked(ownership.Writes(_OWNER, put=(row,)), bool(row.asks))
 
 
-def contains(name: records.ListName, follower: str) -> bool:
-    """Return whether an id belongs to a list."""
-    check(follower)
+def contains(name: records.SetName, member: str) -> bool:
+    """Return whether an id belongs to a set."""
+    check(member)
 
     def body() -> bool:
         at = pointer(name)
         open_ = range(at.generation, at.folded, -1)
-        found = reads.get_multi([follower_rows.follower_mark_key(name, n, follower) for n in open_])
+        found = reads.get_multi([set_rows.mark_key(name, n, member) for n in open_])
         for row, generation in zip(found, open_, strict=True):
             if row is not None:
-                joined = follower_rows.follower_mark_entry(name, generation, follows=True)
+                joined = set_rows.mark_entry(name, generation, belongs=True)
                 return bool(row.entry == joined)
-        return follower in _segment_of(name, at.directory, follower)
+        return member in _segment_of(name, at.directory, member)
 
     return transactions.snapshot(body)
 
 
-def page(name: records.ListName, *, after: str = "", limit: int) -> FollowerPage:
-    """Return the next ids in a list after a position, in the order of ids.
+def page(name: records.SetName, *, after: str = "", limit: int) -> MemberPage:
+    """Return the next ids in a set after a position, in the order of ids.
 
-    Each page shows the list at a single moment. Positions are ids, so compactions between two pages
-    do not matter: no id is returned twice, and an id that belongs to the list throughout is
+    Each page shows the set at a single moment. Positions are ids, so compactions between two pages
+    do not matter: no id is returned twice, and an id that belongs to the set throughout is
     returned exactly once.
     """
 
     def body() -> tuple[str, ...]:
         at = pointer(name)
-        ids = id_sets.changed(_ids_behind(name, at.directory, after), marks(name, at, after=after))
+        ids = segments.changed(_ids_behind(name, at.directory, after), marks(name, at, after=after))
         return tuple(itertools.islice(ids, limit))
 
     ids = transactions.snapshot(body)
-    return FollowerPage(ids, ids[-1] if len(ids) == limit else None)
+    return MemberPage(ids, ids[-1] if len(ids) == limit else None)
 
 
-def every(name: records.ListName, *, limit: int) -> Iterator[str]:
-    """Yield all ids in a list, one page per read (see `page`)."""
+def every(name: records.SetName, *, limit: int) -> Iterator[str]:
+    """Yield all ids in a set, one page per read (see `page`)."""
     position: str | None = ""
     while position is not None:
         found = page(name, after=position, limit=limit)
@@ -165,70 +165,70 @@ def every(name: records.ListName, *, limit: int) -> Iterator[str]:
         position = found.position
 
 
-def count(name: records.ListName) -> int:
-    """Count the ids in a list. Counting reads the list and the segments that marks change."""
+def count(name: records.SetName) -> int:
+    """Count the ids in a set. Counting reads the set and the segments that marks change."""
     return transactions.snapshot(lambda: counted(name))
 
 
-def counted(name: records.ListName) -> int:
-    """Count the ids in a list, like `count`, but inside a snapshot."""
+def counted(name: records.SetName) -> int:
+    """Count the ids in a set, like `count`, but inside a snapshot."""
     at = pointer(name)
-    ahead = id_sets.Ahead(marks(name, at))
+    ahead = segments.Ahead(marks(name, at))
     total = at.directory.count
-    for line, end in id_sets.spans(lines(name, at.directory)):
+    for line, end in segments.spans(lines(name, at.directory)):
         if ahead.is_before(end):
-            total += id_sets.gain(read_ids(name, line), list(ahead.until(end)))
+            total += segments.gain(read_ids(name, line), list(ahead.until(end)))
     return total + sum(belongs for _, belongs in ahead)
 
 
-def check(follower: str) -> None:
+def check(member: str) -> None:
     """Check that a text can be an id.
 
     Raises:
         errors.BadInput: the text is empty, is longer than `LONGEST` bytes, or is not valid Unicode.
     """
     try:
-        size = len(follower.encode())
+        size = len(member.encode())
     except UnicodeEncodeError as error:
-        raise errors.BadInput("follower", "bad-characters") from error
+        raise errors.BadInput("member", "bad-characters") from error
     if not 0 < size <= LONGEST:
-        raise errors.BadInput("follower", "too-many-bytes", limit=LONGEST)
+        raise errors.BadInput("member", "too-many-bytes", limit=LONGEST)
 
 
-def pointer(name: records.ListName) -> Pointer:
-    """Read the state of a list, which has no entity before its first compaction."""
-    row = reads.get(follower_rows.follower_list_key(name))
+def pointer(name: records.SetName) -> Pointer:
+    """Read the state of a set, which has no entity before its first compaction."""
+    row = reads.get(set_rows.set_key(name))
     if row is None:
         return Pointer()
-    directory = id_sets.decode_directory(row.content)
+    directory = segments.decode_directory(row.content)
     return Pointer(row.version, row.generation, row.folded, directory)
 
 
-def marks(name: records.ListName, at: Pointer, *, after: str = "") -> Iterator[id_sets.Mark]:
+def marks(name: records.SetName, at: Pointer, *, after: str = "") -> Iterator[segments.Mark]:
     """Yield, in the order of ids, the marks after an id that are not yet in the segments."""
     found = marks_of(name, at.folded + 1, after=after)
     if at.is_closed:
-        return id_sets.overlaid(found, marks_of(name, at.generation, after=after))
+        return segments.overlaid(found, marks_of(name, at.generation, after=after))
     return found
 
 
-def marks_of(name: records.ListName, generation: int, *, after: str = "") -> Iterator[id_sets.Mark]:
+def marks_of(name: records.SetName, generation: int, *, after: str = "") -> Iterator[segments.Mark]:
     """Yield one generation's marks after an id, in the order of ids."""
     joined, left = (
-        _marked(name, generation, follows=follows, after=after) for follows in (True, False)
+        _marked(name, generation, belongs=belongs, after=after) for belongs in (True, False)
     )
-    return id_sets.signed(joined, left)
+    return segments.signed(joined, left)
 
 
-def _marked(name: records.ListName, generation: int, *, follows: bool, after: str) -> Iterator[str]:
+def _marked(name: records.SetName, generation: int, *, belongs: bool, after: str) -> Iterator[str]:
     """Yield the ids that have a mark in this generation.
 
     A keys-only query bills one read for any number of marks.
     """
-    entry = follower_rows.follower_mark_entry(name, generation, follows=follows)
+    entry = set_rows.mark_entry(name, generation, belongs=belongs)
     position: str | None = after
     while position is not None:
-        behind = follower_rows.follower_mark_key(name, generation, position)
+        behind = set_rows.mark_key(name, generation, position)
         query = reads.Query(
             "FollowerMark",
             where=(("entry", "=", entry), ("__key__", ">", behind)),
@@ -236,18 +236,18 @@ def _marked(name: records.ListName, generation: int, *, follows: bool, after: st
             limit=AT_ONCE,
             keys_only=True,
         )
-        found = [follower_rows.follower_of(each.key.path[-1].name) for each in reads.fetch(query)]
+        found = [set_rows.member_of(each.key.path[-1].name) for each in reads.fetch(query)]
         yield from found
         position = found[-1] if len(found) == AT_ONCE else None
 
 
 def lines(
-    name: records.ListName, directory: id_sets.IdSetDirectory
-) -> Iterator[id_sets.SegmentSummary]:
+    name: records.SetName, directory: segments.SetDirectory
+) -> Iterator[segments.SegmentSummary]:
     """Yield the lines for all segments of ids, in order.
 
     Raises:
-        SegmentReplaced: the list was compacted after the directory was read, which cannot happen
+        SegmentReplaced: the set was compacted after the directory was read, which cannot happen
             inside a snapshot.
     """
     for line in directory.lines:
@@ -257,7 +257,7 @@ def lines(
             yield line
 
 
-def keys(name: records.ListName, directory: id_sets.IdSetDirectory) -> Iterator[str]:
+def keys(name: records.SetName, directory: segments.SetDirectory) -> Iterator[str]:
     """Yield the keys of all segments, including segments of lines.
 
     Raises:
@@ -269,19 +269,19 @@ def keys(name: records.ListName, directory: id_sets.IdSetDirectory) -> Iterator[
             yield from keys(name, _below(name, directory, line))
 
 
-def read_ids(name: records.ListName, line: id_sets.SegmentSummary) -> list[str]:
+def read_ids(name: records.SetName, line: segments.SegmentSummary) -> list[str]:
     """Read the ids in a segment.
 
     Raises:
         SegmentReplaced: see `lines`.
     """
-    return id_sets.decode_ids(_content(name, line))
+    return segments.decode_ids(_content(name, line))
 
 
 def _ids_behind(
-    name: records.ListName, directory: id_sets.IdSetDirectory, after: str
+    name: records.SetName, directory: segments.SetDirectory, after: str
 ) -> Iterator[str]:
-    for line in directory.lines[id_sets.place_of(directory.lines, after) :]:
+    for line in directory.lines[segments.place_of(directory.lines, after) :]:
         if directory.depth:
             yield from _ids_behind(name, _below(name, directory, line), after)
         else:
@@ -289,31 +289,31 @@ def _ids_behind(
 
 
 def _segment_of(
-    name: records.ListName, directory: id_sets.IdSetDirectory, follower: str
+    name: records.SetName, directory: segments.SetDirectory, member: str
 ) -> Sequence[str]:
     if not directory.lines:
         return ()
-    line = directory.lines[id_sets.place_of(directory.lines, follower)]
+    line = directory.lines[segments.place_of(directory.lines, member)]
     if directory.depth:
-        return _segment_of(name, _below(name, directory, line), follower)
+        return _segment_of(name, _below(name, directory, line), member)
     return read_ids(name, line)
 
 
 def _below(
-    name: records.ListName, directory: id_sets.IdSetDirectory, line: id_sets.SegmentSummary
-) -> id_sets.IdSetDirectory:
-    return id_sets.IdSetDirectory(directory.depth - 1, id_sets.decode_lines(_content(name, line)))
+    name: records.SetName, directory: segments.SetDirectory, line: segments.SegmentSummary
+) -> segments.SetDirectory:
+    return segments.SetDirectory(directory.depth - 1, segments.decode_lines(_content(name, line)))
 
 
-def _content(name: records.ListName, line: id_sets.SegmentSummary) -> bytes:
-    row = reads.get(follower_rows.follower_segment_key(name, line.key))
+def _content(name: records.SetName, line: segments.SegmentSummary) -> bytes:
+    row = reads.get(set_rows.segment_key(name, line.key))
     if row is None:
         raise SegmentReplaced
     content: bytes = row.content
     return content
 
 
-def _asks(key: str, name: records.ListName, at: Pointer) -> bool:
+def _asks(key: str, name: records.SetName, at: Pointer) -> bool:
     """Return whether a mark requests a compaction.
 
     The result depends only on the mark's key, so repeating a mark never makes a second request.
@@ -326,51 +326,43 @@ def _between(at: Pointer) -> int:
     return MARKS + at.directory.count // IDS_FOR_MARK
 
 
-def asking() -> list[records.ListName]:
-    """Find all lists with a mark that requests a compaction."""
+def asking() -> list[records.SetName]:
+    """Find all sets with a mark that requests a compaction."""
     query = reads.Query("FollowerMark", where=(("asks", "=", True),), keys_only=True)
     found = (each.key.path[0].name for each in reads.walk(query))
-    return [records.ListName(text) for text in dict.fromkeys(found)]
+    return [records.SetName(text) for text in dict.fromkeys(found)]
 
 
 def known() -> list[str]:
-    """Return the texts of all stored list names, sorted.
+    """Return the texts of all stored set names, sorted.
 
     The function reads the key of every mark.
     """
     marks = reads.walk(reads.Query("FollowerMark", keys_only=True))
-    lists = reads.walk(reads.Query("FollowerList", keys_only=True))
-    return sorted({each.key.path[0].name for rows in (marks, lists) for each in rows})
+    sets = reads.walk(reads.Query("FollowerList", keys_only=True))
+    return sorted({each.key.path[0].name for rows in (marks, sets) for each in rows})
 
 
-def naming(follower: str) -> Iterator[records.ListName]:
-    """Yield the lists whose rows contain an id, even if the id has left the list.
+def naming(member: str) -> Iterator[records.SetName]:
+    """Yield the sets whose rows contain an id, even if the id has left the set.
 
-    The function reads every list.
+    The function reads every set.
     """
     marked = (each.key for each in reads.walk(reads.Query("FollowerMark", keys_only=True)))
-    found = {
-        key.path[0].name
-        for key in marked
-        if follower_rows.follower_of(key.path[-1].name) == follower
-    }
-    lists = reads.walk(reads.Query("FollowerList", keys_only=True))
-    for name in map(
-        records.ListName, sorted({*found, *(each.key.path[-1].name for each in lists)})
-    ):
-        if name.text in found or transactions.snapshot(
-            functools.partial(_is_stored, name, follower)
-        ):
+    found = {key.path[0].name for key in marked if set_rows.member_of(key.path[-1].name) == member}
+    sets = reads.walk(reads.Query("FollowerList", keys_only=True))
+    for name in map(records.SetName, sorted({*found, *(each.key.path[-1].name for each in sets)})):
+        if name.text in found or transactions.snapshot(functools.partial(_is_stored, name, member)):
             yield name
 
 
-def _is_stored(name: records.ListName, follower: str) -> bool:
-    return follower in _segment_of(name, pointer(name).directory, follower)
+def _is_stored(name: records.SetName, member: str) -> bool:
+    return member in _segment_of(name, pointer(name).directory, member)
 
 
-def folded_marks(name: records.ListName, at: Pointer, *, asks: bool) -> list[str]:
+def folded_marks(name: records.SetName, at: Pointer, *, asks: bool) -> list[str]:
     """Return up to `AT_ONCE` names of compacted marks whose `asks` has the given value."""
-    first, behind = (follower_rows.follower_mark_key(name, n, "") for n in (0, at.folded + 1))
+    first, behind = (set_rows.mark_key(name, n, "") for n in (0, at.folded + 1))
     query = reads.Query(
         "FollowerMark",
         where=(("asks", "=", asks), ("__key__", ">", first), ("__key__", "<", behind)),
@@ -381,25 +373,23 @@ def folded_marks(name: records.ListName, at: Pointer, *, asks: bool) -> list[str
     return [each.key.path[-1].name for each in reads.fetch(query)]
 
 
-def is_marked(name: records.ListName, follower: str) -> bool:
+def is_marked(name: records.SetName, member: str) -> bool:
     """Return whether an id has a stored mark, in any generation that may still have marks."""
     at = pointer(name)
     keys = [
-        follower_rows.follower_mark_key(name, generation, follower)
+        set_rows.mark_key(name, generation, member)
         for generation in range(max(1, at.folded), at.generation + 1)
     ]
     return any(row is not None for row in reads.get_multi(keys))
 
 
-def removal(name: records.ListName, found: Sequence[str]) -> ownership.Writes:
+def removal(name: records.SetName, found: Sequence[str]) -> ownership.Writes:
     """Return the writes that delete marks by their names from `folded_marks`.
 
     A name contains the mark's generation, so newer marks for the same ids are not deleted.
     """
     keys = [
-        follower_rows.follower_mark_key(
-            name, follower_rows.generation_of(each), follower_rows.follower_of(each)
-        )
+        set_rows.mark_key(name, set_rows.generation_of(each), set_rows.member_of(each))
         for each in found
     ]
     return ownership.Writes(_OWNER, delete=tuple(keys))

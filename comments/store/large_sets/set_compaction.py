@@ -1,11 +1,11 @@
-"""Compact a large list by moving its marks into its sorted segments.
+"""Compact a large set by moving its marks into its sorted segments.
 
 This module owns the kinds FollowerList and FollowerSegment. A compaction consists of four steps,
-each of which leaves the list intact:
+each of which leaves the set intact:
 
 1. **Close** the current generation of marks by opening the next generation.
-2. **Write** new segments under keys of this attempt, which the list does not name yet.
-3. **Switch** the list to the new segments, in a transaction that fails if another process has
+2. **Write** new segments under keys of this attempt, which the set does not name yet.
+3. **Switch** the set to the new segments, in a transaction that fails if another process has
    switched since.
 4. **Clean**: delete compacted marks and unreferenced segments. Marks that request a compaction are
    deleted last.
@@ -16,16 +16,16 @@ segments in memory.
 
 Invariants:
 
-1. A closed generation never grows (`follower_lists`), so step 2 reads all of its marks.
+1. A closed generation never grows (`membership`), so step 2 reads all of its marks.
 2. A segment's key is never reused.
 3. No mark or segment is deleted before the switch that replaces it.
-4. If two processes compact a list at the same time, both write segments but only one switches.
+4. If two processes compact a set at the same time, both write segments but only one switches.
 5. A crash in any step leaves marks, which readers merge, or unreferenced segments. In both cases, a
    mark that requests a compaction remains. The next compaction finishes the work and deletes the
    unreferenced segments.
 6. A segment's key starts with the generation for which the segment was written, and the attempt
    that wrote the segment can switch only until that generation is compacted. After that, a segment
-   that the list does not name will never be used, so it can be deleted without a grace period.
+   that the set does not name will never be used, so it can be deleted without a grace period.
 """
 
 import dataclasses
@@ -35,54 +35,54 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from comments import errors
 from comments.domain import records
-from comments.notifications import follower_lists, id_sets
 from comments.store import ownership, reads, transactions
-from comments.store.models import follower_rows
+from comments.store.large_sets import membership, segments
+from comments.store.models import set_rows
 
 SEGMENT_BYTES = 256 * 1024  # Bytes before compression, about 10,000 ids; Datastore allows 1 MiB.
-DIRECTORY_BYTES = 16 * 1024  # Bytes of lines in the list's entity, which every change reads.
+DIRECTORY_BYTES = 16 * 1024  # Bytes of lines in the set's entity, which every change reads.
 LINES = 400  # Maximum number of lines in a segment of lines.
 LOADED = 50_000  # Maximum number of ids that `load` adds at a time.
 AT_ONCE = 500  # Maximum number of keys per commit.
 _TRIES = 10
-_OWNER = "follower_compaction"
+_OWNER = "set_compaction"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PreparedSegments:
     """New segments that have been written, and the directory that will name them."""
 
-    name: records.ListName
-    base: follower_lists.Pointer
-    directory: id_sets.IdSetDirectory
+    name: records.SetName
+    base: membership.Pointer
+    directory: segments.SetDirectory
     token: str
 
 
-def compact(name: records.ListName) -> bool:
-    """Compact a list's marks into its segments; return False if another process switched first."""
+def compact(name: records.SetName) -> bool:
+    """Compact a set's marks into its segments; return False if another process switched first."""
     if not is_marked(name):
         clean(name)
         return True
     return _fold(name, ())
 
 
-def erase(name: records.ListName, follower: str) -> None:
-    """Compact a list until none of its rows contains an id that has left the list.
+def erase(name: records.SetName, member: str) -> None:
+    """Compact a set until none of its rows contains an id that has left the set.
 
     Raises:
-        errors.Overloaded: other processes keep compacting the list, or the store is busy.
+        errors.Overloaded: other processes keep compacting the set, or the store is busy.
     """
     for _ in range(_TRIES):
         # Compact once even without marks, because an interrupted compaction may have left segments.
-        if compact(name) and not follower_lists.is_marked(name, follower):
+        if compact(name) and not membership.is_marked(name, member):
             return
     raise errors.Overloaded(f"another process is compacting {name.text}")
 
 
-def load(name: records.ListName, ids: Iterable[str]) -> None:
-    """Add many ids to a list, in any order, `LOADED` ids at a time.
+def load(name: records.SetName, ids: Iterable[str]) -> None:
+    """Add many ids to a set, in any order, `LOADED` ids at a time.
 
-    Ids that had left the list join it again. If the call is interrupted, repeat it.
+    Ids that had left the set join it again. If the call is interrupted, repeat it.
 
     Raises:
         errors.BadInput: an id is invalid; the ids before it may already be stored.
@@ -90,20 +90,20 @@ def load(name: records.ListName, ids: Iterable[str]) -> None:
     left = iter(ids)
     while part := list(itertools.islice(left, LOADED)):
         for each in part:
-            follower_lists.check(each)
+            membership.check(each)
         _join(name, sorted(set(part)))
 
 
-def _join(name: records.ListName, joining: Sequence[str]) -> None:
+def _join(name: records.SetName, joining: Sequence[str]) -> None:
     # First compact a generation that is already closed. If the ids joined in that generation, they
     # would be older than the marks in the open generation.
-    if follower_lists.pointer(name).is_closed:
+    if membership.pointer(name).is_closed:
         _fold(name, ())
     while not _fold(name, joining):
         pass  # Another process switched first, so try again with the new state.
 
 
-def _fold(name: records.ListName, joining: Sequence[str]) -> bool:
+def _fold(name: records.SetName, joining: Sequence[str]) -> bool:
     base = close(name)
     prepared = prepare(name, base, joining)
     is_done = prepared is not None and switch(prepared)
@@ -111,17 +111,17 @@ def _fold(name: records.ListName, joining: Sequence[str]) -> bool:
     return is_done
 
 
-def is_marked(name: records.ListName) -> bool:
-    """Return whether a list has marks to compact."""
-    at = follower_lists.pointer(name)
-    return next(follower_lists.marks(name, at), None) is not None
+def is_marked(name: records.SetName) -> bool:
+    """Return whether a set has marks to compact."""
+    at = membership.pointer(name)
+    return next(membership.marks(name, at), None) is not None
 
 
-def close(name: records.ListName) -> follower_lists.Pointer:
+def close(name: records.SetName) -> membership.Pointer:
     """Open the next generation unless a closed generation must be compacted first."""
 
-    def body() -> follower_lists.Pointer:
-        at = follower_lists.pointer(name)
+    def body() -> membership.Pointer:
+        at = membership.pointer(name)
         if at.is_closed:
             return at  # Also reached if an earlier run committed but its response was lost.
         opened = dataclasses.replace(at, generation=at.generation + 1)
@@ -132,7 +132,7 @@ def close(name: records.ListName) -> follower_lists.Pointer:
 
 
 def prepare(
-    name: records.ListName, base: follower_lists.Pointer, joining: Sequence[str] = ()
+    name: records.SetName, base: membership.Pointer, joining: Sequence[str] = ()
 ) -> PreparedSegments | None:
     """Write segments that include the closed generation's marks.
 
@@ -140,16 +140,16 @@ def prepare(
     """
     writer = _Writer(name, f"{base.folded + 1:010d}-{secrets.token_hex(10)}")
     joined = ((each, True) for each in joining)
-    found = follower_lists.marks_of(name, base.folded + 1)
-    marks = id_sets.Ahead(id_sets.overlaid(found, joined))
+    found = membership.marks_of(name, base.folded + 1)
+    marks = segments.Ahead(segments.overlaid(found, joined))
     if not marks.is_before(None):
         # Write nothing, because no mark would request the compaction that deletes segments left by
         # a crash.
         return PreparedSegments(name, base, base.directory, writer.token)
     try:
-        stored = follower_lists.lines(name, base.directory)
+        stored = membership.lines(name, base.directory)
         lines = list(writer.rewritten(stored, marks))
-    except follower_lists.SegmentReplaced:
+    except membership.SegmentReplaced:
         return None
     return PreparedSegments(name, base, writer.directory(lines), writer.token)
 
@@ -159,38 +159,36 @@ def switch(prepared: PreparedSegments) -> bool:
     name, base = prepared.name, prepared.base
 
     def body() -> bool:
-        at = follower_lists.pointer(name)
+        at = membership.pointer(name)
         if at.version == prepared.token:
             return True  # An earlier run committed, but its response was lost.
         if at.folded != base.folded:
             return False
-        new = follower_lists.Pointer(
-            prepared.token, at.generation, at.folded + 1, prepared.directory
-        )
+        new = membership.Pointer(prepared.token, at.generation, at.folded + 1, prepared.directory)
         transactions.apply(ownership.Writes(_OWNER, put=(_row(name, new),)))
         return True
 
     return transactions.transaction(body)
 
 
-def clean(name: records.ListName) -> None:
+def clean(name: records.SetName) -> None:
     """Delete compacted marks and unreferenced segments."""
     # Delete marks that request a compaction last: while such a mark exists, an interrupted clean-up
     # is found and finished.
-    at = follower_lists.pointer(name)
+    at = membership.pointer(name)
     _forget(name, at, asks=False)
     for keys in _in_parts(_unnamed(name, at)):
         _delete(name, keys)
     _forget(name, at, asks=True)
 
 
-def _forget(name: records.ListName, at: follower_lists.Pointer, *, asks: bool) -> None:
-    while found := follower_lists.folded_marks(name, at, asks=asks):
-        _apply(follower_lists.removal(name, found))
+def _forget(name: records.SetName, at: membership.Pointer, *, asks: bool) -> None:
+    while found := membership.folded_marks(name, at, asks=asks):
+        _apply(membership.removal(name, found))
 
 
-def _delete(name: records.ListName, keys: Sequence[str]) -> None:
-    gone = tuple(follower_rows.follower_segment_key(name, key) for key in keys)
+def _delete(name: records.SetName, keys: Sequence[str]) -> None:
+    gone = tuple(set_rows.segment_key(name, key) for key in keys)
     _apply(ownership.Writes(_OWNER, delete=gone))
 
 
@@ -198,27 +196,25 @@ def _apply(writes: ownership.Writes) -> None:
     transactions.transaction(lambda: transactions.apply(writes))
 
 
-def _unnamed(name: records.ListName, at: follower_lists.Pointer) -> list[str]:
-    """Return the segments of compacted generations that the list does not name."""
-    query = reads.Query(
-        "FollowerSegment", ancestor=follower_rows.follower_list_key(name), keys_only=True
-    )
+def _unnamed(name: records.SetName, at: membership.Pointer) -> list[str]:
+    """Return the segments of compacted generations that the set does not name."""
+    query = reads.Query("FollowerSegment", ancestor=set_rows.set_key(name), keys_only=True)
     stored = [message.key.path[-1].name for message in reads.fetch(query)]
-    old = [key for key in stored if follower_rows.generation_of(key) <= at.folded]
+    old = [key for key in stored if set_rows.generation_of(key) <= at.folded]
     try:
-        named = set(follower_lists.keys(name, at.directory)) if old else set()
-    except follower_lists.SegmentReplaced:
+        named = set(membership.keys(name, at.directory)) if old else set()
+    except membership.SegmentReplaced:
         return []  # Another process has switched since, and will clean up.
     return [key for key in old if key not in named]
 
 
-def _row(name: records.ListName, at: follower_lists.Pointer) -> follower_rows.FollowerListRow:
-    return follower_rows.FollowerListRow(
-        key=follower_rows.follower_list_key(name),
+def _row(name: records.SetName, at: membership.Pointer) -> set_rows.FollowerListRow:
+    return set_rows.FollowerListRow(
+        key=set_rows.set_key(name),
         version=at.version,
         generation=at.generation,
         folded=at.folded,
-        content=id_sets.encode_directory(at.directory),
+        content=segments.encode_directory(at.directory),
     )
 
 
@@ -229,57 +225,57 @@ def _in_parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:
 class _Writer:
     """Writes the segments of one attempt. Every key contains the attempt's token."""
 
-    def __init__(self, name: records.ListName, token: str) -> None:
+    def __init__(self, name: records.SetName, token: str) -> None:
         self._name = name
         self.token = token
         self._numbers = itertools.count()
 
     def rewritten(
-        self, stored: Iterable[id_sets.SegmentSummary], marks: id_sets.Ahead
-    ) -> Iterator[id_sets.SegmentSummary]:
+        self, stored: Iterable[segments.SegmentSummary], marks: segments.Ahead
+    ) -> Iterator[segments.SegmentSummary]:
         """Write the segments that marks change, and yield the lines of all segments.
 
         A remainder that is too small for a segment is merged into the next segment.
         """
-        spans: Iterator[tuple[id_sets.SegmentSummary | None, str | None]] = id_sets.spans(stored)
+        spans: Iterator[tuple[segments.SegmentSummary | None, str | None]] = segments.spans(stored)
         small: list[str] = []
         for line, end in itertools.chain([next(spans, (None, None))], spans):
             if line is not None and not small and not marks.is_before(end):
                 yield line
                 continue
-            old = [] if line is None else follower_lists.read_ids(self._name, line)
-            new = itertools.chain(small, id_sets.changed(old, marks.until(end)))
+            old = [] if line is None else membership.read_ids(self._name, line)
+            new = itertools.chain(small, segments.changed(old, marks.until(end)))
             small = []
-            for run in id_sets.runs(new, SEGMENT_BYTES):
+            for run in segments.runs(new, SEGMENT_BYTES):
                 yield from self._segment(small)
                 small = run
-            if end is None or id_sets.size(small) >= SEGMENT_BYTES // 2:
+            if end is None or segments.size(small) >= SEGMENT_BYTES // 2:
                 yield from self._segment(small)
                 small = []
 
-    def directory(self, lines: Sequence[id_sets.SegmentSummary]) -> id_sets.IdSetDirectory:
+    def directory(self, lines: Sequence[segments.SegmentSummary]) -> segments.SetDirectory:
         """Make a directory of these lines, or write segments of lines if it would be too large."""
         depth = 0
-        while len(lines) > 1 and len(id_sets.encode_lines(lines)) > DIRECTORY_BYTES:
+        while len(lines) > 1 and len(segments.encode_lines(lines)) > DIRECTORY_BYTES:
             parts = (lines[first : first + LINES] for first in range(0, len(lines), LINES))
             lines = [self._above(part) for part in parts]
             depth += 1
-        return id_sets.IdSetDirectory(depth, tuple(lines))
+        return segments.SetDirectory(depth, tuple(lines))
 
-    def _above(self, lines: Sequence[id_sets.SegmentSummary]) -> id_sets.SegmentSummary:
+    def _above(self, lines: Sequence[segments.SegmentSummary]) -> segments.SegmentSummary:
         count = sum(line.count for line in lines)
-        return id_sets.SegmentSummary(
-            self._write(id_sets.encode_lines(lines)), lines[0].first, count
+        return segments.SegmentSummary(
+            self._write(segments.encode_lines(lines)), lines[0].first, count
         )
 
-    def _segment(self, ids: Sequence[str]) -> Iterator[id_sets.SegmentSummary]:
+    def _segment(self, ids: Sequence[str]) -> Iterator[segments.SegmentSummary]:
         if ids:
-            yield id_sets.SegmentSummary(self._write(id_sets.encode_ids(ids)), ids[0], len(ids))
+            yield segments.SegmentSummary(self._write(segments.encode_ids(ids)), ids[0], len(ids))
 
     def _write(self, content: bytes) -> str:
         key = f"{self.token}-{next(self._numbers)}"
-        row = follower_rows.FollowerSegmentRow(
-            key=follower_rows.follower_segment_key(self._name, key), content=content
+        row = set_rows.FollowerSegmentRow(
+            key=set_rows.segment_key(self._name, key), content=content
         )
         _apply(ownership.Writes(_OWNER, put=(row,)))
         return key

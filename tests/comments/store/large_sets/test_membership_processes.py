@@ -1,4 +1,4 @@
-"""Large follower lists stay exact with killed and concurrent processes and with 200,000 ids."""
+"""Large sets stay exact with killed and concurrent processes and with 200,000 ids."""
 
 import itertools
 import json
@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from comments.domain import records
-from comments.notifications import follower_compaction, follower_lists
 from comments.store import connection, ownership, reads, transactions
-from comments.store.models import follower_rows
+from comments.store.large_sets import membership, set_compaction
+from comments.store.models import set_rows
 from emulator import inprocess
 from tests.support import dying_programs, forked_programs, programs
 
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
-NAME = records.ListName("a list")
+NAME = records.SetName("a set")
 INDEXES = dying_programs.INDEXES
 THREADS, CHANGES = 25, 12  # threads per process, changes per thread
 LARGE = 200_000
@@ -31,37 +31,37 @@ import json
 import random
 import sys
 import threading
-from comments.notifications import follower_compaction
+from comments.store.large_sets import set_compaction
 from comments.store import connection
-from comments.notifications import follower_lists
+from comments.store.large_sets import membership
 from emulator import inprocess
-from tests.comments.notifications import test_follower_lists_processes
+from tests.comments.store.large_sets import test_membership_processes
 
 process = sys.argv[2]
-follower_compaction.SEGMENT_BYTES = 500
+set_compaction.SEGMENT_BYTES = 500
 last, folded, is_over = {}, [0, 0], threading.Event()
 
 def change(number):
     seed = random.Random(f"{process} {number}")
     with store.context():
-        for _ in range(test_follower_lists_processes.CHANGES):
+        for _ in range(test_membership_processes.CHANGES):
             own = f"{process}-{number:02d}-{seed.randrange(4)}"
-            for follower in (own, "everybody's"):
-                follows = seed.random() < 0.6
-                follower_lists.mark(test_follower_lists_processes.NAME, follower, follows=follows)
-                last[follower] = follows
+            for member in (own, "everybody's"):
+                belongs = seed.random() < 0.6
+                membership.mark(test_membership_processes.NAME, member, belongs=belongs)
+                last[member] = belongs
 
 def fold():
     with store.context():
         while not is_over.is_set():
-            folded[follower_compaction.compact(test_follower_lists_processes.NAME)] += 1
+            folded[set_compaction.compact(test_membership_processes.NAME)] += 1
 
-with inprocess.open_engine(sys.argv[1], indexes=test_follower_lists_processes.INDEXES) as engine:
+with inprocess.open_engine(sys.argv[1], indexes=test_membership_processes.INDEXES) as engine:
     store = connection.Store(inprocess.Channel(engine), project="test", deadline=120.0)
     print("opened", flush=True)
     sys.stdin.read()
     folder = threading.Thread(target=fold)
-    numbers = range(test_follower_lists_processes.THREADS)
+    numbers = range(test_membership_processes.THREADS)
     threads = [threading.Thread(target=change, args=(n,)) for n in numbers]
     for thread in (folder, *threads):
         thread.start()
@@ -76,10 +76,10 @@ print(json.dumps([last, folded]))
 
 def compact() -> None:
     """Compact with small segments in a process of its own."""
-    follower_compaction.SEGMENT_BYTES = follower_compaction.DIRECTORY_BYTES = 60
-    follower_compaction.LINES = 2
-    follower_lists.AT_ONCE = 5
-    follower_compaction.compact(NAME)
+    set_compaction.SEGMENT_BYTES = set_compaction.DIRECTORY_BYTES = 60
+    set_compaction.LINES = 2
+    membership.AT_ONCE = 5
+    set_compaction.compact(NAME)
 
 
 @pytest.fixture
@@ -97,29 +97,29 @@ def store(path: Path) -> Iterator[connection.Store]:
 
 
 def _assert_read(expected: set[str]) -> None:
-    assert list(follower_lists.every(NAME, limit=10)) == sorted(expected)
+    assert list(membership.every(NAME, limit=10)) == sorted(expected)
 
 
 def _assert_settled(expected: set[str]) -> None:
     """Check that compaction in a different process leaves no marks or unused segments."""
     for _ in range(2):
-        assert follower_compaction.compact(NAME)
+        assert set_compaction.compact(NAME)
     _assert_read(expected)
-    at = follower_lists.pointer(NAME)
+    at = membership.pointer(NAME)
     assert at.directory.count == len(expected)
     query = reads.Query("FollowerMark", keys_only=True)
     assert list(reads.fetch(query)) == []
     query = reads.Query("FollowerSegment", keys_only=True)
     stored = {message.key.path[-1].name for message in reads.fetch(query)}
-    assert stored == set(follower_lists.keys(NAME, at.directory))
+    assert stored == set(membership.keys(NAME, at.directory))
 
 
 def _change(expected: set[str], turn: int) -> None:
     """Let some ids join and some ids leave."""
     for number in range(8):
-        follower = f"{(turn * 5 + number * 3) % 40:02d}"
-        follower_lists.mark(NAME, follower, follows=number % 3 > 0)
-        (expected.add if number % 3 else expected.discard)(follower)
+        member = f"{(turn * 5 + number * 3) % 40:02d}"
+        membership.mark(NAME, member, belongs=number % 3 > 0)
+        (expected.add if number % 3 else expected.discard)(member)
 
 
 def test_a_compactor_killed_at_any_commit_loses_nobody_and_the_next_one_finishes(
@@ -167,46 +167,44 @@ def test_fifty_threads_of_two_processes_change_a_list_that_both_compact(
         wanted |= last
         assert folded > 0
     assert len(wanted) > THREADS * 2
-    found = set(follower_lists.every(NAME, limit=50)) - {"everybody's"}
-    assert found == {follower for follower, follows in wanted.items() if follows}
-    _assert_settled(set(follower_lists.every(NAME, limit=50)))
+    found = set(membership.every(NAME, limit=50)) - {"everybody's"}
+    assert found == {member for member, belongs in wanted.items() if belongs}
+    _assert_settled(set(membership.every(NAME, limit=50)))
 
 
-def _mark_many(ids: list[str], *, follows: bool) -> None:
+def _mark_many(ids: list[str], *, belongs: bool) -> None:
     """Write the marks that joining or leaving one by one would write, but in less time."""
-    at = follower_lists.pointer(NAME)
-    entry = follower_rows.follower_mark_entry(NAME, at.generation, follows=follows)
+    at = membership.pointer(NAME)
+    entry = set_rows.mark_entry(NAME, at.generation, belongs=belongs)
     for first in range(0, len(ids), 500):
         rows = tuple(
-            follower_rows.FollowerMarkRow(
-                key=follower_rows.follower_mark_key(NAME, at.generation, each), entry=entry
-            )
+            set_rows.FollowerMarkRow(key=set_rows.mark_key(NAME, at.generation, each), entry=entry)
             for each in ids[first : first + 500]
         )
-        writes = ownership.Writes("follower_lists", put=rows)
+        writes = ownership.Writes("membership", put=rows)
         transactions.transaction(lambda writes=writes: transactions.apply(writes))  # type: ignore[misc]
 
 
-def test_200_000_ids_follow_one_thread_and_no_step_holds_them_all(store: connection.Store) -> None:
+def test_no_step_of_a_set_of_200_000_ids_holds_them_all(store: connection.Store) -> None:
     names = [f"{(number * 7919) % LARGE:026d}" for number in range(LARGE)]
-    follower_compaction.load(NAME, iter(names))
+    set_compaction.load(NAME, iter(names))
     left, joined = sorted(names)[::100], [f"new {number}" for number in range(2_000)]
-    _mark_many(left, follows=False)
-    _mark_many(joined, follows=True)
+    _mark_many(left, belongs=False)
+    _mark_many(joined, belongs=True)
     expected = sorted({*names, *joined} - set(left))
     del names
     whole = LARGE * sys.getsizeof(expected[0])
-    segments = len(follower_lists.pointer(NAME).directory.lines)
+    segments = len(membership.pointer(NAME).directory.lines)
     assert segments > 20
     tracemalloc.start()
     try:
-        assert follower_compaction.compact(NAME)
-        pairs = itertools.zip_longest(follower_lists.every(NAME, limit=5_000), expected)
+        assert set_compaction.compact(NAME)
+        pairs = itertools.zip_longest(membership.every(NAME, limit=5_000), expected)
         assert all(one == other for one, other in pairs)
         assert tracemalloc.get_traced_memory()[1] < whole / 2
     finally:
         tracemalloc.stop()
-    assert follower_lists.count(NAME) == len(expected)
-    for follower in (expected[0], expected[77_777], expected[-1]):
-        assert follower_lists.contains(NAME, follower)
-    assert not follower_lists.contains(NAME, left[500])
+    assert membership.count(NAME) == len(expected)
+    for member in (expected[0], expected[77_777], expected[-1]):
+        assert membership.contains(NAME, member)
+    assert not membership.contains(NAME, left[500])

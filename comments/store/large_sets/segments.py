@@ -43,7 +43,7 @@ class SegmentSummary(msgspec.Struct, frozen=True, array_like=True, gc=False):
     count: int
 
 
-class IdSetDirectory(msgspec.Struct, frozen=True, array_like=True):
+class SetDirectory(msgspec.Struct, frozen=True, array_like=True):
     """The top level of a set.
 
     If `depth` is above 0, each line names a segment that contains lines.
@@ -186,12 +186,12 @@ def decode_lines(stored: bytes) -> tuple[SegmentSummary, ...]:
     return _LINES.decode(zlib.decompress(stored))
 
 
-def encode_directory(directory: IdSetDirectory) -> bytes:
+def encode_directory(directory: SetDirectory) -> bytes:
     """Encode a directory in the stored form."""
     return _packed(directory)
 
 
-def decode_directory(stored: bytes) -> IdSetDirectory:
+def decode_directory(stored: bytes) -> SetDirectory:
     """Decode a stored directory."""
     return _DIRECTORY.decode(zlib.decompress(stored))
 
@@ -203,4 +203,4 @@ def _packed(value: object) -> bytes:
 _id = operator.itemgetter(0)
 _IDS = msgspec.msgpack.Decoder(list[str])
 _LINES = msgspec.msgpack.Decoder(tuple[SegmentSummary, ...])
-_DIRECTORY = msgspec.msgpack.Decoder(IdSetDirectory)
+_DIRECTORY = msgspec.msgpack.Decoder(SetDirectory)

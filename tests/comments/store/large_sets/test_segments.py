@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments.notifications import id_sets
+from comments.store.large_sets import segments
 
 IDS = st.sets(st.text(min_size=1, max_size=6), max_size=40).map(sorted)
 MARKS = st.dictionaries(st.text(min_size=1, max_size=3), st.booleans()).map(
@@ -14,7 +14,7 @@ MARKS = st.dictionaries(st.text(min_size=1, max_size=3), st.booleans()).map(
 )
 
 
-def applied(ids: set[str], *generations: list[id_sets.Mark]) -> list[str]:
+def applied(ids: set[str], *generations: list[segments.Mark]) -> list[str]:
     """Apply the marks to a Python set."""
     for marks in generations:
         for each, belongs in marks:
@@ -24,40 +24,40 @@ def applied(ids: set[str], *generations: list[id_sets.Mark]) -> list[str]:
 
 @given(IDS, MARKS, MARKS)
 def test_overlaid_marks_change_a_set_like_the_marks_in_sequence(
-    ids: list[str], older: list[id_sets.Mark], newer: list[id_sets.Mark]
+    ids: list[str], older: list[segments.Mark], newer: list[segments.Mark]
 ) -> None:
-    marks = list(id_sets.overlaid(older, newer))
+    marks = list(segments.overlaid(older, newer))
     assert marks == sorted({**dict(older), **dict(newer)}.items())
-    assert list(id_sets.changed(ids, marks)) == applied(set(ids), older, newer)
-    assert list(id_sets.changed(id_sets.changed(ids, older), newer)) == applied(
+    assert list(segments.changed(ids, marks)) == applied(set(ids), older, newer)
+    assert list(segments.changed(segments.changed(ids, older), newer)) == applied(
         set(ids), older, newer
     )
 
 
 @given(IDS, MARKS)
 def test_the_gain_of_marks_is_the_difference_they_make(
-    ids: list[str], marks: list[id_sets.Mark]
+    ids: list[str], marks: list[segments.Mark]
 ) -> None:
-    assert len(ids) + id_sets.gain(ids, marks) == len(applied(set(ids), marks))
+    assert len(ids) + segments.gain(ids, marks) == len(applied(set(ids), marks))
 
 
 @given(MARKS)
-def test_marks_are_their_two_signs_merged(marks: list[id_sets.Mark]) -> None:
+def test_marks_are_their_two_signs_merged(marks: list[segments.Mark]) -> None:
     joined, left = ([each for each, belongs in marks if belongs is sign] for sign in (True, False))
-    assert list(id_sets.signed(joined, left)) == marks
+    assert list(segments.signed(joined, left)) == marks
 
 
 @given(IDS, st.integers(1, 60))
 def test_runs_contain_the_ids_in_order_and_none_is_too_long_or_too_short(
     ids: list[str], most: int
 ) -> None:
-    runs = list(id_sets.runs(iter(ids), most))
+    runs = list(segments.runs(iter(ids), most))
     assert [each for run in runs for each in run] == ids
     for run in runs:
         assert run
-        assert id_sets.size(run[:-1]) < most
+        assert segments.size(run[:-1]) < most
     for run in runs[:-1]:
-        assert id_sets.size(run) >= most / 2
+        assert segments.size(run) >= most / 2
 
 
 def test_a_long_list_is_split_into_runs_while_it_is_read() -> None:
@@ -69,7 +69,7 @@ def test_a_long_list_is_split_into_runs_while_it_is_read() -> None:
             taken += 1
             yield f"{number:05d}"
 
-    first = next(id_sets.runs(ids(), 1_000))
+    first = next(segments.runs(ids(), 1_000))
     assert len(first) == 100
     assert taken < 250
 
@@ -79,19 +79,19 @@ def test_an_id_lies_in_the_line_whose_span_contains_it(
     ids: list[str], most: int, each: str
 ) -> None:
     lines = [
-        id_sets.SegmentSummary(str(n), run[0], len(run))
-        for n, run in enumerate(id_sets.runs(ids, most))
+        segments.SegmentSummary(str(n), run[0], len(run))
+        for n, run in enumerate(segments.runs(ids, most))
     ]
-    found = lines[id_sets.place_of(lines, each)]
-    ends = {line.key: end for line, end in id_sets.spans(lines)}
+    found = lines[segments.place_of(lines, each)]
+    ends = {line.key: end for line, end in segments.spans(lines)}
     assert found.first <= each or found is lines[0]
     end = ends[found.key]
     assert end is None or each < end
 
 
 @given(MARKS, st.lists(st.text(max_size=3)).map(sorted))
-def test_marks_are_taken_range_by_range(marks: list[id_sets.Mark], ends: list[str]) -> None:
-    ahead = id_sets.Ahead(marks)
+def test_marks_are_taken_range_by_range(marks: list[segments.Mark], ends: list[str]) -> None:
+    ahead = segments.Ahead(marks)
     taken = []
     for end in ends:
         part = list(ahead.until(end))
@@ -104,16 +104,16 @@ def test_marks_are_taken_range_by_range(marks: list[id_sets.Mark], ends: list[st
 
 @given(IDS)
 def test_a_segment_survives_encoding_and_decoding(ids: list[str]) -> None:
-    assert id_sets.decode_ids(id_sets.encode_ids(ids)) == ids
+    assert segments.decode_ids(segments.encode_ids(ids)) == ids
 
 
-@given(st.lists(st.builds(id_sets.SegmentSummary, st.text(), st.text(), st.integers(0, 2**40))))
+@given(st.lists(st.builds(segments.SegmentSummary, st.text(), st.text(), st.integers(0, 2**40))))
 def test_lines_and_directories_survive_encoding_and_decoding(
-    lines: list[id_sets.SegmentSummary],
+    lines: list[segments.SegmentSummary],
 ) -> None:
-    assert id_sets.decode_lines(id_sets.encode_lines(lines)) == tuple(lines)
-    directory = id_sets.IdSetDirectory(2, tuple(lines))
-    assert id_sets.decode_directory(id_sets.encode_directory(directory)) == directory
+    assert segments.decode_lines(segments.encode_lines(lines)) == tuple(lines)
+    directory = segments.SetDirectory(2, tuple(lines))
+    assert segments.decode_directory(segments.encode_directory(directory)) == directory
     assert directory.count == sum(line.count for line in lines)
 
 
@@ -122,7 +122,7 @@ def test_ids_are_ordered_like_their_bytes(one: str, other: str) -> None:
     assert (one < other) == (one.encode() < other.encode())
 
 
-LINE = id_sets.SegmentSummary("0000000001-ab-0", "ann", 2)
+LINE = segments.SegmentSummary("0000000001-ab-0", "ann", 2)
 
 
 # A change to these golden values would make stored lists unreadable.
@@ -131,14 +131,14 @@ LINE = id_sets.SegmentSummary("0000000001-ab-0", "ann", 2)
     [
         (
             "78019bb438312f6f45527e92c287f97d1d0034110713",
-            id_sets.decode_ids,
+            segments.decode_ids,
             ["ann", "bob \U0001f388"],
         ),
-        ("78019b3879bd010c18ea2626e91a2c4ecccb63020056a706e4", id_sets.decode_lines, (LINE,)),
+        ("78019b3879bd010c18ea2626e91a2c4ecccb63020056a706e4", segments.decode_lines, (LINE,)),
         (
             "78019bc43871f27a031830d44d4cd235589c9897c7040065030777",
-            id_sets.decode_directory,
-            id_sets.IdSetDirectory(1, (LINE,)),
+            segments.decode_directory,
+            segments.SetDirectory(1, (LINE,)),
         ),
     ],
     ids=["segment", "lines", "directory"],

@@ -1,4 +1,4 @@
-"""Large follower lists equal a Python set after any sequence of steps.
+"""Large sets equal a Python set after any sequence of steps.
 
 Ids join and leave. Two compactors take their steps in any order and crash between two steps or in
 the middle of a write. Commits lose their answers, a compactor overtakes marks between their read
@@ -17,8 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from comments import errors
 from comments.domain import records
-from comments.notifications import follower_compaction, follower_lists
 from comments.store import connection, reads
+from comments.store.large_sets import membership, set_compaction
 from emulator import errors as engine_errors
 from emulator import inprocess
 from emulator.fault_injection import fault_plans
@@ -26,9 +26,9 @@ from tests.support import programs
 
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
-NAME = records.ListName("a list")
+NAME = records.SetName("a set")
 IDS = [f"{letter}{number}" for letter in "abc" for number in range(5)]
-FOLLOWERS = st.sampled_from(IDS)
+MEMBERS = st.sampled_from(IDS)
 FOLDERS = st.sampled_from(["one", "other"])
 SMALL = {"SEGMENT_BYTES": 25, "DIRECTORY_BYTES": 90, "LINES": 2, "AT_ONCE": 2}
 INDEXES = programs.ROOT / "index.yaml"
@@ -39,20 +39,20 @@ def compacting() -> Step:
     """Return the first step of a compaction; each step returns its successor."""
 
     def close() -> Step | None:
-        base = follower_compaction.close(NAME)
+        base = set_compaction.close(NAME)
 
         def prepare() -> Step | None:
-            found = follower_compaction.prepare(NAME, base)
+            found = set_compaction.prepare(NAME, base)
             return None if found is None else lambda: switch(found)
 
         return prepare
 
-    def switch(found: follower_compaction.PreparedSegments) -> Step | None:
-        follower_compaction.switch(found)
+    def switch(found: set_compaction.PreparedSegments) -> Step | None:
+        set_compaction.switch(found)
         return clean
 
     def clean() -> None:
-        follower_compaction.clean(NAME)
+        set_compaction.clean(NAME)
 
     return close
 
@@ -68,9 +68,9 @@ class Lists(RuleBasedStateMachine):
         self.met: list[str] = []
         self.steady: set[str] = set()
         self.before_commit: Callable[[], object] | None = None
-        self.patches = mock.patch.multiple(follower_compaction, **SMALL)  # type: ignore[call-overload]
+        self.patches = mock.patch.multiple(set_compaction, **SMALL)  # type: ignore[call-overload]
         self.patches.start()
-        self.bounds = mock.patch.multiple(follower_lists, MARKS=4, AT_ONCE=2)
+        self.bounds = mock.patch.multiple(membership, MARKS=4, AT_ONCE=2)
         self.bounds.start()
         self.engine = inprocess.open_engine(None, indexes=INDEXES, concurrency="optimistic")
         self.store = connection.Store(inprocess.Channel(self.engine, self._call), project="test")
@@ -96,24 +96,24 @@ class Lists(RuleBasedStateMachine):
     def _plan(self, **fault: object) -> None:
         self.engine.install_faults(fault_plans.Plan.parse({"rules": [{"rpc": "Commit", **fault}]}))
 
-    def _mark(self, follower: str, *, follows: bool) -> None:
-        follower_lists.mark(NAME, follower, follows=follows)
-        (self.oracle.add if follows else self.oracle.discard)(follower)
+    def _mark(self, member: str, *, belongs: bool) -> None:
+        membership.mark(NAME, member, belongs=belongs)
+        (self.oracle.add if belongs else self.oracle.discard)(member)
         self.steady &= self.oracle
 
-    @rule(follower=FOLLOWERS, follows=st.booleans())
-    def mark(self, follower: str, *, follows: bool) -> None:
-        self._mark(follower, follows=follows)
+    @rule(member=MEMBERS, belongs=st.booleans())
+    def mark(self, member: str, *, belongs: bool) -> None:
+        self._mark(member, belongs=belongs)
 
-    @rule(follower=FOLLOWERS, follows=st.booleans(), when=st.sampled_from(["before", "after"]))
-    def mark_and_lose_the_answer(self, follower: str, *, follows: bool, when: str) -> None:
+    @rule(member=MEMBERS, belongs=st.booleans(), when=st.sampled_from(["before", "after"]))
+    def mark_and_lose_the_answer(self, member: str, *, belongs: bool, when: str) -> None:
         self._plan(call=1, when=when, status="UNAVAILABLE")
-        self._mark(follower, follows=follows)
+        self._mark(member, belongs=belongs)
         self.engine.install_faults(None)
 
-    @rule(follower=FOLLOWERS, follows=st.booleans(), folder=FOLDERS, steps=st.integers(1, 4))
+    @rule(member=MEMBERS, belongs=st.booleans(), folder=FOLDERS, steps=st.integers(1, 4))
     def mark_overtaken_by_a_folder(
-        self, follower: str, *, follows: bool, folder: str, steps: int
+        self, member: str, *, belongs: bool, folder: str, steps: int
     ) -> None:
         def run() -> None:
             with self.other.context():
@@ -122,12 +122,12 @@ class Lists(RuleBasedStateMachine):
 
         with ThreadPoolExecutor(1) as pool:
             self.before_commit = lambda: pool.submit(run).result()
-            self._mark(follower, follows=follows)
+            self._mark(member, belongs=belongs)
         self.before_commit = None
 
-    @rule(ids=st.sets(FOLLOWERS, max_size=6))
+    @rule(ids=st.sets(MEMBERS, max_size=6))
     def load(self, ids: set[str]) -> None:
-        follower_compaction.load(NAME, ids)
+        set_compaction.load(NAME, ids)
         self.oracle |= ids
 
     def _step(self, folder: str) -> None:
@@ -169,7 +169,7 @@ class Lists(RuleBasedStateMachine):
     @precondition(lambda self: self.position is not None)
     @rule(limit=st.integers(1, 5))
     def turn_a_page(self, limit: int) -> None:
-        found = follower_lists.page(NAME, after=str(self.position), limit=limit)
+        found = membership.page(NAME, after=str(self.position), limit=limit)
         assert set(found.ids) <= self.oracle
         self.met += found.ids
         self.position = found.position
@@ -179,26 +179,26 @@ class Lists(RuleBasedStateMachine):
 
     @invariant()
     def the_list_is_the_set(self) -> None:
-        assert list(follower_lists.every(NAME, limit=8)) == sorted(self.oracle)
+        assert list(membership.every(NAME, limit=8)) == sorted(self.oracle)
 
-    @rule(follower=FOLLOWERS)
-    def look(self, follower: str) -> None:
-        assert follower_lists.contains(NAME, follower) == (follower in self.oracle)
-        assert follower_lists.count(NAME) == len(self.oracle)
+    @rule(member=MEMBERS)
+    def look(self, member: str) -> None:
+        assert membership.contains(NAME, member) == (member in self.oracle)
+        assert membership.count(NAME) == len(self.oracle)
 
     def _assert_settled(self) -> None:
         """Let other processes finish; check that they leave no marks and no unused segments."""
         for _ in range(3):
-            assert follower_compaction.compact(NAME)
+            assert set_compaction.compact(NAME)
         self.the_list_is_the_set()
-        at = follower_lists.pointer(NAME)
+        at = membership.pointer(NAME)
         assert at.directory.count == len(self.oracle)
-        assert not follower_lists.asking()
+        assert not membership.asking()
         query = reads.Query("FollowerMark", keys_only=True)
         assert list(reads.fetch(query)) == []
         query = reads.Query("FollowerSegment", keys_only=True)
         stored = {message.key.path[-1].name for message in reads.fetch(query)}
-        assert stored == set(follower_lists.keys(NAME, at.directory))
+        assert stored == set(membership.keys(NAME, at.directory))
 
 
 TestLists = Lists.TestCase
@@ -207,7 +207,7 @@ TestLists.settings = settings(max_examples=30, stateful_step_count=25)
 
 def test_a_mark_read_before_a_generation_is_closed_belongs_to_the_next_one() -> None:
     machine = Lists()
-    machine.mark_overtaken_by_a_folder("a1", follows=True, folder="one", steps=4)
+    machine.mark_overtaken_by_a_folder("a1", belongs=True, folder="one", steps=4)
     machine.the_list_is_the_set()
     query = reads.Query("FollowerMark", keys_only=True)
     assert [each.key.path[-1].name for each in reads.fetch(query)] == ["0000000002a1"]
@@ -230,26 +230,26 @@ def test_a_commit_that_arrives_after_its_caller_gave_up_reverts_no_later_change(
     with inprocess.open_engine(None, indexes=INDEXES, concurrency="optimistic") as engine:
         store = connection.Store(inprocess.Channel(engine, network), project="test", deadline=0.1)
         with store.context():
-            follower_lists.mark(NAME, "ann", follows=False)
+            membership.mark(NAME, "ann", belongs=False)
             is_slow = True
             with pytest.raises(errors.Overloaded):
-                follower_lists.mark(NAME, "ann", follows=True)
+                membership.mark(NAME, "ann", belongs=True)
             is_slow = False
             assert late
-            follower_lists.mark(NAME, "ann", follows=True)
-            follower_lists.mark(NAME, "ann", follows=False)
+            membership.mark(NAME, "ann", belongs=True)
+            membership.mark(NAME, "ann", belongs=False)
             for commit in late:
                 with pytest.raises(engine_errors.Aborted):
                     commit()
-            assert not follower_lists.contains(NAME, "ann")
+            assert not membership.contains(NAME, "ann")
 
 
 def _contains() -> list[bool]:
-    return [follower_lists.contains(NAME, each) for each in ("a2", "a3")]
+    return [membership.contains(NAME, each) for each in ("a2", "a3")]
 
 
 def _members() -> list[str]:
-    return list(follower_lists.page(NAME, limit=9).ids)
+    return list(membership.page(NAME, limit=9).ids)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def _members() -> list[str]:
     [
         (_contains, [False, True]),
         (_members, ["a1", "a3"]),
-        (lambda: follower_lists.count(NAME), 2),
+        (lambda: membership.count(NAME), 2),
     ],
     ids=["contains", "page", "count"],
 )
@@ -270,7 +270,7 @@ def test_a_read_during_a_compaction_is_from_one_moment(
 
     def fold() -> None:
         with connection.Store(inprocess.Channel(engine), project="test").context():
-            assert follower_compaction.compact(NAME)
+            assert set_compaction.compact(NAME)
 
     def call(method: str, _: object, proceed: Callable[[], Any]) -> Any:
         calls.append(method)
@@ -283,12 +283,12 @@ def test_a_read_during_a_compaction_is_from_one_moment(
         with connection.Store(inprocess.Channel(engine, call), project="test").context():
             for overtaken in range(1, 30):
                 # Segments and marks contain both joins and leaves.
-                follower_lists.mark(NAME, "a1", follows=True)
-                follower_lists.mark(NAME, "a2", follows=True)
-                follower_lists.mark(NAME, "a3", follows=False)
-                assert follower_compaction.compact(NAME)
-                follower_lists.mark(NAME, "a2", follows=False)
-                follower_lists.mark(NAME, "a3", follows=True)
+                membership.mark(NAME, "a1", belongs=True)
+                membership.mark(NAME, "a2", belongs=True)
+                membership.mark(NAME, "a3", belongs=False)
+                assert set_compaction.compact(NAME)
+                membership.mark(NAME, "a2", belongs=False)
+                membership.mark(NAME, "a3", belongs=True)
                 calls.clear()
                 assert read() == expected, overtaken
                 if len(calls) < overtaken:

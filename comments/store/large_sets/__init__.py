@@ -1,0 +1,23 @@
+"""Sets of ids that many processes change at the same time and that may exceed one entity.
+
+A *set* has a name and any number of *members*, which are ids. Adding or removing a member writes
+one *mark*: a small entity in the set's open *generation*. Marks override the *segments*, which are
+sorted runs of about 10,000 ids that are written only once. A compaction closes the generation,
+merges its marks into new segments, and switches the set's entity to them. If the entity becomes too
+large to list all segments, it lists segments of lines instead: a list of lists.
+
+    membership      changes and reads sets: `mark`, `marking`, `contains`, `page`, `count`
+    set_compaction  moves marks into segments: `compact`, `load`, `erase`
+    segments        the stored forms and the operations on sorted runs (pure)
+
+A caller only chooses a set's name, which begins with the purpose of the set, such as "thread:" for
+the followers of a thread. The calls for changes say when a compaction is due; pass the name to
+`backlog.asked` then. Without that call, the scheduler finds the request later.
+
+Invariants:
+
+1. A change that was committed is never lost, neither by concurrent compactions nor by a crash.
+2. A crash in a compaction leaves only rows that no reader uses, and the next compaction deletes
+   them.
+3. A read shows the set at a single moment.
+"""
