@@ -34,7 +34,7 @@ import msgspec
 
 from comments import config, errors
 from comments.accounts import accounts, identities, login_mail_rush, one_time_links, reader_accounts
-from comments.domain import records
+from comments.domain import decoders, records
 from comments.domain.crypto import encryption, keyed_hashes, proof_of_work
 from comments.domain.text import cleaning, mail_addresses
 from comments.events import backlog, outbox
@@ -148,7 +148,7 @@ def link_of(link: str, *, secret: str, now: datetime) -> Link:
         errors.BadLink: the link is not valid, or has expired.
     """
     text = encryption.unseal(link, _LINK, secret, now=now, term=TERM)
-    return msgspec.json.decode(text, type=Link)
+    return decoders.json(Link).decode(text)
 
 
 def code(link: str, *, secret: str, now: datetime) -> str:
@@ -191,7 +191,7 @@ def sign_in(
             )
         except errors.BadLink as error:
             raise reader_accounts.Refused("code-expired") from error
-        pending = msgspec.json.decode(content, type=_Pending)
+        pending = decoders.json(_Pending).decode(content)
         if pending.site != site or pending.tries >= TRIES:
             raise reader_accounts.Refused("too-many-guesses")
         if keyed_hashes.is_one(pending.code, secret, _CODE, key, plain):
@@ -221,7 +221,7 @@ def _read(key: str, secret: str, now: datetime) -> _Pending:
     content, _ = one_time_links.using(
         key, one_time_links.LinkPurpose.SIGN_IN, attempt, secret, now=now
     )
-    return msgspec.json.decode(content, type=_Pending)
+    return decoders.json(_Pending).decode(content)
 
 
 def _put(key: str, pending: _Pending, secret: str) -> None:

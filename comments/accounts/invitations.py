@@ -30,7 +30,7 @@ import msgspec
 from comments import errors
 from comments.accounts import accounts, identities, one_time_links, sessions
 from comments.accounts.passwords import credentials, password_login
-from comments.domain import roles
+from comments.domain import decoders, roles
 from comments.domain.crypto import encryption
 from comments.domain.text import mail_addresses
 from comments.store import ownership, reads, transactions
@@ -271,7 +271,7 @@ def _resetting(
         token, one_time_links.LinkPurpose.RESET, attempt, secret, now=now
     )
     try:
-        reset = msgspec.json.decode(content, type=_Reset)
+        reset = decoders.json(_Reset).decode(content)
     except msgspec.DecodeError as error:
         raise errors.BadLink from error  # a link from an older release
     row = reads.get(account_rows.account_key(reset.account))
@@ -303,7 +303,7 @@ def _use(
     content, used = one_time_links.using(
         token, one_time_links.LinkPurpose.INVITATION, attempt, secret, now=now
     )
-    invitation = msgspec.json.decode(content, type=Invitation)
+    invitation = decoders.json(Invitation).decode(content)
     if not invitation.address:
         return invitation, used
     address = encryption.unseal(invitation.address, _BOUND, secret, now=now)

@@ -27,7 +27,7 @@ import msgspec
 from google.cloud import ndb
 
 from comments.accounts import accounts, one_time_links, reader_accounts, window_codes
-from comments.domain import roles
+from comments.domain import decoders, roles
 from comments.domain.crypto import keyed_hashes
 from comments.store import ownership, reads, transactions
 from comments.store.models import account_rows, conversion
@@ -101,7 +101,7 @@ def begin(
     bits = secrets.token_urlsafe(32)
 
     def body(content: str) -> Begun:
-        granted = msgspec.json.decode(content, type=_Granted)
+        granted = decoders.json(_Granted).decode(content)
         account = reads.get(account_rows.account_key(granted.account))
         if (
             account is None

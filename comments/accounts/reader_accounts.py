@@ -23,6 +23,7 @@ import msgspec
 
 from comments import errors
 from comments.accounts import accounts, identities, site_keys
+from comments.domain import decoders
 from comments.domain.text import cleaning
 from comments.store import ownership, reads, transactions
 from comments.store.models import account_rows
@@ -116,7 +117,7 @@ def _signed(token: str, site: str, secret: str, now: datetime) -> bytes:
 
 def _checked(said: bytes, site: str, now: datetime) -> _Claims:
     try:
-        claims = msgspec.json.decode(said, type=_Claims)
+        claims = decoders.json(_Claims).decode(said)
     except msgspec.DecodeError as error:
         raise Refused("bad-claims", reason=str(error)) from error
     at, leeway = now.timestamp(), _LEEWAY.total_seconds()

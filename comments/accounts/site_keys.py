@@ -19,6 +19,7 @@ from datetime import datetime
 import msgspec
 
 from comments import errors
+from comments.domain import decoders
 from comments.domain.crypto import encryption
 from comments.store import ownership, reads, transactions
 from comments.store.models import account_rows, comment_rows
@@ -79,7 +80,7 @@ def opened(key: SiteKey, secret: str, *, now: datetime) -> str:
 def every(site: str) -> tuple[SiteKey, ...]:
     """Return a site's keys, oldest first."""
     row = reads.get(account_rows.site_keys_key(site))
-    return () if row is None else msgspec.json.decode(row.keys, type=tuple[SiteKey, ...])
+    return () if row is None else decoders.json(tuple[SiteKey, ...]).decode(row.keys)
 
 
 def add(site: str, key: SiteKey) -> None:

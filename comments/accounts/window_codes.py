@@ -33,6 +33,7 @@ import msgspec
 
 from comments import errors
 from comments.accounts import one_time_links, reader_accounts
+from comments.domain import decoders
 from comments.domain.crypto import keyed_hashes
 from comments.store import transactions
 
@@ -133,7 +134,7 @@ def redeem(
             content, used = one_time_links.using(token, purpose, attempt, secret, now=now)
         except errors.BadLink as error:
             raise reader_accounts.Refused("code-expired") from error
-        voucher = msgspec.json.decode(content, type=_Voucher)
+        voucher = decoders.json(_Voucher).decode(content)
         if voucher.site != site or voucher.tries >= TRIES:
             raise reader_accounts.Refused("too-many-guesses")
         if not keyed_hashes.is_one(voucher.code, secret, _CODE, token, plain):

@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from comments import errors
-from comments.domain import outcomes
+from comments.domain import decoders, outcomes
 
 AKISMET, WEBHOOK = "akismet", "webhook"
 NAMES = (AKISMET, WEBHOOK)
@@ -148,17 +148,17 @@ def encode(value: ClassifiersToAsk | ClassifierQuestion | Sender) -> str:
 
 def decode_asked(detail: str) -> ClassifiersToAsk:
     """Decode an event's detail."""
-    return msgspec.json.decode(detail, type=ClassifiersToAsk)
+    return decoders.json(ClassifiersToAsk).decode(detail)
 
 
 def decode_question(content: str) -> ClassifierQuestion:
     """Decode a message's content."""
-    return msgspec.json.decode(content, type=ClassifierQuestion)
+    return decoders.json(ClassifierQuestion).decode(content)
 
 
 def decode_sender(text: str) -> Sender:
     """Decode a decrypted sender; an empty text means an unknown sender."""
-    return msgspec.json.decode(text, type=Sender) if text else Sender()
+    return decoders.json(Sender).decode(text) if text else Sender()
 
 
 def read(data: bytes) -> ClassifierAnswer:
@@ -168,6 +168,6 @@ def read(data: bytes) -> ClassifierAnswer:
         errors.BadInput: the data is not a valid answer.
     """
     try:
-        return msgspec.json.decode(data, type=ClassifierAnswer)
+        return decoders.json(ClassifierAnswer).decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise errors.BadInput("opinion", "bad-opinion") from error

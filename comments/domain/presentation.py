@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from comments.domain import author_ids, records
+from comments.domain import author_ids, decoders, records
 
 
 class Shown(enum.StrEnum):
@@ -204,9 +204,9 @@ class _State(msgspec.Struct, frozen=True):
     status: Shown
 
 
-_STATE = msgspec.json.Decoder(_State)
-_DECODER = msgspec.json.Decoder(PublicComment)
-_RAW = msgspec.json.Decoder(list[msgspec.Raw])
+_STATE = decoders.json(_State)
+_DECODER = decoders.json(PublicComment)
+_RAW = decoders.json(list[msgspec.Raw])
 _PINNED, _UNPINNED = b',"pinned":true}', b',"pinned":false'
 _SEEMING = {
     records.Status.SPAM: records.Status.PENDING,

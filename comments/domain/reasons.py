@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from comments.domain import decoders
 from comments.domain.languages import catalogue
 
 
@@ -32,4 +33,4 @@ def encode(found: Sequence[HoldReason]) -> str:
 
 def decode(stored: str) -> tuple[HoldReason, ...]:
     """Return the reasons from their stored form."""
-    return msgspec.json.decode(stored, type=tuple[HoldReason, ...]) if stored else ()
+    return decoders.json(tuple[HoldReason, ...]).decode(stored) if stored else ()

@@ -39,7 +39,7 @@ from typing import NamedTuple
 import msgspec
 from google.cloud import ndb
 
-from comments.domain import counting
+from comments.domain import counting, decoders
 from comments.domain.counting import CountedChange, Following
 from comments.store import ownership, reads
 from comments.store.models import conversion, event_rows
@@ -106,7 +106,7 @@ class Event(NamedTuple):
     def comments(self) -> Sequence[str]:
         """Return the ids of the comments of the first `changes`: of all changes of an import."""
         if self.kind is EventKind.IMPORTED and self.detail:
-            found: list[str] = msgspec.json.decode(self.detail, type=list[str])
+            found: list[str] = decoders.json(list[str]).decode(self.detail)
             return found
         return [self.comment]
 
@@ -189,9 +189,9 @@ def followings(thread: str) -> list[Event]:
 
 def following_of(event: Event) -> tuple[str, str, Followed]:
     """Decode a follower event into the site, the thread's key name, and the change."""
-    site, thread, old, new = msgspec.json.decode(
-        event.detail, type=tuple[str, str, Following | None, Following | None]
-    )
+    site, thread, old, new = decoders.json(
+        tuple[str, str, Following | None, Following | None]
+    ).decode(event.detail)
     return site, thread, Followed(old, new)
 
 
@@ -274,7 +274,7 @@ def record(row: event_rows.EventRow) -> Event:
     return Event(
         row.key.id(),
         EventKind(row.kind),
-        msgspec.json.decode(row.changes, type=tuple[CountedChange, ...]),
+        decoders.json(tuple[CountedChange, ...]).decode(row.changes),
         row.attempts,
         row.detail or "",
         conversion.plain_or_none(row.at) or conversion.plain(row.due),

@@ -25,7 +25,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from comments import errors
-from comments.domain import outcomes, records
+from comments.domain import decoders, outcomes, records
 from comments.events import message_queue, outbox, safe_http, webhooks
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion, event_rows
@@ -200,7 +200,7 @@ def tell(
         return outcomes.Outcome(outcomes.End.DELIVERED, "the comment no longer exists")
     thread = reads.get(comment_rows.thread_key_of(row.thread))
     about = None if thread is None else conversion.thread_record(thread)
-    type_ = msgspec.json.decode(message.content, type=WebhookContent).type
+    type_ = decoders.json(WebhookContent).decode(message.content).type
     payload = webhooks.body(type_, message.at, conversion.comment_record(row), about)
     return webhooks.send(client, hook.hook, message.event, payload, now=now)
 
@@ -276,7 +276,7 @@ def _read(sites: Sequence[str]) -> list[tuple[Registered, ...]]:
 
 
 def _decoded(text: str) -> tuple[Registered, ...]:
-    return msgspec.json.decode(text, type=tuple[Registered, ...])
+    return decoders.json(tuple[Registered, ...]).decode(text)
 
 
 def _change_one(site: str, name: str, change: Callable[[Registered], Registered]) -> None:

@@ -30,7 +30,7 @@ import msgspec
 from google.cloud import ndb
 
 from comments import errors
-from comments.domain import records, sorthash
+from comments.domain import decoders, records, sorthash
 from comments.events import audit_log, backlog
 from comments.reading.compaction import compactor
 from comments.sites import site_settings
@@ -72,7 +72,7 @@ class Progress(msgspec.Struct, frozen=True):
     kept: tuple[KeptThread, ...] = ()
 
 
-_PROGRESS = msgspec.json.Decoder(Progress)
+_PROGRESS = decoders.json(Progress)
 
 
 def begin(

@@ -21,7 +21,7 @@ from datetime import datetime
 import msgspec
 
 from comments import errors
-from comments.domain import records
+from comments.domain import decoders, records
 from comments.jobs import repair
 from comments.sites import site_settings
 from comments.store import ownership, reads, transactions
@@ -185,4 +185,4 @@ def _is(found: AuditedThread, name: records.ThreadName) -> bool:
     return (found.site, found.thread) == (name.site, name.id)
 
 
-_STATE = msgspec.json.Decoder(AuditState)
+_STATE = decoders.json(AuditState)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import msgspec
 
 from comments import errors
-from comments.domain import author_ids, classifier_verdicts, records
+from comments.domain import author_ids, classifier_verdicts, decoders, records
 from comments.domain.records import Actor, Policy, ThreadState
 from comments.events import audit_log
 from comments.moderation import rulebook, rules
@@ -226,7 +226,7 @@ def undo(
     if not entry.back:
         raise errors.Conflict("not-undoable")
     if entry.verb == _SET_THREAD:
-        state, policy = msgspec.json.decode(entry.back, type=tuple[ThreadState, str])
+        state, policy = decoders.json(tuple[ThreadState, str]).decode(entry.back)
 
         def change_thread(row: comment_rows.ThreadRow) -> None:
             _check_stands(_said_of(row), entry)
@@ -346,7 +346,7 @@ def _say_policy(book: rulebook.Rulebook) -> str:
 
 
 def _put_policy(book: rulebook.Rulebook, back: str) -> rulebook.Rulebook:
-    policy, close_after, reports = msgspec.json.decode(back, type=tuple[Policy, int, int])
+    policy, close_after, reports = decoders.json(tuple[Policy, int, int]).decode(back)
     return msgspec.structs.replace(book, policy=policy, close_after=close_after, reports=reports)
 
 
@@ -381,7 +381,7 @@ def _ban_of(author: str, now: datetime) -> _Part:
         return f"{said}, with the mailbox" if found.known.mailbox else said
 
     def put(book: rulebook.Rulebook, back: str) -> rulebook.Rulebook:
-        found = msgspec.json.decode(back, type=rulebook.Ban | None)
+        found = decoders.json(rulebook.Ban | None).decode(back)
         stood = () if found is None else (found,)
         return msgspec.structs.replace(book, bans=(*_without(book, author), *stood))
 

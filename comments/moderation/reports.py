@@ -21,6 +21,7 @@ from typing import NamedTuple
 import msgspec
 from google.cloud import ndb
 
+from comments.domain import decoders
 from comments.domain.crypto import keyed_hashes
 from comments.store import ownership, reads
 from comments.store.models import moderation_rows
@@ -146,4 +147,4 @@ def gone(keys: Sequence[ndb.Key]) -> ownership.Writes:
 
 
 def _numbers(row: moderation_rows.ReportRow) -> dict[str, int]:
-    return msgspec.json.decode(row.reasons, type=dict[str, int])
+    return decoders.json(dict[str, int]).decode(row.reasons)

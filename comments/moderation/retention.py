@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 from google.cloud import ndb
 
-from comments.domain import records
+from comments.domain import decoders, records
 from comments.domain.crypto import guest_addresses
 from comments.events import backlog
 from comments.moderation import reports, retention_marks
@@ -96,7 +96,7 @@ def _go_on(job: str, begin: str, until: datetime, is_over: Callable[[Any], bool]
     for _ in range(STEPS):
         row = reads.get(event_rows.job_key(job))
         seen = "" if row is None else row.position
-        place = msgspec.json.decode(seen or begin, type=_Place) if seen or begin else _Place()
+        place = decoders.json(_Place).decode(seen or begin) if seen or begin else _Place()
         found = _behind(place, until)
         if not found:
             break

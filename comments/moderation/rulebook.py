@@ -16,7 +16,7 @@ from datetime import datetime
 import msgspec
 
 from comments import errors
-from comments.domain import classifier_verdicts
+from comments.domain import classifier_verdicts, decoders
 from comments.domain.crypto import caller_marks
 from comments.domain.records import Policy
 from comments.moderation.rules import Rule, check, patterns
@@ -135,7 +135,7 @@ def get(site: str) -> Rulebook:
 def read(site: str) -> Rulebook:
     """Read a site's current rulebook from the store."""
     row = reads.get(moderation_rows.rulebook_key(site))
-    return Rulebook() if row is None else msgspec.json.decode(row.content, type=Rulebook)
+    return Rulebook() if row is None else decoders.json(Rulebook).decode(row.content)
 
 
 def changed(

@@ -27,7 +27,7 @@ import msgspec
 
 from comments import errors
 from comments.accounts import one_time_links
-from comments.domain import records
+from comments.domain import decoders, records
 from comments.domain.crypto import encryption, keyed_hashes, secret_rotation
 from comments.domain.languages import catalogue
 from comments.domain.text import mail_addresses
@@ -141,7 +141,7 @@ def request_of(link: str, *, secret: str, now: datetime) -> SubscriptionRequest:
         errors.BadLink: the link is invalid or has expired.
     """
     text = encryption.unseal(link, _CONFIRM, secret, now=now, term=TERM)
-    return msgspec.json.decode(text, type=SubscriptionRequest)
+    return decoders.json(SubscriptionRequest).decode(text)
 
 
 def unused_request_of(link: str, *, secret: str, now: datetime) -> SubscriptionRequest:
@@ -248,7 +248,7 @@ def unsubscription_of(link: str, secret: str) -> Unsubscription:
     try:
         if len(link) > _LONGEST_LINK:
             raise errors.BadLink
-        subscriber, *names = msgspec.convert(_signer(secret).loads(link), list[str])
+        subscriber, *names = decoders.converted(_signer(secret).loads(link), list[str])
     except (itsdangerous.BadData, msgspec.ValidationError, UnicodeError) as error:
         raise errors.BadLink from error
     return Unsubscription(subscriber, tuple(names))

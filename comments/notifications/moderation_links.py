@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from comments import errors
-from comments.domain import records
+from comments.domain import decoders, records
 from comments.domain.crypto import encryption, keyed_hashes
 from comments.domain.records import Verb
 from comments.moderation import decisions
@@ -54,7 +54,7 @@ def read(token: str, *, secret: str, now: datetime) -> ModerationLink:
             moderator.
     """
     text = encryption.unseal(token, _PURPOSE, secret, now=now, term=TERM)
-    found = msgspec.json.decode(text, type=ModerationLink)
+    found = decoders.json(ModerationLink).decode(text)
     if found.moderator not in _moderators(found.site, secret):
         raise errors.BadLink("link-revoked")
     return found

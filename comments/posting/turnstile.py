@@ -27,7 +27,7 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 
 from comments import errors
-from comments.domain import records
+from comments.domain import decoders, records
 from comments.domain.crypto import encryption
 from comments.events import safe_http
 from comments.sites.site_request import SiteRequest
@@ -111,7 +111,7 @@ def verify(
     if answer.is_cut or answer.status >= _SERVER_FAULT:
         return TurnstileAnswer.UNKNOWN
     try:
-        said = msgspec.json.decode(answer.body, type=_Said)
+        said = decoders.json(_Said).decode(answer.body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return TurnstileAnswer.UNKNOWN
     return _judged(said, answer.status, account.hosts)

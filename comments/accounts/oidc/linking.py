@@ -20,6 +20,7 @@ from comments import errors
 from comments.accounts import accounts, identities, invitations, one_time_links, sessions
 from comments.accounts.oidc import oidc_client
 from comments.accounts.passwords import password_login
+from comments.domain import decoders
 from comments.store import ownership, reads, transactions
 from comments.store.models import account_rows
 
@@ -97,7 +98,7 @@ def finish(
         content, used = one_time_links.using(
             token, one_time_links.LinkPurpose.SECOND_STEP, attempt, secret, now=now
         )
-        step = msgspec.json.decode(content, type=_Step)
+        step = decoders.json(_Step).decode(content)
         row = reads.get(account_rows.account_key(step.account))
         session = f"{step.account}.{made}"
         if reads.get(sessions.key_of_new(session, secret)) is not None and row is not None:
@@ -211,4 +212,4 @@ def _held(token: str, attempt: str, secret: str, now: datetime) -> _Step:
     content, _ = one_time_links.using(
         token, one_time_links.LinkPurpose.SECOND_STEP, attempt, secret, now=now
     )
-    return msgspec.json.decode(content, type=_Step)
+    return decoders.json(_Step).decode(content)

@@ -26,6 +26,7 @@ import msgspec
 from comments import config, errors
 from comments.accounts import one_time_links
 from comments.accounts.oidc import oidc_client, providers
+from comments.domain import decoders
 from comments.domain.crypto import encryption, keyed_hashes
 from comments.events import safe_http
 from comments.sites import rate_limits
@@ -160,7 +161,7 @@ def end(
             state, one_time_links.LinkPurpose.JOURNEY, attempt, secret, now=now
         )
         text = encryption.unseal(content, _PURPOSE, secret, now=now)
-        flow = msgspec.json.decode(text, type=LoginFlow)
+        flow = decoders.json(LoginFlow).decode(text)
         if not browser or not keyed_hashes.is_one(flow.browser, secret, "browser", browser):
             raise UnexpectedAnswer
         transactions.apply(used)

@@ -24,6 +24,7 @@ from comments import errors
 from comments.accounts import identities
 from comments.accounts.oidc import id_tokens, providers
 from comments.accounts.oidc.id_tokens import NotBelieved
+from comments.domain import decoders
 from comments.domain.languages import error_texts
 from comments.domain.text import cleaning
 from comments.events import safe_http
@@ -261,7 +262,7 @@ class OidcClient:
         answer = self._out.send("GET", url, headers=headers)
         try:
             if answer.status == _OK and not answer.is_cut:
-                return msgspec.json.decode(answer.body, type=kind)
+                return decoders.json(kind).decode(answer.body)
         except (msgspec.DecodeError, RecursionError):
             pass
         raise errors.Unreachable("bad-provider-answer")
@@ -321,7 +322,7 @@ class _Response:
         """
         try:
             if not self._answer.is_cut:
-                return msgspec.json.decode(self._answer.body, type=dict[str, object])
+                return decoders.json(dict[str, object]).decode(self._answer.body)
         except (msgspec.DecodeError, RecursionError):
             pass
         raise errors.Unreachable("bad-provider-answer")

@@ -16,6 +16,7 @@ import msgspec
 from comments import errors
 from comments.accounts import accounts, one_time_links, reader_accounts, window_codes
 from comments.accounts.oidc import oidc_client
+from comments.domain import decoders
 from comments.domain.crypto import encryption
 from comments.domain.text import cleaning
 
@@ -66,7 +67,7 @@ def redeem(
 def _reader(content: str, name: str, secret: str, now: datetime) -> reader_accounts.Reader:
     """Return a voucher's reader, in the transaction that uses the voucher."""
     text = encryption.unseal(content, _PURPOSE, secret, now=now)
-    person = msgspec.json.decode(text, type=oidc_client.ProviderUser)
+    person = decoders.json(oidc_client.ProviderUser).decode(text)
     found = accounts.by_identity(person.identity, secret)
     called = name or (found.name if found else person.name)
     if not called:

@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from comments import errors
+from comments.domain import decoders
 from comments.domain.crypto import encryption
 from comments.sites import site_settings
 from comments.store import ownership, reads, transactions
@@ -106,7 +107,7 @@ def opened(provider: Provider, secret: str, *, now: datetime) -> str:
 def every() -> tuple[Provider, ...]:
     """Return all providers, sorted by name."""
     row = reads.get(account_rows.providers_key())
-    return () if row is None else msgspec.json.decode(row.providers, type=tuple[Provider, ...])
+    return () if row is None else decoders.json(tuple[Provider, ...]).decode(row.providers)
 
 
 def of_site(site: str) -> tuple[Provider, ...]:

@@ -30,6 +30,7 @@ from urllib.parse import parse_qs
 import msgspec
 
 from comments import errors
+from comments.domain import decoders
 from comments.domain.crypto import keyed_hashes, secret_rotation
 
 TERM = timedelta(hours=1)
@@ -134,7 +135,7 @@ def check(solution: str, *, secret: str) -> Proof:
     if len(solution) > _LONGEST:
         raise problem
     try:
-        sent = msgspec.json.decode(base64.b64decode(solution, validate=True), type=_Solution)
+        sent = decoders.json(_Solution).decode(base64.b64decode(solution, validate=True))
     except (binascii.Error, msgspec.MsgspecError, ValueError) as error:
         raise problem from error
     payload = v1.Payload(sent.algorithm, sent.challenge, sent.number, sent.salt, sent.signature)

@@ -7,6 +7,8 @@ caused the mail. People are identified only by ids, which reveal nothing about t
 
 import msgspec
 
+from comments.domain import decoders
+
 
 class ConfirmationMail(msgspec.Struct, frozen=True, tag="asked"):
     """A request to ask the owner of an address whether they want mail.
@@ -77,5 +79,5 @@ def encode(job: MailJob) -> str:
 
 
 def decode(detail: str) -> MailJob:
-    found: MailJob = msgspec.json.decode(detail, type=MailJob)
+    found: MailJob = decoders.json(MailJob).decode(detail)
     return found

@@ -17,6 +17,7 @@ from typing import Self
 
 import msgspec
 
+from comments.domain import decoders
 from comments.store import ownership, reads, transactions
 from comments.store.models import event_rows
 
@@ -105,7 +106,7 @@ def of(site: str) -> list[Import]:
         limit=MOST,
     )
     found = [
-        msgspec.json.decode(message.properties["position"].string_value, type=Import)
+        decoders.json(Import).decode(message.properties["position"].string_value)
         for message in reads.fetch(query)
     ]
     return sorted(found, key=lambda each: each.began, reverse=True)

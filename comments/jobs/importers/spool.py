@@ -7,7 +7,7 @@ import tempfile
 
 import msgspec
 
-from comments.domain import records
+from comments.domain import decoders, records
 
 
 class Spool:
@@ -19,7 +19,7 @@ class Spool:
         self._end = 0
         self._is_at_end = True
         self._encoder = msgspec.msgpack.Encoder()
-        self._decoder = msgspec.msgpack.Decoder(records.ImportedComment)
+        self._decoder = decoders.msgpack(records.ImportedComment)
 
     def close(self) -> None:
         """Delete the file. Further calls do nothing."""

@@ -25,7 +25,7 @@ from datetime import datetime
 
 import msgspec
 
-from comments.domain import classifier_verdicts, records
+from comments.domain import classifier_verdicts, decoders, records
 from comments.domain.records import Status
 from comments.events import message_queue, outbox
 from comments.store import ownership, reads
@@ -100,7 +100,7 @@ def erased(events: Sequence[outbox.Event]) -> ownership.Writes:
 
 def read(row: moderation_rows.AdviceRow | None) -> StoredAnswers:
     """Decode a row; without a row, return an empty set of answers."""
-    return StoredAnswers() if row is None else msgspec.json.decode(row.said, type=StoredAnswers)
+    return StoredAnswers() if row is None else decoders.json(StoredAnswers).decode(row.said)
 
 
 def of(comment_ids: Sequence[str]) -> dict[str, StoredAnswers]:

@@ -43,7 +43,7 @@ from datetime import datetime
 
 import msgspec
 
-from comments.domain import records, sorthash
+from comments.domain import decoders, records, sorthash
 
 _OVERHEAD = 200  # Approximate bytes of Python objects for a line or a row.
 _ROOT = 100  # Approximate bytes of Python objects for a discussion.
@@ -325,6 +325,6 @@ def decode_content(stored: bytes) -> DirectoryContent:
     return _CONTENT.decode(zlib.decompress(stored))
 
 
-_ENTRIES = msgspec.msgpack.Decoder(tuple[ListedEntry, ...])
-_ROOTS = msgspec.msgpack.Decoder(tuple[tuple[str, int], ...])
-_CONTENT = msgspec.msgpack.Decoder(DirectoryContent)
+_ENTRIES = decoders.msgpack(tuple[ListedEntry, ...])
+_ROOTS = decoders.msgpack(tuple[tuple[str, int], ...])
+_CONTENT = decoders.msgpack(DirectoryContent)

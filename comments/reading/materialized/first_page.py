@@ -26,7 +26,7 @@ from datetime import datetime
 
 import msgspec
 
-from comments.domain import presentation, records
+from comments.domain import decoders, presentation, records
 from comments.domain.crypto import cursors
 from comments.reading.materialized import arrangements, merged_view
 
@@ -134,4 +134,4 @@ def decode(stored: bytes) -> FirstPage | None:
     return _HEAD.decode(memoryview(stored)[1:])
 
 
-_HEAD = msgspec.msgpack.Decoder(FirstPage)
+_HEAD = decoders.msgpack(FirstPage)

@@ -34,7 +34,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from comments.domain import sorthash
+from comments.domain import decoders, sorthash
 from comments.reading.materialized import buckets, merged_view
 
 KEPT = 3600.0  # Seconds for which a ranking outlives its directory, for cursors that name it.
@@ -257,5 +257,5 @@ def _hash(row: TopRow) -> str:
     return row.entry.sort_hash
 
 
-_RANKED = msgspec.msgpack.Decoder(tuple[RankedDiscussion, ...])
-_TOP = msgspec.msgpack.Decoder(tuple[TopRow, ...])
+_RANKED = decoders.msgpack(tuple[RankedDiscussion, ...])
+_TOP = decoders.msgpack(tuple[TopRow, ...])

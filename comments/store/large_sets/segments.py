@@ -28,6 +28,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from comments.domain import decoders
+
 # A mark: an id, and whether the id belongs to the set.
 Mark = tuple[str, bool]
 
@@ -201,6 +203,6 @@ def _packed(value: object) -> bytes:
 
 
 _id = operator.itemgetter(0)
-_IDS = msgspec.msgpack.Decoder(list[str])
-_LINES = msgspec.msgpack.Decoder(tuple[SegmentSummary, ...])
-_DIRECTORY = msgspec.msgpack.Decoder(SetDirectory)
+_IDS = decoders.msgpack(list[str])
+_LINES = decoders.msgpack(tuple[SegmentSummary, ...])
+_DIRECTORY = decoders.msgpack(SetDirectory)

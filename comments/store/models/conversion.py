@@ -6,9 +6,7 @@ Times are in UTC.
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
-
-from comments.domain import counting, reasons, records, site_options, sorthash
+from comments.domain import counting, decoders, reasons, records, site_options, sorthash
 from comments.store.models.comment_rows import CommentRow, SiteRow, ThreadRow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -69,10 +67,10 @@ def site_record(row: SiteRow) -> records.Site:
         freshness=row.freshness or 0,
         categories=tuple(row.categories),
         moderators=tuple(row.moderators),
-        guard=msgspec.json.decode(row.guard or "{}", type=records.OwnPostLimits),
-        budget=msgspec.json.decode(row.budget or "{}", type=records.Budget),
-        turnstile=msgspec.json.decode(row.turnstile or "null", type=records.Turnstile | None),
-        options=msgspec.json.decode(row.options or "{}", type=site_options.SiteOptions),
+        guard=decoders.json(records.OwnPostLimits).decode(row.guard or "{}"),
+        budget=decoders.json(records.Budget).decode(row.budget or "{}"),
+        turnstile=decoders.json(records.Turnstile | None).decode(row.turnstile or "null"),
+        options=decoders.json(site_options.SiteOptions).decode(row.options or "{}"),
         has_providers=bool(row.has_providers),
     )
 

@@ -11,7 +11,7 @@ from datetime import UTC
 import msgspec
 from google.cloud import ndb
 
-from comments.domain import counting, records
+from comments.domain import counting, decoders, records
 from comments.store.models import schema
 from comments.store.models.comment_rows import thread_key, thread_key_name
 
@@ -203,7 +203,7 @@ def encoded(numbers: Mapping[str, int]) -> str:
 
 
 def decoded(text: str) -> Numbers:
-    return msgspec.json.decode(text, type=Numbers) if text else {}
+    return decoders.json(Numbers).decode(text) if text else {}
 
 
 def thread_counter(name: records.ThreadName, shard: int) -> CounterRow:

@@ -33,7 +33,7 @@ from typing import Any
 
 import msgspec
 
-from comments.domain import counting
+from comments.domain import counting, decoders
 from comments.store import caches, ownership, per_process, reads
 from comments.store.models import counter_rows
 
@@ -70,7 +70,7 @@ class _Unparsed:
     """A row for readers, who need few of the numbers: parsing all takes much longer."""
 
     def __init__(self, text: str) -> None:
-        head = msgspec.json.decode(text, type=_Head) if text else _Head()
+        head = decoders.json(_Head).decode(text) if text else _Head()
         self.groups = head.groups
         self.is_usable = head.is_complete and head.groups > 0
         self._text = text
@@ -84,7 +84,7 @@ class _Unparsed:
 
 
 def decoded(text: str) -> Listings:
-    return msgspec.json.decode(text, type=Listings) if text else Listings()
+    return decoders.json(Listings).decode(text) if text else Listings()
 
 
 def group_of(digest: str, groups: int) -> int:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 from google.cloud import ndb
 
+from comments.domain import decoders
 from comments.store.models import event_rows
 
 PREFIX = "categories/"
@@ -33,4 +34,4 @@ def journal(thread: str, position: JournalPosition) -> event_rows.JobRow:
 
 
 def position(row: event_rows.JobRow) -> JournalPosition:
-    return msgspec.json.decode(row.position, type=JournalPosition)
+    return decoders.json(JournalPosition).decode(row.position)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import msgspec
 from google.cloud import ndb
 
-from comments.domain import counting, records
+from comments.domain import counting, decoders, records
 from comments.domain.records import Status
 from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion, event_rows
@@ -59,7 +59,7 @@ def encode(brought: Brought) -> str:
 
 def decode(stored: str | None) -> Brought:
     """Decode a comment's thread data; the result is empty if the data is unknown or was erased."""
-    return msgspec.json.decode(stored, type=Brought) if stored else Brought()
+    return decoders.json(Brought).decode(stored) if stored else Brought()
 
 
 def follow(

@@ -14,7 +14,7 @@ Invariants:
 
 import msgspec
 
-from comments.domain import records
+from comments.domain import decoders, records
 from comments.store import caches, ownership, per_process, reads
 from comments.store.models import bucket_rows, comment_rows, conversion
 from comments.tree.threads import thread_cache
@@ -27,7 +27,7 @@ _MOST_COPIES = 10_000  # threads
 COPIES = per_process.PerProcess(
     lambda: caches.Cache[records.ThreadName, records.ThreadTerms](_MOST_COPIES, _TERM)
 )
-_TERMS = msgspec.json.Decoder(records.ThreadTerms)
+_TERMS = decoders.json(records.ThreadTerms)
 
 
 def get(name: records.ThreadName, stored: records.ThreadTerms | None) -> records.ThreadTerms:

@@ -33,11 +33,10 @@ from urllib.parse import urlsplit
 
 import flask
 import markupsafe
-import msgspec
 
 from comments import errors
 from comments.accounts import accounts, sessions
-from comments.domain import roles
+from comments.domain import decoders, roles
 from comments.domain.crypto import keyed_hashes
 from comments.domain.languages import catalogue
 from comments.web.admin import labels
@@ -257,7 +256,7 @@ def _refused(error: Exception) -> flask.Response:
             return page("admin/again.html", here=_here())
         return go("admin/sign-in")
     told = problems.answer(error)
-    problem = msgspec.json.decode(told.data, type=response_shapes.Problem)
+    problem = decoders.json(response_shapes.Problem).decode(told.data)
     try:
         said = labels.sentence(problem.detail, problem.field)
         response = page("admin/problem.html", status=told.status_code, problem=problem, said=said)

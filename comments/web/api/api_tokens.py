@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 import itsdangerous
 import msgspec
 
+from comments.domain import decoders
 from comments.domain.crypto import secret_rotation
 from comments.web.http import problems
 
@@ -100,7 +101,7 @@ def _claims(
     text: str, shape: type[T], serializer: itsdangerous.URLSafeTimedSerializer, term: int
 ) -> T:
     try:
-        return msgspec.convert(serializer.loads(text, max_age=term), shape)
+        return decoders.converted(serializer.loads(text, max_age=term), shape)
     except itsdangerous.SignatureExpired as error:
         raise problems.Unauthenticated("token-expired") from error
     except (itsdangerous.BadData, msgspec.ValidationError) as error:

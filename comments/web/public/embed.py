@@ -15,7 +15,7 @@ import flask
 import msgspec
 
 from comments import errors
-from comments.domain import presentation, records, site_options, thread_ids
+from comments.domain import decoders, presentation, records, site_options, thread_ids
 from comments.domain.languages import catalogue, error_texts
 from comments.domain.text import cleaning, inline_images
 from comments.moderation import thread_access
@@ -96,7 +96,7 @@ def frame(response: flask.Response) -> flask.Response:
 def refused(error: Exception) -> flask.Response:
     """Answer with a page that shows the content of the API's problem document."""
     answer = problems.answer(error)
-    problem = msgspec.json.decode(answer.data, type=response_shapes.Problem)
+    problem = decoders.json(response_shapes.Problem).decode(answer.data)
     wanted, sentence = flask.request.args.get("lang", ""), problem.detail
     texts = page_language.of_refusal(wanted, flask.g.get("embedding"))
     if problem.code in texts.entries["errors"]:

@@ -12,10 +12,9 @@ Invariants:
 from datetime import UTC, datetime
 
 import flask
-import msgspec
 
 from comments import errors
-from comments.domain import records
+from comments.domain import decoders, records
 from comments.notifications import form_tokens, moderation_links
 from comments.web.http import context, problems, request_shapes, response_shapes
 from comments.web.http.decode import forms, query_strings
@@ -79,7 +78,7 @@ def _close(response: flask.Response) -> flask.Response:
 def _refused(error: Exception) -> flask.Response:
     """Answer with a page that shows the content of the API's problem document."""
     answer = problems.answer(error)
-    problem = msgspec.json.decode(answer.data, type=response_shapes.Problem)
+    problem = decoders.json(response_shapes.Problem).decode(answer.data)
     text = problem.detail
     if isinstance(error, errors.BadLink):
         is_page = error.code == "page-expired"

@@ -17,7 +17,7 @@ import flask
 import msgspec
 
 from comments import errors
-from comments.domain import records
+from comments.domain import decoders, records
 from comments.domain.languages import catalogue, error_texts
 from comments.posting import new_comment
 from comments.reading import thread_pages
@@ -106,7 +106,7 @@ def _submission(
 def _refused(error: errors.CodedError, fields: Mapping[str, str], place: _Place) -> flask.Response:
     """Answer with the form, the reason, and the text that was typed."""
     answer = problems.answer(error)
-    problem = msgspec.json.decode(answer.data, type=response_shapes.Problem)
+    problem = decoders.json(response_shapes.Problem).decode(answer.data)
     sentence, texts = problem.detail, place.texts
     if problem.code in texts.entries["errors"]:
         sentence = error_texts.of_code(problem.code, problem.field, problem.params, texts)

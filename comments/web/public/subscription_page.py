@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 import flask
-import msgspec
 
 from comments import errors
+from comments.domain import decoders
 from comments.notifications import double_opt_in, form_tokens
 from comments.web.http import context, problems, request_shapes, response_shapes
 from comments.web.http.decode import forms, query_strings
@@ -118,7 +118,7 @@ def _close(response: flask.Response) -> flask.Response:
 def _refused(error: Exception) -> flask.Response:
     """Answer with a page that shows the content of the API's problem document."""
     answer = problems.answer(error)
-    problem = msgspec.json.decode(answer.data, type=response_shapes.Problem)
+    problem = decoders.json(response_shapes.Problem).decode(answer.data)
     text = problem.detail
     if isinstance(error, errors.BadLink):
         text = t(_LINK_PROBLEMS.get(problem.code, "embed.bad-link"))

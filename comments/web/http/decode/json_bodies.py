@@ -18,6 +18,7 @@ import flask
 import msgspec
 
 from comments import errors
+from comments.domain import decoders
 from comments.web.http import context, problems
 from comments.web.http.decode import field_errors
 
@@ -102,7 +103,7 @@ def convert(value: object, shape: type[T]) -> T:
         errors.BadInput: a field does not match the type.
     """
     try:
-        return msgspec.convert(value, shape, strict=True)
+        return decoders.converted(value, shape)
     except msgspec.ValidationError as error:
         raise field_errors.refusal(error, shape) from error
 

@@ -13,7 +13,7 @@ import flask
 import msgspec
 
 from comments import errors
-from comments.domain import records, thread_ids
+from comments.domain import decoders, records, thread_ids
 from comments.web.http import request_shapes
 from comments.web.http.decode import field_errors
 
@@ -100,7 +100,7 @@ def _shaped(found: dict[str, str], shape: type[T]) -> T:
         for name, value in found.items()
     }
     try:
-        return msgspec.convert(typed, shape, strict=True)
+        return decoders.converted(typed, shape)
     except msgspec.ValidationError as error:
         raise field_errors.refusal(error, shape) from error
 

@@ -1,0 +1,56 @@
+"""Decode JSON, MessagePack and built-in values into types, from any number of threads.
+
+msgspec describes a type when it is first used, and keeps the description with the type. A thread
+that finds an unfinished description by another thread crashes the process. Therefore only this
+module asks msgspec for descriptions, and only one thread at a time.
+"""
+
+import functools
+import threading
+from typing import Any, TypeVar, overload
+
+import msgspec
+
+T = TypeVar("T")
+
+_DESCRIBING = threading.Lock()
+
+
+@overload
+def json(kind: type[T]) -> msgspec.json.Decoder[T]: ...
+@overload
+def json(kind: Any) -> msgspec.json.Decoder[Any]: ...
+def json(kind: Any) -> msgspec.json.Decoder[Any]:
+    """Return the decoder that reads JSON into a type."""
+    return _json(kind)
+
+
+@functools.cache
+def _json(kind: Any) -> msgspec.json.Decoder[Any]:
+    with _DESCRIBING:
+        return msgspec.json.Decoder(kind)
+
+
+@overload
+def msgpack(kind: type[T]) -> msgspec.msgpack.Decoder[T]: ...
+@overload
+def msgpack(kind: Any) -> msgspec.msgpack.Decoder[Any]: ...
+def msgpack(kind: Any) -> msgspec.msgpack.Decoder[Any]:
+    """Return the decoder that reads MessagePack into a type."""
+    return _msgpack(kind)
+
+
+@functools.cache
+def _msgpack(kind: Any) -> msgspec.msgpack.Decoder[Any]:
+    with _DESCRIBING:
+        return msgspec.msgpack.Decoder(kind)
+
+
+def converted(value: object, kind: type[T]) -> T:
+    """Convert a value of built-in types, as JSON has them, into a type.
+
+    Raises:
+        msgspec.ValidationError: the value does not match the type.
+    """
+    json(kind)  # describes the type
+    return msgspec.convert(value, kind)
