@@ -1,4 +1,4 @@
-"""Commands for statistics: `stats`, whose table of authors shows the authors' ids."""
+"""Commands for statistics: `stats`, whose tables of authors show the authors' ids."""
 
 import functools
 from collections.abc import Callable
@@ -9,7 +9,8 @@ import click
 import msgspec
 from flask.cli import AppGroup
 
-from comments.cli import console, tables
+from comments.cli import console
+from comments.domain import tables
 
 if TYPE_CHECKING:
     from comments.tree.counters import statistics
@@ -45,16 +46,27 @@ def _site(site_id: str, form: tables.TableFormat) -> None:
 
 @stats.command("categories")
 @click.argument("site_id", metavar="SITE")
+@click.option("--under", default="", metavar="CATEGORY", help="Only this and its subcategories.")
+@click.option("--author", default="", metavar="ID", help="Where this author has commented.")
 @_form
 @console.reported
-def _by_category(site_id: str, form: tables.TableFormat) -> None:
-    """Show the numbers of each category of a site."""
+def _by_category(site_id: str, under: str, author: str, form: tables.TableFormat) -> None:
+    """Show the numbers of each category of a site.
+
+    The numbers of a category include those of its subcategories. With --author, show the categories
+    in which an author has commented, with the number of the author's approved comments.
+    """
     from comments.tree.counters import statistics
 
+    if under and author:
+        raise click.ClickException("--under and --author cannot be combined.")
     site = console.site(site_id).id
-    _print(
-        statistics.StatisticsEntry, lambda after: statistics.by_category(site, after=after), form
-    )
+    if author:
+        read_author = functools.partial(statistics.categories_of, site, author)
+        _print(statistics.CategoryCount, lambda after: read_author(after=after), form)
+        return
+    read = functools.partial(statistics.by_category, site, under=under)
+    _print(statistics.StatisticsEntry, lambda after: read(after=after), form)
 
 
 @stats.command("days")
@@ -91,15 +103,22 @@ def _by_day(
 
 @stats.command("commenters")
 @click.argument("site_id", metavar="SITE")
-@click.argument("thread", metavar="THREAD")
+@click.argument("thread", metavar="[THREAD]", required=False)
+@click.option("--category", default="", help="The authors in this category, not in a thread.")
 @_form
 @console.reported
-def _commenters(site_id: str, thread: str, form: tables.TableFormat) -> None:
-    """Show the ids of a thread's authors."""
+def _commenters(site_id: str, thread: str | None, category: str, form: tables.TableFormat) -> None:
+    """Show the ids of the authors in a thread, or in a category and its subcategories."""
     from comments.tree.counters import statistics
 
-    name = console.thread(site_id, thread)
-    _print(statistics.AuthorCount, lambda after: statistics.commenters(name, after=after), form)
+    if (thread is None) == (not category):
+        raise click.ClickException("Enter either a thread or --category.")
+    read = (
+        functools.partial(statistics.commenters_of_category, console.site(site_id).id, category)
+        if thread is None
+        else functools.partial(statistics.commenters, console.thread(site_id, thread))
+    )
+    _print(statistics.AuthorCount, lambda after: read(after=after), form)
 
 
 @stats.command("threads")

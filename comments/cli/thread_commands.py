@@ -8,8 +8,8 @@ import click
 import msgspec
 from flask.cli import AppGroup
 
-from comments.cli import compaction_commands, console, moderation_commands, tables
-from comments.domain import counting, records
+from comments.cli import compaction_commands, console, moderation_commands
+from comments.domain import counting, records, tables
 
 if TYPE_CHECKING:
     from comments.reading import tree_table

@@ -1,24 +1,33 @@
 """Categories of threads: the canonical form of their names and their maximum number (pure).
 
-A site files its pages under categories ("News", "How to"). A thread can have several categories,
-and each of its comments counts in all of them. Names that look alike must denote the same category;
-otherwise the counts would be split. The canonical form is therefore in lower case, replaces
-compatibility characters with their plain equivalents, and reduces each run of white space to one
-space. A name begins with a letter or a digit, so no spreadsheet interprets it as a formula, and
-contains no "/", which separates the parts of key names.
+A site files its pages under categories ("News", "How to"). Categories may be nested: a name is a
+path of up to three parts, such as "sport/football/women". A thread can have several categories, and
+each of its comments counts in all of them and in all categories above them, once in each. The
+numbers of a subtree are therefore the numbers of its topmost category, and an author counts there
+once, regardless of how many of its subcategories they wrote in.
+
+Names that look alike must denote the same category; otherwise the counts would be split. The
+canonical form of a part is therefore in lower case, replaces compatibility characters with their
+plain equivalents, and reduces each run of white space to one space. A part begins with a letter or
+a digit, so no spreadsheet interprets a name as a formula, and contains no control characters, which
+key names use in place of "/" (`counter_rows`).
 
 The canonical form is stored in the keys of counters, so it must never change.
 """
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterable
 
 from comments import errors
 
-MOST = 5  # The maximum per thread, because each comment writes counter rows for every category.
+# The maximum per thread, because each comment writes counter rows for every category and for the
+# categories above it.
+MOST = 5
 MOST_OF_SITE = 200
-LONGEST = 50  # characters
+DEEPEST = 3  # parts of a name
+LONGEST = 50  # characters of a part
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _BESIDE_LETTERS = frozenset(" -_.,:&+'")
@@ -31,9 +40,39 @@ def canonical(raw: str) -> str:
     """Return the canonical form of a category name.
 
     Raises:
-        errors.BadInput: the name is empty, is longer than 50 characters, does not begin with a
-            letter or a digit, or contains characters that are not part of words.
+        errors.BadInput: the name has more than three parts, or a part is empty, is longer than 50
+            characters, does not begin with a letter or a digit, or contains characters that are not
+            part of words.
     """
+    parts = raw.split("/", DEEPEST)
+    if len(parts) > DEEPEST:
+        raise errors.BadInput("categories", "category-too-deep", limit=DEEPEST)
+    return "/".join(map(_canonical_part, parts))
+
+
+def with_ancestors(names: Iterable[str]) -> tuple[str, ...]:
+    """Return canonical names and the names of all categories above them, each once."""
+    return tuple(dict.fromkeys(each for name in names for each in lineage(name)))
+
+
+def lineage(name: str) -> Iterable[str]:
+    """Return the categories above a canonical name, topmost first, and then the name itself."""
+    return itertools.accumulate(name.split("/"), "{}/{}".format)
+
+
+def canonical_set(names: Iterable[str], most: int = MOST) -> tuple[str, ...]:
+    """Return the canonical forms of several names, sorted and without duplicates.
+
+    Raises:
+        errors.BadInput: a name is invalid, or there are more than `most` names.
+    """
+    found = tuple(sorted({canonical(name) for name in names}))
+    if len(found) > most:
+        raise errors.BadInput("categories", "too-many-items", limit=most)
+    return found
+
+
+def _canonical_part(raw: str) -> str:
     if len(raw) > 4 * LONGEST:
         raise errors.BadInput("categories", "item-too-long", limit=LONGEST)
     if _CONTROL.search(raw):
@@ -48,18 +87,6 @@ def canonical(raw: str) -> str:
     if not all(_is_part(character) for character in text):
         raise errors.BadInput("categories", "bad-category")
     return text
-
-
-def canonical_set(names: Iterable[str], most: int = MOST) -> tuple[str, ...]:
-    """Return the canonical forms of several names, sorted and without duplicates.
-
-    Raises:
-        errors.BadInput: a name is invalid, or there are more than `most` names.
-    """
-    found = tuple(sorted({canonical(name) for name in names}))
-    if len(found) > most:
-        raise errors.BadInput("categories", "too-many-items", limit=most)
-    return found
 
 
 def _folded(text: str) -> str:

@@ -11,8 +11,8 @@ of author or votes all use the same sum.
 A scope is a thread, a website, one of the website's categories, a day on a website or in a
 category, or an author within any of these. One more scope of a website contains the number of
 listed comments of each of its threads (`listings_scope`). The names of scopes and counters are
-stored, so they must never change. A comment counts in each category of its thread, and on the day
-of its creation, in UTC.
+stored, so they must never change. A comment counts in each category of its thread and in the
+categories above it, once in each, and on the day of its creation, in UTC.
 
 The number of participants is derived from counters (`PRESENCE`). An author participates in a scope
 while the author has an approved comment there. The number of participants therefore changes when an
@@ -197,7 +197,7 @@ def _of_day(state: CountedState) -> Amounts:
 
 def _of_categories(state: CountedState) -> Amounts:
     found: list[tuple[Key, int]] = []
-    for category in state.categories[: categories.MOST]:
+    for category in categories.with_ancestors(state.categories[: categories.MOST]):
         found += _of_statistics(category_scope(state.site, category), state)
         if state.day:
             found += _of_statistics(day_scope(state.site, state.day, category), state)

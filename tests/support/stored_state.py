@@ -91,15 +91,21 @@ def later() -> dict[str, Numbers]:
         takes_part = each.properties["takes_part"].boolean_value
         assert takes_part == (numbers.get("approved", 0) > 0)
     for each in rows("Category"):
-        found["category {} {}".format(*name_of(each).split("/"))] = _only(each)
+        found["category {} {}".format(*_parts(each))] = _only(each)
     for each in rows("Day"):
-        site, category, day = name_of(each).split("/")
+        site, category, day = _parts(each)
         found[f"day {site} {day} {category}"] = _only(each)
     for each in rows("Appearance"):
-        site, category, day, author = name_of(each).split("/", 3)
+        site, category, day, author = _parts(each)
         place = f"day {site} {day} {category}" if day else f"category {site} {category}"
         found[f"{place}{ledger.BY}{author}"] = _only(each)
     return ledger.without_zeros(found)
+
+
+def _parts(each: Any) -> list[str]:
+    """Return the parts of a counter's key name, with a category in its usual form."""
+    site, category, *rest = name_of(each).split("/", 3)
+    return [site, category.replace("\x1f", "/"), *rest]
 
 
 def votes() -> dict[tuple[str, str], int]:

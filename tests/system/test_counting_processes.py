@@ -139,7 +139,7 @@ def change(rng, number, step, own):
                 subscriptions.unfollow(name, follower, now=sample_threads.START)
         return wish(step, "follow", name.id, follower, int(follows))
     if dice < 0.73:
-        names = rng.choice([[], ["news"], ["news", "sport"]])
+        names = rng.choice([[], ["news"], ["news/local", "sport"]])
         tried(lambda: recategorize.change(name, names, now=sample_threads.START))
         return None
     row = own.pop(rng.randrange(len(own)))

@@ -20,7 +20,7 @@ orders by are indexed, because each indexed property costs an index row.
               key: purpose and slot
     Counter   key: "thread/{thread's key name}#{shard}", or "site/{site id}#0"
     Standing  key: "{site id}/{author's id}"
-    Category  key: "{site id}/{category}"
+    Category  key: "{site id}/{category}"; a "/" in a category is U+001F here and in the next two
     Day       key: "{site id}/{category, or empty}/{date}"
     Appearance
               key: "{site id}/{category, or empty}/{date, or empty}/{author's id}"

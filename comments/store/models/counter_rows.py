@@ -2,6 +2,10 @@
 
 A row's `numbers` property is a JSON object that maps names to numbers. The numbers are counted by
 the transaction of a change, by an event or by a recount.
+
+Key names separate their parts with "/", so the "/" in a nested category is stored as U+001F. All
+other characters of categories sort after U+001F. A Category row is therefore directly followed by
+the rows of its subcategories, and a subtree is one range of keys.
 """
 
 import hashlib
@@ -17,6 +21,8 @@ from comments.store.models.comment_rows import thread_key, thread_key_name
 
 OWNER = "counters"
 Numbers = dict[str, int]
+_NESTED = "\x1f"  # Stored in place of a category's "/", so it must never change.
+_LAST = "\U0010ffff"
 
 
 class CounterRow(schema.StoredRow):
@@ -85,8 +91,8 @@ class CategoryRow(schema.StoredRow):
 class DayRow(schema.StoredRow):
     """The numbers of a day on a website or in a category. Only `counters` writes this kind.
 
-    `entry` is "{site id}/{date}/{category, or empty}"; sorting by it gives the order of a report
-    over categories.
+    `entry` is "{site id}/{date}/{category, or empty}", with the category as in a key name; sorting
+    by it gives the order of a report over categories.
     """
 
     entry = schema.StringProperty(required=True)
@@ -139,32 +145,50 @@ def standing_alias(site: str, author: str) -> str:
     return hashlib.sha256(author_name(site, author).encode()).hexdigest()[:32]
 
 
+def category_part(category: str) -> str:
+    """Return a category as part of a key name."""
+    return category.replace("/", _NESTED)
+
+
+def category_of(part: str) -> str:
+    """Return the category in a part of a key name."""
+    return part.replace(_NESTED, "/")
+
+
+def subtree_names(site: str, category: str) -> tuple[str, str]:
+    """Return the first and the last possible Category key name of a category's subtree."""
+    first = f"{site}/{category_part(category)}"
+    return first, f"{first}{_NESTED}{_LAST}"
+
+
 def statistics_key(scope: counting.Scope) -> ndb.Key:
     """Return the key of the row for a category, a day, or an author in a category or on a day."""
+    category = category_part(scope.category)
     if scope.author:
-        parts = (scope.place, scope.category, scope.day, scope.author)
+        parts = (scope.place, category, scope.day, scope.author)
         return schema.RowKey(AppearanceRow, "/".join(parts))
     if scope.day:
-        return schema.RowKey(DayRow, f"{scope.place}/{scope.category}/{scope.day}")
-    return schema.RowKey(CategoryRow, f"{scope.place}/{scope.category}")
+        return schema.RowKey(DayRow, f"{scope.place}/{category}/{scope.day}")
+    return schema.RowKey(CategoryRow, f"{scope.place}/{category}")
 
 
 def day_entry(scope: counting.Scope) -> str:
     """Return the sort key of a day's row in a report over all categories of a website."""
-    return f"{scope.place}/{scope.day}/{scope.category}"
+    return f"{scope.place}/{scope.day}/{category_part(scope.category)}"
 
 
 def statistics_scope(kind: str, name: str) -> counting.Scope:
     """Return the scope of a Category, Day or Appearance row, given its key name.
 
-    Site ids and categories contain no "/".
+    Site ids contain no "/".
     """
+    site, part, *rest = name.split("/", 3)
+    category = category_of(part)
     if kind == "Category":
-        return counting.category_scope(*name.split("/", 1))
+        return counting.category_scope(site, category)
     if kind == "Day":
-        site, category, day = name.split("/", 2)
-        return counting.day_scope(site, day, category)
-    site, category, day, author = name.split("/", 3)
+        return counting.day_scope(site, rest[0], category)
+    day, author = rest
     if not day:
         return counting.category_scope(site, category, author)
     return counting.day_scope(site, day, category, author)

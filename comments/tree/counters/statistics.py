@@ -7,11 +7,13 @@ repeated. The numbers include all delivered events, and are usually about a seco
 
 Commenters are authors with an approved comment; each is counted once. Do not add up the commenters
 of several days: an author who wrote on two days is one commenter of the site. The site's own row
-contains the number for the site.
+contains the number for the site. The numbers of a category include those of its subcategories, so
+do not add these up either.
 
-The authors in a thread, and the threads of an author, are two indexes of one kind (Participation).
-These lists are for the operator only: they contain authors' ids, which no public response may
-contain.
+The authors in a thread, and the threads of an author, are two indexes of one kind (Participation);
+the authors in a category, and the categories of an author, are two indexes of another (Appearance).
+These lists are for the operator and the site's moderators only: they contain authors' ids, which no
+public response may contain.
 """
 
 from collections.abc import Callable, Iterator
@@ -65,6 +67,13 @@ class ThreadCount(msgspec.Struct, frozen=True):
     comments: int
 
 
+class CategoryCount(msgspec.Struct, frozen=True):
+    """A category, with the number of an author's approved comments in it."""
+
+    category: str
+    comments: int
+
+
 class ReportPage(msgspec.Struct, Generic[T], frozen=True):
     """A page of a report. `after` is where the next page starts; it is None at the end."""
 
@@ -77,10 +86,19 @@ def site(site_id: str) -> StatisticsEntry:
     return _line("", "", totals.of_site(site_id))
 
 
-def by_category(site_id: str, *, after: str = "", limit: int = MOST) -> ReportPage[StatisticsEntry]:
-    """List a website's categories that have comments, in order, with one scan."""
-    low = f"{site_id}/{after}" if after else f"{site_id}/"
-    rows = _by_key("Category", low, f"{site_id}/{_LAST}", limit)
+def by_category(
+    site_id: str, *, under: str = "", after: str = "", limit: int = MOST
+) -> ReportPage[StatisticsEntry]:
+    """List a website's categories that have comments, each before its subcategories.
+
+    `under` limits the list to a category and its subcategories. Each page is one scan.
+    """
+    low, high = f"{site_id}/", f"{site_id}/{_LAST}"
+    if under:
+        low, high = counter_rows.subtree_names(site_id, categories.canonical(under))
+    if after:
+        low = f"{site_id}/{counter_rows.category_part(after)}"
+    rows = _by_key("Category", low, high, limit, with_low=not after)
     lines = [
         _line(counter_rows.statistics_scope("Category", name).category, "", numbers)
         for name, numbers in rows
@@ -99,7 +117,7 @@ def by_day(
 ) -> ReportPage[StatisticsEntry]:
     """List the days (UTC) with comments in a category, or on the whole site, with one scan."""
     category = _canonical(category)
-    before = f"{site_id}/{category}/"
+    before = f"{site_id}/{counter_rows.category_part(category)}/"
     low, high = _range(since, until)
     rows = _by_key("Day", f"{before}{after or low}", f"{before}{high}", limit, with_low=not after)
     found = [(counter_rows.statistics_scope("Day", name).day, numbers) for name, numbers in rows]
@@ -130,7 +148,7 @@ def by_day_and_category(
     for message in reads.fetch(query):
         scope = counter_rows.statistics_scope("Day", message.key.path[-1].name)
         lines.append(_line(scope.category, scope.day, _numbers(message)))
-        entries.append(f"{scope.day}/{scope.category}")
+        entries.append(message.properties["entry"].string_value.removeprefix(f"{site_id}/"))
     return _page(lines, entries, limit)
 
 
@@ -157,7 +175,7 @@ def commenters_of_category(
     site_id: str, category: str, *, after: str = "", limit: int = MOST
 ) -> ReportPage[AuthorCount]:
     """List a category's commenters by id, with one scan."""
-    before = f"{site_id}/{categories.canonical(category)}//"
+    before = f"{site_id}/{counter_rows.category_part(categories.canonical(category))}//"
     rows = _by_key("Appearance", f"{before}{after}", f"{before}{_LAST}", limit)
     return _people([(name[len(before) :], numbers) for name, numbers in rows], limit)
 
@@ -184,14 +202,29 @@ def threads_of(
     return _page(lines, [name for name, _ in rows], limit)
 
 
-def categories_of(site_id: str, author: str, *, limit: int = MOST) -> list[str]:
-    """List the categories in which an author has approved comments, in order."""
-    where = (("author", "=", counter_rows.author_name(site_id, author)), ("day", "=", ""))
-    query = reads.Query(
-        "Appearance", where=where, order=("__key__",), limit=_bounded(limit), keys_only=True
-    )
-    names = [message.key.path[-1].name for message in reads.fetch(query)]
-    return [counter_rows.statistics_scope("Appearance", name).category for name in names]
+def categories_of(
+    site_id: str, author: str, *, after: str = "", limit: int = MOST
+) -> ReportPage[CategoryCount]:
+    """List the categories in which an author has approved comments, with one scan.
+
+    The list has the order of the keys, in which subcategories precede their category.
+    """
+    where: list[tuple[str, str, object]] = [
+        ("author", "=", counter_rows.author_name(site_id, author)),
+        ("day", "=", ""),
+    ]
+    if after:
+        here = counter_rows.statistics_key(counting.category_scope(site_id, after, author))
+        where.append(("__key__", ">", here))
+    query = reads.Query("Appearance", where=where, order=("__key__",), limit=_bounded(limit))
+    rows = [
+        (counter_rows.statistics_scope("Appearance", message.key.path[-1].name), _numbers(message))
+        for message in reads.fetch(query)
+    ]
+    lines = [
+        CategoryCount(scope.category, numbers.get(counting.APPROVED, 0)) for scope, numbers in rows
+    ]
+    return _page(lines, [scope.category for scope, _ in rows], limit)
 
 
 def _by_key(

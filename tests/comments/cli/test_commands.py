@@ -197,17 +197,44 @@ def test_statistics_are_shown(run: Runner, store: connection.Store, site: record
     assert threads.output == "thread,title,comments\npage,'=1+1,1\n"
 
 
+def test_statistics_of_nested_categories_are_shown(
+    run: Runner, store: connection.Store, site: records.Site
+) -> None:
+    filed = sample_threads.filing(site, "news", "sport/football")
+    for number, category in enumerate(["news", "sport/football", "sport/football"]):
+        sample_threads.post(
+            filed, f"{number}", thread=category[:4], categories=(category,),
+            author=sample_threads.author("ann" if number else "bob"),
+        )  # fmt: skip
+    dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
+    under = run("stats", "categories", "demo", "--under", "Sport", "--format", "csv").output
+    assert [line.split(",")[:4] for line in under.splitlines()[1:]] == [
+        ["sport", "", "2", "1"],
+        ["sport/football", "", "2", "1"],
+    ]
+    assert json.loads(
+        run("stats", "categories", "demo", "--author", "g:bob", "--format", "json").output
+    ) == [{"category": "news", "comments": 1}]
+    assert run("stats", "commenters", "demo", "--category", "sport").output.splitlines()[1:] == [
+        "g:ann   2"
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["stats", "site", "nobody"], "There is no site nobody."),
-        (["stats", "days", "demo", "--category", "a/b"], "The name of a category must"),
+        (["stats", "days", "demo", "--category", "a//b"], "The name of a category must"),
         (["stats", "days", "demo", "--category", "a", "--all"], "cannot be combined"),
+        (["stats", "categories", "demo", "--under", "a/b/c/d"], "must have at most 3 parts"),
+        (["stats", "categories", "demo", "--under", "a", "--author", "g:a"], "cannot be combined"),
+        (["stats", "commenters", "demo"], "Enter either a thread or --category."),
+        (["stats", "commenters", "demo", "page", "--category", "a"], "Enter either a thread or"),
         (
             ["stats", "days", "demo", "--since", "2026-02-01", "--until", "2026-01-01"],
             "since must not be after until.",
         ),
-        (["thread", "set", "demo", "page", "--category", "a/b"], "The name of a category must"),
+        (["thread", "set", "demo", "page", "--category", "a//b"], "The name of a category must"),
         (["thread", "set", "demo", "page", "--category", "a"], "There is no thread page."),
         (["thread", "set", "nobody", "page", "--category", "a"], "There is no site nobody."),
         (["thread", "set", "demo", "page"], "Nothing to change. Use --title"),
@@ -230,7 +257,7 @@ def test_statistics_are_shown(run: Runner, store: connection.Store, site: record
         (["site", "set", "demo", "--cdn-seconds", "-1"], "cdn_seconds must be between 0 and 60."),
         (["site", "set", "demo", "--freshness", "61"], "freshness must be between 0 and 60."),
         (["site", "set", "demo", "--freshness", "-1"], "freshness must be between 0 and 60."),
-        (["site", "set", "demo", "--category", "a/b"], "The name of a category must"),
+        (["site", "set", "demo", "--category", "a//b"], "The name of a category must"),
         (["site", "set", "demo"], "Nothing to change for demo."),
         (["repair", "--site", "nobody"], "There is no site nobody."),
     ],

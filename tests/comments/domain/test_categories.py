@@ -22,6 +22,8 @@ from comments.domain import categories
         ("R&D, e.g. C++: '26_a-b", "r&d, e.g. c++: '26_a-b"),
         ("\u6280\u8853", "\u6280\u8853"),
         ("x\u00a0y", "x y"),
+        ("Sport / Football/WOMEN ", "sport/football/women"),
+        ("9/11", "9/11"),
     ],
 )
 def test_the_canonical_form_is_stable(raw: str, expected: str) -> None:
@@ -32,7 +34,9 @@ def test_the_canonical_form_is_stable(raw: str, expected: str) -> None:
 @pytest.mark.parametrize(
     "raw",
     [
-        "", "  ", "a/b", "a\nb", "a\x00", "=1+1", "-x", "+1", "@x", "#1", "<b>", "a\u202eb",
+        "", "  ", "/", "/a", "a/", "a//b", "a/ /b", "a/=1", "a/b/c/d", "a\uff0fb", "\u2100",
+        "a/" + "x" * 51, "a/" * 10_000, "a\nb", "a\x00",
+        "=1+1", "-x", "+1", "@x", "#1", "<b>", "a\u202eb",
         "\ud800", "\u3164", "a\u115f", "x" * 51, "x" * 10_000, "\ufdfa" * 5, "a;b", '"',
     ],
 )  # fmt: skip
@@ -42,15 +46,35 @@ def test_an_invalid_name_is_refused_by_field(raw: str) -> None:
     assert refused.value.field == "categories"
 
 
-@given(st.text(max_size=20))
+def test_a_category_with_too_many_parts_is_refused_by_name() -> None:
+    with pytest.raises(errors.BadInput, match=r"category-too-deep \(limit=3\)"):
+        categories.canonical("a/b/c/d")
+
+
+def test_the_categories_above_a_category_are_listed_once_each() -> None:
+    assert [*categories.lineage("sport/football/women")] == [
+        "sport", "sport/football", "sport/football/women"
+    ]  # fmt: skip
+    assert categories.with_ancestors(()) == ()
+    assert categories.with_ancestors(["news", "sport/football", "sport/rugby", "sport"]) == (
+        "news", "sport", "sport/football", "sport/rugby"
+    )  # fmt: skip
+
+
+@given(st.text(max_size=20) | st.lists(st.text(max_size=6), max_size=4).map("/".join))
 def test_a_canonical_form_is_its_own_form_and_fits_a_key(raw: str) -> None:
     try:
         form = categories.canonical(raw)
     except errors.BadInput:
         return
     assert categories.canonical(form) == form
-    assert "/" not in form
-    assert 0 < len(form) <= categories.LONGEST
+    parts = form.split("/")
+    assert len(parts) <= categories.DEEPEST
+    for part in parts:
+        assert categories.canonical(part) == part
+        assert 0 < len(part) <= categories.LONGEST
+        # Only then are the keys of a subtree one range (`counter_rows`).
+        assert min(part) > "\x1f"
 
 
 @pytest.mark.slow

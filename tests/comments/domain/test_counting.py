@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from comments.domain import categories, counting
 from comments.domain.counting import CountedState, Key, Scope
 from comments.domain.records import Status
+from tests.support.histories import ledger
 
 THREAD = counting.thread_scope("demo/page")
 SITE = counting.site_scope("demo")
@@ -30,7 +31,11 @@ states = st.builds(
     listed=st.booleans(),
     up=st.integers(0, 5),
     down=st.integers(0, 5),
-    categories=st.lists(st.sampled_from(["news", "sport", "travel"]), unique=True).map(tuple),
+    categories=st.lists(
+        st.sampled_from(["news", "sport", "sport/football", "sport/football/women", "sport/rugby"]),
+        unique=True,
+        max_size=categories.MOST,
+    ).map(tuple),
     day=st.sampled_from(["", "2026-01-31", "2026-02-01"]),
 )
 perhaps = st.none() | states
@@ -44,10 +49,11 @@ def along(path: list[CountedState | None]) -> dict[Key, int]:
 
 
 def statistics(state: CountedState) -> Iterable[Scope]:
-    for category in state.categories:
+    filed = ledger.filed_under(state.categories)
+    for category in filed:
         yield Scope("category", state.site, category=category)
     if state.day:
-        for category in ("", *state.categories):
+        for category in ("", *filed):
             yield Scope("day", state.site, category=category, day=state.day)
 
 
@@ -175,6 +181,26 @@ def test_a_change_of_categories_moves_only_the_category_counts() -> None:
     assert {scope.category for scope in moved} == {"news", "travel"}
     for scope, numbers in moved.items():
         assert numbers == {"approved": 1 if scope.category == "travel" else -1}
+
+
+def test_a_comment_counts_once_in_each_category_above_those_of_its_thread() -> None:
+    state = CountedState(
+        "demo", "demo/page", "g:ann", "approved", listed=True,
+        categories=("news", "sport", "sport/football/women", "sport/rugby"),
+    )  # fmt: skip
+    found = counting.by_scope(counting.increments(counting.STATISTICS, None, state))
+    filed = {"news", "sport", "sport/football", "sport/football/women", "sport/rugby"}
+    places = {Scope("category", "demo", author, each) for author in ("", "g:ann") for each in filed}
+    assert found == {place: {"approved": 1} for place in places}
+
+
+def test_a_move_within_a_category_leaves_its_numbers() -> None:
+    before = CountedState(
+        "demo", "demo/page", "g:ann", "approved", listed=True, categories=("sport/football",)
+    )
+    after = before._replace(categories=("sport/rugby",))
+    moved = counting.increments(COMMENTS, before, after)
+    assert {key.scope.category for key in moved} == {"sport/football", "sport/rugby"}
 
 
 def test_a_comment_counts_in_the_maximum_number_of_categories() -> None:

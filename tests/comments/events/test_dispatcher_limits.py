@@ -28,8 +28,11 @@ from tests.support.threads import sample_threads
 NOW = sample_threads.START + timedelta(days=1)
 MOST_WRITES = 500
 MOST_BYTES = 10 << 20
-# The longest possible names in four-byte letters.
-NAMES = [f"{chr(0x20000 + n) * (categories.LONGEST - 1)}{n}" for n in range(2 * categories.MOST)]
+# The longest possible names in four-byte letters, with no part in common.
+NAMES = [
+    "/".join([f"{chr(0x20000 + n) * (categories.LONGEST - 1)}{n}"] * categories.DEEPEST)
+    for n in range(2 * categories.MOST)
+]
 BEFORE, AFTER = NAMES[: categories.MOST], NAMES[categories.MOST :]
 PAGE = records.ThreadName("demo", "p" * 500)
 

@@ -166,7 +166,7 @@ def test_an_unknown_thread_or_invalid_category_is_refused_and_changes_nothing(
     with pytest.raises(errors.NotFound):
         recategorize.change(records.ThreadName("demo", "nothing"), ["news"], now=NOW)
     with pytest.raises(errors.BadInput):
-        _change("a/b")
+        _change("a//b")
     _assert_all_right()
 
 

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 INDEXES = programs.ROOT / "index.yaml"
 NOW = sample_threads.START + timedelta(days=9)
-NAMES = ("news", "sport", "travel")
+NAMES = ("news", "sport", "sport/football", "sport/football/women", "sport/rugby")
 threads = st.sampled_from(["page", "other"])
 people = st.sampled_from(["ann", "bob"])
 sets = st.lists(st.sampled_from(NAMES), unique=True, max_size=3).map(

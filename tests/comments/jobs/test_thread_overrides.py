@@ -280,7 +280,7 @@ def test_a_moderators_title_stays_until_it_is_reset(
     [
         (thread_overrides.NewDetails(url="https://elsewhere.example/x"), "url"),
         (thread_overrides.NewDetails(title="x" * 501), "title"),
-        (thread_overrides.NewDetails(categories=["a/b"]), "categories"),
+        (thread_overrides.NewDetails(categories=["a//b"]), "categories"),
         (thread_overrides.NewDetails(title="x", inherits=["title"]), "inherit"),
         (thread_overrides.NewDetails(inherits=["state"]), "inherit"),
     ],

@@ -92,6 +92,9 @@ def test_the_stored_properties_of_a_comment_are_stable() -> None:
         (counting.day_scope("demo", "2026-01-31"), "Day", "demo//2026-01-31"),
         (counting.day_scope("demo", "2026-01-31", "news"), "Day", "demo/news/2026-01-31"),
         (counting.category_scope("demo", "news", "g:a/b"), "Appearance", "demo/news//g:a/b"),
+        (counting.category_scope("demo", "a/b/c"), "Category", "demo/a\x1fb\x1fc"),
+        (counting.day_scope("demo", "2026-01-31", "a/b"), "Day", "demo/a\x1fb/2026-01-31"),
+        (counting.category_scope("demo", "a/b", "g:a/b"), "Appearance", "demo/a\x1fb//g:a/b"),
         (
             counting.day_scope("demo", "2026-01-31", "", "g:a/b"),
             "Appearance",
@@ -110,3 +113,5 @@ def test_the_keys_of_statistics_are_stable(
 def test_the_entry_of_a_day_is_stable() -> None:
     scope = counting.day_scope("demo", "2026-01-31", "news")
     assert counter_rows.day_entry(scope) == "demo/2026-01-31/news"
+    nested = counting.day_scope("demo", "2026-01-31", "sport/football")
+    assert counter_rows.day_entry(nested) == "demo/2026-01-31/sport\x1ffootball"

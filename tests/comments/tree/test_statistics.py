@@ -127,6 +127,7 @@ REPORTS: list[Callable[[str, int], statistics.ReportPage[Any]]] = [
     lambda after, limit: statistics.commenters_of_category(
         "demo", "news", after=after, limit=limit
     ),
+    lambda after, limit: statistics.categories_of("demo", "g:ann", after=after, limit=limit),
     lambda after, limit: statistics.threads_of("demo", "g:ann", after=after, limit=limit),
 ]  # fmt: skip
 
@@ -211,12 +212,82 @@ def test_the_authors_of_a_category_and_the_categories_of_an_author(
 ) -> None:
     people = statistics.commenters_of_category("demo", "News").lines
     assert people == (statistics.AuthorCount("g:ann", 3), statistics.AuthorCount("g:bob", 1))
-    assert statistics.categories_of("demo", "g:ann") == ["news", "newsletter", "sport"]
-    assert statistics.categories_of("demo", "g:cid") == []
+    assert statistics.categories_of("demo", "g:ann").lines == (
+        statistics.CategoryCount("news", 3),
+        statistics.CategoryCount("newsletter", 1),
+        statistics.CategoryCount("sport", 3),
+    )
+    assert statistics.categories_of("demo", "g:cid").lines == ()
     recategorize.change(THREAD, ["travel"], now=NOW)
     _deliver()
-    assert statistics.categories_of("demo", "g:ann") == ["newsletter", "travel"]
+    assert [each.category for each in statistics.categories_of("demo", "g:ann").lines] == [
+        "newsletter", "travel"
+    ]  # fmt: skip
     assert statistics.commenters_of_category("demo", "news").lines == ()
+
+
+@pytest.fixture
+def nested_site(reported_site: records.Site) -> records.Site:
+    """Categories with similar names, some of which are nested."""
+    recategorize.change(THREAD, ["sport/football/women", "sport/rugby", "sport news"], now=NOW)
+    recategorize.change(records.ThreadName("demo", "b"), ["sport/football", "sports"], now=NOW)
+    recategorize.change(records.ThreadName("demo", "plain"), ["sport", "sport-x"], now=NOW)
+    _deliver()
+    return reported_site
+
+
+def test_the_numbers_of_a_category_include_its_subcategories(nested_site: records.Site) -> None:
+    subtree = [
+        ("sport", -1, 6, 3), ("sport/football", -1, 5, 2), ("sport/football/women", -1, 4, 2),
+        ("sport/rugby", -1, 4, 2),
+    ]  # fmt: skip
+    beside = [("sport news", -1, 4, 2), ("sport-x", -1, 1, 1), ("sports", -1, 1, 1)]
+    assert _short(statistics.by_category("demo").lines) == [*subtree, *beside]
+    assert _short(statistics.by_category("demo", under=" Sport ").lines) == subtree
+    assert _short(statistics.by_category("demo", under="sport/football").lines) == subtree[1:3]
+    assert statistics.by_category("demo", under="travel").lines == ()
+    assert _short(statistics.by_day("demo", "sport/football").lines) == [
+        ("sport/football", 0, 3, 2), ("sport/football", 1, 2, 1)
+    ]  # fmt: skip
+    (*_, last) = statistics.by_day_and_category("demo", since=FIRST + timedelta(days=2)).lines
+    assert _short([last]) == [("sport-x", 2, 1, 1)]
+
+
+def test_the_authors_of_a_category_include_those_of_its_subcategories_once(
+    nested_site: records.Site,
+) -> None:
+    assert statistics.commenters_of_category("demo", "sport").lines == (
+        statistics.AuthorCount("g:ann", 4),
+        statistics.AuthorCount("g:bob", 1),
+        statistics.AuthorCount("g:cid", 1),
+    )
+    assert statistics.commenters_of_category("demo", "sport/rugby").lines == (
+        statistics.AuthorCount("g:ann", 3), statistics.AuthorCount("g:bob", 1)
+    )  # fmt: skip
+    assert {
+        each.category: each.comments for each in statistics.categories_of("demo", "g:ann").lines
+    } == {
+        "sport": 4, "sport/football": 4, "sport/football/women": 3, "sport/rugby": 3,
+        "sport news": 3, "sports": 1,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7])
+def test_pages_of_nested_categories_contain_each_line_once(
+    nested_site: records.Site, limit: int
+) -> None:
+    reports: list[Callable[[str, int], statistics.ReportPage[Any]]] = [
+        lambda after, limit: statistics.by_category("demo", after=after, limit=limit),
+        lambda after, limit: statistics.by_category(
+            "demo", under="sport", after=after, limit=limit
+        ),
+        lambda after, limit: statistics.by_day_and_category("demo", after=after, limit=limit),
+        lambda after, limit: statistics.categories_of("demo", "g:ann", after=after, limit=limit),
+    ]  # fmt: skip
+    for report in reports:
+        pages = list(statistics.whole(lambda after, read=report: read(after, limit)))  # type: ignore[misc]
+        assert pages == list(report("", statistics.MOST).lines)
+        assert len(pages) > 3
 
 
 def test_an_author_who_retracted_everything_is_in_no_list(reported_site: records.Site) -> None:
@@ -259,5 +330,7 @@ def test_an_invalid_page_is_refused(store: connection.Store, limit: int) -> None
 def test_an_invalid_category_is_refused(store: connection.Store) -> None:
     for read in (statistics.by_day, statistics.commenters_of_category):
         with pytest.raises(errors.BadInput) as refused:
-            read("demo", "a/b")
+            read("demo", "a//b")
         assert refused.value.field == "categories"
+    with pytest.raises(errors.BadInput, match="category-too-deep"):
+        statistics.by_category("demo", under="a/b/c/d")

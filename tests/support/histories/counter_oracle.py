@@ -8,6 +8,7 @@ from comments.store import reads
 from comments.store.models import conversion, counter_rows
 from comments.tree.counters import totals
 from tests.support import stored_state
+from tests.support.histories import ledger
 
 _OF_SITES = [
     each
@@ -119,8 +120,9 @@ def expected_statistics() -> dict[Scope, dict[str, int]]:
     numbers: dict[Scope, dict[str, int]] = {}
     people: dict[Scope, set[str]] = {}
     for state in states():
-        days = [counting.day_scope(state.site, state.day, each) for each in ("", *state.categories)]
-        ever = [counting.category_scope(state.site, each) for each in state.categories]
+        filed = ledger.filed_under(state.categories)
+        days = [counting.day_scope(state.site, state.day, each) for each in ("", *filed)]
+        ever = [counting.category_scope(state.site, each) for each in filed]
         for scope in (*days, *ever):
             here = numbers.setdefault(scope, {})
             here[state.status] = here.get(state.status, 0) + 1
@@ -143,7 +145,8 @@ def stored_statistics() -> dict[Scope, dict[str, int]]:
             properties = message.properties
             if kind == "Day":
                 entry = properties["entry"].string_value
-                assert entry == f"{scope.place}/{scope.day}/{scope.category}"
+                category = scope.category.replace("/", "\x1f")
+                assert entry == f"{scope.place}/{scope.day}/{category}"
             if kind == "Appearance":
                 assert properties["author"].string_value == f"{scope.place}/{scope.author}"
                 assert properties["day"].string_value == scope.day

@@ -370,6 +370,12 @@ def without_zeros(found: Mapping[str, Numbers]) -> dict[str, Numbers]:
     return {scope: numbers for scope, numbers in kept.items() if numbers}
 
 
+def filed_under(categories: Iterable[str]) -> set[str]:
+    """Return categories and all categories above them: "a/b" is below "a"."""
+    parts = [category.split("/") for category in categories]
+    return {"/".join(each[:length]) for each in parts for length in range(1, len(each) + 1)}
+
+
 def _counted(row: Said) -> Counted:
     day = row.created.date().isoformat()
     return Counted(row.site, day, row.categories, row.author, row.status, row.up, row.down)
@@ -382,8 +388,9 @@ def _add_later(sums: dict[str, Numbers], counted: Counted | None, times: int) ->
     _add(sums.setdefault(f"site {site}", {}), counted, times)
     if author:
         _add(sums.setdefault(f"site {site}{BY}{author}", {}), counted, times)
-    places = [f"day {site} {day} {each}" for each in ("", *counted.categories)]
-    for place in (*places, *(f"category {site} {each}" for each in counted.categories)):
+    filed = filed_under(counted.categories)
+    places = [f"day {site} {day} {each}" for each in ("", *filed)]
+    for place in (*places, *(f"category {site} {each}" for each in filed)):
         here = sums.setdefault(place, {})
         here[counted.status] = here.get(counted.status, 0) + times
         if author and counted.status == "approved":

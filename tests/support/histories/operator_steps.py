@@ -204,7 +204,7 @@ class OperatorSteps:
         return Step(lambda: cast_vote.expire(self.now))
 
     def _file(self, one: int, two: int, _three: int) -> Step:
-        name, names = NAMES[one % 3], [(), ("news",), ("news", "sport")][two % 3]
+        name, names = NAMES[one % 3], [(), ("news",), ("news/local", "sport")][two % 3]
         key = key_of(name)
         return Step(
             lambda: recategorize.begin(name, names),

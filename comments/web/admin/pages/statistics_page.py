@@ -32,6 +32,7 @@ def show(site_id: str) -> flask.Response:
         today=limit_page.today(visit.site, datetime.now(UTC)),
         days=found.lines[::-1],
         categories=by_category.lines,
+        is_nested=any("/" in each.category for each in by_category.lines),
         is_cut=by_category.after is not None,
         plot=plots.bars([(day, line.comments if line else 0) for day, line in every]),
         plot_of_people=plots.bars([(day, line.commenters if line else 0) for day, line in every]),

@@ -259,8 +259,27 @@ def test_a_sites_numbers_are_a_table_and_a_plot_of_the_same_numbers(
             assert re.search(rf'"row" class="ft-day">{day}</th><td>{per_day}</td>', page)
     assert re.search(r'"row">dogs</th><td>3</td><td>3</td>', page)
     assert re.search(r'"row">cats</th><td>3</td><td>3</td>', page)
+    assert "include its subcategories" not in desk.page("/statistics")
     assert desk.client.get(f"{DESK}/statistics?days=9999").status_code == 400
     assert desk.client.get(f"{DESK}/statistics?category=%00").status_code == 400
+
+
+def test_the_numbers_of_nested_categories_are_shown_with_their_whole_names(
+    desk: Desk, site: records.Site
+) -> None:
+    names = ("pets/cats", "pets/dogs")
+    for name in names:
+        sample_threads.post(
+            sample_threads.filing(site, *names), "text", thread=name[5:], categories=(name,),
+            author=EVE, now=now(),
+        )  # fmt: skip
+    events = [stored_state.name_of(each) for each in stored_state.rows("Event")]
+    dispatcher.deliver(events, now=now(), handlers=wiring.HANDLERS)
+    page = desk.page("/statistics?category=pets")
+    assert re.search(r'"row">pets</th><td>2</td><td>1</td>', page)
+    assert re.search(r'"row">pets/cats</th><td>1</td><td>1</td>', page)
+    assert "include its subcategories" in page
+    assert "<option selected>pets</option>" in page
 
 
 def test_todays_usage_is_shown_beside_the_budget(desk: Desk, site: records.Site) -> None:

@@ -7,8 +7,8 @@ import json
 import msgspec
 import pytest
 
-from comments.cli import tables
-from comments.cli.tables import TableFormat
+from comments.domain import tables
+from comments.domain.tables import TableFormat
 
 
 class Row(msgspec.Struct):
