@@ -52,7 +52,8 @@ class OwnCount:
         others: list[int] = [
             other
             for place, (written, other) in enumerate(_ENTRY.iter_unpack(self._entries))
-            if place != self._place and now - written < FRESH
+            # The clock may count from the start of the machine: 0 is then not long ago.
+            if place != self._place and written and now - written < FRESH
         ]
         if not others:
             return False

@@ -182,3 +182,9 @@ def test_a_worker_compares_its_number_with_the_fewest(
     for age in range(2, 2 + len(others)):
         made.of(age).remove()
     assert not own.is_above_others(number, 100.5)
+
+
+def test_places_without_a_worker_do_not_count_in_the_first_second_of_a_machine() -> None:
+    own = connection_counts.ConnectionCounts().of(1)
+    own.write(9, 0.25)
+    assert not own.is_above_others(9, 0.5)
