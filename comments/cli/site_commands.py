@@ -106,6 +106,9 @@ def _list_sites() -> None:
 @click.option(
     "--forms/--no-forms", default=None, help="Whether people may post without JavaScript."
 )
+@click.option(
+    "--inbox/--no-inbox", default=None, help="Whether authors have an inbox of unread replies."
+)
 @console.reported
 def _set_site(  # noqa: PLR0917 - click passes each option by name
     site_id: str,

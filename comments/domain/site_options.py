@@ -38,6 +38,7 @@ class SiteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     - `language`: the language of the interface; "" uses the page's language.
     - `moderation`: whether moderators can moderate within the thread.
     - `forms`: whether people can post without JavaScript, with the form under `/embed`.
+    - `inbox`: whether the service keeps a list of unread replies for each author.
     """
 
     votes: bool = True
@@ -50,6 +51,7 @@ class SiteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     language: str = ""
     moderation: bool = True
     forms: bool = False
+    inbox: bool = False
 
 
 NAMES = SiteOptions.__struct_fields__

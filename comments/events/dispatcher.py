@@ -53,9 +53,10 @@ _log = logging.getLogger("flatthread")
 # 15 ms. Larger transactions save little more.
 AT_ONCE = 100
 # This number of events fits into one transaction, no matter what the handlers write: with
-# `MOST_ROWS` counter rows and, for each event, a mark, a row of thread counts, and all webhook
-# messages and classifier questions, the transaction has at most `MOST_WRITES` writes.
-FITTING = 14
+# `MOST_ROWS` counter rows and, for each event, a mark, a row of thread counts, a mark in an inbox,
+# and all webhook messages and classifier questions, the transaction has at most `MOST_WRITES`
+# writes.
+FITTING = 13
 MOST_ROWS = outbox.MOST_ROWS  # Maximum number of counter rows in one transaction.
 MOST_WRITES = 500  # Maximum number of writes in one transaction that every Datastore accepts.
 MOST_BYTES = 8 << 20  # Maximum size of a transaction's writes. Datastore accepts 10 MiB.

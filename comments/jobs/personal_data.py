@@ -1,8 +1,8 @@
 """Export and erase all data about an author.
 
-An author's data consists of their comments, votes, mail subscriptions and account. The author id is
-the key to all of this data. No public response contains that id, so a caller must present the
-author's token or run commands as an operator.
+An author's data consists of their comments, votes, mail subscriptions, inbox and account. The
+author id is the key to all of this data. No public response contains that id, so a caller must
+present the author's token or run commands as an operator.
 
 Invariants:
 
@@ -33,8 +33,9 @@ from comments.accounts import accounts
 from comments.domain import presentation, records
 from comments.domain.crypto import guest_addresses
 from comments.events import backlog
-from comments.notifications import subscriptions
+from comments.notifications import inbox, subscriptions
 from comments.posting import own_comment
+from comments.sites import site_settings
 from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree import votes
@@ -73,13 +74,15 @@ class Profile(msgspec.Struct, frozen=True):
 class Everything(msgspec.Struct, frozen=True):
     """All data about an author.
 
-    `mailed` is the number of mail addresses that the author subscribed, counted per site.
+    `mailed` is the number of mail addresses that the author subscribed, counted per site. `inbox`
+    contains the ids of unread replies to the author's comments.
     """
 
     account: Profile | None
     comments: list[Writing]
     votes: dict[str, int]
     mailed: int
+    inbox: list[str]
 
 
 class ErasureStep(NamedTuple):
@@ -105,11 +108,13 @@ def export(author: str, site: str | None = None, *, secret: str, now: datetime) 
     ]
     mine = [_as_told(each) for each in written if each.site == site]
     chosen = {each.site for each in written} if site is None else {site}
+    unread = (each for name in _sites(site) for each in inbox.comments_in(name, author))
     return Everything(
         account=None if account is None else Profile(account.name, login, account.created),
         comments=written if site is None else mine,
         votes=dict(votes.by(author, site)),
         mailed=sum(len(subscriptions.of_author(each, author)[0]) for each in chosen),
+        inbox=list(unread),
     )
 
 
@@ -138,6 +143,9 @@ def erase(author: str, *, now: datetime, site: str | None = None) -> ErasureStep
     for name in {each.site for each in found} if site is None else {site}:
         subscriptions.end_of(name, author, now=now)
     is_done = max(len(found), len(cast)) <= AT_ONCE
+    if is_done:  # Not before, because replies to the remaining comments would fill it again.
+        for name in _sites(site):
+            inbox.erase(name, author)
     if is_done and account is not None and len(written) == len(found) and not any(votes.by(author)):
         accounts.remove(account.id)
     return ErasureStep(min(len(found), AT_ONCE), min(len(cast), AT_ONCE), is_done)
@@ -157,6 +165,10 @@ def author_of(comment_id: str) -> str:
     if row is None or not row.author_id:
         raise errors.NotFound("author", comment_id)
     return str(row.author_id)
+
+
+def _sites(site: str | None) -> list[str]:
+    return [each.id for each in site_settings.every()] if site is None else [site]
 
 
 def _as_told(writing: Writing) -> Writing:

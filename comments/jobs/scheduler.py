@@ -36,6 +36,7 @@ from comments.domain import records
 from comments.events import backlog, dead_letters, dispatcher, message_sender
 from comments.jobs import recategorize, rescheming, thread_count_rows, upgrades, wiring
 from comments.moderation import bans, retention
+from comments.notifications import inbox
 from comments.posting import cast_vote
 from comments.reading.compaction import compactor, due_threads, leftovers, rebuilding
 from comments.sites import rate_limits, site_settings
@@ -217,7 +218,7 @@ class Scheduler:
 
     def _fold(self, name: backlog.Name) -> bool:
         if isinstance(name, records.SetName):
-            return set_compaction.compact(name)
+            return set_compaction.compact(name, most=inbox.most_of(name))
         if isinstance(name, records.VotedComment):
             cast_vote.count(name.id, now=self.now())
             return True

@@ -14,7 +14,7 @@ from comments import config
 from comments.events import dispatcher, message_sender, outbox, webhook_endpoints
 from comments.moderation import retention_marks
 from comments.moderation.classifiers import classifier_answers, classifier_requests
-from comments.notifications import planner
+from comments.notifications import inbox, planner
 from comments.tree.counters import from_events
 
 COUNTERS = "counters"
@@ -23,12 +23,14 @@ FOLLOWERS = "followers"
 ERASURES = "erasures"
 QUESTIONS = "questions"
 ADVICE = "advice"
+INBOX = "inbox"
 HANDLERS: tuple[dispatcher.Handler, ...] = (
     dispatcher.Exact(COUNTERS, from_events.from_events, outbox.COUNTED),
     dispatcher.Exact(WEBHOOKS, webhook_endpoints.from_events),
     dispatcher.Exact(ERASURES, retention_marks.from_events, retention_marks.TOLD_OF),
     dispatcher.Exact(QUESTIONS, classifier_answers.from_events, classifier_answers.ASKED_OF),
     dispatcher.Exact(ADVICE, classifier_answers.erased, frozenset({outbox.EventKind.RETRACTED})),
+    dispatcher.Exact(INBOX, inbox.from_events, inbox.TOLD_OF),
     dispatcher.Exact(
         FOLLOWERS, from_events.from_followings, frozenset({outbox.EventKind.FOLLOWED})
     ),

@@ -90,7 +90,7 @@ class AllRoles:
         site_settings.add(
             "demo", ["https://demo.example"], scheme=sample_threads.SETTINGS.scheme, now=now
         )
-        self.site = site_settings.change("demo", options={"forms": True})
+        self.site = site_settings.change("demo", options={"forms": True, "inbox": True})
         site_settings.add(
             "blog", ["https://blog.example"], scheme=sample_threads.SETTINGS.scheme, now=now
         )
@@ -259,6 +259,8 @@ ROWS = [
     Row("GET", f"{SITE}/votes", TOKEN, 200, query=T),
     Row("POST", f"{ONE}/report", {}, 202, json={"reason": "spam"}),
     Row("GET", f"{SITE}/held", TOKEN, 200, query=T),
+    Row("GET", f"{SITE}/inbox", TOKEN, 200),
+    Row("POST", f"{SITE}/inbox/read", TOKEN, 200, json={}),
     Row("PATCH", ONE, {**TOKEN, "author": 200}, 403, json={"body": "another"}),
     Row("DELETE", ONE, {**TOKEN, "author": 200}, 403),
     Row("GET", f"{SITE}/author", TOKEN, 200),

@@ -44,7 +44,7 @@ LONGEST = 500  # Bytes in an id; ids are part of keys, which are limited to 1,50
 MARKS = 64
 IDS_FOR_MARK = 500
 AT_ONCE = 500  # Maximum number of marks per query or commit.
-_OWNER = "membership"
+OWNER = "membership"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -111,15 +111,27 @@ def mark(name: records.SetName, member: str, *, belongs: bool) -> bool:
 def marking(name: records.SetName, member: str, *, belongs: bool) -> Marked:
     """Add a valid id (see `check`) to a set or remove it, in the current transaction."""
     at = pointer(name)
-    key = set_rows.mark_key(name, at.generation, member)
-    entry = set_rows.mark_entry(name, at.generation, belongs=belongs)
     # Read the mark although it is overwritten. A commit that arrives after its caller gave up then
     # conflicts with later decisions instead of replacing them.
-    found = reads.get(key)
+    found = reads.get(set_rows.mark_key(name, at.generation, member))
+    return marked(name, at, member, found, belongs=belongs)
+
+
+def marked(
+    name: records.SetName,
+    at: Pointer,
+    member: str,
+    found: set_rows.FollowerMarkRow | None,
+    *,
+    belongs: bool,
+) -> Marked:
+    """Return the mark that changes a set, given its state and the stored mark, if there is one."""
+    key = set_rows.mark_key(name, at.generation, member)
+    entry = set_rows.mark_entry(name, at.generation, belongs=belongs)
     if found is not None and found.entry == entry:
-        return Marked(ownership.Writes(_OWNER), bool(found.asks))
+        return Marked(ownership.Writes(OWNER), bool(found.asks))
     row = set_rows.FollowerMarkRow(key=key, entry=entry, asks=_asks(key.id(), name, at))
-    return Marked(ownership.Writes(_OWNER, put=(row,)), bool(row.asks))
+    return Marked(ownership.Writes(OWNER, put=(row,)), bool(row.asks))
 
 
 def contains(name: records.SetName, member: str) -> bool:
@@ -197,7 +209,11 @@ def check(member: str) -> None:
 
 def pointer(name: records.SetName) -> Pointer:
     """Read the state of a set, which has no entity before its first compaction."""
-    row = reads.get(set_rows.set_key(name))
+    return pointer_from(reads.get(set_rows.set_key(name)))
+
+
+def pointer_from(row: set_rows.FollowerListRow | None) -> Pointer:
+    """Decode the state of a set from its entity."""
     if row is None:
         return Pointer()
     directory = segments.decode_directory(row.content)
@@ -392,4 +408,4 @@ def removal(name: records.SetName, found: Sequence[str]) -> ownership.Writes:
         set_rows.mark_key(name, set_rows.generation_of(each), set_rows.member_of(each))
         for each in found
     ]
-    return ownership.Writes(_OWNER, delete=tuple(keys))
+    return ownership.Writes(OWNER, delete=tuple(keys))

@@ -14,6 +14,12 @@ A compaction of up to 500 marks in S segments bills at most 11 + S reads, 2 + S 
 delete for each mark and each replaced segment. A compaction keeps the directory's lines and a few
 segments in memory.
 
+A bounded set keeps only its first `most` ids. Its compaction drops the others, so a caller that
+must never show them also limits what it reads.
+
+`remove` deletes a set: it empties the set in one commit, deletes the rows that are no longer used,
+and then deletes the set's entity if nothing has joined meanwhile.
+
 Invariants:
 
 1. A closed generation never grows (`membership`), so step 2 reads all of its marks.
@@ -26,6 +32,8 @@ Invariants:
 6. A segment's key starts with the generation for which the segment was written, and the attempt
    that wrote the segment can switch only until that generation is compacted. After that, a segment
    that the set does not name will never be used, so it can be deleted without a grace period.
+7. A set that was removed starts again with the first generation, but with a new version. A
+   compaction that began before the removal finds a different version and does not switch.
 """
 
 import dataclasses
@@ -58,12 +66,15 @@ class PreparedSegments:
     token: str
 
 
-def compact(name: records.SetName) -> bool:
-    """Compact a set's marks into its segments; return False if another process switched first."""
+def compact(name: records.SetName, *, most: int | None = None) -> bool:
+    """Compact a set's marks into its segments; return False if another process switched first.
+
+    With `most`, the set keeps only that many ids, the first in order.
+    """
     if not is_marked(name):
         clean(name)
         return True
-    return _fold(name, ())
+    return _fold(name, (), most)
 
 
 def erase(name: records.SetName, member: str) -> None:
@@ -77,6 +88,36 @@ def erase(name: records.SetName, member: str) -> None:
         if compact(name) and not membership.is_marked(name, member):
             return
     raise errors.Overloaded(f"another process is compacting {name.text}")
+
+
+def remove(name: records.SetName) -> None:
+    """Delete a set with all its rows. Ids that join during the call may stay in the set.
+
+    If the call is interrupted, the set is empty or unchanged; repeat the call.
+    """
+    token = secrets.token_hex(10)
+    if transactions.transaction(lambda: _empty(name, token)):
+        clean(name)
+        transactions.transaction(lambda: _end(name, token))
+
+
+def _empty(name: records.SetName, token: str) -> bool:
+    """Let a set begin again without ids; return False if nothing of it is stored."""
+    at = membership.pointer(name)
+    keys = [*_stored("FollowerSegment", name), *_stored("FollowerMark", name)]
+    if at == membership.Pointer() and not keys:
+        return False
+    if at.version != token:  # Otherwise, an earlier run committed, but its response was lost.
+        last = max([at.generation, *map(set_rows.generation_of, keys)])
+        fresh = membership.Pointer(token, last + 1, last)
+        transactions.apply(ownership.Writes(_OWNER, put=(_row(name, fresh),)))
+    return True
+
+
+def _end(name: records.SetName, token: str) -> None:
+    is_ours = membership.pointer(name).version == token
+    if is_ours and not _stored("FollowerSegment", name) and not _stored("FollowerMark", name):
+        transactions.apply(ownership.Writes(_OWNER, delete=(set_rows.set_key(name),)))
 
 
 def load(name: records.SetName, ids: Iterable[str]) -> None:
@@ -103,9 +144,9 @@ def _join(name: records.SetName, joining: Sequence[str]) -> None:
         pass  # Another process switched first, so try again with the new state.
 
 
-def _fold(name: records.SetName, joining: Sequence[str]) -> bool:
+def _fold(name: records.SetName, joining: Sequence[str], most: int | None = None) -> bool:
     base = close(name)
-    prepared = prepare(name, base, joining)
+    prepared = prepare(name, base, joining, most=most)
     is_done = prepared is not None and switch(prepared)
     clean(name)
     return is_done
@@ -124,7 +165,8 @@ def close(name: records.SetName) -> membership.Pointer:
         at = membership.pointer(name)
         if at.is_closed:
             return at  # Also reached if an earlier run committed but its response was lost.
-        opened = dataclasses.replace(at, generation=at.generation + 1)
+        version = at.version or secrets.token_hex(10)
+        opened = dataclasses.replace(at, version=version, generation=at.generation + 1)
         transactions.apply(ownership.Writes(_OWNER, put=(_row(name, opened),)))
         return opened
 
@@ -132,7 +174,11 @@ def close(name: records.SetName) -> membership.Pointer:
 
 
 def prepare(
-    name: records.SetName, base: membership.Pointer, joining: Sequence[str] = ()
+    name: records.SetName,
+    base: membership.Pointer,
+    joining: Sequence[str] = (),
+    *,
+    most: int | None = None,
 ) -> PreparedSegments | None:
     """Write segments that include the closed generation's marks.
 
@@ -148,7 +194,10 @@ def prepare(
         return PreparedSegments(name, base, base.directory, writer.token)
     try:
         stored = membership.lines(name, base.directory)
-        lines = list(writer.rewritten(stored, marks))
+        made = (
+            writer.rewritten(stored, marks) if most is None else writer.first(most, stored, marks)
+        )
+        lines = list(made)
     except membership.SegmentReplaced:
         return None
     return PreparedSegments(name, base, writer.directory(lines), writer.token)
@@ -162,7 +211,7 @@ def switch(prepared: PreparedSegments) -> bool:
         at = membership.pointer(name)
         if at.version == prepared.token:
             return True  # An earlier run committed, but its response was lost.
-        if at.folded != base.folded:
+        if (at.folded, at.version) != (base.folded, base.version):
             return False
         new = membership.Pointer(prepared.token, at.generation, at.folded + 1, prepared.directory)
         transactions.apply(ownership.Writes(_OWNER, put=(_row(name, new),)))
@@ -198,14 +247,21 @@ def _apply(writes: ownership.Writes) -> None:
 
 def _unnamed(name: records.SetName, at: membership.Pointer) -> list[str]:
     """Return the segments of compacted generations that the set does not name."""
-    query = reads.Query("FollowerSegment", ancestor=set_rows.set_key(name), keys_only=True)
-    stored = [message.key.path[-1].name for message in reads.fetch(query)]
+    stored = _stored("FollowerSegment", name)
+    if at == membership.Pointer() == membership.pointer(name):
+        return stored  # The set was removed, so no attempt that wrote a segment can switch.
     old = [key for key in stored if set_rows.generation_of(key) <= at.folded]
     try:
         named = set(membership.keys(name, at.directory)) if old else set()
     except membership.SegmentReplaced:
         return []  # Another process has switched since, and will clean up.
     return [key for key in old if key not in named]
+
+
+def _stored(kind: str, name: records.SetName) -> list[str]:
+    """Return the names of a set's stored marks or segments."""
+    query = reads.Query(kind, ancestor=set_rows.set_key(name), keys_only=True)
+    return [message.key.path[-1].name for message in reads.fetch(query)]
 
 
 def _row(name: records.SetName, at: membership.Pointer) -> set_rows.FollowerListRow:
@@ -252,6 +308,15 @@ class _Writer:
             if end is None or segments.size(small) >= SEGMENT_BYTES // 2:
                 yield from self._segment(small)
                 small = []
+
+    def first(
+        self, most: int, stored: Iterable[segments.SegmentSummary], marks: Iterable[segments.Mark]
+    ) -> Iterator[segments.SegmentSummary]:
+        """Write the first `most` ids of a set, and yield the lines of their segments."""
+        read = (membership.read_ids(self._name, line) for line in stored)
+        ids = segments.changed(itertools.chain.from_iterable(read), marks)
+        for run in segments.runs(itertools.islice(ids, most), SEGMENT_BYTES):
+            yield from self._segment(run)
 
     def directory(self, lines: Sequence[segments.SegmentSummary]) -> segments.SetDirectory:
         """Make a directory of these lines, or write segments of lines if it would be too large."""

@@ -242,6 +242,16 @@ OPERATIONS = (
         extra=_THREAD, security=_TOKEN_NEEDED,
     ),
     Operation(
+        "get", "/sites/{site}/inbox", "listInbox", "List the unread replies to your comments",
+        response_shapes.Inbox, (400, 401, 403, 404, 503), query=request_shapes.InboxQuery,
+        security=_TOKEN_NEEDED,
+    ),
+    Operation(
+        "post", "/sites/{site}/inbox/read", "markRead", "Mark replies in your inbox as read",
+        response_shapes.RepliesRead, (*_WRITE, 401), body=request_shapes.ReadReplies,
+        security=_TOKEN_NEEDED,
+    ),
+    Operation(
         "get", "/sites/{site}/held", "listOwnHeld",
         "List your own comments in a thread, including held ones",
         response_shapes.OwnHeld, (400, 401, 403, 404, 503), extra=_THREAD, security=_TOKEN_NEEDED,

@@ -10,6 +10,7 @@ import msgspec
 
 from comments.domain import categories, classifier_verdicts
 from comments.moderation import reports
+from comments.notifications import inbox
 from comments.posting import cast_vote, turnstile
 from comments.reading import thread_pages
 from comments.sites import proof_policy
@@ -366,6 +367,25 @@ class OwnVotesQuery(_Request, frozen=True):
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=cast_vote.MOST_OWN)] = cast_vote.MOST_OWN
     cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
+
+
+class InboxQuery(_Request, frozen=True):
+    """The parameters of a list of the caller's unread replies."""
+
+    limit: Limit = DEFAULT_LIMIT
+    cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
+
+
+class ReadReplies(_Request, frozen=True):
+    """The replies that the caller has read: some comments, or a comment and all older ones.
+
+    Without a field, the caller has read all replies.
+    """
+
+    ids: Annotated[list[CommentId], msgspec.Meta(max_length=inbox.MOST)] | msgspec.UnsetType = (
+        msgspec.UNSET
+    )
+    until: CommentId | msgspec.UnsetType = msgspec.UNSET
 
 
 class AuthorsQuery(_Request, frozen=True):

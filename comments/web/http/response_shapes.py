@@ -27,7 +27,8 @@ class PageOptions(msgspec.Struct, frozen=True):
     """The options of the site, see docs/embedding.md.
 
     `live` is the number of seconds between two checks for new comments, 0 for none. `language` is
-    empty for the language of the page with the comments. Two fields are not options of the site:
+    empty for the language of the page with the comments. `inbox` tells whether authors have an
+    inbox of unread replies. Two fields are not options of the site:
     `mail` tells whether the service sends mail, which readers need to follow a thread, and
     `sign_in` whether readers can sign in by mail or through a provider.
     """
@@ -42,6 +43,7 @@ class PageOptions(msgspec.Struct, frozen=True):
     language: str
     moderation: bool
     forms: bool
+    inbox: bool
     mail: bool
     sign_in: bool
 
@@ -170,6 +172,38 @@ class OwnVotes(msgspec.Struct, frozen=True):
     votes: dict[str, int]
     uncounted: dict[str, int]
     cursor: str | None
+
+
+class InboxReply(msgspec.Struct, frozen=True):
+    """An unread reply and its thread; `reply_to` in the comment is the caller's comment.
+
+    `title` and `url` describe the thread; they are empty if they are not known. `link` leads to the
+    reply: to the page with the thread if its URL is known, otherwise to the service's own page for
+    the thread, relative to the service's address.
+    """
+
+    comment: presentation.PublicComment
+    thread: str
+    title: str
+    url: str
+    link: str
+
+
+class Inbox(msgspec.Struct, frozen=True):
+    """The caller's unread replies, newest first. Send `cursor` to get the next page.
+
+    `unread` is the number of all unread replies, at most 200. Older unread replies are dropped.
+    """
+
+    unread: int
+    replies: list[InboxReply]
+    cursor: str | None
+
+
+class RepliesRead(msgspec.Struct, frozen=True):
+    """The number of replies that the call has marked as read."""
+
+    read: int
 
 
 class Reported(msgspec.Struct, frozen=True):

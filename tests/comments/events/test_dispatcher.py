@@ -133,7 +133,7 @@ def test_an_event_stays_until_every_handler_is_done(
         counter_oracle.events(), now=NOW, handlers=failing
     ) == dispatcher.DeliveryCounts(0, 1)
     (row,) = outbox.read(counter_oracle.events())
-    assert row.done == ["counters", "erasures", "questions", "webhooks"]
+    assert row.done == ["counters", "erasures", "inbox", "questions", "webhooks"]
     dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=handlers)
     assert len(told) == 1
     counter_oracle.assert_all_counted()
@@ -273,7 +273,7 @@ def test_a_failing_handler_delays_no_other_and_counts_as_one_attempt(
     (row,) = outbox.read(counter_oracle.events())
     assert (row.key.id(), row.done, row.attempts) == (
         bad,
-        ["counters", "erasures", "questions", "webhooks"],
+        ["counters", "erasures", "inbox", "questions", "webhooks"],
         1,
     )
     assert sorted(told) == sorted([first, last] * 2)

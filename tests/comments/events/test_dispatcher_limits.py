@@ -78,10 +78,10 @@ def _assert_counted(commits: Commits) -> None:
 
 
 def test_a_small_batch_of_events_leaves_room_for_every_handlers_writes() -> None:
-    # The commit writes a mark, a row of thread counts and a message for each hook and classifier,
-    # for each event, and counter rows.
+    # For each event, the commit writes a mark, a row of thread counts, a mark in an inbox, and a
+    # message for each hook and classifier. It also writes counter rows.
     assert (
-        dispatcher.FITTING * (2 + webhook_endpoints.MOST + classifier_verdicts.MOST)
+        dispatcher.FITTING * (3 + webhook_endpoints.MOST + classifier_verdicts.MOST)
         + dispatcher.MOST_ROWS
         <= dispatcher.MOST_WRITES
         == MOST_WRITES
