@@ -9,7 +9,7 @@ import click
 import msgspec
 from flask.cli import AppGroup
 
-from comments.cli import console
+from comments.cli import audience_commands, console
 from comments.domain import tables
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=msgspec.Struct)
 
 stats = AppGroup("stats", help="Show numbers of comments and distinct commenters.")
+stats.add_command(audience_commands.audience)
 _forms = click.Choice([form.value for form in tables.TableFormat])
 _form = click.option("--format", "form", type=_forms, default=tables.TableFormat.TABLE.value)
 _day = click.DateTime(["%Y-%m-%d"])

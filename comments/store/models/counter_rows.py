@@ -172,6 +172,11 @@ def statistics_key(scope: counting.Scope) -> ndb.Key:
     return schema.RowKey(CategoryRow, f"{scope.place}/{category}")
 
 
+def appearances_prefix(scope: counting.Scope) -> str:
+    """Return the start of the key names of a scope's Appearance rows, which authors' ids end."""
+    return f"{scope.place}/{category_part(scope.category)}/{scope.day}/"
+
+
 def day_entry(scope: counting.Scope) -> str:
     """Return the sort key of a day's row in a report over all categories of a website."""
     return f"{scope.place}/{scope.day}/{category_part(scope.category)}"

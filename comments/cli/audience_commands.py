@@ -1,0 +1,95 @@
+"""Count and list audiences: `stats audience`, which `statistics_commands` adds to `stats`."""
+
+import re
+from typing import BinaryIO
+
+import click
+import flask.cli
+
+from comments.cli import console
+from comments.domain import audiences, tables
+
+_PERIOD = re.compile(r"(.*)@([\d-]+)(?:\.\.([\d-]+))?", re.DOTALL)
+_NAME = "audience"  # The name of the audience that options describe.
+_forms = click.Choice([form.value for form in tables.TableFormat])
+
+
+class _Source(click.ParamType[dict[str, object]]):
+    """A source as text; converted to its JSON form."""
+
+    name = "source"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> dict[str, object]:
+        kind, colon, name = value.partition(":")
+        if kind == "thread" and name:
+            return {"thread": name}
+        # Neither categories nor "site" contain "@".
+        found = _PERIOD.fullmatch(value)
+        rest, since, until = found.groups() if found else (value, None, None)
+        kind, colon, name = rest.partition(":")
+        period = {"since": since, "until": until or since} if since else {}
+        if kind == "category" and name:
+            return {"category": name, **period}
+        if kind != "site" or colon:
+            self.fail(f"{value!r} is not category:NAME, thread:ID or site.", param, ctx)
+        return {"site": True, **period}
+
+
+@click.command("audience")
+@click.argument("site_id", metavar="SITE")
+@click.option("--every", type=_Source(), multiple=True, help="In each of these sources.")
+@click.option("--any", "some", type=_Source(), multiple=True, help="In at least one of these.")
+@click.option("--but", type=_Source(), multiple=True, help="In none of these.")
+@click.option("--file", type=click.File("rb"), help="Named audiences as JSON; - reads the input.")
+@click.option("--authors", "lists", is_flag=True, help="List the ids of the audience's authors.")
+@click.option("--cost", "only_says", is_flag=True, help="Only show what the scan would cost.")
+@click.option("--format", "form", type=_forms, default=tables.TableFormat.TABLE.value)
+@flask.cli.with_appcontext
+@console.reported
+def audience(
+    site_id: str,
+    every: tuple[dict[str, object], ...],
+    some: tuple[dict[str, object], ...],
+    but: tuple[dict[str, object], ...],
+    file: BinaryIO | None,
+    form: tables.TableFormat,
+    *,
+    lists: bool,
+    only_says: bool,
+) -> None:
+    """Count the distinct commenters in a combination of sources.
+
+    A SOURCE is "category:NAME", which includes subcategories, "thread:ID", where ID can be the
+    address of the page, or "site". A category and the site can have a period of days (UTC):
+    "category:sport@2026-01-01..2026-01-31", or "site@2026-01-31" for one day.
+
+    One scan counts all audiences of a file, such as {"fans": {"any": [{"category": "sport"}]}}.
+    """
+    from comments.tree.counters import audience_scan, statistics
+
+    given = {"all": every, "any": some, "but": but}
+    if (file is None) != any(given.values()):
+        raise click.ClickException("Enter either sources or --file.")
+    if file is None and not (every or some):
+        raise click.ClickException("--but needs --every or --any.")
+    if lists and only_says:
+        raise click.ClickException("--authors and --cost cannot be combined.")
+    site = console.site(site_id).id
+    threads = [each for part in given.values() for each in part if "thread" in each]
+    for each in threads:
+        each["thread"] = console.thread(site, str(each["thread"])).id
+    asked = audiences.question({_NAME: given} if file is None else audiences.decoded(file.read()))
+    table = tables.TableFormat(form)
+    if only_says:
+        cost = audience_scan.cost(site, asked)
+        click.echo(tables.written(audience_scan.ScanCost, [cost], table))
+    elif lists:
+        authors = list(
+            statistics.whole(lambda after: audience_scan.members(site, asked, after=after))
+        )
+        click.echo(tables.written(audience_scan.AudienceMember, authors, table))
+    else:
+        counts = audience_scan.count(site, asked)
+        click.echo(tables.written(audience_scan.AudienceCount, counts, table))

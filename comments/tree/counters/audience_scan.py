@@ -1,0 +1,260 @@
+"""Count and list audiences: distinct commenters of any combination of sources.
+
+An author's rows are stored in the order of the authors' ids within each scope: Appearance rows for
+a category, and for a day of a category or the site; Standings for the site; Participations for a
+thread. A scan merges these ranges by author id, so it meets all rows of an author one after the
+other, and learns to which sources the author belongs. One scan therefore answers all audiences of a
+question, and keeps only a page of ids of each range in memory.
+
+The numbers include all delivered events, and are usually about a second old; a thread's are exact.
+Authors without an approved comment belong to no audience.
+
+The cost is known before a scan, from the counters of the scopes:
+
+- Ranges of Appearances and Standings are read by keys only, at one read for each page of ids.
+- A Participation also exists for an author whose comments are all pending or refused, so a scan
+  needs its numbers and costs one read for each author in the thread.
+- Finding out the cost takes one read for each category, site and day with comments, and for each
+  1,000 authors of a thread. Days without commenters are not scanned.
+
+Invariants:
+
+1. A scan, together with the counters from which its cost is known, reads the store at one moment,
+   in a read-only transaction.
+2. A scan ends a range only at a page that is not full, so its result does not depend on the
+   counters, except that it omits scopes whose counters say that nobody takes part.
+"""
+
+import heapq
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, TypeVar
+
+import msgspec
+from google.cloud import ndb
+
+from comments import errors
+from comments.domain import audiences, counting, records
+from comments.store import connection, reads, transactions
+from comments.store.models import comment_rows, counter_rows
+from comments.tree.counters import statistics
+
+T = TypeVar("T")
+
+MOST = statistics.MOST  # authors in one page
+_PAGE = 300  # ids that a store returns at once
+_SMALLEST_PAGE = 20
+_BUFFERED = 150_000  # ids in memory, about 15 MB; if there are many ranges, their pages are smaller
+_COUNTED_AT_ONCE = 1_000  # authors of a thread that are counted for one read
+_LAST = "\U0010ffff"
+
+
+class AudienceCount(msgspec.Struct, frozen=True):
+    """The number of authors in an audience."""
+
+    audience: str
+    commenters: int
+
+
+class AudienceMember(msgspec.Struct, frozen=True):
+    """An author in an audience."""
+
+    author: str
+
+
+class ScanCost(msgspec.Struct, frozen=True):
+    """What a scan reads: the rows, and the reads that Datastore bills for it.
+
+    The number of reads applies if the store returns full pages. It includes the reads that find out
+    the cost.
+    """
+
+    rows: int
+    reads: int
+
+
+class _Plan(NamedTuple):
+    """The ranges of a scan: each scope's sources as a mask, and the number of ids in a page."""
+
+    scopes: Mapping[counting.Scope, int]
+    page: int
+    cost: ScanCost
+
+
+def cost(site: str, question: audiences.Question) -> ScanCost:
+    """Return what a scan would cost, without scanning."""
+    return _at_one_moment(lambda: _plan(site, question).cost)
+
+
+def count(
+    site: str, question: audiences.Question, *, most: int | None = None
+) -> list[AudienceCount]:
+    """Count the authors in each audience, with one scan.
+
+    Raises:
+        errors.BadInput: the scan would read more than `most` rows.
+        errors.Overloaded: the scan was not complete after `reads.LONGEST` seconds.
+    """
+
+    def body() -> list[AudienceCount]:
+        numbers = [0] * len(question.names)
+        for _, mask in _scan(_bounded(_plan(site, question), most)):
+            for place in question.places(mask):
+                numbers[place] += 1
+        return list(map(AudienceCount, question.names, numbers))
+
+    return _at_one_moment(body)
+
+
+def members(
+    site: str,
+    question: audiences.Question,
+    *,
+    after: str = "",
+    limit: int = MOST,
+    most: int | None = None,
+) -> statistics.ReportPage[AudienceMember]:
+    """List the authors in a question's only audience, by id.
+
+    Raises:
+        errors.BadInput: there are several audiences, the limit is outside 1 to `MOST`, or the scan
+            of the whole audience would read more than `most` rows.
+        errors.Overloaded: the page was not complete after `reads.LONGEST` seconds.
+    """
+    if len(question.names) > 1:
+        raise errors.BadInput(audiences.FIELD, "too-many-items", limit=1)
+    if not 1 <= limit <= MOST:
+        raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=MOST)
+
+    def body() -> statistics.ReportPage[AudienceMember]:
+        found: list[AudienceMember] = []
+        for author, mask in _scan(_bounded(_plan(site, question), most), after):
+            if question.places(mask):
+                found.append(AudienceMember(author))
+                if len(found) == limit:
+                    return statistics.ReportPage(tuple(found), author)
+        return statistics.ReportPage(tuple(found), None)
+
+    return _at_one_moment(body)
+
+
+def _at_one_moment(body: Callable[[], T]) -> T:
+    with connection.within(reads.LONGEST):
+        return transactions.snapshot(body)
+
+
+def _bounded(plan: _Plan, most: int | None) -> _Plan:
+    if most is not None and plan.cost.rows > most:
+        raise errors.BadInput(
+            audiences.FIELD, "audience-too-large", rows=plan.cost.rows, limit=most
+        )
+    return plan
+
+
+def _plan(site: str, question: audiences.Question) -> _Plan:
+    """Find the scopes of a question's sources that have commenters, and the cost of a scan."""
+    masks: dict[counting.Scope, int] = {}
+    sizes: dict[counting.Scope, int] = {}
+    billed = 0
+    for place, source in enumerate(question.sources):
+        found, more = _sizes(site, source)
+        billed += more
+        sizes |= {scope: rows for scope, rows in found.items() if rows}
+        for scope in sizes.keys() & found.keys():
+            masks[scope] = masks.get(scope, 0) | 1 << place
+    page = _page_size(list(sizes.values()))
+    for scope, rows in sizes.items():
+        billed += rows if scope.kind == "thread" else -(-rows // page)
+    return _Plan(masks, page, ScanCost(sum(sizes.values()), billed))
+
+
+def _sizes(site: str, source: audiences.Source) -> tuple[dict[counting.Scope, int], int]:
+    """Return the number of rows in each scope of a source, and the reads that this cost."""
+    if source.thread:
+        name = comment_rows.thread_key_name(records.ThreadName(site, source.thread))
+        rows = reads.count(reads.Query("Participation", ancestor=comment_rows.thread_key_of(name)))
+        return {counting.thread_scope(name): rows}, max(1, -(-rows // _COUNTED_AT_ONCE))
+    if source.days:
+        lines = statistics.by_day(
+            site, source.category, since=source.days[0], until=source.days[-1]
+        ).lines
+        days = {
+            counting.day_scope(site, str(line.day), source.category): line.commenters
+            for line in lines
+        }
+        return days, len(lines)
+    scope = (
+        counting.category_scope(site, source.category)
+        if source.category
+        else counting.site_scope(site)
+    )
+    numbers = counter_rows.numbers_of(reads.get(counter_rows.scope_key(scope)))
+    return {scope: numbers.get(counting.PARTICIPANTS, 0)}, 1
+
+
+def _page_size(sizes: list[int]) -> int:
+    buffered = sum(min(rows, _PAGE) for rows in sizes)
+    return _PAGE if buffered <= _BUFFERED else max(_SMALLEST_PAGE, _PAGE * _BUFFERED // buffered)
+
+
+def _scan(plan: _Plan, after: str = "") -> Iterator[tuple[str, int]]:
+    """Yield each author in a plan's scopes once, in order, with the mask of their sources."""
+    ranges = [_range(scope, mask, after, plan.page) for scope, mask in plan.scopes.items()]
+    current, sources = "", 0
+    for author, mask in heapq.merge(*ranges):
+        if author == current:
+            sources |= mask
+            continue
+        if current:
+            yield current, sources
+        current, sources = author, mask
+    if current:
+        yield current, sources
+
+
+def _range(scope: counting.Scope, mask: int, after: str, page: int) -> Iterator[tuple[str, int]]:
+    """Yield the authors in a scope after the given one, in order."""
+    read = _participants if scope.kind == "thread" else _keys
+    while True:
+        names, last = read(scope, after, page)
+        for name in names:
+            yield name, mask
+        if not last:
+            return
+        after = last
+
+
+def _participants(scope: counting.Scope, after: str, page: int) -> tuple[list[str], str]:
+    """Read a page of a thread's authors: the commenters, and the last author if it is full."""
+    thread = comment_rows.thread_key_of(scope.place)
+    where = (("__key__", ">", ndb.Key("Participation", after, parent=thread)),) if after else ()
+    query = reads.Query(
+        "Participation", where=where, order=("__key__",), limit=page, ancestor=thread
+    )
+    found = list(reads.fetch(query))
+    names = [
+        message.key.path[-1].name
+        for message in found
+        if counter_rows.decoded(message.properties["numbers"].string_value).get(counting.APPROVED)
+    ]
+    return names, found[-1].key.path[-1].name if len(found) == page else ""
+
+
+def _keys(scope: counting.Scope, after: str, page: int) -> tuple[list[str], str]:
+    """Do the same for the commenters of a category, a day or the site, reading keys only."""
+    is_site = scope.kind == "site"
+    prefix = f"{scope.place}/" if is_site else counter_rows.appearances_prefix(scope)
+    where: list[tuple[str, str, object]] = [
+        ("__key__", ">", f"{prefix}{after}"),
+        ("__key__", "<=", f"{prefix}{_LAST}"),
+    ]
+    if is_site:
+        where.append(("takes_part", "=", True))
+    query = reads.Query(
+        "Standing" if is_site else "Appearance",
+        where=where,
+        order=("__key__",),
+        limit=page,
+        keys_only=True,
+    )
+    names = [message.key.path[-1].name[len(prefix) :] for message in reads.fetch(query)]
+    return names, names[-1] if len(names) == page else ""
