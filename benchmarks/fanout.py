@@ -38,12 +38,13 @@ from comments.notifications import (
     double_opt_in,
     planner,
     subscriptions,
+    thread_followers,
 )
 from comments.posting import new_comment
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import connection, reads
-from comments.store.large_sets import membership, set_compaction
+from comments.store.large_sets import set_compaction, set_search
 from comments.store.models import comment_rows
 from comments.tree.counters import totals
 from emulator import inprocess, testing
@@ -103,19 +104,19 @@ def fill(path: Path, followers: int, called: int) -> dict[str, float]:
             if number % DELIVERED_EVERY == 0:
                 _deliver(settings)
                 since = time.perf_counter()
-                compactions += sum(map(set_compaction.compact, membership.asking()))
+                compactions += sum(map(set_compaction.compact, set_search.asking()))
                 compacting += time.perf_counter() - since
         _deliver(settings)
         taken, since = time.perf_counter() - began, time.perf_counter()
         _say(f"{called} follow", began)
         with testing.meter(engine) as cost:
-            set_compaction.compact(subscriptions.list_of(THREAD))
+            set_compaction.compact(thread_followers.set_of(THREAD))
         last, since = time.perf_counter() - since, time.perf_counter()
         # Loaded followers have no events; the recount counts them.
         recount.thread(THREAD, tell=lambda _: None, fixes=True)
         counted = time.perf_counter() - since
         (numbers,) = totals.of_threads([THREAD])
-        if not followers == subscriptions.count(THREAD) == numbers[counting.FOLLOWERS]:
+        if not followers == thread_followers.count(THREAD).all == numbers[counting.FOLLOWERS]:
             raise SystemExit("some followers are missing")
     return {
         "seconds": taken, "compacting": compacting, "compactions": compactions, "last": last,
@@ -138,7 +139,7 @@ def _load(engine: inprocess.Engine, numbers: range, settings: config.Settings) -
 
     engine.load(rows(), "test")
     who = (double_opt_in.subscriber_of(_address(number), settings.secret) for number in numbers)
-    set_compaction.load(subscriptions.list_of(THREAD), who)
+    set_compaction.load(thread_followers.set_of(THREAD), who)
 
 
 def _say(what: str, since: float) -> None:

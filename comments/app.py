@@ -28,7 +28,13 @@ from comments.sites import site_settings, usage
 from comments.store import connection, server_address
 from comments.web import cron
 from comments.web.admin import account_pages, blueprints, provider_login
-from comments.web.api import comment_calls, inbox_calls, moderator_calls, own_data
+from comments.web.api import (
+    comment_calls,
+    follow_calls,
+    inbox_calls,
+    moderator_calls,
+    own_data,
+)
 from comments.web.http import (
     context,
     cors,
@@ -80,7 +86,7 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
     app.url_map.merge_slashes = False
     app.url_map.converters |= {"site": paths.SiteId, "comment": paths.CommentId}
     context.keep(app, context.Context(settings, store))
-    for calls in (comment_calls, own_data, inbox_calls, moderator_calls):
+    for calls in (comment_calls, own_data, follow_calls, inbox_calls, moderator_calls):
         app.register_blueprint(calls.blueprint)
     for pages in (service_pages, example_pages, embed, plain_posting, feed_views):
         app.register_blueprint(pages.blueprint)

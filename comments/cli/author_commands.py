@@ -37,11 +37,14 @@ def _export(who: str) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @console.reported
 def _erase(who: str, *, yes: bool) -> None:
-    """Erase an author's texts, names, votes, subscriptions and account. Threads stay intact.
+    """Erase an author's texts, names, votes, subscriptions, followed threads and account.
+
+    Threads stay intact.
 
     WHO is as for export. If the command is interrupted, run it again.
     """
     from comments.jobs import personal_data
+    from comments.notifications import reader_follows
 
     found = _named(who)
     if not yes:
@@ -52,6 +55,7 @@ def _erase(who: str, *, yes: bool) -> None:
         comments, votes = comments + step.comments, votes + step.votes
         if step.is_done:
             break
+    reader_follows.erase(found)
     erased = console.counted(comments, "comment"), console.counted(votes, "vote")
     click.echo(f"Erased {' and '.join(erased)}.")
 

@@ -1,8 +1,8 @@
 """Export and erase all data about an author.
 
-An author's data consists of their comments, votes, mail subscriptions, inbox and account. The
-author id is the key to all of this data. No public response contains that id, so a caller must
-present the author's token or run commands as an operator.
+An author's data consists of their comments, votes, mail subscriptions, followed threads, inbox and
+account. The author id is the key to all of this data. No public response contains that id, so a
+caller must present the author's token or run commands as an operator.
 
 Invariants:
 
@@ -33,7 +33,7 @@ from comments.accounts import accounts
 from comments.domain import presentation, records
 from comments.domain.crypto import guest_addresses
 from comments.events import backlog
-from comments.notifications import inbox, subscriptions
+from comments.notifications import inbox, reader_follows, subscriptions
 from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import reads, transactions
@@ -71,17 +71,27 @@ class Profile(msgspec.Struct, frozen=True):
     since: datetime
 
 
+class OwnFollow(msgspec.Struct, frozen=True):
+    """A thread that the author follows without mail."""
+
+    site: str
+    thread: str
+    since: datetime | None
+
+
 class Everything(msgspec.Struct, frozen=True):
     """All data about an author.
 
-    `mailed` is the number of mail addresses that the author subscribed, counted per site. `inbox`
-    contains the ids of unread replies to the author's comments.
+    `mailed` is the number of mail addresses that the author subscribed, counted per site. `follows`
+    contains the threads that the author follows without mail, and `inbox` the ids of unread replies
+    to the author's comments.
     """
 
     account: Profile | None
     comments: list[Writing]
     votes: dict[str, int]
     mailed: int
+    follows: list[OwnFollow]
     inbox: list[str]
 
 
@@ -114,6 +124,10 @@ def export(author: str, site: str | None = None, *, secret: str, now: datetime) 
         comments=written if site is None else mine,
         votes=dict(votes.by(author, site)),
         mailed=sum(len(subscriptions.of_author(each, author)[0]) for each in chosen),
+        follows=[
+            OwnFollow(each.name.site, each.name.id, each.since)
+            for each in reader_follows.of_author(author, site)
+        ],
         inbox=list(unread),
     )
 
@@ -142,11 +156,12 @@ def erase(author: str, *, now: datetime, site: str | None = None) -> ErasureStep
         _withdraw(comment_id, author, now)
     for name in {each.site for each in found} if site is None else {site}:
         subscriptions.end_of(name, author, now=now)
-    is_done = max(len(found), len(cast)) <= AT_ONCE
+    followed = _unfollow(author, site, now)
+    is_done = max(len(found), len(cast), followed) <= AT_ONCE
     if is_done:  # Not before, because replies to the remaining comments would fill it again.
         for name in _sites(site):
             inbox.erase(name, author)
-    if is_done and account is not None and len(written) == len(found) and not any(votes.by(author)):
+    if is_done and account is not None and len(written) == len(found) and not _is_known(author):
         accounts.remove(account.id)
     return ErasureStep(min(len(found), AT_ONCE), min(len(cast), AT_ONCE), is_done)
 
@@ -200,6 +215,19 @@ def _writings(author: str) -> Iterator[Writing]:
             body=row.body,
             score=row.score,
         )
+
+
+def _is_known(author: str) -> bool:
+    """Return whether an author has votes, or follows threads, on any site."""
+    return any(votes.by(author)) or any(reader_follows.of_author(author))
+
+
+def _unfollow(author: str, site: str | None, now: datetime) -> int:
+    """End up to `AT_ONCE` of an author's followed threads; return their number before."""
+    followed = list(reader_follows.of_author(author, site))
+    for each in followed[:AT_ONCE]:
+        reader_follows.unfollow(each.name, author, now=now, is_erased=True)
+    return len(followed)
 
 
 def _withdraw(comment_id: str, author: str, now: datetime) -> None:

@@ -33,7 +33,7 @@ from comments.domain import counting, records
 from comments.domain.counting import Scope
 from comments.events import outbox
 from comments.jobs import thread_count_rows, wiring
-from comments.notifications import subscriptions
+from comments.notifications import thread_followers
 from comments.posting import cast_vote
 from comments.store import ownership, reads, transactions
 from comments.store.large_sets import membership
@@ -330,11 +330,8 @@ def _threads_numbers(counters: Sequence[Any]) -> dict[str, int]:
 
 def _following(name: records.ThreadName) -> int:
     """Count a thread's followers, except those that undelivered events will add."""
-    pending = counting.total(
-        counting.increments(counting.FOLLOWING, *outbox.following_of(event)[2])
-        for event in outbox.followings(comment_rows.thread_key_name(name))
-    )
-    return membership.counted(subscriptions.list_of(name)) - sum(pending.values())
+    found = membership.counted(thread_followers.set_of(name))
+    return found - thread_followers.uncounted(name)
 
 
 def _participations(site_id: str) -> Iterator[tuple[str, Numbers]]:
@@ -352,7 +349,7 @@ def _threads(site_id: str, *, after: str) -> Iterator[records.ThreadName]:
     for entity in reads.walk(reads.Query("Thread", where=where, order=("__key__",))):
         yield records.ThreadName(site_id, entity.properties["thread"].string_value)
     # These threads have followers but no comments yet.
-    for thread_id in subscriptions.followed(site_id):
+    for thread_id in thread_followers.followed(site_id):
         name = records.ThreadName(site_id, thread_id)
         if reads.get(comment_rows.thread_key(name)) is None:
             yield name

@@ -41,7 +41,7 @@ from comments.posting import cast_vote
 from comments.reading.compaction import compactor, due_threads, leftovers, rebuilding
 from comments.sites import rate_limits, site_settings
 from comments.store import connection, per_process, reads
-from comments.store.large_sets import membership, set_compaction
+from comments.store.large_sets import set_compaction, set_search
 from comments.tree.counters import sharding, thread_counts
 
 _RETRY_AFTER = 5.0  # Seconds; a random factor up to 2 keeps two processes apart.
@@ -266,7 +266,7 @@ def of_process(
 def look(now: datetime | None = None) -> list[backlog.Name]:
     """Find all due work in the store: votes to count, threads and lists to compact."""
     now = datetime.now(UTC) if now is None else now
-    return [*cast_vote.waiting(now), *due_threads.due(now), *membership.asking()]
+    return [*cast_vote.waiting(now), *due_threads.due(now), *set_search.asking()]
 
 
 def settle(now: datetime) -> int:

@@ -37,7 +37,7 @@ from comments.notifications import subscriptions
 from comments.sites import rate_limits, thread_info
 from comments.sites.site_request import SiteRequest
 from comments.store import ownership, reads, transactions
-from comments.store.large_sets import membership, set_compaction
+from comments.store.large_sets import set_compaction, set_search
 from comments.store.models import comment_rows
 
 TERM = timedelta(days=2)
@@ -292,7 +292,7 @@ def forget(email: str, secret: str, *, now: datetime) -> int:
         subscriptions.forget(subscriber, now=now)
         # Also erase the id from lists that the subscriber has left, because no subscription names
         # these lists.
-        for name in membership.naming(subscriber):
+        for name in set_search.naming(subscriber):
             set_compaction.erase(name, subscriber)
     return count
 

@@ -38,7 +38,12 @@ from comments.domain.records import Status
 from comments.events import dispatcher, outbox
 from comments.events.mail import compose, mail_jobs, mime, smtp
 from comments.moderation.classifiers import classifier_answers
-from comments.notifications import comment_mail, double_opt_in, subscriptions
+from comments.notifications import (
+    comment_mail,
+    double_opt_in,
+    subscriptions,
+    thread_followers,
+)
 from comments.sites import rate_limits, site_settings, thread_info, usage
 from comments.store import reads
 from comments.store.models import comment_rows, conversion, event_rows
@@ -122,7 +127,7 @@ class MailPlanner:
             to = [each for each in wanting if each not in themselves]
             if to:
                 yield mail_jobs.ReplyMail(event, author, to)
-        if subscriptions.page(_thread(comment), limit=1).ids:
+        if thread_followers.subscribers(_thread(comment), limit=1).ids:
             yield mail_jobs.FollowerMail(event, [*themselves, *to])
 
     # --- Steps 2 and 3 --------------------
@@ -229,14 +234,14 @@ class MailPlanner:
     def _tell_again(
         self, event: outbox.Event, errand: mail_jobs.RepeatedMail, comment: records.Comment
     ) -> list[event_rows.EventRow]:
-        if subscriptions.is_following(_thread(comment), errand.to):
+        if thread_followers.is_subscriber(_thread(comment), errand.to):
             self._check_progress(event, self._tell_followers(errand.event, comment, [errand.to]))
         return []
 
     def _tell_page(
         self, event: outbox.Event, errand: mail_jobs.FollowerMail, comment: records.Comment
     ) -> list[event_rows.EventRow]:
-        found = subscriptions.page(_thread(comment), after=errand.after, limit=PAGE)
+        found = thread_followers.subscribers(_thread(comment), after=errand.after, limit=PAGE)
         to = [each for each in found.ids if each not in errand.besides]
         sent = self._tell_followers(errand.event, comment, to)
         self._check_progress(event, sent)

@@ -1,46 +1,43 @@
-"""Store the followers of threads, and the authors who get mail about replies to their comments.
+"""Store who gets mail about the comments of a thread, or about replies to an author's comments.
 
-This module owns the kinds Subscriber and Subscription, and the name of a thread's list. A
-subscriber is a confirmed mail address, stored under a keyed digest of the address. A subscription
-is for a thread or for the replies to an author:
+This module owns the kinds Subscriber and Subscription. A subscriber is a confirmed mail address,
+stored under a keyed digest of the address. A subscription is for a thread or for the replies to an
+author:
 
     Subscriber    key: the digest (`double_opt_in`); `address`, encrypted; `sent` mails on `day`
     Subscription  key below the subscriber's: "thread:{digest of the thread}" or
                   "replies:{digest of the author}"; `list`, `site`, `owner`, `since`
 
-The followers of a thread are also in the thread's list (`membership`), which delivery reads in
-pages. `owner` is the author on the site who subscribed. `owner` serves to find subscriptions to
-replies, and to exclude authors from mail about their own comments. The id of a former subscriber
-may remain in a segment until the list's next compaction; `set_compaction.erase` erases it
-immediately.
+A thread's subscribers are also in the set of its followers (`thread_followers`), which delivery
+reads in pages. `owner` is the author on the site who subscribed. `owner` serves to find
+subscriptions to replies, and to exclude authors from mail about their own comments. The id of a
+former subscriber may remain in a segment until the set's next compaction; `set_compaction.erase`
+erases it immediately.
 
 Invariants:
 
 1. An address is stored in only one place, encrypted, and only while its owner has a subscription.
 2. Nothing about an address is stored before its owner has confirmed it (`double_opt_in`).
-3. One commit writes a subscription, its mark in the thread's list and the event that counts
-   followers, so the subscription and the list agree.
+3. One commit writes a subscription, its mark in the thread's followers and the event that counts
+   followers, so the subscription and the set agree.
 """
 
 import hashlib
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from google.cloud import ndb
 
-from comments.domain import counting, records
-from comments.events import backlog, outbox
+from comments.domain import records
+from comments.notifications import thread_followers
 from comments.store import ownership, reads, transactions
-from comments.store.large_sets import membership
 from comments.store.models import comment_rows, counter_rows, subscription_rows
 from comments.store.models.comment_rows import comment_id
 
 _OWNER = "subscriptions"
 _THREAD, _REPLIES = "thread", "replies"
 _AT_ONCE = 100  # Maximum number of subscriptions in one transaction.
-_TOKEN = 16  # Bytes in the token that makes each follower change unique.
 
 
 class SubscriptionTarget(NamedTuple):
@@ -61,7 +58,7 @@ class SubscriptionTarget(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A stored subscription. `list` is the thread's list, and is empty for replies."""
+    """A stored subscription. `list` is the name of the thread's set, and is empty for replies."""
 
     name: str
     list: str
@@ -83,10 +80,10 @@ def subscribe(
     Raises:
         errors.Overloaded: the store did not respond in time.
     """
-    token = secrets.token_hex(_TOKEN)
+    token = thread_followers.new_token()
 
-    def body() -> _Done:
-        done = _Done(token, now)
+    def body() -> thread_followers.FollowerChanges:
+        done = thread_followers.FollowerChanges(token, now)
         if using is not None:
             done.writes.append(using())
         key = subscription_rows.subscriber_key(subscriber)
@@ -109,28 +106,19 @@ def unsubscribe(subscriber: str, names: Sequence[str], *, now: datetime) -> None
     Raises:
         errors.Overloaded: the store did not respond in time.
     """
-    _end(subscriber, names, lists=(), now=now)
+    token = thread_followers.new_token()
 
-
-def _end(
-    subscriber: str, names: Sequence[str], *, lists: Sequence[records.SetName], now: datetime
-) -> None:
-    """End subscriptions, and leave `lists` even if there is no subscription for them."""
-    token = secrets.token_hex(_TOKEN)
-
-    def body() -> _Done:
-        done = _Done(token, now)
+    def body() -> thread_followers.FollowerChanges:
+        done = thread_followers.FollowerChanges(token, now)
         stored = _stored(subscriber)
         ended = [row for row in stored if row.key.id() in names]
         gone = [row.key for row in ended]
         if len(ended) == len(stored):
             gone.append(subscription_rows.subscriber_key(subscriber))
         done.writes.append(ownership.Writes(_OWNER, delete=tuple(gone)))
-        followed = {records.SetName(row.list): row for row in ended if row.list}
-        for name in dict.fromkeys([*lists, *followed]):
+        for name, row in {records.SetName(row.list): row for row in ended if row.list}.items():
             done.mark(name, subscriber, follows=False)
-            if name in followed:
-                done.count(followed[name].site, _thread_of(name), was=True, follows=False)
+            done.count(row.site, thread_followers.thread_of(name), was=True, follows=False)
         transactions.apply(*done.writes)
         return done
 
@@ -273,110 +261,16 @@ def give_back(subscribers: Sequence[str], *, day: str) -> None:
     transactions.transaction(body)
 
 
-def follow(thread: records.ThreadName, follower: str, *, now: datetime) -> None:
-    """Add a follower to a thread. Repeating the call changes nothing.
-
-    Raises:
-        errors.BadInput: the id is invalid (`membership.check`).
-        errors.Overloaded: the store did not respond in time.
-    """
-    membership.check(follower)
-    wanted = SubscriptionTarget(thread.site, comment_rows.thread_key_name(thread))
-    token = secrets.token_hex(_TOKEN)
-
-    def body() -> _Done:
-        done = _Done(token, now)
-        _join(follower, wanted, done)
-        transactions.apply(*done.writes)
-        return done
-
-    transactions.transaction(body).tell()
-
-
-def unfollow(thread: records.ThreadName, follower: str, *, now: datetime) -> None:
-    """Remove a follower from a thread. Repeating the call changes nothing.
-
-    Raises:
-        errors.BadInput, errors.Overloaded: see `follow`.
-    """
-    membership.check(follower)
-    _end(follower, [name_of_thread(thread)], lists=[list_of(thread)], now=now)
-
-
-def is_following(thread: records.ThreadName, follower: str) -> bool:
-    return membership.contains(list_of(thread), follower)
-
-
-def page(thread: records.ThreadName, *, after: str = "", limit: int) -> membership.MemberPage:
-    """Return a thread's next followers after a position (see `membership.page`)."""
-    return membership.page(list_of(thread), after=after, limit=limit)
-
-
-def count(thread: records.ThreadName) -> int:
-    return membership.count(list_of(thread))
-
-
-def list_of(thread: records.ThreadName) -> records.SetName:
-    # The name is stored, so changing it would lose all followers.
-    return _list(comment_rows.thread_key_name(thread))
-
-
-def followed(site: str) -> list[str]:
-    """Return the ids of a site's threads that have a list, except ids stored only as a digest."""
-    texts = (_thread_of(records.SetName(text)) for text in membership.known())
-    return [text.removeprefix(f"{site}/") for text in texts if text.startswith(f"{site}/")]
-
-
-def _list(thread: str) -> records.SetName:
-    return records.SetName(f"{_THREAD}:{thread}")
-
-
-def _thread_of(name: records.SetName) -> str:
-    return name.text.removeprefix(f"{_THREAD}:")
-
-
 def _name(kind: str, text: str) -> str:
     return f"{kind}:{comment_id(hashlib.sha256(text.encode()).digest())}"
 
 
-class _Done:
-    """Collects a transaction's writes, and the reports to make after the commit."""
-
-    def __init__(self, token: str, now: datetime) -> None:
-        self._token = token
-        self.now = now
-        self.writes: list[ownership.Writes] = []
-        self._asking: list[records.SetName] = []
-        self._events: list[str] = []
-
-    def mark(self, name: records.SetName, subscriber: str, *, follows: bool) -> None:
-        """Add a subscriber to a list or remove them."""
-        marked = membership.marking(name, subscriber, belongs=follows)
-        self.writes.append(marked.writes)
-        self._asking += [name] if marked.asks else []
-
-    def count(self, site: str, thread: str, *, was: bool, follows: bool) -> None:
-        """Add an event that counts the thread's followers if this changes their number."""
-        if was == follows:
-            return
-        one = counting.Following(thread)
-        change = outbox.Followed(one if was else None, one if follows else None)
-        event, writes = outbox.followed(site, thread, self._token, change, now=self.now)
-        self.writes.append(writes)
-        self._events.append(event)
-
-    def tell(self) -> None:
-        """Pass the requested compactions and the events to the backlog."""
-        for name in self._asking:
-            backlog.asked(name)
-        for event in self._events:
-            backlog.tell(event)
-
-
-def _join(subscriber: str, wanted: SubscriptionTarget, done: _Done) -> None:
+def _join(
+    subscriber: str, wanted: SubscriptionTarget, done: thread_followers.FollowerChanges
+) -> None:
     key = subscription_rows.subscription_key(subscriber, _name(_THREAD, wanted.thread))
     was = reads.get(key) is not None
-    done.mark(_list(wanted.thread), subscriber, follows=True)
+    done.mark(thread_followers.set_of_key(wanted.thread), subscriber, follows=True)
     done.count(wanted.site, wanted.thread, was=was, follows=True)
     done.writes.append(_put(subscriber, _THREAD, wanted.thread, wanted, now=done.now))
 
@@ -388,7 +282,7 @@ def _put(
         key=subscription_rows.subscription_key(subscriber, _name(kind, about)),
         site=wanted.site,
         owner=wanted.owner or None,
-        list=_list(about).text if kind == _THREAD else "",
+        list=thread_followers.set_of_key(about).text if kind == _THREAD else "",
         since=now,
     )
     return ownership.Writes(_OWNER, put=(row,))

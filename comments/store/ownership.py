@@ -19,6 +19,7 @@ OWNERS: dict[str, str | frozenset[str]] = {
     "FollowerMark": "membership",
     "Subscriber": "subscriptions",
     "Subscription": "subscriptions",
+    "Follow": "reader_follows",
     "RateBucket": "rate_limits",
     "Usage": "usage",
     "Counter": "counters",

@@ -119,10 +119,13 @@ def votes() -> dict[tuple[str, str], int]:
 
 
 def subscribers() -> dict[str, set[str]]:
-    """Return each list's followers according to their subscription rows."""
+    """Return the members of each set of followers according to the rows of people who follow."""
     found: dict[str, set[str]] = {}
     for each in rows("Subscription"):
         found.setdefault(each.properties["list"].string_value, set()).add(name_of(each, 0))
+    for each in rows("Follow"):
+        author = name_of(each, 0).rpartition("/")[0]
+        found.setdefault(f"thread:{name_of(each)}", set()).add(f"~{author}")
     return found
 
 

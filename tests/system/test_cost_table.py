@@ -70,6 +70,11 @@ def _counts(priced: PricedThread) -> Call:
     return lambda process: process.client.post("/api/v1/sites/demo/counts", json=asked)
 
 
+def _followers(priced: PricedThread) -> Call:
+    asked = {"threads": [f"of {number}" for number in range(49)] + ["page"], "followers": True}
+    return lambda process: process.client.post("/api/v1/sites/demo/counts", json=asked)
+
+
 def _unchanged(path: str) -> Callable[[PricedThread], Call]:
     return lambda priced: get(path, **{"If-None-Match": _tag(priced, path)})(priced)
 
@@ -110,6 +115,7 @@ READS: dict[str, Callable[[PricedThread], Call]] = {
     "thread of 10 comments, never compacted": get(f"{SITE}?thread=new"),
     "thread without comments": get(f"{SITE}?thread=none"),
     "counts of 50 threads": _counts,
+    "counts of 50 threads, with followers": _followers,
     "feed of a thread (30 of 150 comments)": get("/feeds/demo/thread?thread=page"),
     "feed of a site (30 comments of 2 threads)": get("/feeds/demo"),
 }
@@ -204,6 +210,17 @@ def _written(priced: PricedThread) -> Iterator[str]:
     yield line("other vote", "PUT", vote, json={"value": -1}, headers=voter)
     yield line("the same vote again", "PUT", vote, json={"value": -1}, headers=voter)
     yield line("vote withdrawn", "DELETE", vote, headers=voter)
+    following = "/api/v1/sites/demo/following?thread=page"
+    yield line("follow a thread", "PUT", following, headers=voter)
+    yield line("whether a reader follows", "GET", following, headers=voter)
+    yield line("list of 1 followed thread", "GET", "/api/v1/sites/demo/followed", headers=voter)
+    yield line("stop following", "DELETE", following, headers=voter)
+    yield from _moderated(priced, process, line)
+
+
+def _moderated(
+    priced: PricedThread, process: cache_twins.Process, line: Callable[..., str]
+) -> Iterator[str]:
     with process.store.context():
         token = moderators.token(account_holders.account("ann", account_holders.OWNER))
     moderator = {"Authorization": f"Bearer {token}"}

@@ -40,7 +40,7 @@ from comments.domain import counting
 from comments.events import dispatcher, outbox
 from comments.jobs import recount, repair, wiring
 from comments.moderation import policy_changes, rules
-from comments.notifications import subscriptions
+from comments.notifications import thread_followers
 from comments.reading.compaction import compactor
 from comments.store import connection, ownership, reads, transactions
 from comments.store.large_sets import membership, set_compaction
@@ -270,9 +270,9 @@ class Machine(RuleBasedStateMachine):
         # Followers are counted from events, which may be pending, so they are checked at the end.
         numbers.pop(counting.FOLLOWERS, None)
         assert numbers == sums.get(f"thread {operator_steps.key_of(name)}", {})
-        members = membership.every(subscriptions.list_of(name), limit=8)
+        members = membership.every(thread_followers.set_of(name), limit=8)
         assert list(members) == sorted(book.followers.get(operator_steps.key_of(name), ()))
-        stored = stored_state.subscribers().get(subscriptions.list_of(name).text, ())
+        stored = stored_state.subscribers().get(thread_followers.set_of(name).text, ())
         assert sorted(stored) == sorted(book.followers.get(operator_steps.key_of(name), ()))
 
     def teardown(self) -> None:
@@ -302,7 +302,7 @@ class Machine(RuleBasedStateMachine):
             assert (
                 compactor.compact(operator_steps.SETTINGS.scheme, name, now=steps.now) is not None
             )
-            assert set_compaction.compact(subscriptions.list_of(name))
+            assert set_compaction.compact(thread_followers.set_of(name))
             assert repair.find_problems(operator_steps.SETTINGS.scheme, name) == []
             order = [row.id for row in ordered_query.thread(name)]
             assert order == steps.ledger.in_order(operator_steps.key_of(name))
@@ -382,7 +382,7 @@ def _followers(book: ledger.Ledger) -> dict[str, set[str]]:
     """Return the stored followers of each thread in a ledger."""
     return {
         thread: set(
-            membership.every(subscriptions.list_of(operator_steps.name_of(thread)), limit=8)
+            membership.every(thread_followers.set_of(operator_steps.name_of(thread)), limit=8)
         )
         for thread in book.followers
     }

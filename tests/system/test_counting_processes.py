@@ -27,7 +27,7 @@ import pytest
 from comments.domain import records
 from comments.events import dispatcher, outbox
 from comments.jobs import recategorize, recount, repair, thread_count_rows, wiring
-from comments.notifications import subscriptions
+from comments.notifications import thread_followers
 from comments.posting import cast_vote
 from comments.sites import site_settings
 from comments.store import connection
@@ -63,7 +63,7 @@ from comments.store.large_sets import membership
 from comments.events import outbox
 from comments.posting import own_comment
 from comments.domain import records, sorthash
-from comments.notifications import subscriptions
+from comments.notifications import reader_follows
 from comments.posting import cast_vote, own_comment
 from comments.jobs import background_worker
 from comments.jobs import wiring
@@ -134,10 +134,10 @@ def change(rng, number, step, own):
         follower, follows = f"f:{label}{number}", rng.random() < 0.7
         def step():
             if follows:
-                subscriptions.follow(name, follower, now=sample_threads.START)
+                reader_follows.follow(name, follower, now=sample_threads.START)
             else:
-                subscriptions.unfollow(name, follower, now=sample_threads.START)
-        return wish(step, "follow", name.id, follower, int(follows))
+                reader_follows.unfollow(name, follower, now=sample_threads.START)
+        return wish(step, "follow", name.id, f"~{follower}", int(follows))
     if dice < 0.73:
         names = rng.choice([[], ["news"], ["news/local", "sport"]])
         tried(lambda: recategorize.change(name, names, now=sample_threads.START))
@@ -299,7 +299,7 @@ def _assert_wishes(said: list[list[str]], threads: list[str]) -> None:
             allowed[tuple(key)] = {int(value)} if letter == "D" else {*wanted, int(value)}
     stored = {("vote", *key): value for key, value in stored_state.votes().items()}
     for thread in threads:
-        name = subscriptions.list_of(records.ThreadName("demo", thread))
+        name = thread_followers.set_of(records.ThreadName("demo", thread))
         for _ in range(2):
             members = [("follow", thread, each) for each in membership.every(name, limit=50)]
             stored |= dict.fromkeys(members, 1)

@@ -96,6 +96,9 @@ READS: dict[str, Act] = {
     "counts": lambda client, *_: client.post(
         "/api/v1/sites/demo/counts", json={"threads": ["t", "other"]}
     ),
+    "following": lambda client, posted, _: client.get(
+        "/api/v1/sites/demo/following?thread=t", headers=bearer(posted)
+    ),
     "votes": lambda client, posted, _: client.get(
         "/api/v1/sites/demo/votes?thread=t", headers=bearer(posted)
     ),

@@ -27,7 +27,6 @@ Invariants:
 """
 
 import dataclasses
-import functools
 import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
@@ -108,13 +107,16 @@ def mark(name: records.SetName, member: str, *, belongs: bool) -> bool:
     return transactions.transaction(body)
 
 
-def marking(name: records.SetName, member: str, *, belongs: bool) -> Marked:
-    """Add a valid id (see `check`) to a set or remove it, in the current transaction."""
+def marking(name: records.SetName, member: str, *, belongs: bool, asks: bool = False) -> Marked:
+    """Add a valid id (see `check`) to a set or remove it, in the current transaction.
+
+    With `asks`, the mark requests a compaction, unless the same mark exists already.
+    """
     at = pointer(name)
     # Read the mark although it is overwritten. A commit that arrives after its caller gave up then
     # conflicts with later decisions instead of replacing them.
     found = reads.get(set_rows.mark_key(name, at.generation, member))
-    return marked(name, at, member, found, belongs=belongs)
+    return marked(name, at, member, found, belongs=belongs, asks=asks)
 
 
 def marked(
@@ -124,13 +126,14 @@ def marked(
     found: set_rows.FollowerMarkRow | None,
     *,
     belongs: bool,
+    asks: bool = False,
 ) -> Marked:
     """Return the mark that changes a set, given its state and the stored mark, if there is one."""
     key = set_rows.mark_key(name, at.generation, member)
     entry = set_rows.mark_entry(name, at.generation, belongs=belongs)
     if found is not None and found.entry == entry:
         return Marked(ownership.Writes(OWNER), bool(found.asks))
-    row = set_rows.FollowerMarkRow(key=key, entry=entry, asks=_asks(key.id(), name, at))
+    row = set_rows.FollowerMarkRow(key=key, entry=entry, asks=asks or _asks(key.id(), name, at))
     return Marked(ownership.Writes(OWNER, put=(row,)), bool(row.asks))
 
 
@@ -151,8 +154,10 @@ def contains(name: records.SetName, member: str) -> bool:
     return transactions.snapshot(body)
 
 
-def page(name: records.SetName, *, after: str = "", limit: int) -> MemberPage:
-    """Return the next ids in a set after a position, in the order of ids.
+def page(
+    name: records.SetName, *, after: str = "", before: str | None = None, limit: int
+) -> MemberPage:
+    """Return the next ids in a set after a position, in the order of ids, below `before`.
 
     Each page shows the set at a single moment. Positions are ids, so compactions between two pages
     do not matter: no id is returned twice, and an id that belongs to the set throughout is
@@ -162,7 +167,8 @@ def page(name: records.SetName, *, after: str = "", limit: int) -> MemberPage:
     def body() -> tuple[str, ...]:
         at = pointer(name)
         ids = segments.changed(_ids_behind(name, at.directory, after), marks(name, at, after=after))
-        return tuple(itertools.islice(ids, limit))
+        wanted = itertools.takewhile(lambda each: before is None or each < before, ids)
+        return tuple(itertools.islice(wanted, limit))
 
     ids = transactions.snapshot(body)
     return MemberPage(ids, ids[-1] if len(ids) == limit else None)
@@ -182,14 +188,23 @@ def count(name: records.SetName) -> int:
     return transactions.snapshot(lambda: counted(name))
 
 
-def counted(name: records.SetName) -> int:
-    """Count the ids in a set, like `count`, but inside a snapshot."""
+def counted(name: records.SetName, *, after: str = "") -> int:
+    """Count the ids in a set after an id, like `count`, but inside a snapshot.
+
+    The function also reads the segment that contains the place of `after`.
+    """
     at = pointer(name)
-    ahead = segments.Ahead(marks(name, at))
-    total = at.directory.count
+    ahead = segments.Ahead(marks(name, at, after=after))
+    total = 0
     for line, end in segments.spans(lines(name, at.directory)):
-        if ahead.is_before(end):
-            total += segments.gain(read_ids(name, line), list(ahead.until(end)))
+        if end is not None and end <= after:
+            continue
+        is_cut = line.first <= after
+        if not (is_cut or ahead.is_before(end)):
+            total += line.count
+            continue
+        ids = [each for each in read_ids(name, line) if each > after]
+        total += len(ids) + segments.gain(ids, list(ahead.until(end)))
     return total + sum(belongs for _, belongs in ahead)
 
 
@@ -342,37 +357,8 @@ def _between(at: Pointer) -> int:
     return MARKS + at.directory.count // IDS_FOR_MARK
 
 
-def asking() -> list[records.SetName]:
-    """Find all sets with a mark that requests a compaction."""
-    query = reads.Query("FollowerMark", where=(("asks", "=", True),), keys_only=True)
-    found = (each.key.path[0].name for each in reads.walk(query))
-    return [records.SetName(text) for text in dict.fromkeys(found)]
-
-
-def known() -> list[str]:
-    """Return the texts of all stored set names, sorted.
-
-    The function reads the key of every mark.
-    """
-    marks = reads.walk(reads.Query("FollowerMark", keys_only=True))
-    sets = reads.walk(reads.Query("FollowerList", keys_only=True))
-    return sorted({each.key.path[0].name for rows in (marks, sets) for each in rows})
-
-
-def naming(member: str) -> Iterator[records.SetName]:
-    """Yield the sets whose rows contain an id, even if the id has left the set.
-
-    The function reads every set.
-    """
-    marked = (each.key for each in reads.walk(reads.Query("FollowerMark", keys_only=True)))
-    found = {key.path[0].name for key in marked if set_rows.member_of(key.path[-1].name) == member}
-    sets = reads.walk(reads.Query("FollowerList", keys_only=True))
-    for name in map(records.SetName, sorted({*found, *(each.key.path[-1].name for each in sets)})):
-        if name.text in found or transactions.snapshot(functools.partial(_is_stored, name, member)):
-            yield name
-
-
-def _is_stored(name: records.SetName, member: str) -> bool:
+def is_stored(name: records.SetName, member: str) -> bool:
+    """Return whether a segment contains an id, inside a snapshot; marks are ignored."""
     return member in _segment_of(name, pointer(name).directory, member)
 
 

@@ -16,6 +16,7 @@ orders by are indexed, because each indexed property costs an index row.
               A generation has ten digits, so key names sort by generation
     Subscriber, Subscription
               keys: digest of an address; kind and digest of the subject, below the subscriber's key
+    Follow    key: the thread's key name, below "{author's id}/{site id}" of the kind Follower
     RateBucket
               key: purpose and slot
     Counter   key: "thread/{thread's key name}#{shard}", or "site/{site id}#0"

@@ -36,7 +36,7 @@ def of_threads(names: Sequence[records.ThreadName]) -> list[counter_rows.Numbers
     if busy:
         # Use one snapshot, because shards that are merged between two reads would otherwise count
         # twice or not at all.
-        numbers |= transactions.snapshot(lambda: _spread_numbers(busy))
+        numbers |= transactions.at_one_moment(lambda: _spread_numbers(busy))
     return [numbers.get(key, {}) for key in firsts]
 
 
@@ -76,6 +76,22 @@ def listed(site: str, thread_ids: Sequence[str]) -> list[int]:
     for place, exact in zip(recent, numbers, strict=True):
         found[place] = exact.get(counting.LISTED, 0)
     return found
+
+
+class ThreadTotals(NamedTuple):
+    """The numbers of listed comments and of followers of several threads."""
+
+    listed: list[int]
+    followers: list[int]
+
+
+def with_followers(site: str, thread_ids: Sequence[str]) -> ThreadTotals:
+    """Return each thread's numbers of listed comments and of followers, from its own counters."""
+    found = of_threads([records.ThreadName(site, thread_id) for thread_id in thread_ids])
+    return ThreadTotals(
+        [each.get(counting.LISTED, 0) for each in found],
+        [each.get(counting.FOLLOWERS, 0) for each in found],
+    )
 
 
 def of_site(site: str) -> counter_rows.Numbers:

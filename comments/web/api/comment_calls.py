@@ -38,7 +38,7 @@ blueprint.register_blueprint(moderation_calls.blueprint)
 _READS = {"GET", "HEAD"}
 # Calls that are refused while a site is read-only because its budget is used up. `post_comment` is
 # not listed: it has its own check, because a retry must succeed if its comment is already stored.
-_CLOSED = {"api.edit_comment", "api.vote", "api.subscribe"}
+_CLOSED = {"api.edit_comment", "api.vote", "api.subscribe", "following.follow"}
 _OWN = {"api.edit_comment", "api.retract_comment", "api.withdraw_vote"}
 
 
@@ -276,7 +276,7 @@ def preview(site_id: str) -> flask.Response:  # noqa: ARG001 - same
 
 @blueprint.post("/sites/<site:site_id>/counts")
 def count_comments(site_id: str) -> flask.Response:
-    """Count the listed comments of several threads."""
+    """Count the listed comments of several threads, and their followers if asked."""
     query_strings.read(request_shapes.NoQuery)
     asked = json_bodies.read(request_shapes.ThreadList)
     if len(asked.threads) + len(asked.pages) > request_shapes.MAX_COUNTS:
@@ -285,6 +285,9 @@ def count_comments(site_id: str) -> flask.Response:
     if asked.pages:
         site = site_settings.get(site_id)
         threads += [_canonical_page(url, site) for url in asked.pages]
+    if asked.followers:
+        found = totals.with_followers(site_id, threads)
+        return responses.fresh(response_shapes.Counts(found.listed, found.followers))
     return responses.fresh(response_shapes.Counts(totals.listed(site_id, threads)))
 
 

@@ -95,6 +95,7 @@ _WRITE = (400, 403, 404, 413, 415, 503)
 _TAG = ("ETag",)
 _COMMENTS = "/sites/{site}/comments"
 _ONE = "/comments/{id}"
+_FOLLOWING = "/sites/{site}/following"
 _MODERATION = "/sites/{site}/moderation"
 
 OPERATIONS = (
@@ -257,6 +258,28 @@ OPERATIONS = (
         response_shapes.OwnHeld, (400, 401, 403, 404, 503), extra=_THREAD, security=_TOKEN_NEEDED,
     ),
     Operation(
+        "get", _FOLLOWING, "showFollowing",
+        "Tell whether you follow a thread without mail, and how many people follow it",
+        response_shapes.FollowState, (400, 401, 403, 404, 503), extra=_THREAD,
+        security=_TOKEN_NEEDED,
+    ),
+    Operation(
+        "put", _FOLLOWING, "follow", "Follow a thread without mail",
+        response_shapes.FollowState, (400, 401, 403, 404, 409, 429, 503), extra=_THREAD,
+        security=_TOKEN_NEEDED,
+    ),
+    Operation(
+        "delete", _FOLLOWING, "unfollow", "Stop following a thread without mail",
+        response_shapes.FollowState, (400, 401, 403, 404, 503), extra=_THREAD,
+        security=_TOKEN_NEEDED,
+    ),
+    Operation(
+        "get", "/sites/{site}/followed", "listFollowed",
+        "List the threads that you follow without mail",
+        response_shapes.FollowedPage, (400, 401, 403, 404, 503),
+        query=request_shapes.FollowedQuery, security=_TOKEN_NEEDED,
+    ),
+    Operation(
         "get", "/sites/{site}/authors", "listAuthors", "List a site's authors, highest score first",
         response_shapes.AuthorPage, (400, 404, 503), query=request_shapes.AuthorsQuery,
         extra=(KNOWN,), headers=_TAG,
@@ -266,7 +289,8 @@ OPERATIONS = (
         response_shapes.Preview, (*_WRITE, 429), body=request_shapes.NewBody,
     ),
     Operation(
-        "post", "/sites/{site}/counts", "countComments", "Count the comments in several threads",
+        "post", "/sites/{site}/counts", "countComments",
+        "Count the comments in several threads, and their followers",
         response_shapes.Counts, _WRITE, body=request_shapes.ThreadList,
     ),
     Operation(

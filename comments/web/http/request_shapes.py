@@ -369,6 +369,13 @@ class OwnVotesQuery(_Request, frozen=True):
     cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
 
 
+class FollowedQuery(_Request, frozen=True):
+    """The query for the threads that the caller follows."""
+
+    limit: Limit = DEFAULT_LIMIT
+    cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
+
+
 class InboxQuery(_Request, frozen=True):
     """The parameters of a list of the caller's unread replies."""
 
@@ -396,7 +403,11 @@ class AuthorsQuery(_Request, frozen=True):
 
 
 class ThreadList(_Request, frozen=True):
-    """The threads whose comments the call counts, by their ids or the URLs of their pages."""
+    """The threads whose comments the call counts, by their ids or the URLs of their pages.
+
+    With `followers`, the call also counts the followers of each thread.
+    """
 
     threads: Annotated[list[str], msgspec.Meta(max_length=MAX_COUNTS)] = []
     pages: Annotated[list[str], msgspec.Meta(max_length=MAX_COUNTS)] = []
+    followers: bool = False

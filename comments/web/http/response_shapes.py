@@ -302,9 +302,36 @@ class Preview(msgspec.Struct, frozen=True):
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """The number of listed comments in each thread, in the order of the request."""
+    """The number of listed comments in each thread, in the order of the request.
+
+    `followers` contains the number of followers of each thread, if the request asks for it.
+    """
 
     counts: list[int]
+    followers: list[int] | msgspec.UnsetType = msgspec.UNSET
+
+
+class FollowState(msgspec.Struct, frozen=True):
+    """Whether the caller follows a thread, and the number of all its followers."""
+
+    following: bool
+    followers: int
+
+
+class ShownThread(msgspec.Struct, frozen=True):
+    """A thread that the caller follows. `title` and `url` may be empty."""
+
+    thread: str
+    title: str
+    url: str
+    since: datetime | None
+
+
+class FollowedPage(msgspec.Struct, frozen=True):
+    """The threads that the caller follows, by id. Send `cursor` to get the next page."""
+
+    threads: list[ShownThread]
+    cursor: str | None
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -8,7 +8,7 @@ from comments import errors
 from comments.domain import records
 from comments.events import dead_letters, dispatcher, message_queue, outbox
 from comments.jobs import wiring
-from comments.notifications import subscriptions
+from comments.notifications import reader_follows
 from comments.store import connection, ownership, transactions
 from emulator import inprocess, testing
 from tests.support.histories import counter_oracle
@@ -145,7 +145,7 @@ def test_a_dead_event_of_followers_is_shown_and_revived(
     store: connection.Store, site: records.Site
 ) -> None:
     name = sample_threads.name_of(site)
-    subscriptions.follow(name, "ann", now=sample_threads.START)
+    reader_follows.follow(name, "ann", now=sample_threads.START)
     (event,) = counter_oracle.events()
 
     def fail(_: object) -> ownership.Writes:

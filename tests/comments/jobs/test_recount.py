@@ -8,7 +8,7 @@ from google.cloud import ndb
 from comments.domain import counting, records
 from comments.jobs import recount
 from comments.jobs.recount import Difference
-from comments.notifications import subscriptions
+from comments.notifications import reader_follows, thread_followers
 from comments.posting import own_comment
 from comments.store import connection, ownership, reads, transactions
 from comments.store.large_sets import set_compaction
@@ -73,10 +73,10 @@ def test_a_followed_page_without_comments_is_recounted(
     counted_rows: dict[str, records.Comment], *, folded: bool
 ) -> None:
     silent = records.ThreadName("demo", "silent")
-    subscriptions.follow(silent, "s:ann", now=counter_drift.NOW)
-    subscriptions.follow(records.ThreadName("demo2", "silent"), "s:ann", now=counter_drift.NOW)
+    reader_follows.follow(silent, "s:ann", now=counter_drift.NOW)
+    reader_follows.follow(records.ThreadName("demo2", "silent"), "s:ann", now=counter_drift.NOW)
     if folded:
-        set_compaction.compact(subscriptions.list_of(silent))
+        set_compaction.compact(thread_followers.set_of(silent))
     counter_drift.deliver()
     assert counter_drift.recount_all() == []
     counter_drift.delete(counter_rows.thread_counter_key(silent, 0))

@@ -15,9 +15,11 @@ from comments.notifications import (
     double_opt_in,
     form_tokens,
     subscriptions,
+    thread_followers,
 )
 from comments.store import connection, reads
-from comments.store.large_sets import membership, set_compaction
+from comments.store.large_sets import set_compaction, set_search
+from comments.store.models import comment_rows
 from emulator import inprocess, testing
 from tests.support.html import page_buttons
 from tests.support.outside import mail_subscriber
@@ -312,18 +314,22 @@ def test_a_forgotten_address_is_deleted_from_every_row_and_segment(
     who = double_opt_in.subscriber_of(mail_subscriber.ANN, secret)
     with asker.store.context():
         assert set_compaction.compact(mail_subscriber.LIST)
-        assert list(membership.naming(who)) == [mail_subscriber.LIST]
+        assert list(set_search.naming(who)) == [mail_subscriber.LIST]
         # The subscriber unfollowed earlier, so only the compacted list still contains the id.
-        subscriptions.unfollow(mail_subscriber.THREAD, who, now=datetime.now(UTC))
+        name = subscriptions.name_of_thread(mail_subscriber.THREAD)
+        subscriptions.unsubscribe(who, [name], now=datetime.now(UTC))
         assert subscriptions.of_subscriber(who) == []
         assert double_opt_in.forget(mail_subscriber.ANN, secret, now=datetime.now(UTC)) == 0
-        assert list(membership.naming(who)) == []
-        kept = subscriptions.page(mail_subscriber.THREAD, limit=9).ids
+        assert list(set_search.naming(who)) == []
+        kept = thread_followers.subscribers(mail_subscriber.THREAD, limit=9).ids
         assert sorted(kept) == sorted(double_opt_in.subscriber_of(each, secret) for each in others)
         # The subscriber follows again, which leaves uncompacted marks.
-        subscriptions.follow(mail_subscriber.THREAD, who, now=datetime.now(UTC))
+        sealed = encryption.seal(mail_subscriber.ANN, "address", secret, now=datetime.now(UTC))
+        key = comment_rows.thread_key_name(mail_subscriber.THREAD)
+        where = subscriptions.SubscriptionTarget("demo", key)
+        subscriptions.subscribe(who, sealed, where, now=datetime.now(UTC))
         assert double_opt_in.forget(mail_subscriber.ANN.upper(), secret, now=datetime.now(UTC)) == 1
-        assert list(membership.naming(who)) == []
+        assert list(set_search.naming(who)) == []
         assert double_opt_in.forget(mail_subscriber.ANN, secret, now=datetime.now(UTC)) == 0
     assert who not in _everything(engine, asker.store)
     for email in others:

@@ -15,7 +15,7 @@ from comments.notifications import inbox
 from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection, reads
-from comments.store.large_sets import membership, set_compaction
+from comments.store.large_sets import membership, set_compaction, set_search
 from emulator import inprocess, testing
 from tests.support.histories import counter_oracle
 from tests.support.threads import moderated_site, sample_threads
@@ -84,7 +84,7 @@ def test_a_site_without_the_option_keeps_no_inbox_and_pays_nothing(
         assert inbox.from_events(found).keys == ()
     assert (cost.reads, cost.empty) == (0, 0)
     deliver()
-    assert membership.known() == []
+    assert set_search.known() == []
 
 
 def test_imported_authors_have_no_inbox_and_imports_fill_none(talkative: records.Site) -> None:
@@ -96,7 +96,7 @@ def test_imported_authors_have_no_inbox_and_imports_fill_none(talkative: records
     deliver()
     sample_threads.post(talkative, "reply", one.id, now=NOW)
     deliver()
-    assert membership.known() == []
+    assert set_search.known() == []
     assert unread("i:imported") == unread() == []
 
 
@@ -142,7 +142,7 @@ def test_a_retracted_reply_to_oneself_writes_no_mark(talkative: records.Site) ->
     own = say(talkative, "ann", say(talkative, "ann"))
     own_comment.retract(own.id, author_id="g:ann", revision=None, now=NOW)
     deliver()
-    assert membership.known() == []
+    assert set_search.known() == []
 
 
 def test_a_retracted_reply_to_a_retracted_comment_is_neither_shown_nor_counted(
@@ -224,7 +224,7 @@ def test_the_newest_replies_are_shown_and_a_compaction_drops_the_others(
     replies = [say(talkative, "bob", first).id for _ in range(5)]
     deliver()
     name = inbox.set_of("demo", "g:ann")
-    assert membership.asking() == [name]
+    assert set_search.asking() == [name]
     assert unread() == replies[:1:-1]
     assert inbox.comments_in("demo", "g:ann") == replies[::-1]
     assert scheduler.Scheduler().round([name]).folded == 1

@@ -73,12 +73,15 @@ def assert_counted() -> None:
 
 
 def assert_followers() -> None:
-    """Check that follower counts equal the subscriptions and that no follower event is pending."""
+    """Check that follower counts equal the rows of followers, and that no event is pending."""
     following: dict[str, int] = {}
     for message in reads.fetch(reads.Query("Subscription")):
         kind, _, thread = message.properties["list"].string_value.partition(":")
         if kind:
             following[thread] = following.get(thread, 0) + 1
+    for message in reads.fetch(reads.Query("Follow", keys_only=True)):
+        thread = message.key.path[-1].name
+        following[thread] = following.get(thread, 0) + 1
     found: dict[str, int] = {}
     for message in reads.fetch(reads.Query("Counter")):
         kind, _, thread = message.properties["scope"].string_value.partition("/")

@@ -17,7 +17,7 @@ from comments import config, errors
 from comments.domain import records, sorthash
 from comments.events import dead_letters, dispatcher, message_queue, outbox
 from comments.jobs import recategorize, recount, repair, thread_count_rows, wiring
-from comments.notifications import subscriptions
+from comments.notifications import thread_followers
 from comments.posting import cast_vote
 from comments.reading.compaction import compactor
 from comments.store import ownership
@@ -161,7 +161,7 @@ class OperatorSteps:
         return Step(lambda: compactor.clear(folded))
 
     def _compact_list(self, one: int, _two: int, _three: int) -> Step:
-        return Step(lambda: set_compaction.compact(subscriptions.list_of(NAMES[one % 3])))
+        return Step(lambda: set_compaction.compact(thread_followers.set_of(NAMES[one % 3])))
 
     def _spread(self, one: int, two: int, _three: int) -> Step:
         return Step(lambda: sharding.spread(NAMES[one % 3], 1 + two % 6))

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from comments.domain import records
 from comments.moderation import decisions
-from comments.notifications import subscriptions
+from comments.notifications import reader_follows
 from comments.posting import cast_vote, new_comment, own_comment
 from comments.sites.site_request import SiteRequest
 from comments.store import connection, transactions
@@ -163,14 +163,14 @@ class ReaderSteps(OperatorSteps):
 
         def act() -> None:
             if three % 3:
-                subscriptions.follow(name, follower, now=now)
+                reader_follows.follow(name, follower, now=now)
             else:
-                subscriptions.unfollow(name, follower, now=now)
+                reader_follows.unfollow(name, follower, now=now)
 
         return Step(
             act,
-            lambda book: book.follow(key_of(name), follower, follows=bool(three % 3)),
-            lambda: subscriptions.is_following(name, follower) == bool(three % 3),
+            lambda book: book.follow(key_of(name), f"~{follower}", follows=bool(three % 3)),
+            lambda: reader_follows.is_following(name, follower) == bool(three % 3),
         )
 
     def _vote(self, one: int, two: int, three: int) -> Step:

@@ -9,7 +9,7 @@ from werkzeug.test import TestResponse
 from comments import config
 from comments.domain import records
 from comments.jobs import scheduler, wiring
-from comments.notifications import double_opt_in, subscriptions
+from comments.notifications import double_opt_in, thread_followers
 from comments.store import connection, reads
 from tests.support.histories import counter_oracle
 from tests.support.html import page_buttons
@@ -17,7 +17,7 @@ from tests.support.outside.mail_server import Box
 
 URL = "/api/v1/sites/demo/subscription?thread=page"
 THREAD = records.ThreadName("demo", "page")
-LIST = subscriptions.list_of(THREAD)
+LIST = thread_followers.set_of(THREAD)
 ANN = "Ann@example.org"
 KINDS = ("Subscriber", "Subscription", "FollowerMark", "FollowerList", "FollowerSegment", "Event")
 
@@ -62,4 +62,4 @@ class Asker:
     def is_following(self, email: str = ANN) -> bool:
         with self.store.context():
             who = double_opt_in.subscriber_of(email, self.settings.secret)
-            return subscriptions.is_following(THREAD, who)
+            return thread_followers.is_subscriber(THREAD, who)

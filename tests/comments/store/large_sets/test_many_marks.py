@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from comments.domain import records
 from comments.store import connection, transactions
-from comments.store.large_sets import many_marks, membership, set_compaction
+from comments.store.large_sets import many_marks, membership, set_compaction, set_search
 from emulator import inprocess, testing
 
 NAMES = [records.SetName(f"set {number}") for number in range(3)]
@@ -62,4 +62,4 @@ def test_the_sets_that_need_a_compaction_are_named(
 ) -> None:
     monkeypatch.setattr(membership, "MARKS", 1)
     asking = change({NAMES[0]: {"a": True, "b": True}, NAMES[2]: {"a": True}})
-    assert list(asking) == [NAMES[0], NAMES[2]] == membership.asking()
+    assert list(asking) == [NAMES[0], NAMES[2]] == set_search.asking()

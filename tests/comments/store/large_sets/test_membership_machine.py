@@ -17,8 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from comments import errors
 from comments.domain import records
-from comments.store import connection, reads
-from comments.store.large_sets import membership, set_compaction
+from comments.store import connection, reads, transactions
+from comments.store.large_sets import membership, set_compaction, set_search
 from emulator import errors as engine_errors
 from emulator import inprocess
 from emulator.fault_injection import fault_plans
@@ -185,6 +185,10 @@ class Lists(RuleBasedStateMachine):
     def look(self, member: str) -> None:
         assert membership.contains(NAME, member) == (member in self.oracle)
         assert membership.count(NAME) == len(self.oracle)
+        below = sorted(each for each in self.oracle if each < member)
+        assert membership.page(NAME, before=member, limit=99).ids == tuple(below)
+        above = transactions.snapshot(lambda: membership.counted(NAME, after=member))
+        assert above == sum(each > member for each in self.oracle)
 
     def _assert_settled(self) -> None:
         """Let other processes finish; check that they leave no marks and no unused segments."""
@@ -193,7 +197,7 @@ class Lists(RuleBasedStateMachine):
         self.the_list_is_the_set()
         at = membership.pointer(NAME)
         assert at.directory.count == len(self.oracle)
-        assert not membership.asking()
+        assert not set_search.asking()
         query = reads.Query("FollowerMark", keys_only=True)
         assert list(reads.fetch(query)) == []
         query = reads.Query("FollowerSegment", keys_only=True)

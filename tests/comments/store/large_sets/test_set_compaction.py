@@ -8,7 +8,7 @@ import pytest
 from comments import errors
 from comments.domain import records
 from comments.store import connection, reads
-from comments.store.large_sets import membership, segments, set_compaction
+from comments.store.large_sets import membership, segments, set_compaction, set_search
 from emulator import inprocess, testing
 from emulator.fault_injection import fault_plans
 
@@ -218,7 +218,7 @@ def test_an_interrupted_cleaning_is_found_through_the_remaining_mark(
     failing = 0
     for failing in range(1, 100):
         join(*names)
-        assert NAME in membership.asking()
+        assert NAME in set_search.asking()
         assert set_compaction.switch(prepared(set_compaction.close(NAME)))
         rule = {"rpc": "Commit", "call": failing, "status": "INVALID_ARGUMENT"}
         engine.install_faults(fault_plans.Plan.parse({"rules": [rule]}))
@@ -226,13 +226,13 @@ def test_an_interrupted_cleaning_is_found_through_the_remaining_mark(
             set_compaction.clean(NAME)
         except errors.Overloaded:
             engine.install_faults(None)
-            assert membership.asking() == [NAME]
+            assert set_search.asking() == [NAME]
             assert set_compaction.compact(NAME)
         else:
             break
     engine.install_faults(None)
     assert failing > 7  # twenty marks in batches of three, then the segments
-    assert membership.asking() == []
+    assert set_search.asking() == []
     assert_settled(names)
 
 

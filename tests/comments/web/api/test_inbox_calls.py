@@ -10,7 +10,7 @@ from comments.domain.records import Verb
 from comments.moderation import decisions
 from comments.sites import site_settings
 from comments.store import connection
-from comments.store.large_sets import membership
+from comments.store.large_sets import set_search
 from comments.web.api import api_tokens
 from tests.support.people import account_holders, api_requests
 from tests.support.people.account_holders import SECRET
@@ -182,4 +182,4 @@ def test_an_inbox_is_exported_and_erased_with_its_author(
     assert answer(client.delete(ME, headers=bearer(ann)))["done"] is True
     assert answer(client.get(ME, headers=bearer(ann)))["inbox"] == []
     with open_store.context():
-        assert membership.known() == []
+        assert set_search.known() == []

@@ -43,9 +43,17 @@ def test_every_response_is_as_described(client: FlaskClient) -> None:
             client.delete(f"{one}/vote", headers=own),
         ],
         "OwnVotes": [client.get("/api/v1/sites/demo/votes?thread=t", headers=own)],
+        "FollowState": [
+            client.open("/api/v1/sites/demo/following?thread=t", method=method, headers=own)
+            for method in ("PUT", "GET", "DELETE")
+        ],
+        "FollowedPage": [client.get("/api/v1/sites/demo/followed", headers=own)],
         "AuthorPage": [client.get("/api/v1/sites/demo/authors")],
         "Preview": [client.post("/api/v1/sites/demo/preview", json={"body": "x"})],
-        "Counts": [client.post("/api/v1/sites/demo/counts", json={"threads": ["t"]})],
+        "Counts": [
+            client.post("/api/v1/sites/demo/counts", json={"threads": ["t"], **more})
+            for more in ({}, {"followers": True})
+        ],
         "ChangedComment": [
             client.patch(first, json={"body": "x"}, headers=own),
             client.delete(first, headers=own),

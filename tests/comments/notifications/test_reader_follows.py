@@ -15,11 +15,11 @@ from comments import errors
 from comments.domain import counting, records
 from comments.events import backlog, dispatcher
 from comments.jobs import background_worker, recount, scheduler, wiring
-from comments.notifications import subscriptions
+from comments.notifications import reader_follows, subscriptions, thread_followers
 from comments.reading.compaction import compactor
 from comments.store import connection, ownership, reads, transactions
-from comments.store.large_sets import membership
-from comments.store.models import counter_rows
+from comments.store.large_sets import membership, set_compaction
+from comments.store.models import comment_rows, counter_rows
 from comments.tree.counters import totals
 from emulator import errors as engine_errors
 from emulator import inprocess, testing
@@ -31,7 +31,7 @@ from tests.support.threads import sample_threads
 SCHEME = sample_threads.SETTINGS.scheme
 THREAD = records.ThreadName("demo", "page")
 OTHER = records.ThreadName("other", "page")
-LIST = subscriptions.list_of(THREAD)
+LIST = thread_followers.set_of(THREAD)
 
 
 class Clock:
@@ -59,23 +59,37 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(membership, "MARKS", 1)
 
 
+def members() -> list[str]:
+    return list(membership.every(LIST, limit=9))
+
+
 def _marks() -> int:
     return reads.count(reads.Query("FollowerMark"))
 
 
-def test_following_and_leaving_a_thread_are_idempotent(
-    store: connection.Store,
-) -> None:
+def test_following_and_leaving_a_thread_are_idempotent(store: connection.Store) -> None:
     for _ in range(2):
-        subscriptions.follow(THREAD, "ann", now=sample_threads.START)
-        subscriptions.follow(THREAD, "bob", now=sample_threads.START)
-    assert subscriptions.count(THREAD) == 2
-    assert subscriptions.page(THREAD, limit=9) == membership.MemberPage(("ann", "bob"), None)
+        reader_follows.follow(THREAD, "ann", now=sample_threads.START)
+        reader_follows.follow(THREAD, "bob", now=sample_threads.START)
+    assert thread_followers.count(THREAD) == (2, 2)
+    assert members() == ["~ann", "~bob"]
     for _ in range(2):
-        subscriptions.unfollow(THREAD, "ann", now=sample_threads.START)
-    assert not subscriptions.is_following(THREAD, "ann")
-    assert subscriptions.page(THREAD, limit=1) == membership.MemberPage(("bob",), "bob")
-    assert subscriptions.page(THREAD, after="bob", limit=1) == membership.MemberPage((), None)
+        reader_follows.unfollow(THREAD, "ann", now=sample_threads.START)
+    assert not reader_follows.is_following(THREAD, "ann")
+    assert members() == ["~bob"]
+
+
+def test_readers_are_no_subscribers_and_get_no_mail(store: connection.Store) -> None:
+    for name in ("ann", "bob"):
+        reader_follows.follow(THREAD, name, now=sample_threads.START)
+    where = subscriptions.SubscriptionTarget("demo", comment_rows.thread_key_name(THREAD))
+    subscriptions.subscribe("z" * 26, "sealed", where, now=sample_threads.START)
+    for _ in range(2):
+        page = thread_followers.subscribers(THREAD, limit=9)
+        assert page == membership.MemberPage(("z" * 26,), None)
+        assert thread_followers.subscribers(THREAD, limit=1).ids == ("z" * 26,)
+        assert thread_followers.count(THREAD) == (3, 2)
+        set_compaction.compact(LIST)
 
 
 class Lost:
@@ -106,12 +120,12 @@ def test_followers_are_counted_from_events_once_per_change(
         sample_threads.post(site, "text")
         for name in ("ann", "bob", "cid"):
             lost.lost = [True]
-            subscriptions.follow(THREAD, name, now=sample_threads.START)
-        subscriptions.follow(THREAD, "ann", now=sample_threads.START)  # changes nothing
+            reader_follows.follow(THREAD, name, now=sample_threads.START)
+        reader_follows.follow(THREAD, "ann", now=sample_threads.START)  # changes nothing
         lost.lost = [True]
-        subscriptions.unfollow(THREAD, "bob", now=sample_threads.START)
-        subscriptions.unfollow(THREAD, "bob", now=sample_threads.START)
-        subscriptions.unfollow(THREAD, "nobody", now=sample_threads.START)
+        reader_follows.unfollow(THREAD, "bob", now=sample_threads.START)
+        reader_follows.unfollow(THREAD, "bob", now=sample_threads.START)
+        reader_follows.unfollow(THREAD, "nobody", now=sample_threads.START)
         assert _followers() == 0
         lost.lost = [True]
         dispatcher.deliver(
@@ -126,11 +140,11 @@ def test_a_recount_of_followers_includes_pending_events_and_repairs_drift(
 ) -> None:
     sample_threads.post(site, "text")
     for name in ("ann", "bob"):
-        subscriptions.follow(THREAD, name, now=sample_threads.START)
+        reader_follows.follow(THREAD, name, now=sample_threads.START)
     dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
     for name in ("cid", "dan"):
-        subscriptions.follow(THREAD, name, now=sample_threads.START)
-    subscriptions.unfollow(THREAD, "ann", now=sample_threads.START)
+        reader_follows.follow(THREAD, name, now=sample_threads.START)
+    reader_follows.unfollow(THREAD, "ann", now=sample_threads.START)
     told: list[recount.Difference] = []
     assert recount.thread(THREAD, tell=told.append, fixes=True) == 0
 
@@ -164,8 +178,11 @@ def test_many_concurrent_follows_and_leaves_are_counted_exactly(
         with open_store.context():
             gate.wait(60)
             for _ in range(12):
-                change = rng.choice([subscriptions.follow, subscriptions.unfollow])
-                change(THREAD, f"f{rng.randrange(6)}", now=sample_threads.START)
+                reader = f"f{rng.randrange(6)}"
+                if rng.random() < 0.5:
+                    reader_follows.follow(THREAD, reader, now=sample_threads.START)
+                else:
+                    reader_follows.unfollow(THREAD, reader, now=sample_threads.START)
                 if rng.random() < 0.3:
                     dispatcher.deliver(
                         counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS
@@ -178,13 +195,13 @@ def test_many_concurrent_follows_and_leaves_are_counted_exactly(
             counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS
         )
         counter_oracle.assert_all_counted()
-        assert _followers() == subscriptions.count(THREAD)
+        assert _followers() == thread_followers.count(THREAD).all
 
 
 def test_following_costs_four_reads_and_three_writes(
     engine: inprocess.Engine, store: connection.Store
 ) -> None:
-    for cost_of in (subscriptions.follow, subscriptions.unfollow):
+    for cost_of in (reader_follows.follow, reader_follows.unfollow):
         with testing.meter(engine) as cost:
             cost_of(THREAD, "ann", now=sample_threads.START)
         assert cost.reads <= 4
@@ -194,38 +211,37 @@ def test_following_costs_four_reads_and_three_writes(
 def test_threads_with_the_same_id_on_two_sites_have_their_own_followers(
     store: connection.Store,
 ) -> None:
-    subscriptions.follow(THREAD, "ann", now=sample_threads.START)
-    assert not subscriptions.is_following(OTHER, "ann")
-    assert subscriptions.count(OTHER) == 0
+    reader_follows.follow(THREAD, "ann", now=sample_threads.START)
+    assert not reader_follows.is_following(OTHER, "ann")
+    assert thread_followers.count(OTHER).all == 0
 
 
 def test_the_longest_names_fit_into_the_keys(store: connection.Store) -> None:
     long = records.ThreadName("s" * 63, "t" * 500)
-    assert len(subscriptions.list_of(long).text) <= 700
-    subscriptions.follow(long, "x" * membership.LONGEST, now=sample_threads.START)
-    assert subscriptions.is_following(long, "x" * membership.LONGEST)
+    assert len(thread_followers.set_of(long).text) <= 700
+    reader_follows.follow(long, "x" * (membership.LONGEST - 1), now=sample_threads.START)
+    assert reader_follows.is_following(long, "x" * (membership.LONGEST - 1))
 
 
 def test_an_invalid_follower_is_refused(store: connection.Store) -> None:
-    with pytest.raises(errors.BadInput, match="member"):
-        subscriptions.follow(THREAD, "", now=sample_threads.START)
-    with pytest.raises(errors.BadInput, match="member"):
-        subscriptions.unfollow(THREAD, "", now=sample_threads.START)
+    for change in (reader_follows.follow, reader_follows.unfollow):
+        with pytest.raises(errors.BadInput, match="member"):
+            change(THREAD, "x" * membership.LONGEST, now=sample_threads.START)
 
 
 def test_the_name_of_a_threads_list_is_stable() -> None:
-    assert subscriptions.list_of(THREAD).text == "thread:demo/page"
+    assert thread_followers.set_of(THREAD).text == "thread:demo/page"
 
 
 def test_a_requested_compaction_of_a_list_runs_at_the_next_step(
     store: connection.Store, worker: background_worker.BackgroundWorker, asking: None
 ) -> None:
     worker.step()
-    subscriptions.follow(THREAD, "ann", now=sample_threads.START)
-    subscriptions.follow(THREAD, "bob", now=sample_threads.START)
+    reader_follows.follow(THREAD, "ann", now=sample_threads.START)
+    reader_follows.follow(THREAD, "bob", now=sample_threads.START)
     assert worker.step() == scheduler.RoundSummary(1, 0, 0)
     assert _marks() == 0
-    assert subscriptions.page(THREAD, limit=9).ids == ("ann", "bob")
+    assert members() == ["~ann", "~bob"]
     assert worker.step() == scheduler.RoundSummary(0, 0, 0)
 
 
@@ -236,7 +252,7 @@ def test_a_list_without_a_request_is_not_compacted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(membership, "MARKS", 1_000_000_000)
-    subscriptions.follow(THREAD, "ann", now=sample_threads.START)
+    reader_follows.follow(THREAD, "ann", now=sample_threads.START)
     clock.now += backlog.FOLD_AFTER
     assert worker.step() == scheduler.RoundSummary(0, 0, 0)
     assert _marks() == 1
@@ -248,7 +264,7 @@ def test_a_starting_process_compacts_lists_that_requested_it_from_another(
     site: records.Site,
     asking: None,
 ) -> None:
-    subscriptions.follow(THREAD, "ann", now=sample_threads.START)
+    reader_follows.follow(THREAD, "ann", now=sample_threads.START)
     sample_threads.post(site, "text")
     backlog.BACKLOG.of(store).take()
     assert scheduler.look() == [THREAD, LIST]
@@ -266,7 +282,7 @@ def test_a_failed_compaction_of_a_list_is_retried(
 ) -> None:
     store.deadline = 0.25
     monkeypatch.setattr(reads, "LONGEST", 0.25)  # the scan has a separate deadline
-    subscriptions.follow(THREAD, "ann", now=sample_threads.START)
+    reader_follows.follow(THREAD, "ann", now=sample_threads.START)
     engine.install_faults(
         fault_plans.Plan.parse({"rules": [{"rpc": "Commit", "status": "ABORTED"}]})
     )
@@ -284,7 +300,7 @@ def test_cron_compacts_lists_that_request_it(
     settings = dataclasses.replace(sample_threads.SETTINGS, tasks_secret="a secret of cron")
     client = apps.create_app(settings, open_store).test_client()
     with open_store.context():
-        subscriptions.follow(THREAD, "ann", now=sample_threads.START)
+        reader_follows.follow(THREAD, "ann", now=sample_threads.START)
     headers = {"Authorization": "Bearer a secret of cron"}
     assert client.get("/tasks/compact", headers=headers).json == {
         "folded": 1,
@@ -301,7 +317,7 @@ def test_a_running_worker_compacts_a_list_by_itself(
     worker = background_worker.BackgroundWorker(open_store)
     worker.start()
     with open_store.context():
-        subscriptions.follow(THREAD, "ann", now=sample_threads.START)
+        reader_follows.follow(THREAD, "ann", now=sample_threads.START)
         programs.wait_until(lambda: _marks() == 0)
-        assert subscriptions.is_following(THREAD, "ann")
+        assert reader_follows.is_following(THREAD, "ann")
     assert worker.stop(programs.PATIENCE)

@@ -1,0 +1,214 @@
+"""Follow threads with a reader's token, without mail.
+
+This module owns the kind Follow: a thread that a reader follows. The reader is also a member of the
+thread's followers (`thread_followers`).
+
+    Follow  key below "{author id}/{site}": the thread's key name; `thread`, `since`
+
+Following shows other people only a number, so a reader may follow a closed thread, and a ban does
+not prevent it; a refusal could also reveal a shadow ban. The limits are for programs that follow
+to raise that number. To stop following is always possible.
+
+Invariants:
+
+1. One commit writes the row, the mark in the thread's followers and the event that counts them.
+2. An erasure leaves no row. The marks that it writes request the compaction that removes the
+   author's id from the thread's followers.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from comments import errors
+from comments.domain import records
+from comments.domain.crypto import cursors
+from comments.notifications import thread_followers
+from comments.sites import rate_limits, thread_info
+from comments.sites.site_request import SiteRequest
+from comments.store import ownership, reads, transactions
+from comments.store.large_sets import membership, set_compaction, set_search
+from comments.store.models import conversion, follow_rows
+
+MOST = 1_000  # Threads that a reader can follow on a site.
+PER_NETWORK = rate_limits.Limit("follows", 60, timedelta(hours=1))
+_OWNER = "reader_follows"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FollowedThread:
+    """A thread that a reader follows. `info` is None if the thread no longer exists."""
+
+    name: records.ThreadName
+    since: datetime | None
+    info: records.Thread | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FollowedThreads:
+    """Some of the threads that a reader follows. `cursor` leads to the next page."""
+
+    threads: Sequence[FollowedThread]
+    cursor: str | None
+
+
+def begin(thread: records.ThreadName, author: str, request: SiteRequest) -> None:
+    """Follow a thread at a reader's request. Repeating the call changes nothing.
+
+    Raises:
+        errors.NotFound: the thread has no comments yet.
+        errors.Conflict: the reader follows too many threads.
+        errors.TooMany: the network made too many requests.
+        errors.Overloaded: the store did not respond in time.
+    """
+    if thread_info.get(thread) is None:
+        raise errors.NotFound("thread", thread.id)
+    network = rate_limits.Network(PER_NETWORK, request.sender.network, request.settings.secret)
+    follow(thread, author, now=request.now, limit=network)
+
+
+def follow(
+    thread: records.ThreadName,
+    author: str,
+    *,
+    now: datetime,
+    limit: rate_limits.Network | None = None,
+) -> None:
+    """Add a reader to a thread's followers (see `begin`)."""
+    member = _member(author)
+    token = thread_followers.new_token()
+    key = follow_rows.follow_key(author, thread)
+
+    def body() -> thread_followers.FollowerChanges:
+        changes = thread_followers.FollowerChanges(token, now)
+        if reads.get(key) is not None:
+            return changes
+        if limit is not None:
+            rate_limits.read(limit, now=now)
+            if limit.is_empty:
+                raise errors.TooMany(retry_after=limit.wait(now))
+            changes.writes.append(limit.take())
+        if _number(author, thread.site) >= MOST:
+            raise errors.Conflict("too-many-followed", limit=MOST)
+        row = follow_rows.FollowRow(key=key, thread=thread.id, since=now)
+        changes.writes.append(ownership.Writes(_OWNER, put=(row,)))
+        changes.mark(thread_followers.set_of(thread), member, follows=True)
+        changes.count(thread.site, key.id(), was=False, follows=True)
+        transactions.apply(*changes.writes)
+        return changes
+
+    transactions.transaction(body).tell()
+
+
+def unfollow(
+    thread: records.ThreadName, author: str, *, now: datetime, is_erased: bool = False
+) -> None:
+    """Remove a reader from a thread's followers. Repeating the call changes nothing.
+
+    With `is_erased`, request the compaction that removes the author's id from the stored set.
+
+    Raises:
+        errors.Overloaded: the store did not respond in time.
+    """
+    member = _member(author)
+    token = thread_followers.new_token()
+    key = follow_rows.follow_key(author, thread)
+
+    def body() -> thread_followers.FollowerChanges:
+        changes = thread_followers.FollowerChanges(token, now)
+        if reads.get(key) is None:
+            return changes
+        changes.writes.append(ownership.Writes(_OWNER, delete=(key,)))
+        changes.mark(thread_followers.set_of(thread), member, follows=False, asks=is_erased)
+        changes.count(thread.site, key.id(), was=True, follows=False)
+        transactions.apply(*changes.writes)
+        return changes
+
+    transactions.transaction(body).tell()
+
+
+def is_following(thread: records.ThreadName, author: str) -> bool:
+    """Return whether a reader follows a thread, for one read."""
+    return reads.get(follow_rows.follow_key(author, thread)) is not None
+
+
+def page(site: str, author: str, *, limit: int, cursor: str | None, secret: str) -> FollowedThreads:
+    """List the threads of a site that a reader follows, in the order of their ids.
+
+    Raises:
+        errors.BadCursor: the cursor belongs to a different listing or reader, or is not valid.
+    """
+    listing = cursors.label("followed", site, author)
+    after = "" if cursor is None else cursors.unseal(cursor, listing, secret)[0]
+    query = _query(author, site, after=after, limit=limit)
+    messages = list(reads.fetch(query))
+    threads = [_record(message) for message in messages]
+    infos = thread_info.get_many([each.name for each in threads])
+    found = [
+        dataclasses.replace(each, info=info) for each, info in zip(threads, infos, strict=True)
+    ]
+    if len(found) < limit:
+        return FollowedThreads(found, None)
+    return FollowedThreads(found, cursors.seal([messages[-1].key.path[-1].name], listing, secret))
+
+
+def of_author(author: str, site: str | None = None) -> Iterator[FollowedThread]:
+    """Yield the threads that an author follows, on one site or on all sites."""
+    if not author:
+        return
+    query = _query(author, site) if site is not None else _everywhere(author)
+    yield from transactions.at_one_moment(lambda: [_record(each) for each in reads.fetch(query)])
+
+
+def erase(author: str) -> None:
+    """Erase an author's id from all followers, including those whom the author has left.
+
+    The author must not follow any thread. The function reads every large set.
+
+    Raises:
+        errors.Overloaded: the store is busy; repeating the call continues the erasure.
+    """
+    member = _member(author)
+    for name in set_search.naming(member):
+        set_compaction.erase(name, member)
+
+
+def _member(author: str) -> str:
+    member = f"{thread_followers.READER}{author}"
+    membership.check(member)
+    return member
+
+
+def _number(author: str, site: str) -> int:
+    query = reads.Query(
+        "Follow", ancestor=follow_rows.follower_key(author, site), limit=MOST, keys_only=True
+    )
+    return sum(1 for _ in reads.fetch(query))
+
+
+def _query(author: str, site: str, *, after: str = "", limit: int | None = None) -> reads.Query:
+    above = follow_rows.follower_key(author, site)
+    where: list[tuple[str, str, object]] = []
+    if after:
+        where.append(("__key__", ">", follow_rows.follow_key_of(author, site, after)))
+    return reads.Query("Follow", ancestor=above, where=where, order=("__key__",), limit=limit)
+
+
+def _everywhere(author: str) -> reads.Query:
+    """Return the query for an author's rows on all sites, which are one range of keys."""
+    # Site ids sort after "" and before "~".
+    first, behind = (
+        follow_rows.follow_key_of(author, each, follow_rows.FIRST) for each in ("", "~")
+    )
+    return reads.Query(
+        "Follow",
+        where=(("__key__", ">", first), ("__key__", "<", behind)),
+        order=("__key__",),
+    )
+
+
+def _record(message: Any) -> FollowedThread:
+    site = follow_rows.site_of(message.key.path[0].name)
+    thread = records.ThreadName(site, message.properties["thread"].string_value)
+    return FollowedThread(thread, conversion.stored_time(message, "since"))

@@ -1,0 +1,147 @@
+"""The followers of a thread: one large set for all kinds of followers.
+
+The set contains subscribers, who get mail (`subscriptions`), and readers, who follow with their
+token and get none (`reader_follows`):
+
+    member   the digest of an address, 26 characters of "a" to "z" and "2" to "7" (`double_opt_in`)
+             "~" and an author id, such as "~g:..." or "~a:..."
+
+A person who follows a thread in both ways is counted twice, because the service does not know that
+the address and the token belong to one person.
+
+Invariants:
+
+1. Readers sort after all subscribers, so a delivery of mail that reads the members in order ends
+   before the first reader.
+2. One commit writes a mark in the set, the row that says who follows, and the event that counts
+   followers, so all three agree.
+"""
+
+import secrets
+from datetime import datetime
+from typing import NamedTuple
+
+from comments.domain import counting, records
+from comments.events import backlog, outbox
+from comments.store import ownership, transactions
+from comments.store.large_sets import membership, set_search
+from comments.store.models import comment_rows
+from comments.tree.counters import totals
+
+_PURPOSE = "thread:"  # This name and `READER` are stored, so changing them would lose followers.
+READER = "~"
+_TOKEN = 16  # Bytes in the token that makes each change unique.
+
+
+class FollowerCount(NamedTuple):
+    """The number of a thread's followers: all, and those without mail."""
+
+    all: int
+    readers: int
+
+
+class FollowerChanges:
+    """Collects the writes of a transaction, and the reports to make after its commit.
+
+    Make one token with `new_token` before the transaction, and one instance in each run of it.
+    """
+
+    def __init__(self, token: str, now: datetime) -> None:
+        self._token = token
+        self.now = now
+        self.writes: list[ownership.Writes] = []
+        self._asking: list[records.SetName] = []
+        self._events: list[str] = []
+
+    def mark(
+        self, name: records.SetName, member: str, *, follows: bool, asks: bool = False
+    ) -> None:
+        """Add a member to a thread's followers or remove it (see `membership.marking`)."""
+        marked = membership.marking(name, member, belongs=follows, asks=asks)
+        self.writes.append(marked.writes)
+        self._asking += [name] if marked.asks else []
+
+    def count(self, site: str, thread: str, *, was: bool, follows: bool) -> None:
+        """Add an event that counts the thread's followers if this changes their number."""
+        if was == follows:
+            return
+        one = counting.Following(thread)
+        change = outbox.Followed(one if was else None, one if follows else None)
+        event, writes = outbox.followed(site, thread, self._token, change, now=self.now)
+        self.writes.append(writes)
+        self._events.append(event)
+
+    def tell(self) -> None:
+        """Pass the requested compactions and the events to the backlog."""
+        for name in self._asking:
+            backlog.asked(name)
+        for event in self._events:
+            backlog.tell(event)
+
+
+def new_token() -> str:
+    """Return the token of one change, which is the same in every run of its transaction."""
+    return secrets.token_hex(_TOKEN)
+
+
+def set_of(thread: records.ThreadName) -> records.SetName:
+    return set_of_key(comment_rows.thread_key_name(thread))
+
+
+def set_of_key(thread: str) -> records.SetName:
+    """Return the name of the set of a thread's followers, given the thread's key name."""
+    return records.SetName(f"{_PURPOSE}{thread}")
+
+
+def thread_of(name: records.SetName) -> str:
+    """Return the key name of the thread of a set."""
+    return name.text.removeprefix(_PURPOSE)
+
+
+def subscribers(
+    thread: records.ThreadName, *, after: str = "", limit: int
+) -> membership.MemberPage:
+    """Return a thread's next subscribers after a position (see `membership.page`)."""
+    return membership.page(set_of(thread), after=after, before=READER, limit=limit)
+
+
+def is_subscriber(thread: records.ThreadName, subscriber: str) -> bool:
+    """Return whether a subscriber gets mail about a thread's comments."""
+    return membership.contains(set_of(thread), subscriber)
+
+
+def count(thread: records.ThreadName) -> FollowerCount:
+    """Count a thread's followers in the set itself, both numbers at one moment."""
+    name = set_of(thread)
+    return transactions.snapshot(
+        lambda: FollowerCount(membership.counted(name), membership.counted(name, after=READER))
+    )
+
+
+def counted(thread: records.ThreadName) -> int:
+    """Return a thread's number of followers, including changes that are not counted yet.
+
+    The function reads the thread's counter and its uncounted events, but not the set.
+    """
+
+    def body() -> int:
+        (numbers,) = totals.of_threads([thread])
+        return numbers.get(counting.FOLLOWERS, 0) + uncounted(thread)
+
+    return transactions.snapshot(body)
+
+
+def uncounted(thread: records.ThreadName) -> int:
+    """Return what undelivered events will add to a thread's number of followers."""
+    pending = counting.total(
+        counting.increments(counting.FOLLOWING, *outbox.following_of(event)[2])
+        for event in outbox.followings(comment_rows.thread_key_name(thread))
+    )
+    return sum(pending.values())
+
+
+def followed(site: str) -> list[str]:
+    """Return the ids of a site's threads that have a set, except ids stored only as a digest."""
+    prefix = f"{_PURPOSE}{site}/"
+    known = set_search.known()
+    return [text.removeprefix(prefix) for text in known if text.startswith(prefix)]

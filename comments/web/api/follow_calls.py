@@ -1,0 +1,79 @@
+"""The calls of `/api/v1` with which a reader follows threads, with a token and without mail.
+
+Each answer is meant for one person, so no cache may store it. Readers learn how many people follow
+a thread, but never who.
+"""
+
+import flask
+
+from comments.domain import records
+from comments.notifications import reader_follows, thread_followers
+from comments.sites import site_settings, thread_info
+from comments.sites.site_request import SiteRequest
+from comments.web.api import api_callers, comment_calls
+from comments.web.http import context, cors, request_shapes, response_shapes, responses
+from comments.web.http.decode import query_strings
+
+blueprint = flask.Blueprint("following", __name__, url_prefix="/api/v1")
+blueprint.before_request(comment_calls.admit)
+
+
+@blueprint.get("/sites/<site:site_id>/following")
+@cors.personal
+def show(site_id: str) -> flask.Response:
+    """Tell whether the caller follows a thread, and how many people do."""
+    thread, author = _asked(site_settings.get(site_id))
+    return _state(thread, follows=reader_follows.is_following(thread, author))
+
+
+@blueprint.route("/sites/<site:site_id>/following", methods=["PUT"])
+def follow(site_id: str) -> flask.Response:  # noqa: ARG001 - `admit` reads the site
+    """Follow a thread."""
+    request: SiteRequest = flask.g.asked
+    thread, author = _asked(request.site)
+    reader_follows.begin(thread, author, request)
+    return _state(thread, follows=True)
+
+
+@blueprint.delete("/sites/<site:site_id>/following")
+def unfollow(site_id: str) -> flask.Response:  # noqa: ARG001 - same
+    """Stop following a thread."""
+    request: SiteRequest = flask.g.asked
+    thread, author = _asked(request.site)
+    reader_follows.unfollow(thread, author, now=request.now)
+    return _state(thread, follows=False)
+
+
+@blueprint.get("/sites/<site:site_id>/followed")
+@cors.personal
+def list_followed(site_id: str) -> flask.Response:
+    """List the threads that the caller follows."""
+    site, query = site_settings.get(site_id), query_strings.read(request_shapes.FollowedQuery)
+    found = reader_follows.page(
+        site.id,
+        api_callers.of(site).id,
+        limit=query.limit,
+        cursor=query.cursor or None,
+        secret=context.settings().secret,
+    )
+    shown = [_shown(each, site) for each in found.threads]
+    return responses.private(responses.fresh(response_shapes.FollowedPage(shown, found.cursor)))
+
+
+def _asked(site: records.Site) -> tuple[records.ThreadName, str]:
+    """Return the thread in the query and the caller's author id."""
+    thread, _ = query_strings.read_thread(request_shapes.NoQuery, site)
+    return records.ThreadName(site.id, thread), api_callers.of(site).id
+
+
+def _state(thread: records.ThreadName, *, follows: bool) -> flask.Response:
+    shown = response_shapes.FollowState(follows, thread_followers.counted(thread))
+    return responses.private(responses.fresh(shown))
+
+
+def _shown(
+    followed: reader_follows.FollowedThread, site: records.Site
+) -> response_shapes.ShownThread:
+    info = followed.info
+    title, url = ("", "") if info is None else (info.title, thread_info.address(info.url, site))
+    return response_shapes.ShownThread(followed.name.id, title, url, followed.since)
