@@ -4,7 +4,8 @@ A *set* has a name and any number of *members*, which are ids. Adding or removin
 one *mark*: a small entity in the set's open *generation*. Marks override the *segments*, which are
 sorted runs of about 10,000 ids that are written only once. A compaction closes the generation,
 merges its marks into new segments, and switches the set's entity to them. If the entity becomes too
-large to list all segments, it lists segments of lines instead: a list of lists.
+large to list all segments, it lists segments of lines instead: a list of lists. docs/ideas/lists.md
+explains this structure step by step, with an example to run.
 
     membership      changes and reads sets: `mark`, `marking`, `contains`, `page`, `count`
     set_compaction  moves marks into segments: `compact`, `load`, `erase`

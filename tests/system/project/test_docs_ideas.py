@@ -308,13 +308,14 @@ def test_the_numbers_that_explain_the_tables_are_from_the_run() -> None:
             ),
             {"msgspec", "typing_extensions"},
         ),
+        (("comments.store.large_sets.segments",), {"msgspec", "typing_extensions"}),
     ],
 )
 def test_modules_for_other_projects_need_only_the_packages_that_the_pages_name(
     modules: tuple[str, ...], allowed: set[str]
 ) -> None:
     for name in modules:
-        assert f"`{name}`" in LAYOUTS
+        assert any(f"`{name}`" in page.read_text() for page in PAGES)
     program = (
         f"import sys; before = set(sys.modules); import {', '.join(modules)}; "
         "print(*{each.partition('.')[0] for each in set(sys.modules) - before})"
