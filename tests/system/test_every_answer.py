@@ -30,7 +30,7 @@ NOBODY = "a" * 26
 API = "/api/v1"
 PERSONAL = {
     f"{API}/sites/<site:site_id>/{name}"
-    for name in ("author", "votes", "held", "moderation/comments")
+    for name in ("author", "votes", "held", "inbox", "moderation/comments")
 }
 STAFF = ("/admin", "/sign-in", "/moderate")
 LINKED = ("/subscriptions", "/decisions")  # the URLs of these links are credentials

@@ -44,7 +44,7 @@ def test_a_get_changes_nothing_and_cacheable_responses_are_the_same_for_all(
     assert store_snapshot.everything(store_snapshot.SESSIONS) == stored
 
 
-@pytest.mark.parametrize("rule", ["held", "author", "votes"])
+@pytest.mark.parametrize("rule", ["held", "inbox", "author", "votes"])
 def test_a_response_to_a_token_is_never_cached(all_roles: AllRoles, rule: str) -> None:
     row = next(row for row in READING if row.rule.endswith(f"<site:site_id>/{rule}"))
     answer = all_roles.ask(row, "author", "a" * 26)
