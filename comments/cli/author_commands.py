@@ -12,6 +12,7 @@ from flask.cli import AppGroup, with_appcontext
 
 from comments import errors
 from comments.cli import console
+from comments.domain import author_ids
 
 author = AppGroup("author", help="Export or erase an author's data.")
 
@@ -70,7 +71,7 @@ def _named(who: str) -> str:
     from comments.jobs import personal_data
     from comments.store.models import comment_rows
 
-    if who.startswith(("g:", accounts.AUTHOR)):
+    if author_ids.is_one(who):
         return who
     try:
         return accounts.by_text(who, console.settings().secret).author
