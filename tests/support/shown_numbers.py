@@ -8,12 +8,13 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import flask
 
+from tests.support.histories import mixed_day
 from tests.support.html import embedded_threads, html_reader
 from tests.support.people import api_requests, console_browser
 
@@ -21,6 +22,8 @@ SITE = "/api/v1/sites/demo"
 HELD = ("pending", "spam", "rejected")
 COLUMNS = ("comments", "commenters", "pending", "spam", "rejected", "retracted")
 MANY = {"limit": "200"}
+_DAYS = 20  # days, and days in categories, whose audiences are counted
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _ROW = re.compile(r"<tr><th[^>]*>(.*?)</th>(.*?)</tr>", re.DOTALL)
 _CELL = re.compile(r"<td>(.*?)</td>", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
@@ -61,13 +64,16 @@ class ShownNumbers:
             yield page, len(page[rows])
             cursor = page["cursor"]
 
-    def collect(self, desk: console_browser.Desk) -> None:
-        """Collect from all places; `desk` belongs to an owner."""
+    def collect(self, desk: console_browser.Desk, people: Sequence[mixed_day.Person]) -> None:
+        """Collect from all places; `desk` belongs to an owner, `people` may follow threads."""
         for thread in self._threads:
             self._of_thread(thread)
         self._of_counts()
+        self._of_followers(people)
+        self._of_inboxes(people)
         self._of_authors()
         self._of_commands()
+        self._of_audiences()
         self._of_desk(desk)
 
     def _of_thread(self, thread: str) -> None:
@@ -93,6 +99,57 @@ class ShownNumbers:
                 answer = self._client.post(f"{SITE}/counts", json={"threads": some})
                 for thread, number in zip(some, answer.json["counts"], strict=True):
                     self._add(f"counts of {size}", number, "visible", thread)
+
+    def _of_followers(self, people: Sequence[mixed_day.Person]) -> None:
+        """Collect the followers of each thread; all of them follow it with a token."""
+        answer = self._client.post(
+            f"{SITE}/counts", json={"threads": self._threads[:100], "followers": True}
+        ).json
+        lists = dict.fromkeys(self._threads, 0)
+        signed_in = [each for each in people if each.token]
+        for person in signed_in:
+            for each in person.ask("GET", f"{SITE}/followed").json["threads"]:
+                lists[each["thread"]] += 1
+        for place, thread in enumerate(self._threads[:100]):
+            query = {"thread": thread}
+            states = [
+                each.ask("GET", f"{SITE}/following", query_string=query).json for each in signed_in
+            ]
+            for each in states:
+                self._add("following", each["followers"], "followers", thread)
+            told = sum(each["following"] for each in states)
+            self._add("answers to each reader", told, "followers", thread)
+            self._add("readers' lists", lists[thread], "followers", thread)
+            self._add("counts", answer["followers"][place], "followers", thread)
+            self._add("counts with followers", answer["counts"][place], "visible", thread)
+
+    def _of_inboxes(self, people: Sequence[mixed_day.Person]) -> None:
+        for person in people:
+            rows, cursor = 0, ""
+            while person.token and cursor is not None:
+                query = {"limit": "5", **({"cursor": cursor} if cursor else {})}
+                page = person.ask("GET", f"{SITE}/inbox", query_string=query).json
+                self._add("inbox", page["unread"], "unread", person.name)
+                rows += len(page["replies"])
+                cursor = page["cursor"]
+            if person.token:
+                self._add("rows of the inbox", rows, "unread", person.name)
+
+    def _of_audiences(self) -> None:
+        """Count the commenters of each place as an audience; of days, only the last ones."""
+        days = sorted(name for name in self.places if name[0] == "commenters" and _is_day(name[-1]))
+        for name in list(self.places):
+            if name[0] == "commenters" and name not in days[:-_DAYS]:
+                (line,) = self._table("stats", "audience", "demo", "--every", self._source(name))
+                self._add("stats audience", int(line["commenters"]), *name)
+
+    def _source(self, name: tuple[str, ...]) -> str:
+        """Return the source of an audience for a name of commenters."""
+        *places, day = name[1:] if _is_day(name[-1]) else (*name[1:], "")
+        if not places:
+            return f"site@{day}" if day else "site"
+        kind = "thread" if places[0] in self._threads else "category"
+        return f"{kind}:{places[0]}" + (f"@{day}" if day else "")
 
     def _of_authors(self) -> None:
         known = [
@@ -198,6 +255,10 @@ class ShownNumbers:
             assert result.exit_code == 0, result.output
             said = [each["status"] for each in json.loads(result.stdout)["comments"]]
             self._add("author export", said.count("approved"), "comments", author)
+
+
+def _is_day(text: str) -> bool:
+    return _DAY.fullmatch(text) is not None
 
 
 def _pages(desk: console_browser.Desk, path: str, first: str = "") -> Iterator[str]:

@@ -1,7 +1,7 @@
 """A day of mixed work on one site, through the API, the admin console's rights and the commands.
 
-People post, reply, edit, delete, vote and erase their data; moderators decide about comments and
-move threads to other categories. All choices come from one seed.
+People post, reply, edit, delete, vote, follow threads and erase their data; moderators decide about
+comments and move threads to other categories. All choices come from one seed.
 """
 
 import random
@@ -15,7 +15,7 @@ SITE = "/api/v1/sites/demo"
 ONE = "/api/v1/comments/"
 STEPS = {
     "post": 10, "reply": 10, "edit": 3, "delete": 2, "vote": 10, "decide": 8, "categorize": 2,
-    "erase": 1,
+    "erase": 1, "follow": 8, "unfollow": 2,
 }  # fmt: skip
 
 
@@ -53,7 +53,7 @@ class MixedDay:
         self._app = app
         self._threads = threads
         self._rng = random.Random(seed)
-        self._people = [Person(app.test_client(), number) for number in range(people)]
+        self.people = [Person(app.test_client(), number) for number in range(people)]
         self._known: list[tuple[str, str]] = []  # threads and ids of comments
         self.done: dict[str, int] = {}
 
@@ -62,7 +62,7 @@ class MixedDay:
         for _ in range(steps):
             (name,) = self._rng.choices(list(STEPS), list(STEPS.values()))
             take: Callable[[Person], bool] = getattr(self, f"_{name}")
-            if take(self._rng.choice(self._people)):
+            if take(self._rng.choice(self.people)):
                 self.done[name] = self.done.get(name, 0) + 1
 
     def _post(self, person: Person, thread: str = "", **more: object) -> bool:
@@ -114,6 +114,18 @@ class MixedDay:
         names = self._rng.sample(["sport", "sport/football", "sport/tennis", "news"], 2)
         chosen = [f"--category={name}" for name in names]
         return self.command("thread", "set", "demo", self._rng.choice(self._threads), *chosen)
+
+    def _follow(self, person: Person) -> bool:
+        return self._of_thread(person, "PUT")
+
+    def _unfollow(self, person: Person) -> bool:
+        return self._of_thread(person, "DELETE")
+
+    def _of_thread(self, person: Person, method: str) -> bool:
+        path, query = f"{SITE}/following", {"thread": self._rng.choice(self._threads)}
+        return (
+            bool(person.token) and person.ask(method, path, query_string=query).status_code == 200
+        )
 
     def _erase(self, person: Person) -> bool:
         if not person.token:
