@@ -149,6 +149,11 @@ COMMANDS = (
         "Show numbers of comments and distinct commenters.",
     ),
     Deferred(
+        "counter",
+        "counter_commands.counter",
+        "Declare counters of comments, and show their numbers.",
+    ),
+    Deferred(
         "rule",
         "moderation_commands.rule",
         "Add, list, remove and test moderation rules.",

@@ -71,7 +71,8 @@ Registry = Sequence[Callable[[S], Amounts]]
 class CountedState(NamedTuple):
     """The fields of a comment that counters need. `thread` is a key name; `author` may be empty.
 
-    Events from an earlier release have no `day`.
+    `reply` tells whether the comment answers a comment. Events from earlier releases have no `day`
+    and no `reply`.
     """
 
     site: str
@@ -83,6 +84,7 @@ class CountedState(NamedTuple):
     down: int = 0
     categories: tuple[str, ...] = ()
     day: str = ""
+    reply: bool = False
 
 
 class Presence(NamedTuple):

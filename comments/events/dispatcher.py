@@ -54,9 +54,9 @@ _log = logging.getLogger("flatthread")
 AT_ONCE = 100
 # This number of events fits into one transaction, no matter what the handlers write: with
 # `MOST_ROWS` counter rows and, for each event, a mark, a row of thread counts, a mark in an inbox,
-# and all webhook messages and classifier questions, the transaction has at most `MOST_WRITES`
-# writes.
-FITTING = 13
+# an event for the declared counters, and all webhook messages and classifier questions, the
+# transaction has at most `MOST_WRITES` writes.
+FITTING = 12
 MOST_ROWS = outbox.MOST_ROWS  # Maximum number of counter rows in one transaction.
 MOST_WRITES = 500  # Maximum number of writes in one transaction that every Datastore accepts.
 MOST_BYTES = 8 << 20  # Maximum size of a transaction's writes. Datastore accepts 10 MiB.
@@ -225,7 +225,7 @@ class _Round:
                 marks = outbox.mark((row for row, _ in taken), names, self._every)
                 transactions.apply(*writes, marks)
                 if len(taken) > FITTING and (
-                    sum(len(each.keys) for each in (*writes, marks)) > MOST_WRITES
+                    transactions.pending_writes() > MOST_WRITES
                     or transactions.pending_bytes() > MOST_BYTES
                 ):
                     raise _TooLarge

@@ -69,6 +69,7 @@ class EventKind(enum.StrEnum):
     JUDGED = "judged"  # A moderator or a rule decided about the comment.
     FILED = "filed"  # The thread has new categories; readers see no change.
     FOLLOWED = "followed"  # An address joined or left a thread's follower list.
+    DECLARED = "declared"  # Declared counters must still count the rest of an earlier event.
     MAIL = "mail"  # Part of the mail about an earlier event.
 
 
@@ -78,6 +79,7 @@ OF_COMMENTS = frozenset(
 )
 # This set also includes all other changes that affect counters.
 COUNTED = OF_COMMENTS | {EventKind.VOTED, EventKind.FILED}
+OF_RESTS = frozenset({EventKind.DECLARED})
 
 
 class Followed(NamedTuple):
@@ -233,6 +235,19 @@ def follow(
     )
 
 
+def repeated(event: Event, name: str, detail: str) -> event_rows.EventRow:
+    """Make an event with the changes of an earlier one, for declared counters."""
+    return event_rows.EventRow(
+        key=event_rows.event_key(name),
+        kind=EventKind.DECLARED.value,
+        changes=msgspec.json.encode(event.changes).decode(),
+        detail=detail,
+        at=event.at,
+        due=event.at + SWEPT_AFTER,
+        since=event.at,
+    )
+
+
 def written(rows: Iterable[event_rows.EventRow]) -> ownership.Writes:
     """Write follow-up events in the transaction of the original event."""
     return ownership.Writes(_OWNER, put=tuple(rows))
@@ -281,11 +296,15 @@ def record(row: event_rows.EventRow) -> Event:
     )
 
 
-def pending(handler: str) -> Iterator[Event]:
-    """Yield every event that a handler is not done with, including dead letters."""
+def pending(handler: str, kinds: frozenset[EventKind] = COUNTED) -> Iterator[Event]:
+    """Yield every event of these kinds that a handler is not done with, including dead letters."""
     query = reads.Query("Event", keys_only=True)
     events = [message.key.path[-1].name for message in reads.fetch(query)]
-    return (record(row) for row in read(events) if handler not in row.done)
+    return (
+        record(row)
+        for row in read(events)
+        if EventKind(row.kind) in kinds and handler not in row.done
+    )
 
 
 def mark(

@@ -4,7 +4,8 @@ First, the vote counts in each comment's row are compared with the votes, except
 uncounted votes. Wrong vote counts are corrected by counting again, which can safely be repeated.
 Then each thread's counters are compared with its comments, and the site's counters and its rows of
 thread counts with its threads. The counters of authors are compared with their numbers in threads,
-and the counters of categories and days with the site's comments.
+and the counters of categories and days with the site's comments. At the end, declared counters are
+compared with the comments, and completed (`declared_backfill`).
 
 Participant counters count rows of other counters. These counters are corrected to match the stored
 rows. If the stored rows are also corrected, the usual formula then adjusts the participant
@@ -32,7 +33,7 @@ from comments import errors
 from comments.domain import counting, records
 from comments.domain.counting import Scope
 from comments.events import outbox
-from comments.jobs import thread_count_rows, wiring
+from comments.jobs import declared_backfill, thread_count_rows, wiring
 from comments.notifications import thread_followers
 from comments.posting import cast_vote
 from comments.store import ownership, reads, transactions
@@ -103,9 +104,18 @@ def site(site_id: str, *, tell: Tell, fixes: bool) -> int:
         return transactions.snapshot(lambda: _site(site_id))
 
     found += _settle(look, functools.partial(counter_repair.mend_site, site_id), tell, fixes=fixes)
+    found += declared_backfill.count(
+        site_id, tell=lambda each: tell(_of_declared(site_id, each)), fixes=fixes
+    )
     if fixes:
         _note(site_id, "")
     return found
+
+
+def _of_declared(site_id: str, found: declared_backfill.CountDifference) -> Difference:
+    place = found.place
+    here = Scope("counter", f"{site_id}{place.thread}", place.author, place.category, place.day)
+    return Difference(here, found.counter, found.stored, found.expected)
 
 
 def _votes(name: records.ThreadName, tell: Tell, *, fixes: bool) -> int:

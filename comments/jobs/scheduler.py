@@ -34,7 +34,14 @@ import msgspec
 from comments import errors
 from comments.domain import records
 from comments.events import backlog, dead_letters, dispatcher, message_sender
-from comments.jobs import recategorize, rescheming, thread_count_rows, upgrades, wiring
+from comments.jobs import (
+    declared_backfill,
+    recategorize,
+    rescheming,
+    thread_count_rows,
+    upgrades,
+    wiring,
+)
 from comments.moderation import bans, retention
 from comments.notifications import inbox
 from comments.posting import cast_vote
@@ -273,9 +280,10 @@ def settle(now: datetime) -> int:
     """Merge the counter shards of threads that are no longer busy; return the number of threads.
 
     This function also continues a bounded part of unfinished recategorizations, upgrades and moves
-    to other schemes.
+    to other schemes, and the jobs for declared counters.
     """
     recategorize.finish(now=now)
+    declared_backfill.finish(now=now)
     rescheming.finish()
     upgrades.go_on()
     sharding.notice_spread()

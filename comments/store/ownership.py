@@ -28,6 +28,7 @@ OWNERS: dict[str, str | frozenset[str]] = {
     "Category": "counters",
     "Day": "counters",
     "Appearance": "counters",
+    "DeclaredCount": "counters",
     "Event": "outbox",
     "Message": "message_queue",
     "SiteHooks": "webhook_endpoints",

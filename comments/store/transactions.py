@@ -131,6 +131,12 @@ def pending_bytes() -> int:
     return 0 if opened is None else sum(each.ByteSize() for each in opened.mutations)
 
 
+def pending_writes() -> int:
+    """Return the number of changes that the current transaction has collected so far."""
+    opened = connection.state.transaction
+    return 0 if opened is None else len(opened.mutations)
+
+
 def may_have_run() -> bool:
     """Return whether an earlier run of the current transaction may have been applied."""
     return connection.state.may_have_run

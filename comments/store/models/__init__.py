@@ -25,6 +25,9 @@ orders by are indexed, because each indexed property costs an index row.
     Day       key: "{site id}/{category, or empty}/{date}"
     Appearance
               key: "{site id}/{category, or empty}/{date, or empty}/{author's id}"
+    DeclaredCount
+              key: "{site id}/{generation}/{category, day, thread, author's id}"; see
+              domain/declared_counters.py
     Event     key: "{comment id}.{revision}"
     Message   key: "{event id}/{channel}/{recipient}"
     Usage     key: "{site id, or *}/{date}"

@@ -24,6 +24,7 @@ def comment_state(row: CommentRow) -> counting.CountedState:
         down=row.down,
         categories=tuple(row.categories),
         day=row.created.date().isoformat(),
+        reply=row.reply_to is not None,
     )
 
 
@@ -40,6 +41,7 @@ def state_from_message(entity: Any) -> counting.CountedState:
         down=values["down"].integer_value,
         categories=texts(values["categories"]),
         day=_time(values["created"]).date().isoformat(),
+        reply=bool(values["reply_to"].string_value),
     )
 
 

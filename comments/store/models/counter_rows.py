@@ -31,8 +31,9 @@ class CounterRow(schema.StoredRow):
     The first shard also has `shards`, the number of shards that readers must add up, and `mended`,
     the number of recounts that corrected the numbers. `site` is the counted thread's site, or ""
     for the numbers of a site. `lately` is the number of posts counted in this shard since `began`,
-    if there is a limit. `listings` contains the comment counts of many threads; only the rows of
-    sites have it (`thread_counts`).
+    if there is a limit. Only the rows of sites have the last two: `listings` contains the comment
+    counts of many threads (`thread_counts`), and `declared` the site's declared counters as JSON
+    (`declarations`).
     """
 
     scope = schema.StringProperty(required=True)
@@ -43,6 +44,7 @@ class CounterRow(schema.StoredRow):
     began = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
     numbers = schema.TextProperty(default="")
     listings = schema.TextProperty(default="")
+    declared = schema.TextProperty(default="")
 
 
 class UsageRow(schema.StoredRow):

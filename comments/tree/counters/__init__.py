@@ -6,10 +6,12 @@
     Category       the numbers of one of a site's categories
     Day            the numbers of a day on a site, or in one of its categories
     Appearance     an author in a category or on a day: the number of approved comments
+    DeclaredCount  one number of a counter that the site's owner declared
 
 Entry points: `in_transaction` (a thread's numbers, exact at any moment), `from_events` (all other
 numbers, counted exactly once from events), `totals` (the numbers that readers get), `statistics`,
-`leaderboard`, `counter_repair`.
+`leaderboard`, `counter_repair`; for declared counters, `declarations`, `declared_counts` (counted
+from events too) and `declared_reports`.
 
 Invariants:
 

@@ -9,6 +9,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 from google.cloud import ndb
 
@@ -16,7 +17,7 @@ from comments.domain import counting
 from comments.events import outbox
 from comments.store import ownership, reads
 from comments.store.models import counter_rows
-from comments.tree.counters import thread_counts
+from comments.tree.counters import declared_counts, thread_counts
 
 
 def from_followings(events: Sequence[outbox.Event]) -> ownership.Writes:
@@ -53,9 +54,24 @@ def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
     events contend for this row; posts do not.
     """
     sums = counting.by_scope(
-        counting.total(counting.of_event(change) for event in events for change in event.changes)
+        counting.total(
+            counting.of_event(change)
+            for event in events
+            if event.kind not in outbox.OF_RESTS
+            for change in event.changes
+        )
     )
-    return add(sums, dict(itertools.chain.from_iterable(map(_spoken, events))))
+    # The rows of the sites are needed for their declared counters too.
+    sums = {counting.site_scope(site): {} for site in declared_counts.sites(events)} | sums
+    spoken = dict(itertools.chain.from_iterable(map(_spoken, events)))
+    added = _added(sums, spoken)
+    room = outbox.MOST_ROWS - added.rows
+    declared = declared_counts.from_events(events, added.sites, room=room)
+    return dataclasses.replace(
+        added.writes,
+        put=(*added.writes.put, *declared.put),
+        delete=(*added.writes.delete, *declared.delete),
+    )
 
 
 def _spoken(event: outbox.Event) -> Iterator[tuple[counting.Scope, str]]:
@@ -73,6 +89,20 @@ def add(
 
     `spoken` maps authors to one of their comments, if one is known.
     """
+    return _added(sums, spoken).writes
+
+
+class _Added(NamedTuple):
+    """The writes of sums, the number of rows that were read for them, and the rows of websites."""
+
+    writes: ownership.Writes
+    rows: int
+    sites: Mapping[str, counter_rows.CounterRow | None]
+
+
+def _added(
+    sums: Mapping[counting.Scope, Mapping[str, int]], spoken: Mapping[counting.Scope, str]
+) -> _Added:
     listings = {
         scope.place: more for scope, more in sums.items() if scope.kind == counting.LISTINGS
     }
@@ -105,7 +135,11 @@ def add(
             put.append(counter_rows.statistics(scope, numbers))
         elif more_here:
             gone.append(counter_rows.scope_key(scope))
-    return ownership.Writes(counter_rows.OWNER, put=tuple(put), delete=tuple(gone))
+    writes = ownership.Writes(counter_rows.OWNER, put=tuple(put), delete=tuple(gone))
+    sites = {
+        scope.place: row for scope, row in zip(places, stored, strict=False) if scope.kind == "site"
+    }
+    return _Added(writes, len(stored), sites)
 
 
 def _of_site(

@@ -78,10 +78,11 @@ def _assert_counted(commits: Commits) -> None:
 
 
 def test_a_small_batch_of_events_leaves_room_for_every_handlers_writes() -> None:
-    # For each event, the commit writes a mark, a row of thread counts, a mark in an inbox, and a
-    # message for each hook and classifier. It also writes counter rows.
+    # For each event, the commit writes a mark, a row of thread counts, a mark in an inbox, an event
+    # for the declared counters, and a message for each hook and classifier. It also writes counter
+    # rows.
     assert (
-        dispatcher.FITTING * (3 + webhook_endpoints.MOST + classifier_verdicts.MOST)
+        dispatcher.FITTING * (4 + webhook_endpoints.MOST + classifier_verdicts.MOST)
         + dispatcher.MOST_ROWS
         <= dispatcher.MOST_WRITES
         == MOST_WRITES

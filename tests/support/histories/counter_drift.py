@@ -10,6 +10,7 @@ from comments.jobs.recount import Difference
 from comments.posting import own_comment
 from comments.store import ownership, reads, transactions
 from comments.store.models import counter_rows, vote_rows
+from comments.tree.counters import declared_counts
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads
 
@@ -59,3 +60,10 @@ def thread_row() -> Any:
 def lose_vote(comment_id: str, voter: str) -> None:
     gone = ownership.Writes("votes", delete=(vote_rows.vote_key(comment_id, f"g:{voter}"),))
     transactions.transaction(lambda: transactions.apply(gone))
+
+
+def add_declared(site: str, name: str, more: int) -> None:
+    """Add to a number of a declared counter directly, without an event."""
+    transactions.transaction(
+        lambda: transactions.apply(declared_counts.added({(site, name): more}))
+    )

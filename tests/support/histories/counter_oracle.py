@@ -36,6 +36,7 @@ def states() -> Iterator[counting.CountedState]:
             down=row.down,
             categories=filed[thread],
             day=row.created.strftime("%Y-%m-%d"),
+            reply=row.reply_to is not None,
         )
 
 

@@ -1,0 +1,175 @@
+"""Declare counters of comments, and show their numbers: `counter`."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+from flask.cli import AppGroup
+
+from comments.cli import console
+from comments.domain import tables
+
+if TYPE_CHECKING:
+    from comments.domain import declared_counters
+
+counter = AppGroup("counter", help="Declare counters of comments, and show their numbers.")
+_form = click.option(
+    "--format",
+    "form",
+    type=click.Choice([form.value for form in tables.TableFormat]),
+    default=tables.TableFormat.TABLE.value,
+)
+_day = click.DateTime(["%Y-%m-%d"])
+
+
+class _CounterLine(msgspec.Struct, frozen=True):
+    """A declared counter in a list."""
+
+    name: str
+    counts: str
+    complete: bool
+
+
+def _declaring(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a declaration to a command."""
+    for option in (
+        click.option("--sum", "value", default="comments", help="comments, up, down or score."),
+        click.option("--by", "by", multiple=True, help="thread, category, day or author."),
+        click.option("--where", multiple=True, help='A condition, such as "down >= 5".'),
+        click.argument("name", metavar="NAME"),
+        click.argument("site_id", metavar="SITE"),
+    ):
+        command = option(command)
+    return command
+
+
+@counter.command("add")
+@_declaring
+@console.reported
+def _add(site_id: str, name: str, where: tuple[str, ...], by: tuple[str, ...], value: str) -> None:
+    """Declare a counter, and count the comments that exist.
+
+    A comment counts if all conditions hold. The service can keep running.
+    """
+    from comments.domain import declared_counters
+    from comments.tree.counters import declarations
+
+    declared = declared_counters.declare(name, where, by, value)
+    site = console.site(site_id).id
+    _say_cost(site, declared)
+    declarations.add(site, declared, now=datetime.now(UTC))
+    _run(site)
+    click.echo(f"Added the counter {name} to {site}: {declared}.")
+
+
+@counter.command("change")
+@_declaring
+@console.reported
+def _change(
+    site_id: str, name: str, where: tuple[str, ...], by: tuple[str, ...], value: str
+) -> None:
+    """Replace a counter's declaration, and count all comments again."""
+    from comments.domain import declared_counters
+    from comments.tree.counters import declarations
+
+    declared = declared_counters.declare(name, where, by, value)
+    site = console.site(site_id).id
+    declarations.change(site, declared, now=datetime.now(UTC))
+    _run(site)
+    click.echo(f"Changed the counter {name} of {site}: {declared}.")
+
+
+@counter.command("cost")
+@_declaring
+@console.reported
+def _cost(site_id: str, name: str, where: tuple[str, ...], by: tuple[str, ...], value: str) -> None:
+    """Show what a counter would cost, without adding it."""
+    from comments.domain import declared_counters
+
+    _say_cost(console.site(site_id).id, declared_counters.declare(name, where, by, value))
+
+
+@counter.command("list")
+@click.argument("site_id", metavar="SITE")
+@_form
+@console.reported
+def _list(site_id: str, form: tables.TableFormat) -> None:
+    """List a site's counters, with what they count."""
+    from comments.tree.counters import declarations
+
+    lines = [
+        _CounterLine(each.declaration.name, f"{each.declaration}", each.is_complete)
+        for each in declarations.of_site(console.site(site_id).id).counters
+    ]
+    click.echo(tables.written(_CounterLine, lines, tables.TableFormat(form)))
+
+
+@counter.command("show")
+@click.argument("site_id", metavar="SITE")
+@click.argument("name", metavar="NAME")
+@click.option("--under", default="", help="Only this category and its subcategories.")
+@click.option("--since", type=_day, help="First day in UTC, e.g. 2026-01-31.")
+@click.option("--until", type=_day, help="Last day in UTC.")
+@_form
+@console.reported
+def _show(
+    site_id: str,
+    name: str,
+    under: str,
+    since: datetime | None,
+    until: datetime | None,
+    form: tables.TableFormat,
+) -> None:
+    """Show a counter's numbers.
+
+    A note on standard error says if existing comments are still to be counted.
+    """
+    from comments.tree.counters import declarations, declared_reports, statistics
+
+    site = console.site(site_id).id
+    found = declarations.counter(site, name)
+    first, last = (None if each is None else each.date() for each in (since, until))
+    wanted = declared_reports.CountFilter(under, first, last)
+    lines = list(
+        statistics.whole(lambda after: declared_reports.lines(site, found, wanted, after=after))
+    )
+    if not found.is_complete:
+        click.echo("Existing comments are still being counted.", err=True)
+    click.echo(tables.written(declared_reports.CountLine, lines, tables.TableFormat(form)))
+
+
+@counter.command("remove")
+@click.argument("site_id", metavar="SITE")
+@click.argument("name", metavar="NAME")
+@console.reported
+def _remove(site_id: str, name: str) -> None:
+    """Remove a counter and its numbers."""
+    from comments.tree.counters import declarations
+
+    site = console.site(site_id).id
+    declarations.remove(site, name, now=datetime.now(UTC))
+    _run(site)
+    click.echo(f"Removed the counter {name} from {site}.")
+
+
+def _run(site: str) -> None:
+    """Run the job for a site's counters. If it is interrupted, the service continues it."""
+    from comments.jobs import declared_backfill
+
+    declared_backfill.run(site)
+
+
+def _say_cost(site: str, declared: "declared_counters.Declaration") -> None:
+    from comments.tree.counters import declared_reports
+
+    cost = declared_reports.cost(site, declared)
+    rows = console.counted(cost.writes, "row")
+    click.echo(f"Each counted change of a comment reads and writes at most {rows} more.")
+    click.echo("A change of the comment's categories reads and writes up to twice as many.")
+    click.echo(f"The numbers of today's comments take at most {console.counted(cost.rows, 'row')}.")
+    click.echo(
+        f"Counting the existing comments takes {console.counted(cost.backfill, 'read')}, and"
+    )
+    click.echo("a read and a write for each of these rows.")
