@@ -8,7 +8,9 @@ large to list all segments, it lists segments of lines instead: a list of lists.
 explains this structure step by step, with an example to run.
 
     membership      changes and reads sets: `mark`, `marking`, `contains`, `page`, `count`
-    set_compaction  moves marks into segments: `compact`, `load`, `erase`
+    many_marks      changes several members and sets in one transaction
+    set_compaction  moves marks into segments: `compact`, `load`, `erase`; deletes sets: `remove`
+    set_search      finds sets by their rows: those that request a compaction, those with a member
     segments        the stored forms and the operations on sorted runs (pure)
 
 A caller only chooses a set's name, which begins with the purpose of the set, such as "thread:" for

@@ -19,7 +19,7 @@ from benchmarks.layouts import bills, layout_tables
 from benchmarks.lists import list_tables
 from comments.domain import records
 from comments.store import connection, transactions
-from comments.store.large_sets import membership, set_compaction
+from comments.store.large_sets import many_marks, membership, set_compaction
 from emulator import inprocess, testing
 from tests.support import programs
 from tests.system.project.test_docs_ideas import IDEAS, SVG, session
@@ -296,6 +296,13 @@ def test_a_count_reads_the_keys_of_marks_and_each_segment_that_they_change(
     assert cost.reads == 1 + 2 + len(lines)
 
 
+def test_the_costs_of_following_are_rows_of_the_cost_table() -> None:
+    costs = (programs.ROOT / "docs" / "costs.md").read_text().splitlines()
+    rows = TEXT.partition("| call | reads | writes |")[2].partition("\n\n")[0].splitlines()[2:]
+    assert len(rows) == 3
+    assert set(rows) <= set(costs)
+
+
 def test_the_limits_on_the_page_are_those_of_the_code() -> None:
     assert f"about one mark in {membership.MARKS} requests it" in TEXT
     assert f"at most {membership.LONGEST} bytes" in TEXT
@@ -308,8 +315,12 @@ def test_the_limits_on_the_page_are_those_of_the_code() -> None:
 
 def test_the_list_of_functions_names_public_functions_with_their_arguments() -> None:
     rows = re.findall(r"^\| `(\w+)\.(\w+)\(([^)]*)\)` \|", TEXT, re.MULTILINE)
-    assert len(rows) == 9
-    modules = {"membership": membership, "set_compaction": set_compaction}
+    assert len(rows) == 11
+    modules = {
+        "membership": membership,
+        "many_marks": many_marks,
+        "set_compaction": set_compaction,
+    }
     for module, function, arguments in rows:
         taken = inspect.signature(getattr(modules[module], function)).parameters
         named = arguments.split(", ")
