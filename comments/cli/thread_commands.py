@@ -31,6 +31,15 @@ class _ListedThread(msgspec.Struct, frozen=True):
     url: str
 
 
+class _Followers(msgspec.Struct, frozen=True):
+    """The output of `thread followers --json`. `addresses` is null unless they were asked for."""
+
+    followers: int
+    mail: int
+    readers: int
+    addresses: list[str] | None
+
+
 class _Hashes(msgspec.Struct, frozen=True):
     """One line of `thread show --hashes`."""
 
@@ -151,6 +160,42 @@ def _readable(table: "tree_table.TreeTable") -> list[_Shown]:
 def _print(kind: type[Line], lines: Sequence[Line], *, is_json: bool) -> None:
     form = tables.TableFormat.JSON if is_json else tables.TableFormat.TABLE
     click.echo(tables.written(kind, lines, form))
+
+
+@thread.command("followers")
+@click.argument("site_id", metavar="SITE")
+@click.argument("thread_id", metavar="THREAD")
+@click.option("--addresses", is_flag=True, help="List the addresses whose owners agreed.")
+@click.option("--reason", default="", help="Reason for the list, for the audit log.")
+@_json
+@console.reported
+def _show_followers(
+    site_id: str, thread_id: str, *, addresses: bool, reason: str, is_json: bool
+) -> None:
+    """Count a thread's followers, and list the addresses that the site's owner may see.
+
+    The list contains only addresses of subscribers who agreed when they confirmed the subscription.
+    Each list is recorded in the audit log.
+    """
+    from comments.notifications import follower_addresses, thread_followers
+
+    name = console.thread(site_id, thread_id)
+    found = thread_followers.count(name)
+    listed: list[str] = []
+    if addresses:
+        secret, now = console.settings().secret, datetime.now(UTC)
+        actor = moderation_commands.ACTOR
+        listed += follower_addresses.listed(name, actor, secret=secret, now=now, reason=reason)
+    by_mail = found.all - found.readers
+    if is_json:
+        shown = _Followers(found.all, by_mail, found.readers, listed if addresses else None)
+        click.echo(msgspec.json.encode(shown).decode())
+        return
+    click.echo(
+        f"{console.counted(found.all, 'follower')}: {by_mail} by mail, {found.readers} without."
+    )
+    for each in listed:
+        click.echo(each)
 
 
 @thread.command("set")

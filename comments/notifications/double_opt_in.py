@@ -172,8 +172,10 @@ def title_of(request: SubscriptionRequest) -> str:
     return "" if row is None else str(row.title or "")
 
 
-def confirm(link: str, *, secret: str, now: datetime) -> SubscriptionRequest:
+def confirm(link: str, *, secret: str, now: datetime, shares: bool = False) -> SubscriptionRequest:
     """Store the subscriptions in a confirmation link, and mark the link as used.
+
+    With `shares`, the owner of the site may see the address among the thread's followers.
 
     Raises:
         errors.BadLink: the link is invalid, has expired, or has been used.
@@ -189,7 +191,8 @@ def confirm(link: str, *, secret: str, now: datetime) -> SubscriptionRequest:
         purpose = one_time_links.LinkPurpose.CONFIRMATION
         return one_time_links.spending(subject, purpose, attempt, secret, now=now, term=TERM)
 
-    subscriptions.subscribe(subscriber, address, request.wanted, now=now, using=using)
+    wanted = request.wanted._replace(shares=shares)
+    subscriptions.subscribe(subscriber, address, wanted, now=now, using=using)
     return request
 
 
@@ -263,6 +266,26 @@ def unsubscribe(link: str, secret: str, *, now: datetime) -> None:
     """
     ending = unsubscription_of(link, secret)
     subscriptions.unsubscribe(ending.subscriber, ending.names, now=now)
+
+
+def sharing_site(link: str, secret: str) -> str:
+    """Return the site whose owner may see the address of an unsubscribe link's recipient, or "".
+
+    Raises:
+        errors.BadLink: the link is invalid.
+    """
+    ending = unsubscription_of(link, secret)
+    return subscriptions.sharing_site(ending.subscriber, ending.names)
+
+
+def unshare(link: str, secret: str) -> None:
+    """Hide the address of an unsubscribe link's recipient from the site's owner.
+
+    Raises:
+        errors.BadLink, errors.Overloaded: see `unsubscribe`.
+    """
+    ending = unsubscription_of(link, secret)
+    subscriptions.unshare(ending.subscriber, ending.names)
 
 
 def unsubscribe_from_everything(link: str, secret: str, *, now: datetime) -> None:

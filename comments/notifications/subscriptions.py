@@ -6,7 +6,8 @@ author:
 
     Subscriber    key: the digest (`double_opt_in`); `address`, encrypted; `sent` mails on `day`
     Subscription  key below the subscriber's: "thread:{digest of the thread}" or
-                  "replies:{digest of the author}"; `list`, `site`, `owner`, `since`
+                  "replies:{digest of the author}"; `list`, `site`, `owner`, `since`,
+                  `shares` (whether the site's owner may see the address; only for a thread)
 
 A thread's subscribers are also in the set of its followers (`thread_followers`), which delivery
 reads in pages. `owner` is the author on the site who subscribed. `owner` serves to find
@@ -44,12 +45,14 @@ class SubscriptionTarget(NamedTuple):
     """The requested subscriptions: a thread, replies to an author, or both.
 
     `thread` is a key name. `author` is the author id of the subscribing person; it may be empty.
+    With `shares`, the owner of the site may see the address among the thread's followers.
     """
 
     site: str
     thread: str = ""
     author: str = ""
     replies: bool = False
+    shares: bool = False
 
     @property
     def owner(self) -> str:
@@ -215,6 +218,34 @@ def wants_replies(subscribers: Sequence[str], site: str, author: str) -> list[st
     return [each for each, row in zip(subscribers, rows, strict=True) if row is not None]
 
 
+def shared(subscribers: Sequence[str], name: str) -> list[str]:
+    """Return the encrypted addresses of subscribers who share them in this subscription."""
+    keys = [subscription_rows.subscription_key(each, name) for each in subscribers]
+    rows = zip(subscribers, reads.get_multi(keys), strict=True)
+    sharing = [each for each, row in rows if row is not None and row.shares]
+    return [row.address for row in _subscribers(sharing) if row is not None]
+
+
+def sharing_site(subscriber: str, names: Sequence[str]) -> str:
+    """Return the site whose owner may see the address in these subscriptions, "" for none."""
+    keys = [subscription_rows.subscription_key(subscriber, name) for name in names]
+    rows = (row for row in reads.get_multi(keys) if row is not None and row.shares)
+    return next((str(row.site) for row in rows), "")
+
+
+def unshare(subscriber: str, names: Sequence[str]) -> None:
+    """Hide the address of these subscriptions from the site's owner. Repeating changes nothing."""
+    keys = [subscription_rows.subscription_key(subscriber, name) for name in names]
+
+    def body() -> None:
+        put = [row for row in reads.get_multi(keys) if row is not None and row.shares]
+        for row in put:
+            row.shares = False
+        transactions.apply(ownership.Writes(_OWNER, put=tuple(put)))
+
+    transactions.transaction(body)
+
+
 def name_of_replies(site: str, author: str) -> str:
     """Return the name of a subscription to replies to an author."""
     return _name(_REPLIES, counter_rows.author_name(site, author))
@@ -283,6 +314,7 @@ def _put(
         site=wanted.site,
         owner=wanted.owner or None,
         list=thread_followers.set_of_key(about).text if kind == _THREAD else "",
+        shares=wanted.shares and kind == _THREAD,
         since=now,
     )
     return ownership.Writes(_OWNER, put=(row,))

@@ -309,6 +309,8 @@ ROWS = [
     Row("POST", "/subscriptions/unsubscribe", {}, 200, form={}, made=_form(_ending, "unsubscribe")),
     Row("POST", "/subscriptions/unsubscribe/all", {}, 200, form={},
         made=_form(_ending, "unsubscribe")),
+    Row("POST", "/subscriptions/unsubscribe/address", {}, 200, form={},
+        made=_form(_ending, "unsubscribe")),
     # The same applies to a link in a moderator's mail, but this moderator has lost the role.
     Row("GET", "/decisions", {}, 400, made=_deciding),
     Row("POST", "/decisions/approve", {}, 400, form={}, made=_form(_deciding, "decide")),

@@ -17,11 +17,15 @@ class SubscriberRow(schema.StoredRow):
 
 
 class SubscriptionRow(schema.StoredRow):
-    """One subscription of a subscriber. Only `subscriptions` writes this kind."""
+    """One subscription of a subscriber. Only `subscriptions` writes this kind.
+
+    With `shares`, the owner of the site may see the subscriber's address.
+    """
 
     site = schema.TextProperty(required=True)
     owner = schema.StringProperty()
     list = schema.TextProperty(default="")
+    shares = schema.BooleanProperty(indexed=False, default=False)
     since = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
 
 

@@ -162,6 +162,12 @@ class LinkForm(_Request, frozen=True):
     token: Annotated[str, msgspec.Meta(min_length=1, max_length=16_000)]
 
 
+class ConfirmationForm(LinkForm, frozen=True):
+    """The same, and whether the owner of the site may see the address (a checkbox)."""
+
+    share: Literal["", "on"] = ""
+
+
 class NoForm(_Request, frozen=True):
     """A form that has a button and no fields."""
 

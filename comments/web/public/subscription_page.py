@@ -34,11 +34,15 @@ _LINK_PROBLEMS = {"link-used": "embed.link-used", "page-expired": "embed.page-ex
 
 
 class _Button(NamedTuple):
-    """A form with one button that posts a form token to `action`."""
+    """A form with one button that posts a form token to `action`.
+
+    `share` is the label of a checkbox in the form, "" for none.
+    """
 
     label: str
     action: str
     form_token: str
+    share: str = ""
 
 
 @blueprint.get("/confirm")
@@ -46,10 +50,11 @@ def ask_to_confirm() -> flask.Response:
     """Show a button and a description of the mail to which the reader would subscribe."""
     now = datetime.now(UTC)
     request = double_opt_in.unused_request_of(_link(), secret=context.settings().secret, now=now)
+    share = t("embed.subscribe-share", site=request.site) if request.thread else ""
     return _page(
         t("embed.subscribe-title", site=request.site),
         t("embed.subscribe-question"),
-        _Button(t("embed.subscribe-confirm"), "confirm", _form_token("confirm")),
+        _Button(t("embed.subscribe-confirm"), "confirm", _form_token("confirm"), share),
         request=request,
     )
 
@@ -57,8 +62,11 @@ def ask_to_confirm() -> flask.Response:
 @blueprint.post("/confirm")
 def confirm() -> flask.Response:
     """Subscribe."""
-    link = _posted("confirm")
-    request = double_opt_in.confirm(link, secret=context.settings().secret, now=datetime.now(UTC))
+    query_strings.read(request_shapes.NoQuery)
+    sent = forms.read(request_shapes.ConfirmationForm)
+    secret, now = context.settings().secret, datetime.now(UTC)
+    link = form_tokens.read(sent.token, "confirm", secret, now=now)
+    request = double_opt_in.confirm(link, secret=secret, now=now, shares=bool(sent.share))
     return _page(
         t("embed.subscribed-title"),
         t("embed.subscribed"),
@@ -69,14 +77,19 @@ def confirm() -> flask.Response:
 
 @blueprint.get("/unsubscribe")
 def ask_to_unsubscribe() -> flask.Response:
-    """Show two buttons: one ends the subscription of this mail, and the other ends all mail."""
-    double_opt_in.unsubscription_of(_link(), context.settings().secret)
+    """Show two buttons: one ends the subscription of this mail, and the other ends all mail.
+
+    If the owner of the site may see the address, a third button withdraws this.
+    """
+    site = double_opt_in.sharing_site(_link(), context.settings().secret)
     form_token = _form_token("unsubscribe")
+    share = _Button(t("embed.unshare", site=site), "unsubscribe/address", form_token)
     return _page(
         t("embed.unsubscribe-title"),
         t("embed.unsubscribe-question"),
         _Button(t("embed.unsubscribe-one"), "unsubscribe", form_token),
         _Button(t("embed.unsubscribe-all"), "unsubscribe/all", form_token),
+        *([share] if site else []),
     )
 
 
@@ -97,6 +110,13 @@ def unsubscribe_from_everything() -> flask.Response:
     link = _posted("unsubscribe")
     end = double_opt_in.unsubscribe_from_everything
     return _ended(end, link, t("embed.unsubscribed-all"))
+
+
+@blueprint.post("/unsubscribe/address")
+def unshare() -> flask.Response:
+    """Hide the address from the owner of the site; the subscription continues."""
+    double_opt_in.unshare(_posted("unsubscribe"), context.settings().secret)
+    return _page(t("embed.unshared-title"), t("embed.unshared"))
 
 
 def _ended(end: Callable[..., None], link: str, text: str) -> flask.Response:

@@ -147,6 +147,7 @@ def test_only_the_page_of_a_link_can_act_and_the_link_itself_cannot(
         ("/subscriptions/confirm", {"token": slip}),
         (f"/subscriptions/unsubscribe/all?token={link}", {}),
         ("/subscriptions/unsubscribe/all", {"token": link}),
+        ("/subscriptions/unsubscribe/address", {"token": link}),
         (f"/subscriptions/unsubscribe/all?token={slip}", {}),
         ("/subscriptions/unsubscribe", {"token": link}),
         (f"/subscriptions/unsubscribe?token={slip}", {}),

@@ -24,8 +24,10 @@ class _Forms(html.parser.HTMLParser):
             assert values["method"] == "post"
             self._form = (values["action"], {})
         if tag == "input":
-            assert values["type"] == "hidden"
-            self._form[1][values["name"]] = values["value"]
+            assert values["type"] in {"hidden", "checkbox"}
+            # A checkbox is not checked, so a browser does not send it.
+            if values["type"] == "hidden":
+                self._form[1][values["name"]] = values["value"]
         self._is_in_button = tag == "button"
 
     def handle_data(self, data: str) -> None:
@@ -39,9 +41,9 @@ def buttons(source: str) -> dict[str, tuple[str, dict[str, str]]]:
     return _Forms(source).found
 
 
-def press(client: FlaskClient, link: str, label: str) -> TestResponse:
-    """Open a link and press a button on its page."""
+def press(client: FlaskClient, link: str, label: str, **checked: str) -> TestResponse:
+    """Open a link and press a button on its page, with these checkboxes checked."""
     shown = client.get(link)
     assert shown.status_code == 200, shown.text
     action, fields = buttons(shown.text)[label]
-    return client.post(urljoin(link, action), data=fields)
+    return client.post(urljoin(link, action), data=fields | checked)

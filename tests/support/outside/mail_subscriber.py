@@ -19,6 +19,7 @@ URL = "/api/v1/sites/demo/subscription?thread=page"
 THREAD = records.ThreadName("demo", "page")
 LIST = thread_followers.set_of(THREAD)
 ANN = "Ann@example.org"
+ACTOR = records.Actor("cli", "Ada")
 KINDS = ("Subscriber", "Subscription", "FollowerMark", "FollowerList", "FollowerSegment", "Event")
 
 
