@@ -12,7 +12,7 @@ import itertools
 import sys
 from collections.abc import Sequence
 
-from benchmarks import fanout
+from benchmarks import audiences, fanout
 from benchmarks.bars import Benchmark
 from benchmarks.engine import engine_costs, whole_thread
 from benchmarks.mixed_load import endurance, kills
@@ -30,6 +30,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "mixed_load": kills.bars,
     "endurance": endurance.bars,
     "fanout": fanout.bars,
+    "audiences": audiences.bars,
     "widget": widget_loading.bars,
 }
 

@@ -204,7 +204,7 @@ def _tell_all(site: records.Site) -> records.Site:
     for number in range(9):
         _tell(site, number, "a", "news")
     for number in range(3):
-        _tell(site, number, "b", "sport", day=1)
+        _tell(site, number, "b", "sport/football", day=1)
     settle()
     return site
 
@@ -350,3 +350,40 @@ def test_another_site_with_the_same_beginning_is_not_scanned(told: records.Site)
     assert {each.audience for each in audience_scan.count("demo-2", asked)} == {*named}
     assert audience_scan.count("demo-2", asked)[-1].commenters == 1
     assert audience_scan.count("demo", asked)[-1].commenters == 9
+
+
+@pytest.mark.parametrize("source", [{"thread": "a"}, {"site": True}, {"category": "news"}])
+def test_an_author_without_an_approved_comment_is_in_no_audience(
+    told: records.Site, source: Form
+) -> None:
+    """The author's row exists in the thread and on the site, with numbers."""
+    held = sample_threads.post(told, "held", author=sample_threads.author("x"), thread="a")
+    decisions.decide("demo", held.id, records.Verb.HOLD, sample_threads.ADA, now=NOW)
+    settle()
+    asked = audience_forms.question({"x": source})
+    assert audience_scan.count("demo", asked)[0].commenters == 9
+    decisions.decide("demo", held.id, records.Verb.APPROVE, sample_threads.ADA, now=NOW)
+    settle()
+    assert audience_scan.count("demo", asked)[0].commenters == 10
+
+
+@pytest.mark.parametrize("limit", [1, 2, 4, 9, 10])
+@pytest.mark.parametrize(
+    ("form", "authors"),
+    [
+        ({"thread": "a"}, range(9)),
+        ({"site": True}, range(9)),
+        ({"category": "sport/football"}, range(3)),
+        ({"all": [{"site": True, **_period(1, 1)}, {"site": True, **_period(1, 2)}]}, range(3)),
+        ({"any": [{"category": "news"}], "but": [{"thread": "b"}]}, range(3, 9)),
+    ],
+)
+def test_pages_of_any_length_contain_each_member_once(
+    told: records.Site, form: Form, authors: range, limit: int
+) -> None:
+    asked = audience_forms.question({"x": form})
+    with small_pages():
+        listed = statistics.whole(
+            lambda after: audience_scan.members("demo", asked, after=after, limit=limit)
+        )
+        assert [each.author for each in listed] == [f"g:{number}" for number in authors]
