@@ -2,8 +2,10 @@
 
 import doctest
 import inspect
+import itertools
 import math
 import re
+import shlex
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,14 +14,17 @@ from typing import Any
 import pytest
 from google.cloud import datastore
 
-from comments.domain import counting, records
+from comments.domain import counting, declared_counters, records
 from comments.events import dispatcher
+from comments.jobs import declared_backfill
+from comments.posting import cast_vote
 from comments.store import connection, reads
-from comments.tree.counters import sharding, totals
+from comments.store.models import declared_rows
+from comments.tree.counters import declarations, declared_reports, sharding, totals
 from emulator import inprocess, testing
 from tests.support import programs
 from tests.support.histories import counter_drift
-from tests.support.threads import sample_threads
+from tests.support.threads import sample_threads, sample_votes
 from tests.system.project import test_docs_ideas
 
 PAGE = test_docs_ideas.IDEAS / "counters.md"
@@ -208,6 +213,85 @@ def test_many_comments_of_one_author_write_the_rows_of_one(
         sample_threads.post(site, f"{number}", **who)
     assert _priced(engine, counter_drift.deliver) == _told("in the delivery")
     assert f"up to {dispatcher.AT_ONCE} events in one transaction" in TEXT
+
+
+def _vote(comment: records.Comment, *values: int) -> None:
+    """Cast votes of new voters, one change of the comment for each vote."""
+    for value in values:
+        voter = f"voter {next(_NUMBERS)}"
+        sample_votes.vote(comment, voter, value)
+        cast_vote.count(comment.id, now=sample_votes.LATER)
+
+
+_NUMBERS = itertools.count()
+
+
+def _voted(site: records.Site, up: int, down: int) -> records.Comment:
+    site = sample_threads.filing(site, "sport/football")
+    made = sample_threads.post(site, f"{up} to {down}", categories=("sport/football",))
+    _vote(made, *[1] * up, *[-1] * down)
+    return made
+
+
+def _counted() -> dict[str, int]:
+    """Deliver all events, and return the numbers of the counter by category."""
+    counter_drift.deliver()
+    counter = declarations.counter("demo", "controversial")
+    assert counter.is_complete
+    found = declared_reports.lines("demo", counter).lines
+    assert {line.day for line in found} == {sample_threads.START.date()}
+    return {line.category: line.number for line in found}
+
+
+@pytest.fixture
+def disputed(
+    store: connection.Store, site: records.Site, names: Mapping[str, Any]
+) -> records.Comment:
+    """A comment that one vote makes controversial, after the page's counter was declared."""
+    for up, down in ((5, 5), (6, 5)):
+        _voted(site, up, down)
+    found = _voted(site, 5, 4)
+    counter_drift.deliver()
+    declarations.add("demo", names["declared"], now=sample_votes.LATER)
+    declared_backfill.run("demo")
+    return found
+
+
+def test_the_example_of_a_declared_counter_runs_through_the_product(
+    disputed: records.Comment, engine: inprocess.Engine
+) -> None:
+    assert _counted() == {"sport": 2, "sport/football": 2}
+    _vote(disputed, -1)
+    with testing.meter(engine) as cost:
+        assert _counted() == {"sport": 3, "sport/football": 3}
+    written = [path for path in cost.keys_written if path[-2] == "DeclaredCount"]
+    assert len(written) == 2
+    assert "The fifth vote above changes two rows" in TEXT
+    for up in range(6, 10):
+        _vote(disputed, 1)
+        assert _counted() == dict.fromkeys(["sport", "sport/football"], 3 if up < 8 else 2)
+
+
+def test_a_recount_restores_the_example_of_a_declared_counter(disputed: records.Comment) -> None:
+    before = _counted()
+    (row, _) = reads.fetch(reads.Query("DeclaredCount", keys_only=True))
+    _, _, name = row.key.path[-1].name.partition("/")
+    counter_drift.delete(declared_rows.declared_key("demo", name))
+    assert _counted() != before
+    assert len(counter_drift.recount_all()) == 1
+    assert _counted() == before
+    assert counter_drift.recount_all() == []
+
+
+def test_the_page_declares_the_counter_of_the_documentation(names: Mapping[str, Any]) -> None:
+    document = (programs.ROOT / "docs" / "counters.md").read_text()
+    command = document.partition("flask --app main counter add ")[2].partition("```")[0]
+    _, name, *options = shlex.split(command.replace("\\\n", ""))
+    given = list(zip(options[::2], options[1::2], strict=True))
+    where = [value for option, value in given if option == "--where"]
+    by = [value for option, value in given if option == "--by"]
+    assert len(where) + len(by) == len(given)
+    assert names["declared"] == declared_counters.declare(name, where, by)
 
 
 def test_the_page_says_from_how_many_readings_counters_pay() -> None:
