@@ -18,7 +18,7 @@ from comments.jobs import background_worker, recount, scheduler, wiring
 from comments.notifications import reader_follows, subscriptions, thread_followers
 from comments.reading.compaction import compactor
 from comments.store import connection, ownership, reads, transactions
-from comments.store.large_sets import membership, set_compaction
+from comments.store.large_sets import membership, set_compaction, set_search
 from comments.store.models import comment_rows, counter_rows
 from comments.tree.counters import totals
 from emulator import errors as engine_errors
@@ -90,6 +90,26 @@ def test_readers_are_no_subscribers_and_get_no_mail(store: connection.Store) -> 
         assert thread_followers.subscribers(THREAD, limit=1).ids == ("z" * 26,)
         assert thread_followers.count(THREAD) == (3, 2)
         set_compaction.compact(LIST)
+
+
+def test_the_command_that_erases_an_author_also_erases_what_they_followed_before(
+    open_store: connection.Store, site: records.Site
+) -> None:
+    with open_store.context():
+        for thread in (THREAD, OTHER):
+            for name in ("g:ann", "g:bob"):
+                reader_follows.follow(thread, name, now=sample_threads.START)
+            set_compaction.compact(thread_followers.set_of(thread))
+        # After this, no row says that Ann followed the thread, but its segment contains her id.
+        reader_follows.unfollow(THREAD, "g:ann", now=sample_threads.START)
+    runner = apps.create_app(sample_threads.SETTINGS, open_store).test_cli_runner()
+    result = runner.invoke(args=["author", "erase", "g:ann", "--yes"])
+    assert result.exit_code == 0, result.output
+    with open_store.context():
+        assert list(set_search.naming("~g:ann")) == []
+        assert list(reader_follows.of_author("g:ann")) == []
+        for thread in (THREAD, OTHER):
+            assert list(membership.every(thread_followers.set_of(thread), limit=9)) == ["~g:bob"]
 
 
 class Lost:
