@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import raw_client
 from benchmarks.layouts import layout_tables
-from benchmarks.lists import list_comparison, list_rivals, list_tables
+from benchmarks.lists import list_comparison, list_rivals, list_tables, many_changes
 from comments.store.large_sets import set_compaction
 from tests.support import programs
 
@@ -142,3 +142,10 @@ def test_the_document_shows_a_run_of_every_implementation_and_plot() -> None:
     for name, drawn in list_tables.drawn(run):
         assert f"(lists/{name})" in text
         assert (folder / "lists" / name).read_text() == drawn
+
+
+def test_a_changed_set_and_an_inbox_contain_what_they_should(tmp_path: Path) -> None:
+    """The benchmark of a million marks, with very few of them."""
+    many, full = many_changes.run(tmp_path, ids=400, marks=1_200, replies=5)
+    assert (many.wrong, full.wrong) == (0, 0)
+    assert (full.reads, full.writes) == (2 + 5, 5)
