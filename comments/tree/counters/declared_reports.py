@@ -65,7 +65,10 @@ class CountFilter(msgspec.Struct, frozen=True):
                 raise errors.BadInput(name, "not-counted-by", value="day")
         if self.since and self.until and self.since > self.until:
             raise errors.BadInput("since", "since-after-until")
-        under = categories.canonical(self.under) if self.under else ""
+        try:
+            under = categories.canonical(self.under) if self.under else ""
+        except errors.BadInput as error:
+            raise error.about("under") from error
         return msgspec.structs.replace(self, under=under)
 
     def has(self, day: date | None) -> bool:

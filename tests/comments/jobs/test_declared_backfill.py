@@ -170,3 +170,15 @@ def test_a_part_whose_answer_is_lost_is_added_once(
     faults.plan["Commit", faults.calls["Commit"] + commit] = (when, grpc.StatusCode.UNAVAILABLE)
     declared_backfill.run("demo")
     declared_oracle.assert_counted()
+
+
+def test_changes_from_before_the_declaration_are_counted_by_the_job_or_their_delivery(
+    posted: records.Site,
+) -> None:
+    row = sample_threads.post(posted, "not delivered", author=sample_threads.author("3"))
+    declarations.change("demo", OTHER, now=NOW)
+    declared_backfill.run("demo")
+    sample_threads.retract(row)
+    assert counter_drift.recount_all(fixes=False) == []
+    _deliver()
+    declared_oracle.assert_counted()

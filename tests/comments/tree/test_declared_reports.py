@@ -121,7 +121,7 @@ def test_threads_are_shown_by_their_ids(
         ("daily", CountFilter("sport"), 1, "under"),
         ("total", CountFilter(since=DAYS[0]), 1, "since"),
         ("places", CountFilter(until=DAYS[0]), 1, "until"),
-        ("filed", CountFilter("?"), 1, "categories"),
+        ("filed", CountFilter("?"), 1, "under"),
         ("filed", CountFilter(), 0, "limit"),
         ("filed", CountFilter(), 1001, "limit"),
     ],
