@@ -34,6 +34,7 @@ from comments.web.api import (
     inbox_calls,
     moderator_calls,
     own_data,
+    statistics_calls,
 )
 from comments.web.http import (
     context,
@@ -86,7 +87,14 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
     app.url_map.merge_slashes = False
     app.url_map.converters |= {"site": paths.SiteId, "comment": paths.CommentId}
     context.keep(app, context.Context(settings, store))
-    for calls in (comment_calls, own_data, follow_calls, inbox_calls, moderator_calls):
+    for calls in (
+        comment_calls,
+        own_data,
+        follow_calls,
+        inbox_calls,
+        moderator_calls,
+        statistics_calls,
+    ):
         app.register_blueprint(calls.blueprint)
     for pages in (service_pages, example_pages, embed, plain_posting, feed_views):
         app.register_blueprint(pages.blueprint)

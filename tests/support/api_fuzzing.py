@@ -30,7 +30,7 @@ from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import connection
 from comments.web.api import api_tokens, operations
-from tests.support.people import site_tokens
+from tests.support.people import account_holders, moderators, site_tokens
 from tests.support.threads import sample_threads
 
 SECRET = sample_threads.SETTINGS.secret
@@ -38,6 +38,7 @@ OWN, VOTER, LEAVER = "g:own", "g:voter", "g:leaver"
 SPEAKERS = {"eraseAuthor": LEAVER, "vote": VOTER, "withdrawVote": VOTER}
 THREADS = ("t", "t", "other", "none")
 IN_THREAD = {each.name for each in operations.OPERATIONS if "thread" in str(each.extra)}
+REPORTS = {each.name for each in operations.OPERATIONS if each.is_table}
 MOSTLY = (True, True, True, False)
 _ID = re.compile("[a-z2-7]{26}")
 _SITE = re.compile("[a-z0-9-]{1,63}")
@@ -56,6 +57,7 @@ class Stocked:
     cursors: list[str]
     codes: list[tuple[str, str]]  # Pairs of key and code; each pair signs in once.
     signed: str  # A token that the site signed for one of its readers.
+    moderating: str  # A moderator's token, for the calls that change nothing.
 
     def fill(self, case: Case) -> None:
         """Replace generated valid values by existing ones."""
@@ -98,7 +100,10 @@ class Stocked:
 
     def token(self, case: Case) -> str:
         """Return the token of a caller with permission."""
-        speaker = SPEAKERS.get(case.operation.definition.raw["operationId"], OWN)
+        name = case.operation.definition.raw["operationId"]
+        if name in REPORTS:
+            return self.moderating
+        speaker = SPEAKERS.get(name, OWN)
         return api_tokens.sign(api_tokens.Guest("demo", speaker), secret=SECRET)
 
 
@@ -115,13 +120,17 @@ def stocked(store: connection.Store, settings: config.Settings) -> Stocked:
         sample_threads.retract(gone)
         codes = [_code(site, number, settings) for number in range(_CODES)]
         signed = site_tokens.token(site_tokens.share())
+        moderator = account_holders.account("ann", account_holders.moderator())
+        moderating = moderators.begun(moderator, now=now).token
     app = apps.create_app(settings, store)
     page = "/api/v1/sites/demo/comments?thread=t&limit=2&order="
     asked = [f"{page}{order}" for order in ("thread", "recent", "newest", "best")]
     asked += [f"/api/v1/comments/{kept[0]}/replies?limit=1"]
     cursors = [app.test_client().get(path).json["cursor"] for path in asked]
     half = len(own) // 2
-    return Stocked(app, own[:half], own[half:], [*kept, gone.id], cursors, codes, signed)
+    return Stocked(
+        app, own[:half], own[half:], [*kept, gone.id], cursors, codes, signed, moderating
+    )
 
 
 @contextlib.contextmanager

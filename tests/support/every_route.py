@@ -280,6 +280,13 @@ ROWS = [
     Row("POST", f"{SITE}/moderation/session", {}, 401, json={"verifier": "v" * 43, "code": "c"}),
     Row("DELETE", f"{SITE}/moderation/session", {}, 401),
     Row("GET", f"{SITE}/moderation/comments", {}, 401, query=T),
+    *(
+        Row("GET", f"{SITE}/moderation/statistics/{call}", {}, 401, query=query)
+        for call, query in {
+            "categories": {}, "category-commenters": {"category": "news"}, "thread-commenters": T,
+            "author-categories": {"author": "g:author"}, "author-threads": {"author": "g:author"},
+        }.items()
+    ),
     Row("POST", f"{SITE}/moderation/comments", {}, 401, query=T, json={"name": "A", "body": "b"}),
     Row("POST", f"{ONE}/decision", {}, 401, json={"verb": "hide"}),
     Row("PUT", f"{ONE}/ban", {}, 401, json={}),

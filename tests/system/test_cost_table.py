@@ -120,6 +120,13 @@ READS: dict[str, Callable[[PricedThread], Call]] = {
     "feed of a site (30 comments of 2 threads)": get("/feeds/demo"),
 }
 
+# The moderators' calls that change nothing.
+LISTS = {
+    "list of no pending comments": "comments?thread=page",
+    "statistics: 10 authors of a thread": "statistics/thread-commenters?thread=page&limit=10",
+    "statistics: 3 threads of an author": "statistics/author-threads?author=g:c3",
+}
+
 
 def _cursor(priced: PricedThread) -> str:
     return str(api_requests.answer(priced.process().client.get(f"{PAGE}&order=newest"))["cursor"])
@@ -227,8 +234,10 @@ def _moderated(
     deciding = f"{api_requests.ONE}{priced.ids[1]}/decision"
     for name, verb in (("decision in the thread", "hide"), ("undo of this decision", "restore")):
         yield line(name, "POST", deciding, json={"verb": verb}, headers=moderator)
-    pending = f"{SITE.removesuffix('comments')}moderation/comments?thread=page"
-    yield line("list of no pending comments", "GET", pending, headers=moderator)
+    for name, path in LISTS.items():
+        yield line(
+            name, "GET", f"{SITE.removesuffix('comments')}moderation/{path}", headers=moderator
+        )
 
 
 def _listed(columns: int) -> str:

@@ -30,8 +30,13 @@ NOBODY = "a" * 26
 API = "/api/v1"
 PERSONAL = {
     f"{API}/sites/<site:site_id>/{name}"
-    for name in ("author", "votes", "held", "inbox", "moderation/comments")
-}
+    for name in (
+        "author", "votes", "held", "inbox", "following", "moderation/comments",
+        "moderation/statistics/categories", "moderation/statistics/category-commenters",
+        "moderation/statistics/thread-commenters", "moderation/statistics/author-categories",
+        "moderation/statistics/author-threads",
+    )
+}  # fmt: skip
 STAFF = ("/admin", "/sign-in", "/moderate")
 LINKED = ("/subscriptions", "/decisions")  # the URLs of these links are credentials
 TYPES = {

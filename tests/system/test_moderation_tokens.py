@@ -16,6 +16,11 @@ pytestmark = pytest.mark.slow
 ACCEPTED = (
     "/moderation/session",
     "/moderation/comments",
+    "/statistics/categories",
+    "/statistics/category-commenters",
+    "/statistics/thread-commenters",
+    "/statistics/author-categories",
+    "/statistics/author-threads",
     "/decision",
     "/ban",
 )

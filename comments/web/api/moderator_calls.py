@@ -1,26 +1,15 @@
 """The calls of `/api/v1` for moderators in a thread, with the token of a moderation session.
 
-The page of the thread gets the token from the service's own window (`moderation_window_page`). Only
-these calls accept the token, and they accept no other. They offer less than the admin console: a
+The calls accept only this token (`moderator_callers`). They offer less than the admin console: a
 list of a thread's pending comments, decisions about comments, bans of their authors, and posting as
 staff.
-
-Invariants:
-
-1. A token is valid only for comments of its own site. If a request has an `Origin` header, as all
-   such requests of browsers do, it must be the origin for which the token was granted.
-2. Every call looks up the session, so a call that arrives after the end of a session is refused. A
-   call that is running at that moment may still complete.
-3. No call is accepted while the site's option `moderation` is off.
 """
 
-import re
 from datetime import UTC, datetime, timedelta
 
 import flask
 import msgspec
 
-from comments import errors
 from comments.accounts import moderation_sessions, window_codes
 from comments.domain import presentation, records
 from comments.domain.records import Status, Verb
@@ -28,49 +17,17 @@ from comments.moderation import bans, decisions, policy_changes, review_queue
 from comments.posting import new_comment
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
-from comments.web.api import api_callers, comment_calls
+from comments.web.api import api_callers, comment_calls, moderator_callers
 from comments.web.http import (
     context,
     cors,
-    problems,
     request_shapes,
     response_shapes,
     responses,
 )
 from comments.web.http.decode import json_bodies, preconditions, query_strings
 
-blueprint = flask.Blueprint("moderator", __name__, url_prefix="/api/v1")
-
-_BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +(m\.[A-Za-z0-9._-]{1,100})")
-
-
-@blueprint.before_request
-def admit() -> flask.Response | None:
-    """Answer preflights, and refuse requests from pages whose origin is not registered."""
-    path = flask.request.view_args or {}
-    if "site_id" in path:
-        site: records.Site | None = site_settings.get(path["site_id"])
-    else:
-        site = api_callers.site_of_any(path["comment_id"])
-    if flask.request.method == "OPTIONS":
-        return cors.preflight(site)
-    if site is None:
-        # Only a caller with a valid token may learn that there is no such comment.
-        _session()
-        raise errors.NotFound("comment", path["comment_id"])
-    flask.request.environ[context.SITE] = site.id
-    cors.check(site)
-    flask.g.asked = context.request_to(site)
-    if not site.options.moderation:
-        raise errors.Forbidden("moderation-off", site=site.id)
-    return None
-
-
-@blueprint.after_request
-def _vary(response: flask.Response) -> flask.Response:
-    """Make every answer, including refusals, vary by the token."""
-    response.vary.add("Authorization")
-    return response
+blueprint = moderator_callers.blueprint("moderator")
 
 
 @blueprint.post("/sites/<site:site_id>/moderation/session")
@@ -91,11 +48,11 @@ def begin_moderation(site_id: str) -> flask.Response:
 
 
 @blueprint.delete("/sites/<site:site_id>/moderation/session")
-def end_moderation(site_id: str) -> flask.Response:  # noqa: ARG001 - `admit` reads the site
+def end_moderation(site_id: str) -> flask.Response:  # noqa: ARG001 - the blueprint reads it
     """End the token's session."""
     query_strings.read(request_shapes.NoQuery)
-    _moderator()
-    moderation_sessions.end(_token(), context.settings().secret)
+    moderator_callers.current()
+    moderation_sessions.end(moderator_callers.token(), context.settings().secret)
     return responses.private(responses.fresh(response_shapes.EndedModeration()))
 
 
@@ -104,7 +61,7 @@ def end_moderation(site_id: str) -> flask.Response:  # noqa: ARG001 - `admit` re
 def list_pending(site_id: str) -> flask.Response:
     """List the pending comments of a thread."""
     site = site_settings.get(site_id)
-    _moderator()
+    moderator_callers.current()
     thread, _ = query_strings.read_thread(request_shapes.NoQuery, site)
     cases, more = review_queue.pending(records.ThreadName(site.id, thread))
     shown = response_shapes.HeldComments([_shown(case) for case in cases], more)
@@ -115,7 +72,7 @@ def list_pending(site_id: str) -> flask.Response:
 def post_as_staff(site_id: str) -> flask.Response:  # noqa: ARG001 - same
     """Post a comment as the moderator. The answer contains no token for the comment."""
     request: SiteRequest = flask.g.asked
-    session = _moderator()
+    session = moderator_callers.current()
     speaker = api_callers.member(session.account, session.site)
     submission = comment_calls.submission(request, speaker)
     comment = new_comment.post(submission, request).comment
@@ -128,7 +85,7 @@ def post_as_staff(site_id: str) -> flask.Response:  # noqa: ARG001 - same
 def decide(comment_id: str) -> flask.Response:
     """Decide about a comment, with the checks and the audit log of the admin console."""
     query_strings.read(request_shapes.NoQuery)
-    session, revision = _moderator(), preconditions.revision()
+    session, revision = moderator_callers.current(), preconditions.revision()
     sent = json_bodies.read(request_shapes.NewDecision)
     decisions.decide(
         session.site,
@@ -147,7 +104,7 @@ def decide(comment_id: str) -> flask.Response:
 def ban_author(comment_id: str) -> flask.Response:
     """Ban the author of a comment. Networks and mailboxes are banned in the admin console only."""
     query_strings.read(request_shapes.NoQuery)
-    session, sent = _moderator(), json_bodies.read(request_shapes.NewBan)
+    session, sent = moderator_callers.current(), json_bodies.read(request_shapes.NewBan)
     author, now = decisions.case(session.site, comment_id).comment.author.id, datetime.now(UTC)
     bans.ban(
         session.site,
@@ -166,42 +123,10 @@ def ban_author(comment_id: str) -> flask.Response:
 def unban_author(comment_id: str) -> flask.Response:
     """Lift the ban of a comment's author."""
     query_strings.read(request_shapes.NoQuery)
-    session = _moderator()
+    session = moderator_callers.current()
     author = decisions.case(session.site, comment_id).comment.author.id
     policy_changes.unban(session.site, author, session.account.actor, now=datetime.now(UTC))
     return responses.private(responses.fresh(response_shapes.BannedAuthor("unbanned")))
-
-
-def _moderator() -> moderation_sessions.ModerationSession:
-    """Return the session of the token, on the site and the origin of the request.
-
-    Raises:
-        problems.Unauthenticated: there is no token, or it is not valid for the site.
-        errors.Forbidden: the session belongs to pages of a different origin.
-    """
-    session, site = _session(), flask.g.asked.site.id
-    if session.site != site:
-        raise problems.Unauthenticated("token-of-other-site")
-    if flask.request.headers.get("Origin") not in {None, session.origin}:
-        raise errors.Forbidden("origin-not-allowed", site=site)
-    return session
-
-
-def _session() -> moderation_sessions.ModerationSession:
-    if "Authorization" not in flask.request.headers:
-        raise problems.Unauthenticated("no-token")
-    secret, now = context.settings().secret, datetime.now(UTC)
-    session = moderation_sessions.find(_token(), secret, now=now)
-    if session is None:
-        raise problems.Unauthenticated("token-expired")
-    return session
-
-
-def _token() -> str:
-    found = _BEARER.fullmatch(flask.request.headers["Authorization"])
-    if found is None:
-        raise problems.Unauthenticated
-    return found[1]
 
 
 def _shown(case: records.Case) -> response_shapes.ModeratedComment:

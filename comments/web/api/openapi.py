@@ -41,6 +41,10 @@ _HEADERS: operations.Json = {
         "description": "Present if a comment was already posted with this key.",
         "schema": {"type": "string", "enum": ["true"]},
     },
+    "Link": {
+        "description": "The address of the next page, if there is one.",
+        "schema": {"type": "string", "pattern": '^<[^<>]+>; rel="next"$'},
+    },
     "Retry-After": {
         "description": "Seconds until a retry may succeed.",
         "schema": {"type": "integer", "minimum": 1},
@@ -50,7 +54,7 @@ _HEADERS: operations.Json = {
         "schema": {"type": "string", "pattern": "^Bearer "},
     },
 }
-_ALWAYS = set(_HEADERS) - {"Idempotent-Replayed"}
+_ALWAYS = set(_HEADERS) - {"Idempotent-Replayed", "Link"}
 _REFUSED_WITH = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry-After",)}
 
 
@@ -149,6 +153,8 @@ def _inlined(schema: operations.Json, found: operations.Json) -> operations.Json
 def _responses(operation: operations.Operation) -> operations.Json:
     answer = operation.answer
     content = {"application/json": {"schema": {}}} if answer is None else _content(answer)
+    if operation.is_table:
+        content["text/csv"] = {"schema": {"type": "string"}}
     problem = {"application/problem+json": {"schema": {"$ref": _REF.format(name="Problem")}}}
     refused = {
         str(status): _response("Error", _REFUSED_WITH.get(status, ()), problem)

@@ -10,7 +10,7 @@ import msgspec
 
 from comments.domain.crypto import proof_of_work
 from comments.jobs import personal_data
-from comments.web.http import request_shapes, response_shapes
+from comments.web.http import request_shapes, response_shapes, statistics_shapes
 
 Json: TypeAlias = dict[str, Any]
 
@@ -83,6 +83,7 @@ class Operation(msgspec.Struct, frozen=True):
     status: int = 200
     also: tuple[int, ...] = ()  # Other statuses that have the same answer.
     headers: tuple[str, ...] = ()  # The headers of the answer.
+    is_table: bool = False  # Whether the answer can also be CSV.
     # Whether a token of a guest or an account is ignored, optional or required, or whether a
     # moderator's token is required.
     security: tuple[Mapping[str, list[str]], ...] = ()
@@ -97,6 +98,13 @@ _COMMENTS = "/sites/{site}/comments"
 _ONE = "/comments/{id}"
 _FOLLOWING = "/sites/{site}/following"
 _MODERATION = "/sites/{site}/moderation"
+_STATISTICS = f"{_MODERATION}/statistics"
+_REPORT: dict[str, Any] = {
+    "refusals": (400, 401, 403, 404, 503),
+    "security": _MODERATOR,
+    "headers": ("Link",),
+    "is_table": True,
+}
 
 OPERATIONS = (
     Operation(
@@ -167,6 +175,34 @@ OPERATIONS = (
     Operation(
         "delete", f"{_ONE}/ban", "unbanAuthor", "Lift the ban of a comment's author",
         response_shapes.BannedAuthor, (400, 401, 403, 404, 503), security=_MODERATOR,
+    ),
+    Operation(
+        "get", f"{_STATISTICS}/categories", "listCategories",
+        "List the numbers of a site's categories, or of a category and its subcategories",
+        statistics_shapes.CategoryReport, query=statistics_shapes.CategoriesReportQuery, **_REPORT,
+    ),
+    Operation(
+        "get", f"{_STATISTICS}/category-commenters", "listCategoryCommenters",
+        "List the authors in a category and its subcategories",
+        statistics_shapes.CommenterReport, query=statistics_shapes.CategoryReportQuery, **_REPORT,
+    ),
+    Operation(
+        "get", f"{_STATISTICS}/thread-commenters", "listThreadCommenters",
+        "List the authors in a thread",
+        statistics_shapes.CommenterReport, query=statistics_shapes.ReportQuery, extra=_THREAD,
+        **_REPORT,
+    ),
+    Operation(
+        "get", f"{_STATISTICS}/author-categories", "listAuthorCategories",
+        "List the categories in which an author has commented",
+        statistics_shapes.AuthorCategoryReport, query=statistics_shapes.AuthorReportQuery,
+        **_REPORT,
+    ),
+    Operation(
+        "get", f"{_STATISTICS}/author-threads", "listAuthorThreads",
+        "List the threads in which an author has commented",
+        statistics_shapes.AuthorThreadReport, query=statistics_shapes.AuthorReportQuery,
+        **_REPORT,
     ),
     Operation(
         "get", f"{_ONE}/replies", "listReplies", "List a page of the comments below a comment",

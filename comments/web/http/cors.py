@@ -19,7 +19,7 @@ from comments.sites import site_settings
 _READS = {"GET", "HEAD"}
 _METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
 _HEADERS = "Content-Type, Authorization, Idempotency-Key, If-Match"
-_EXPOSED = "ETag, Idempotent-Replayed, Location, Retry-After"
+_EXPOSED = "ETag, Idempotent-Replayed, Link, Location, Retry-After"
 # In seconds: long enough for a visit, and short enough that a removed origin soon loses access.
 _MAX_AGE = "600"
 _ELSEWHERE = {"cross-site", "same-site"}

@@ -1,0 +1,145 @@
+"""The calls of `/api/v1` for statistics, with a moderator's token: who writes where.
+
+Answers are JSON or CSV. They contain authors' ids, so only callers who may moderate the site get
+them. Each call reads one page of counter rows (`statistics`). The next page is at the cursor, which
+the header `Link` contains as well, because CSV has no other place for it.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote_to_bytes
+
+import flask
+import msgspec
+
+from comments import errors
+from comments.domain import categories, records, tables
+from comments.domain.crypto import cursors
+from comments.sites import site_settings
+from comments.tree.counters import statistics
+from comments.web.api import moderator_callers
+from comments.web.http import context, cors, responses, statistics_shapes
+from comments.web.http.decode import query_strings
+
+blueprint = moderator_callers.blueprint("moderator_statistics")
+
+_STATISTICS = "/sites/<site:site_id>/moderation/statistics"
+_JSON, _CSV = "application/json", "text/csv"
+_SAFE = "!$%&'()*+,-./:;=?@_~"  # The characters of a query that a `Link` may contain.
+
+
+class _Form(NamedTuple):
+    """The form of a report: the type of its answer as JSON, and the type of a line."""
+
+    answer: type[msgspec.Struct]
+    line: type[msgspec.Struct]
+
+
+@blueprint.get(f"{_STATISTICS}/categories")
+@cors.personal
+def list_categories(site_id: str) -> flask.Response:
+    """List the numbers of each category, or of a category and its subcategories."""
+    moderator_callers.current()
+    query = query_strings.read(statistics_shapes.CategoriesReportQuery)
+    under = _category("under", query.under) if query.under else ""
+    form = _Form(statistics_shapes.CategoryReport, statistics_shapes.CategoryNumbers)
+    read = functools.partial(statistics.by_category, site_id, under=under)
+    return _answer(query, read, form, (site_id, "categories", under))
+
+
+@blueprint.get(f"{_STATISTICS}/category-commenters")
+@cors.personal
+def list_category_commenters(site_id: str) -> flask.Response:
+    """List the authors in a category and its subcategories."""
+    moderator_callers.current()
+    query = query_strings.read(statistics_shapes.CategoryReportQuery)
+    category = _category("category", query.category)
+    form = _Form(statistics_shapes.CommenterReport, statistics.AuthorCount)
+    read = functools.partial(statistics.commenters_of_category, site_id, category)
+    return _answer(query, read, form, (site_id, "category", category))
+
+
+@blueprint.get(f"{_STATISTICS}/thread-commenters")
+@cors.personal
+def list_thread_commenters(site_id: str) -> flask.Response:
+    """List the authors in a thread."""
+    moderator_callers.current()
+    site = site_settings.get(site_id)
+    thread, query = query_strings.read_thread(statistics_shapes.ReportQuery, site)
+    form = _Form(statistics_shapes.CommenterReport, statistics.AuthorCount)
+    read = functools.partial(statistics.commenters, records.ThreadName(site_id, thread))
+    return _answer(query, read, form, (site_id, "thread", thread))
+
+
+@blueprint.get(f"{_STATISTICS}/author-categories")
+@cors.personal
+def list_author_categories(site_id: str) -> flask.Response:
+    """List the categories in which an author has commented."""
+    moderator_callers.current()
+    query = query_strings.read(statistics_shapes.AuthorReportQuery)
+    form = _Form(statistics_shapes.AuthorCategoryReport, statistics.CategoryCount)
+    read = functools.partial(statistics.categories_of, site_id, query.author)
+    return _answer(query, read, form, (site_id, "author-categories", query.author))
+
+
+@blueprint.get(f"{_STATISTICS}/author-threads")
+@cors.personal
+def list_author_threads(site_id: str) -> flask.Response:
+    """List the threads in which an author has commented."""
+    moderator_callers.current()
+    query = query_strings.read(statistics_shapes.AuthorReportQuery)
+    form = _Form(statistics_shapes.AuthorThreadReport, statistics.ThreadCount)
+    read = functools.partial(statistics.threads_of, site_id, query.author)
+    return _answer(query, read, form, (site_id, "author-threads", query.author))
+
+
+def _category(field: str, name: str) -> str:
+    try:
+        return categories.canonical(name)
+    except errors.BadInput as error:
+        raise error.about(field) from error
+
+
+def _answer(
+    query: statistics_shapes.ReportQuery,
+    read: Callable[..., statistics.ReportPage[Any]],
+    form: _Form,
+    listing: Sequence[str],
+) -> flask.Response:
+    """Answer with the page of a report that `read` returns, given `after` and `limit`.
+
+    A cursor is valid only for the report that `listing` names.
+    """
+    label, secret = cursors.label("statistics", *listing), context.settings().secret
+    after = cursors.unseal(query.cursor, label, secret)[0] if query.cursor else ""
+    page = read(after=after, limit=query.limit)
+    columns = form.line.__struct_fields__
+    lines = [form.line(*(getattr(line, name) for name in columns)) for line in page.lines]
+    cursor = None if page.after is None else cursors.seal([page.after], label, secret)
+    response = (
+        _csv(form.line, lines) if _wants_csv(query) else responses.fresh(form.answer(lines, cursor))
+    )
+    response.vary.add("Accept")
+    if cursor is not None:
+        response.headers["Link"] = f'<{_with_cursor(cursor)}>; rel="next"'
+    return responses.private(response)
+
+
+def _csv(line: type[msgspec.Struct], lines: Sequence[msgspec.Struct]) -> flask.Response:
+    text = tables.written(line, lines, tables.TableFormat.CSV)
+    return flask.Response(f"{text}\n", content_type=f"{_CSV}; charset=utf-8")
+
+
+def _wants_csv(query: statistics_shapes.ReportQuery) -> bool:
+    if query.format:
+        return query.format == "csv"
+    return flask.request.accept_mimetypes.best_match([_JSON, _CSV]) == _CSV
+
+
+def _with_cursor(cursor: str) -> str:
+    """Return the address of the current request with another cursor."""
+    pieces = [piece for piece in flask.request.query_string.split(b"&") if piece]
+    kept = [piece for piece in pieces if unquote_to_bytes(piece.partition(b"=")[0]) != b"cursor"]
+    query = b"&".join([*kept, b"cursor=" + cursor.encode()])
+    return f"{flask.request.path}?{quote(query, safe=_SAFE)}"

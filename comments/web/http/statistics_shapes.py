@@ -1,0 +1,100 @@
+"""The types of the queries and answers of the moderators' calls for statistics.
+
+As in `request_shapes` and `response_shapes`, the same types decode requests, encode answers and
+describe both in the OpenAPI document. The answers contain authors' ids, which are personal data.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from comments.tree.counters import statistics
+from comments.web.http import request_shapes
+
+DEFAULT_LIMIT = 100
+
+Lines = Annotated[int, msgspec.Meta(ge=1, le=statistics.MOST)]
+# No author's id is longer. An indexed property of the store has at most 1,500 bytes.
+AuthorId = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+Category = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class ReportQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The parameters of every report.
+
+    Without `format`, the header Accept chooses the format; the default is JSON.
+    """
+
+    limit: Lines = DEFAULT_LIMIT
+    cursor: request_shapes.Cursor | msgspec.UnsetType = msgspec.UNSET
+    format: Literal["json", "csv"] | msgspec.UnsetType = msgspec.UNSET
+
+
+class CategoriesReportQuery(ReportQuery, frozen=True):
+    """`under` limits the report to a category and its subcategories."""
+
+    under: Category | msgspec.UnsetType = msgspec.UNSET
+
+
+class CategoryReportQuery(ReportQuery, frozen=True):
+    """The category of a report."""
+
+    category: Category
+
+
+class AuthorReportQuery(ReportQuery, frozen=True):
+    """The author of a report."""
+
+    author: AuthorId
+
+
+class CategoryNumbers(msgspec.Struct, frozen=True):
+    """The numbers of a category, including its subcategories.
+
+    `comments` is the number of approved comments, and `commenters` the number of their authors.
+    """
+
+    category: str
+    comments: int
+    commenters: int
+    pending: int
+    spam: int
+    rejected: int
+    retracted: int
+
+
+class CategoryReport(msgspec.Struct, frozen=True):
+    """Categories in order, each before its subcategories. Send `cursor` to get the next page."""
+
+    categories: list[CategoryNumbers]
+    cursor: str | None
+
+
+class CommenterReport(msgspec.Struct, frozen=True):
+    """Authors by id, each with the number of their approved comments.
+
+    Send `cursor` to get the next page. A page may contain fewer authors than `limit`.
+    """
+
+    commenters: list[statistics.AuthorCount]
+    cursor: str | None
+
+
+class AuthorCategoryReport(msgspec.Struct, frozen=True):
+    """The categories of an author, each with the number of their approved comments in it.
+
+    Send `cursor` to get the next page. Subcategories precede their category.
+    """
+
+    categories: list[statistics.CategoryCount]
+    cursor: str | None
+
+
+class AuthorThreadReport(msgspec.Struct, frozen=True):
+    """The threads of an author, each with the number of their approved comments in it.
+
+    Send `cursor` to get the next page. A page may contain fewer threads than `limit`.
+    """
+
+    threads: list[statistics.ThreadCount]
+    cursor: str | None
