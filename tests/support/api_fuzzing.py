@@ -39,6 +39,7 @@ SPEAKERS = {"eraseAuthor": LEAVER, "vote": VOTER, "withdrawVote": VOTER}
 THREADS = ("t", "t", "other", "none")
 IN_THREAD = {each.name for each in operations.OPERATIONS if "thread" in str(each.extra)}
 REPORTS = {each.name for each in operations.OPERATIONS if each.is_table}
+AUDIENCES = '{"both": {"all": [{"thread": "t"}, {"site": true}]}}'
 MOSTLY = (True, True, True, False)
 _ID = re.compile("[a-z2-7]{26}")
 _SITE = re.compile("[a-z0-9-]{1,63}")
@@ -84,6 +85,8 @@ class Stocked:
             query.pop("page", None)
         if "cursor" in query:
             query["cursor"] = chosen(query, (*self.cursors, query["cursor"]))
+        if "audiences" in query:
+            query["audiences"] = chosen(query, (AUDIENCES, AUDIENCES, query["audiences"]))
         for field in {"around", "parent"} & query.keys():
             query[field] = chosen(query, (*self.others, query[field]))
 

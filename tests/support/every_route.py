@@ -226,6 +226,7 @@ SITE = f"{API}/sites/<site:site_id>"
 ONE = f"{API}/comments/<comment:comment_id>"
 WINDOW = {"origin": "https://demo.example", "challenge": "c" * 43}
 ADDRESS = {"email": "ann@example.org", "thread": True}
+AUDIENCES = {"audiences": '{"all": {"site": true}}'}
 ROWS = [
     # Public routes: everyone may read.
     Row("GET", "/", {}, 200),
@@ -285,6 +286,7 @@ ROWS = [
         for call, query in {
             "categories": {}, "category-commenters": {"category": "news"}, "thread-commenters": T,
             "author-categories": {"author": "g:author"}, "author-threads": {"author": "g:author"},
+            "audiences": AUDIENCES, "audience-cost": AUDIENCES, "audience-commenters": AUDIENCES,
         }.items()
     ),
     Row("POST", f"{SITE}/moderation/comments", {}, 401, query=T, json={"name": "A", "body": "b"}),

@@ -34,7 +34,8 @@ PERSONAL = {
         "author", "votes", "held", "inbox", "following", "moderation/comments",
         "moderation/statistics/categories", "moderation/statistics/category-commenters",
         "moderation/statistics/thread-commenters", "moderation/statistics/author-categories",
-        "moderation/statistics/author-threads",
+        "moderation/statistics/author-threads", "moderation/statistics/audiences",
+        "moderation/statistics/audience-cost", "moderation/statistics/audience-commenters",
     )
 }  # fmt: skip
 STAFF = ("/admin", "/sign-in", "/moderate")

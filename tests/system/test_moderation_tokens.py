@@ -21,6 +21,9 @@ ACCEPTED = (
     "/statistics/thread-commenters",
     "/statistics/author-categories",
     "/statistics/author-threads",
+    "/statistics/audiences",
+    "/statistics/audience-cost",
+    "/statistics/audience-commenters",
     "/decision",
     "/ban",
 )

@@ -35,7 +35,7 @@ CHECKS = {
 # so they are always refused here.
 VOUCHED = {
     "giveOpinion", "enterByProvider", "beginModeration", "endModeration", "listPending",
-    "postAsStaff", "decide", "banAuthor", "unbanAuthor",
+    "postAsStaff", "decide", "banAuthor", "unbanAuthor", "priceAudiences",
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from comments.domain.crypto import proof_of_work
 from comments.jobs import personal_data
+from comments.tree.counters import audience_scan
 from comments.web.http import request_shapes, response_shapes, statistics_shapes
 
 Json: TypeAlias = dict[str, Any]
@@ -203,6 +204,23 @@ OPERATIONS = (
         "List the threads in which an author has commented",
         statistics_shapes.AuthorThreadReport, query=statistics_shapes.AuthorReportQuery,
         **_REPORT,
+    ),
+    Operation(
+        "get", f"{_STATISTICS}/audiences", "countAudiences",
+        "Count the authors in audiences: combinations of categories, threads and periods",
+        statistics_shapes.AudienceReport, (400, 401, 403, 404, 503),
+        query=statistics_shapes.AudiencesQuery, security=_MODERATOR, is_table=True,
+    ),
+    Operation(
+        "get", f"{_STATISTICS}/audience-cost", "priceAudiences",
+        "Say what it costs to count audiences",
+        audience_scan.ScanCost, (400, 401, 403, 404, 503),
+        query=statistics_shapes.AudienceQuery, security=_MODERATOR,
+    ),
+    Operation(
+        "get", f"{_STATISTICS}/audience-commenters", "listAudienceCommenters",
+        "List the authors in an audience",
+        statistics_shapes.MemberReport, query=statistics_shapes.MembersQuery, **_REPORT,
     ),
     Operation(
         "get", f"{_ONE}/replies", "listReplies", "List a page of the comments below a comment",

@@ -1,8 +1,9 @@
 """The calls of `/api/v1` for statistics, with a moderator's token: who writes where.
 
 Answers are JSON or CSV. They contain authors' ids, so only callers who may moderate the site get
-them. Each call reads one page of counter rows (`statistics`). The next page is at the cursor, which
-the header `Link` contains as well, because CSV has no other place for it.
+them. Each call reads one page of counter rows (`statistics`), except that audiences need a scan of
+bounded size (`audience_scan`). The next page is at the cursor, which the header `Link` contains as
+well, because CSV has no other place for it.
 """
 
 import functools
@@ -14,10 +15,10 @@ import flask
 import msgspec
 
 from comments import errors
-from comments.domain import categories, records, tables
+from comments.domain import audiences, categories, records, tables
 from comments.domain.crypto import cursors
 from comments.sites import site_settings
-from comments.tree.counters import statistics
+from comments.tree.counters import audience_scan, statistics
 from comments.web.api import moderator_callers
 from comments.web.http import context, cors, responses, statistics_shapes
 from comments.web.http.decode import query_strings
@@ -25,6 +26,7 @@ from comments.web.http.decode import query_strings
 blueprint = moderator_callers.blueprint("moderator_statistics")
 
 _STATISTICS = "/sites/<site:site_id>/moderation/statistics"
+_MOST_SCANNED = 50_000  # rows of an audience; reading them takes about half a second
 _JSON, _CSV = "application/json", "text/csv"
 _SAFE = "!$%&'()*+,-./:;=?@_~"  # The characters of a query that a `Link` may contain.
 
@@ -94,6 +96,44 @@ def list_author_threads(site_id: str) -> flask.Response:
     return _answer(query, read, form, (site_id, "author-threads", query.author))
 
 
+@blueprint.get(f"{_STATISTICS}/audiences")
+@cors.personal
+def count_audiences(site_id: str) -> flask.Response:
+    """Count the authors in each of several audiences, with one scan."""
+    moderator_callers.current()
+    query = query_strings.read(statistics_shapes.AudiencesQuery)
+    counts = audience_scan.count(site_id, _question(query.audiences), most=_MOST_SCANNED)
+    line = audience_scan.AudienceCount
+    return _shown(query.format, line, counts, statistics_shapes.AudienceReport(counts))
+
+
+@blueprint.get(f"{_STATISTICS}/audience-cost")
+@cors.personal
+def price_audiences(site_id: str) -> flask.Response:
+    """Return what a scan for several audiences would read."""
+    moderator_callers.current()
+    query = query_strings.read(statistics_shapes.AudienceQuery)
+    cost = audience_scan.cost(site_id, _question(query.audiences))
+    return responses.private(responses.fresh(cost))
+
+
+@blueprint.get(f"{_STATISTICS}/audience-commenters")
+@cors.personal
+def list_audience_commenters(site_id: str) -> flask.Response:
+    """List the authors in an audience."""
+    moderator_callers.current()
+    query = query_strings.read(statistics_shapes.MembersQuery)
+    form = _Form(statistics_shapes.MemberReport, audience_scan.AudienceMember)
+    read = functools.partial(
+        audience_scan.members, site_id, _question(query.audiences), most=_MOST_SCANNED
+    )
+    return _answer(query, read, form, (site_id, "audience", query.audiences))
+
+
+def _question(text: str) -> audiences.Question:
+    return audiences.question(audiences.decoded(text.encode()))
+
+
 def _category(field: str, name: str) -> str:
     try:
         return categories.canonical(name)
@@ -117,12 +157,21 @@ def _answer(
     columns = form.line.__struct_fields__
     lines = [form.line(*(getattr(line, name) for name in columns)) for line in page.lines]
     cursor = None if page.after is None else cursors.seal([page.after], label, secret)
-    response = (
-        _csv(form.line, lines) if _wants_csv(query) else responses.fresh(form.answer(lines, cursor))
-    )
-    response.vary.add("Accept")
+    response = _shown(query.format, form.line, lines, form.answer(lines, cursor))
     if cursor is not None:
         response.headers["Link"] = f'<{_with_cursor(cursor)}>; rel="next"'
+    return response
+
+
+def _shown(
+    chosen: str | msgspec.UnsetType,
+    line: type[msgspec.Struct],
+    lines: Sequence[msgspec.Struct],
+    answer: msgspec.Struct,
+) -> flask.Response:
+    """Answer with lines as CSV, or with `answer` as JSON, as the caller wants."""
+    response = _csv(line, lines) if _wants_csv(chosen) else responses.fresh(answer)
+    response.vary.add("Accept")
     return responses.private(response)
 
 
@@ -131,9 +180,9 @@ def _csv(line: type[msgspec.Struct], lines: Sequence[msgspec.Struct]) -> flask.R
     return flask.Response(f"{text}\n", content_type=f"{_CSV}; charset=utf-8")
 
 
-def _wants_csv(query: statistics_shapes.ReportQuery) -> bool:
-    if query.format:
-        return query.format == "csv"
+def _wants_csv(chosen: str | msgspec.UnsetType) -> bool:
+    if chosen:
+        return chosen == "csv"
     return flask.request.accept_mimetypes.best_match([_JSON, _CSV]) == _CSV
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from comments.tree.counters import statistics
+from comments.tree.counters import audience_scan, statistics
 from comments.web.http import request_shapes
 
 DEFAULT_LIMIT = 100
@@ -17,6 +17,8 @@ Lines = Annotated[int, msgspec.Meta(ge=1, le=statistics.MOST)]
 # No author's id is longer. An indexed property of the store has at most 1,500 bytes.
 AuthorId = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 Category = Annotated[str, msgspec.Meta(min_length=1)]
+# Named audiences as JSON (`domain.audiences`). Longer URLs are refused by some proxies.
+Audiences = Annotated[str, msgspec.Meta(min_length=1, max_length=6_000)]
 
 
 class ReportQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -46,6 +48,24 @@ class AuthorReportQuery(ReportQuery, frozen=True):
     """The author of a report."""
 
     author: AuthorId
+
+
+class AudienceQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The audiences of a question: a JSON object of audiences by name."""
+
+    audiences: Audiences
+
+
+class AudiencesQuery(AudienceQuery, frozen=True):
+    """The same for a table. Without `format`, the header Accept chooses the format."""
+
+    format: Literal["json", "csv"] | msgspec.UnsetType = msgspec.UNSET
+
+
+class MembersQuery(ReportQuery, frozen=True):
+    """The audience whose members are listed: a JSON object with one audience."""
+
+    audiences: Audiences
 
 
 class CategoryNumbers(msgspec.Struct, frozen=True):
@@ -97,4 +117,17 @@ class AuthorThreadReport(msgspec.Struct, frozen=True):
     """
 
     threads: list[statistics.ThreadCount]
+    cursor: str | None
+
+
+class AudienceReport(msgspec.Struct, frozen=True):
+    """The number of authors in each audience, in the order of the question."""
+
+    audiences: list[audience_scan.AudienceCount]
+
+
+class MemberReport(msgspec.Struct, frozen=True):
+    """The authors in an audience by id. Send `cursor` to get the next page."""
+
+    commenters: list[audience_scan.AudienceMember]
     cursor: str | None

@@ -15,6 +15,7 @@ from comments.events import dispatcher
 from comments.jobs import wiring
 from comments.sites import site_settings
 from comments.store import connection
+from comments.web.api import statistics_calls
 from emulator import inprocess, testing
 from tests.comments.web.api import test_openapi
 from tests.support.histories import counter_oracle
@@ -24,6 +25,7 @@ from tests.support.threads import sample_threads
 
 pytestmark = pytest.mark.usefixtures("store", "site", "quick_passwords")
 
+SPORT = '{"fans": {"any": [{"category": "sport"}]}}'
 STATISTICS = "/api/v1/sites/demo/moderation/statistics"
 CALLS = {
     "categories": ("CategoryReport", ""),
@@ -31,6 +33,7 @@ CALLS = {
     "thread-commenters": ("CommenterReport", "thread=a"),
     "author-categories": ("AuthorCategoryReport", "author=g:ann"),
     "author-threads": ("AuthorThreadReport", "author=g:ann"),
+    "audience-commenters": ("MemberReport", f"audiences={quote(SPORT)}"),
 }
 
 
@@ -138,6 +141,57 @@ def test_pages_of_both_formats_contain_each_line_once_and_lead_to_the_next(
     assert (found, rows) == (lines, table)
 
 
+TWO = (
+    '{"a and c": {"all": [{"thread": "a"}, {"thread": "c"}]},'
+    ' "=not news": {"any": [{"site": true}], "but": [{"category": "news"}]}}'
+)
+
+
+def test_audiences_are_counted_and_priced(client: FlaskClient, token: str) -> None:
+    asked = f"?audiences={quote(TWO)}"
+    found = answer(client, token, f"audiences{asked}")
+    assert found == {
+        "audiences": [
+            {"audience": "a and c", "commenters": 1},
+            {"audience": "=not news", "commenters": 2},
+        ]
+    }
+    test_openapi.assert_described(found, "AudienceReport")
+    table = ask(client, token, f"audiences{asked}", Accept="text/csv").text
+    assert table == "audience,commenters\na and c,1\n'=not news,2\n"
+    cost = answer(client, token, f"audience-cost{asked}")
+    assert cost == {"rows": 2 + 2 + 3 + 1, "reads": (1 + 2) + (1 + 2) + (1 + 1) + (1 + 1)}
+    test_openapi.assert_described(cost, "ScanCost")
+
+
+def test_the_cost_of_audiences_is_the_price_of_their_scan(
+    client: FlaskClient, token: str, engine: inprocess.Engine
+) -> None:
+    """In addition, each call reads the moderator's session."""
+    asked = f"?audiences={quote(TWO)}"
+    reads = answer(client, token, f"audience-cost{asked}")["reads"]
+    with testing.meter(engine) as cost:
+        answer(client, token, f"audiences{asked}")
+    assert (cost.reads, cost.writes) == (reads + 2, 0)
+
+
+@pytest.mark.parametrize("call", ["audiences", "audience-cost", "audience-commenters"])
+def test_only_moderators_may_ask_about_audiences(
+    client: FlaskClient, token: str, call: str
+) -> None:
+    assert client.get(f"{STATISTICS}/{call}?audiences={quote(SPORT)}").status_code == 401
+
+
+def test_an_audience_that_is_too_large_for_a_request_is_refused(
+    client: FlaskClient, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statistics_calls, "_MOST_SCANNED", 2)
+    for call in ("audiences", "audience-commenters"):
+        found = ask(client, token, f"{call}?audiences={quote(SPORT)}")
+        assert (found.status_code, found.get_json()["code"]) == (400, "audience-too-large")
+    assert answer(client, token, f"audience-cost?audiences={quote(SPORT)}")["rows"] == 3
+
+
 def test_a_table_contains_no_formulas(client: FlaskClient, token: str) -> None:
     found = ask(client, token, "author-threads?author=g:bob", Accept="text/csv")
     assert found.headers["Content-Type"] == "text/csv; charset=utf-8"
@@ -198,6 +252,13 @@ def test_only_a_moderator_of_the_site_may_read(client: FlaskClient, token: str, 
         ("thread-commenters", "thread", "no-thread"),
         ("author-threads", "author", "required"),
         (f"author-threads?author={'x' * 201}", "author", "too-long"),
+        ("audiences", "audiences", "required"),
+        ("audiences?audiences=[]", "audiences", "not-json-object"),
+        ("audience-cost?audiences={}", "audiences", "required"),
+        ('audience-cost?audiences={"x":{}}', "audiences.x", "audience-form"),
+        (f"audiences?audiences={quote(TWO)}&limit=1", "limit", "unknown-field"),
+        (f"audience-commenters?audiences={quote(TWO)}", "audiences", "too-many-items"),
+        (f"audiences?audiences={'x' * 6001}", "audiences", "too-long"),
     ],
 )
 def test_an_invalid_request_is_refused_by_field(
