@@ -117,13 +117,13 @@ def export(author: str, site: str | None = None, *, secret: str, now: datetime) 
         for each in written
     ]
     mine = [_as_told(each) for each in written if each.site == site]
-    chosen = {each.site for each in written} if site is None else {site}
-    unread = (each for name in _sites(site) for each in inbox.comments_in(name, author))
+    sites = _sites(site)
+    unread = (each for name in sites for each in inbox.comments_in(name, author))
     return Everything(
         account=None if account is None else Profile(account.name, login, account.created),
         comments=written if site is None else mine,
         votes=dict(votes.by(author, site)),
-        mailed=sum(len(subscriptions.of_author(each, author)[0]) for each in chosen),
+        mailed=sum(len(subscriptions.of_author(each, author)[0]) for each in sites),
         follows=[
             OwnFollow(each.name.site, each.name.id, each.since)
             for each in reader_follows.of_author(author, site)
@@ -154,7 +154,7 @@ def erase(author: str, *, now: datetime, site: str | None = None) -> ErasureStep
     cast = list(itertools.islice(votes.by(author, site), AT_ONCE + 1))
     for comment_id, _ in cast[:AT_ONCE]:
         _withdraw(comment_id, author, now)
-    for name in {each.site for each in found} if site is None else {site}:
+    for name in _sites(site):
         subscriptions.end_of(name, author, now=now)
     followed = _unfollow(author, site, now)
     is_done = max(len(found), len(cast), followed) <= AT_ONCE

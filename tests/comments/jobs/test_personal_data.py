@@ -173,6 +173,18 @@ def test_erased_data_is_nowhere_and_the_thread_stays_intact(
     )
 
 
+@pytest.mark.usefixtures("store", "site")
+def test_a_subscription_on_a_site_without_own_comments_is_counted_and_erased() -> None:
+    author = "g:reader"
+    wanted = subscriptions.SubscriptionTarget("demo", "demo/page", author)
+    subscriber = double_opt_in.subscriber_of("zebedee@example.org", SECRET)
+    subscriptions.subscribe(subscriber, "sealed", wanted, now=NOW)
+    assert personal_data.export(author, secret=SECRET, now=NOW).mailed == 1
+    assert personal_data.erase(author, now=NOW).is_done
+    assert personal_data.export(author, secret=SECRET, now=NOW).mailed == 0
+    assert subscriptions.of_subscriber(subscriber) == []
+
+
 def _settle(settings: config.Settings, *, wait: bool = False) -> None:
     """Deliver and compact until nothing is due."""
     made = scheduler.Scheduler(handlers=wiring.handlers(settings))
