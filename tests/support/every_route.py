@@ -287,6 +287,7 @@ ROWS = [
             "categories": {}, "category-commenters": {"category": "news"}, "thread-commenters": T,
             "author-categories": {"author": "g:author"}, "author-threads": {"author": "g:author"},
             "audiences": AUDIENCES, "audience-cost": AUDIENCES, "audience-commenters": AUDIENCES,
+            "counters": {}, "counter-numbers": {"counter": "any"},
         }.items()
     ),
     Row("POST", f"{SITE}/moderation/comments", {}, 401, query=T, json={"name": "A", "body": "b"}),

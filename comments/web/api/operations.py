@@ -223,6 +223,15 @@ OPERATIONS = (
         statistics_shapes.MemberReport, query=statistics_shapes.MembersQuery, **_REPORT,
     ),
     Operation(
+        "get", f"{_STATISTICS}/counters", "listCounters", "List a site's declared counters",
+        statistics_shapes.CounterList, (400, 401, 403, 404, 503), security=_MODERATOR,
+    ),
+    Operation(
+        "get", f"{_STATISTICS}/counter-numbers", "listCounterNumbers",
+        "List the numbers of a declared counter",
+        statistics_shapes.CounterReport, query=statistics_shapes.CounterReportQuery, **_REPORT,
+    ),
+    Operation(
         "get", f"{_ONE}/replies", "listReplies", "List a page of the comments below a comment",
         response_shapes.CommentPage, (400, 404, 503), query=request_shapes.RepliesQuery,
         extra=(KNOWN,), headers=_TAG,

@@ -31,10 +31,13 @@ _JSON, _CSV = "application/json", "text/csv"
 _SAFE = "!$%&'()*+,-./:;=?@_~"  # The characters of a query that a `Link` may contain.
 
 
-class _Form(NamedTuple):
-    """The form of a report: the type of its answer as JSON, and the type of a line."""
+class ReportForm(NamedTuple):
+    """The form of a report: the type of a line, and what makes the answer as JSON.
 
-    answer: type[msgspec.Struct]
+    The answer is made of the lines and of the cursor of the next page.
+    """
+
+    answer: Callable[[list[Any], str | None], msgspec.Struct]
     line: type[msgspec.Struct]
 
 
@@ -45,9 +48,9 @@ def list_categories(site_id: str) -> flask.Response:
     moderator_callers.current()
     query = query_strings.read(statistics_shapes.CategoriesReportQuery)
     under = _category("under", query.under) if query.under else ""
-    form = _Form(statistics_shapes.CategoryReport, statistics_shapes.CategoryNumbers)
+    form = ReportForm(statistics_shapes.CategoryReport, statistics_shapes.CategoryNumbers)
     read = functools.partial(statistics.by_category, site_id, under=under)
-    return _answer(query, read, form, (site_id, "categories", under))
+    return answer(query, read, form, (site_id, "categories", under))
 
 
 @blueprint.get(f"{_STATISTICS}/category-commenters")
@@ -57,9 +60,9 @@ def list_category_commenters(site_id: str) -> flask.Response:
     moderator_callers.current()
     query = query_strings.read(statistics_shapes.CategoryReportQuery)
     category = _category("category", query.category)
-    form = _Form(statistics_shapes.CommenterReport, statistics.AuthorCount)
+    form = ReportForm(statistics_shapes.CommenterReport, statistics.AuthorCount)
     read = functools.partial(statistics.commenters_of_category, site_id, category)
-    return _answer(query, read, form, (site_id, "category", category))
+    return answer(query, read, form, (site_id, "category", category))
 
 
 @blueprint.get(f"{_STATISTICS}/thread-commenters")
@@ -69,9 +72,9 @@ def list_thread_commenters(site_id: str) -> flask.Response:
     moderator_callers.current()
     site = site_settings.get(site_id)
     thread, query = query_strings.read_thread(statistics_shapes.ReportQuery, site)
-    form = _Form(statistics_shapes.CommenterReport, statistics.AuthorCount)
+    form = ReportForm(statistics_shapes.CommenterReport, statistics.AuthorCount)
     read = functools.partial(statistics.commenters, records.ThreadName(site_id, thread))
-    return _answer(query, read, form, (site_id, "thread", thread))
+    return answer(query, read, form, (site_id, "thread", thread))
 
 
 @blueprint.get(f"{_STATISTICS}/author-categories")
@@ -80,9 +83,9 @@ def list_author_categories(site_id: str) -> flask.Response:
     """List the categories in which an author has commented."""
     moderator_callers.current()
     query = query_strings.read(statistics_shapes.AuthorReportQuery)
-    form = _Form(statistics_shapes.AuthorCategoryReport, statistics.CategoryCount)
+    form = ReportForm(statistics_shapes.AuthorCategoryReport, statistics.CategoryCount)
     read = functools.partial(statistics.categories_of, site_id, query.author)
-    return _answer(query, read, form, (site_id, "author-categories", query.author))
+    return answer(query, read, form, (site_id, "author-categories", query.author))
 
 
 @blueprint.get(f"{_STATISTICS}/author-threads")
@@ -91,9 +94,9 @@ def list_author_threads(site_id: str) -> flask.Response:
     """List the threads in which an author has commented."""
     moderator_callers.current()
     query = query_strings.read(statistics_shapes.AuthorReportQuery)
-    form = _Form(statistics_shapes.AuthorThreadReport, statistics.ThreadCount)
+    form = ReportForm(statistics_shapes.AuthorThreadReport, statistics.ThreadCount)
     read = functools.partial(statistics.threads_of, site_id, query.author)
-    return _answer(query, read, form, (site_id, "author-threads", query.author))
+    return answer(query, read, form, (site_id, "author-threads", query.author))
 
 
 @blueprint.get(f"{_STATISTICS}/audiences")
@@ -123,11 +126,11 @@ def list_audience_commenters(site_id: str) -> flask.Response:
     """List the authors in an audience."""
     moderator_callers.current()
     query = query_strings.read(statistics_shapes.MembersQuery)
-    form = _Form(statistics_shapes.MemberReport, audience_scan.AudienceMember)
+    form = ReportForm(statistics_shapes.MemberReport, audience_scan.AudienceMember)
     read = functools.partial(
         audience_scan.members, site_id, _question(query.audiences), most=_MOST_SCANNED
     )
-    return _answer(query, read, form, (site_id, "audience", query.audiences))
+    return answer(query, read, form, (site_id, "audience", query.audiences))
 
 
 def _question(text: str) -> audiences.Question:
@@ -141,10 +144,10 @@ def _category(field: str, name: str) -> str:
         raise error.about(field) from error
 
 
-def _answer(
+def answer(
     query: statistics_shapes.ReportQuery,
     read: Callable[..., statistics.ReportPage[Any]],
-    form: _Form,
+    form: ReportForm,
     listing: Sequence[str],
 ) -> flask.Response:
     """Answer with the page of a report that `read` returns, given `after` and `limit`.

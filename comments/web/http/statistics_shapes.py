@@ -4,11 +4,12 @@ As in `request_shapes` and `response_shapes`, the same types decode requests, en
 describe both in the OpenAPI document. The answers contain authors' ids, which are personal data.
 """
 
+from datetime import date
 from typing import Annotated, Literal
 
 import msgspec
 
-from comments.tree.counters import audience_scan, statistics
+from comments.tree.counters import audience_scan, declared_reports, statistics
 from comments.web.http import request_shapes
 
 DEFAULT_LIMIT = 100
@@ -42,6 +43,18 @@ class CategoryReportQuery(ReportQuery, frozen=True):
     """The category of a report."""
 
     category: Category
+
+
+class CounterReportQuery(ReportQuery, frozen=True):
+    """A declared counter, and the part of its numbers to list.
+
+    `under` is a category, which includes its subcategories; `since` and `until` are days (UTC).
+    """
+
+    counter: Annotated[str, msgspec.Meta(min_length=1)]
+    under: Category | msgspec.UnsetType = msgspec.UNSET
+    since: date | msgspec.UnsetType = msgspec.UNSET
+    until: date | msgspec.UnsetType = msgspec.UNSET
 
 
 class AuthorReportQuery(ReportQuery, frozen=True):
@@ -131,3 +144,32 @@ class MemberReport(msgspec.Struct, frozen=True):
 
     commenters: list[audience_scan.AudienceMember]
     cursor: str | None
+
+
+class CounterSummary(msgspec.Struct, frozen=True):
+    """A declared counter. `counts` describes what it counts.
+
+    Until `complete` is true, comments from before the declaration are still being counted.
+    """
+
+    name: str
+    counts: str
+    complete: bool
+
+
+class CounterList(msgspec.Struct, frozen=True):
+    """The declared counters of a site, at most 20."""
+
+    counters: list[CounterSummary]
+
+
+class CounterReport(msgspec.Struct, frozen=True):
+    """The numbers of a declared counter, in the order of their keys.
+
+    Until `complete` is true, comments from before the declaration are still being counted. Send
+    `cursor` to get the next page. A page may contain fewer numbers than `limit`.
+    """
+
+    numbers: list[declared_reports.CountLine]
+    cursor: str | None
+    complete: bool
