@@ -156,7 +156,16 @@ def refusing() -> Iterator[None]:
 def _inside(command: Callable[P, T], *, creates: bool) -> Callable[P, T]:
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        for name, value in kwargs.items():
+            _check_text(name, value)
         with refusing(), _store(creates=creates):
             return command(*args, **kwargs)
 
     return run
+
+
+def _check_text(name: str, value: object) -> None:
+    """Refuse a value that the shell did not pass as UTF-8; Python marks its bytes as surrogates."""
+    for each in value if isinstance(value, tuple) else (value,):
+        if isinstance(each, str) and any("\ud800" <= one <= "\udfff" for one in each):
+            raise click.ClickException(f"{name} contains bytes that are not valid UTF-8.")

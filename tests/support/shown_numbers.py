@@ -74,6 +74,7 @@ class ShownNumbers:
         self._of_authors()
         self._of_commands()
         self._of_audiences()
+        self._of_counters()
         self._of_desk(desk)
 
     def _of_thread(self, thread: str) -> None:
@@ -142,6 +143,13 @@ class ShownNumbers:
             if name[0] == "commenters" and name not in days[:-_DAYS]:
                 (line,) = self._table("stats", "audience", "demo", "--every", self._source(name))
                 self._add("stats audience", int(line["commenters"]), *name)
+
+    def _of_counters(self) -> None:
+        """Collect declared counters that count what reports count too."""
+        for line in self._table("counter", "show", "demo", "approved-by-category"):
+            self._add("declared counter", int(line["number"]), "comments", line["category"])
+        for line in self._table("counter", "show", "demo", "pending"):
+            self._add("declared counter", int(line["number"]), "pending")
 
     def _source(self, name: tuple[str, ...]) -> str:
         """Return the source of an audience for a name of commenters."""

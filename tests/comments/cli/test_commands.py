@@ -260,6 +260,11 @@ def test_statistics_of_nested_categories_are_shown(
         (["site", "set", "demo", "--category", "a//b"], "The name of a category must"),
         (["site", "set", "demo"], "Nothing to change for demo."),
         (["repair", "--site", "nobody"], "There is no site nobody."),
+        (["stats", "threads", "demo", "\udcff"], "author contains bytes that are not valid UTF-8."),
+        (
+            ["stats", "audience", "demo", "--every", "thread:\udcff"],
+            "audiences.audience.all[0].thread contains characters that are not allowed",
+        ),
     ],
 )
 def test_a_refusal_is_one_clear_line_and_exit_code_1(
