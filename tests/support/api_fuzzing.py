@@ -23,12 +23,13 @@ from werkzeug import serving
 from comments import app as apps
 from comments import config
 from comments.accounts import email_login
-from comments.domain import records
+from comments.domain import declared_counters, records
 from comments.domain.crypto import encryption
 from comments.posting import new_comment
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import connection
+from comments.tree.counters import declarations
 from comments.web.api import api_tokens, operations
 from tests.support.people import account_holders, moderators, site_tokens
 from tests.support.threads import sample_threads
@@ -38,7 +39,7 @@ OWN, VOTER, LEAVER = "g:own", "g:voter", "g:leaver"
 SPEAKERS = {"eraseAuthor": LEAVER, "vote": VOTER, "withdrawVote": VOTER}
 THREADS = ("t", "t", "other", "none")
 IN_THREAD = {each.name for each in operations.OPERATIONS if "thread" in str(each.extra)}
-REPORTS = {each.name for each in operations.OPERATIONS if each.is_table}
+REPORTS = {each.name for each in operations.OPERATIONS if each.is_table} | {"listCounters"}
 AUDIENCES = '{"both": {"all": [{"thread": "t"}, {"site": true}]}}'
 MOSTLY = (True, True, True, False)
 _ID = re.compile("[a-z2-7]{26}")
@@ -87,6 +88,8 @@ class Stocked:
             query["cursor"] = chosen(query, (*self.cursors, query["cursor"]))
         if "audiences" in query:
             query["audiences"] = chosen(query, (AUDIENCES, AUDIENCES, query["audiences"]))
+        if "counter" in query:
+            query["counter"] = chosen(query, ("votes", "votes", query["counter"]))
         for field in {"around", "parent"} & query.keys():
             query[field] = chosen(query, (*self.others, query[field]))
 
@@ -114,7 +117,10 @@ def stocked(store: connection.Store, settings: config.Settings) -> Stocked:
     """Fill a service with comments by the caller and by others; one comment is retracted."""
     now = datetime.now(UTC)
     with store.context():
-        site = site_settings.add("demo", ["https://demo.example"], scheme=settings.scheme, now=now)
+        site_settings.add("demo", ["https://demo.example"], scheme=settings.scheme, now=now)
+        site = site_settings.change("demo", options={"inbox": True})
+        votes = declared_counters.declare("votes", ["up >= 1"], ["category", "day"], "score")
+        declarations.add("demo", votes, now=now)
         grown = sample_threads.grow(site, sample_threads.TREE, thread="t", settings=settings)
         sample_threads.grow(site, {"a": {"b": {}}}, thread="other", settings=settings)
         kept = [row.id for row in grown.values()]
