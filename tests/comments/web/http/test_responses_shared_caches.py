@@ -13,6 +13,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from comments.domain import records
+from comments.sites import site_settings
 from comments.store import connection
 from comments.store.models import comment_rows
 from comments.web.api import api_tokens
@@ -28,13 +29,17 @@ EXAMPLES = {
 
 @pytest.fixture
 def posted(client: FlaskClient, open_store: connection.Store) -> dict[str, str]:
-    """Post, store a held reply by the same author, and vote as this author on Bob's comment."""
+    """Post, store a held reply by the same author, and vote as this author on Bob's comment.
+
+    The site has inboxes.
+    """
     other = client.post(PAGE, json={"name": "Bob", "body": "other"}).json
     made = client.post(PAGE, json={"name": "Ann", "body": "own"}).json
     assert made is not None
     assert other is not None
     token = {"Authorization": f"Bearer {made['token']}"}
     with open_store.context():
+        site_settings.change("demo", options={"inbox": True})
         guest = api_tokens.read(
             token["Authorization"], secret=sample_threads.SETTINGS.secret, term=60
         )
