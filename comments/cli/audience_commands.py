@@ -9,7 +9,7 @@ import flask.cli
 from comments.cli import console
 from comments.domain import audiences, tables
 
-_PERIOD = re.compile(r"(.*)@([\d-]+)(?:\.\.([\d-]+))?", re.DOTALL)
+_PERIOD = re.compile(r"\A(.*)@([\d-]+)(?:\.\.([\d-]+))?", re.DOTALL)
 _NAME = "audience"  # The name of the audience that options describe.
 _forms = click.Choice([form.value for form in tables.TableFormat])
 

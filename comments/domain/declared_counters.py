@@ -45,7 +45,7 @@ LARGEST = 1_000_000_000
 SCOPE = "declared"
 
 _NAME = re.compile(rf"[a-z0-9-]{{1,{LONGEST_NAME}}}")
-_CONDITION = re.compile(r"\s*(\w+)\s*(<=|>=|!=|=|<|>)\s*(-?\w+)\s*", re.ASCII)
+_CONDITION = re.compile(r"\A\s*(\w+)\s*(<=|>=|!=|=|<|>)\s*(-?\w+)\s*", re.ASCII)
 _NUMBER = re.compile(r"-?[0-9]{1,10}")
 # Between the parts of a name, and in place of each "/" in a category. No part contains control
 # characters. Because all others sort after them, a category is directly followed by its
