@@ -26,7 +26,7 @@ def _write(form: playwright.Locator, text: str) -> None:
     form.get_by_role("textbox", name="Name").fill("Ann")
 
 
-def test_a_reader_subscribes_confirms_and_unsubscribes(  # noqa: PLR0917 - all arguments are needed
+def test_a_reader_subscribes_confirms_and_unsubscribes(  # noqa: PLR0915, PLR0917 - one long visit
     server: str,
     open_tab: OpenTab,
     box: Box,
@@ -57,6 +57,9 @@ def test_a_reader_subscribes_confirms_and_unsubscribes(  # noqa: PLR0917 - all a
 
     page.goto(f"{server}{box.link(page='confirm')}")
     expect(page.get_by_text("replies to your comments")).to_be_visible()
+    consent = page.get_by_role("checkbox", name="Let the owner of")
+    expect(consent).not_to_be_checked()
+    consent.check()
     page.get_by_role("button", name="Confirm").click()
     expect(page.get_by_role("heading", name="Subscription confirmed")).to_be_visible()
     say("news")
@@ -64,6 +67,7 @@ def test_a_reader_subscribes_confirms_and_unsubscribes(  # noqa: PLR0917 - all a
     assert box.recipients == ["ann@example.org"] * 2
 
     page.goto(f"{server}{box.link(page='unsubscribe')}")
+    expect(page.get_by_role("button", name="Stop showing my address")).to_be_visible()
     page.get_by_role("button", name="All e-mails to this address").click()
     expect(page.get_by_text("your address was erased")).to_be_visible()
     with open_store.context():
