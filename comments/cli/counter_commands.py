@@ -168,7 +168,9 @@ def _say_cost(site: str, declared: "declared_counters.Declaration") -> None:
     rows = console.counted(cost.writes, "row")
     click.echo(f"Each counted change of a comment reads and writes at most {rows} more.")
     click.echo("A change of the comment's categories reads and writes up to twice as many.")
-    click.echo(f"The numbers of today's comments take at most {console.counted(cost.rows, 'row')}.")
+    click.echo(
+        f"The numbers of the existing comments take at most {console.counted(cost.rows, 'row')}."
+    )
     click.echo(
         f"Counting the existing comments takes {console.counted(cost.backfill, 'read')}, and"
     )

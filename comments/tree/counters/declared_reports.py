@@ -36,8 +36,8 @@ class CounterCost(msgspec.Struct, frozen=True):
 
     `writes` is the largest number of additional reads and writes for each change of a comment that
     changes the counter: twice as many if the change moves the comment to other categories. `rows`
-    is an upper bound for the stored numbers of today's comments. `backfill` is the number of reads
-    for counting these comments, in addition to the reads and writes of the numbers.
+    is an upper bound for the stored numbers of the existing comments. `backfill` is the number of
+    reads for counting these comments, in addition to the reads and writes of the numbers.
     """
 
     writes: int

@@ -119,7 +119,7 @@ def test_the_cost_of_a_counter_is_shown_before_it_is_added(
     assert shown.stdout.splitlines() == [
         "Each counted change of a comment reads and writes at most 1 row more.",
         "A change of the comment's categories reads and writes up to twice as many.",
-        "The numbers of today's comments take at most 8 rows.",
+        "The numbers of the existing comments take at most 8 rows.",
         "Counting the existing comments takes 8 reads, and",
         "a read and a write for each of these rows.",
     ]
