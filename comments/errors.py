@@ -43,11 +43,14 @@ class FlatthreadError(Exception):
 class BadImport(FlatthreadError):
     """An import file is not valid.
 
-    `line` counts from 1; it is None if the error is not on one particular line.
+    `line` counts lines, or other units of the file, from 1; it is None if the error is not in one
+    particular place.
     """
 
-    def __init__(self, file: str, line: int | None, message: str) -> None:
+    def __init__(self, file: str, line: int | None, message: str, unit: str = "line") -> None:
         place = file if line is None else f"{file}:{line}"
+        if line is not None and unit != "line":
+            place = f"{file}, {unit} {line}"
         super().__init__(f"{place}: {message}")
         self.file = file
         self.line = line

@@ -1,11 +1,11 @@
-"""Import comments from a different system: `import SYSTEM FILE`."""
+"""Import comments from a different system: `import [FORMAT] FILE`."""
 
 import contextlib
 import gc
-import importlib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import click
@@ -13,14 +13,12 @@ import flask
 
 from comments.cli import compaction_commands, console
 
+if TYPE_CHECKING:
+    from comments.jobs.importers.formats import format_registry
+
 # New objects until a garbage collection. An import makes millions of objects, but few cycles.
 # Collections after every 700 objects took a tenth of its processor time.
 _OBJECTS = 50_000
-# The systems that `import` supports, and the module that reads each system's exports.
-_READERS = {
-    "disqus": "comments.jobs.importers.disqus",
-    "wordpress": "comments.jobs.importers.wordpress",
-}
 
 
 @contextlib.contextmanager
@@ -34,15 +32,16 @@ def _rare_collections() -> Iterator[None]:
 
 
 @click.command("import")
-@click.argument("system", type=click.Choice(tuple(_READERS)))
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("source", nargs=-1, required=True, metavar="[FORMAT] FILE")
 @click.option("--site", "site_id", required=True, help="The site to import into.")
 @click.option("--dry-run", is_flag=True, help="Check the file and report, but store nothing.")
 @flask.cli.with_appcontext
 @console.reported
 @_rare_collections()
-def import_(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
+def import_(source: tuple[str, ...], site_id: str, *, dry_run: bool) -> None:
     """Import the comments in an export from a different system.
+
+    The format is recognized from the file, or can be given before it.
 
     The whole file is checked before anything is stored. Running the import again adds nothing. If
     the import is interrupted, run it again to finish it.
@@ -51,10 +50,12 @@ def import_(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
     from comments.jobs import wiring
     from comments.jobs.importers import import_progress, import_writer
 
-    reader = importlib.import_module(_READERS[system]).read
+    found, file = format_and_file(source)
     site = console.site(site_id)
     secret = console.settings().secret
-    with import_writer.plan(reader, file, site=site, scheme=site.scheme, secret=secret) as plan:
+    with import_writer.plan(
+        found.read, file, site=site, scheme=site.scheme, secret=secret, unit=found.unit
+    ) as plan:
         for line in plan.report.lines():
             click.echo(line)
         import_writer.check(plan)
@@ -63,7 +64,7 @@ def import_(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
             return
         events: list[str] = []
         journal = import_progress.ImportJournal(
-            site.id, system, file.name, plan.report.comments, lambda: datetime.now(UTC)
+            site.id, found.name, file.name, plan.report.comments, lambda: datetime.now(UTC)
         )
         with _progress(plan.report.comments) as advance, journal:
             now = datetime.now(UTC)
@@ -93,6 +94,28 @@ def import_(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
         longest = max(plan.threads, key=lambda thread: len(thread.nodes)).name
         query = urlencode({"site": longest.site, "thread": longest.id})
         click.echo(f"To view the longest thread, open /?{query} on the server.")
+
+
+def format_and_file(source: tuple[str, ...]) -> "tuple[format_registry.Format, Path]":
+    """Return the format and the file that a command's arguments name: `[FORMAT] FILE`.
+
+    Raises:
+        click.UsageError: the arguments are not a file, or a known format and a file.
+        errors.BadImport: no format is given, and the file has none that is known.
+    """
+    from comments.jobs.importers.formats import format_registry
+
+    file = click.Path(exists=True, dir_okay=False, path_type=Path)
+    match source:
+        case [path]:
+            if path in format_registry.NAMES:
+                raise click.UsageError(f"Name the file to import after the format: {path} FILE")
+            checked = file.convert(path, None, None)
+            return format_registry.recognize(checked), checked
+        case [name, path]:
+            choice = click.Choice(format_registry.NAMES).convert(name, None, None)
+            return format_registry.get(choice), file.convert(path, None, None)
+    raise click.UsageError("Name one file, or a format and one file.")
 
 
 @contextlib.contextmanager

@@ -366,6 +366,8 @@ class ImportedComment(msgspec.Struct, frozen=True):
     source: str
     up: int = 0
     down: int = 0
+    edited: datetime | None = None
+    pinned: bool = False
 
 
 class PinnedComments(msgspec.Struct, frozen=True):

@@ -21,6 +21,7 @@ from comments.tree.comment_writes import (
 )
 from comments.tree.counters import in_transaction
 from comments.tree.placement import new_row, new_thread, place, site_scheme
+from comments.tree.status_changes import MOST_PINS
 from comments.tree.threads import naming
 from comments.tree.values import Draft, Imported, ImportedThread, RenderedText
 
@@ -164,16 +165,25 @@ class _Part:
             source=node.source,
         )
         row.up, row.down, row.score = node.up, node.down, node.up - node.down
+        row.edited = node.edited
         place(self.scheme, row, parent, self.thread)
         self.rows[node.id] = row
         self.changed[node.id] = None
         self.added.add(node.id)
+        if node.pinned and node.status is Status.APPROVED:
+            self._pin(row)
         if parent is None:
             self.thread_changed = True
         else:
             self.changed[row.parent] = None
         if row.listed:
             self._list_above(parent)
+
+    def _pin(self, row: comment_rows.CommentRow) -> None:
+        if len(self.thread.pins) < MOST_PINS:
+            row.pinned = True
+            self.thread.populate(pins=[*self.thread.pins, row.key.id()])
+            self.thread_changed = True
 
     def _row(self, comment_id: str) -> comment_rows.CommentRow:
         row = self.rows.get(comment_id) or reads.get(comment_rows.comment_key(comment_id))

@@ -1,8 +1,8 @@
 """Import comments from other systems, in two passes over one file.
 
 `import_plan` reads and checks the whole file without storing anything; `import_writer` stores the
-comments. Each format has a module (`disqus`, `wordpress`) that yields the records defined in
-`import_source`. `cli/import_commands` lists the formats.
+comments. `formats` has one module for each format, which yields the records defined in
+`import_source`; `parsing` has the readers of XML and JSON that the formats share.
 
 Invariants:
 

@@ -20,9 +20,10 @@ from comments import errors
 from comments.domain import records, thread_ids
 from comments.domain.languages import error_texts
 from comments.domain.records import Status, ThreadState
-from comments.domain.text import cleaning, imported_html, sanitizing
+from comments.domain.text import cleaning, sanitizing
 from comments.jobs.importers import (
     import_authors,
+    import_bodies,
     import_report,
     import_source,
     spool,
@@ -59,21 +60,27 @@ def comment_id(site: str, system: str, source_id: str) -> str:
 class FirstPass:
     """The first pass over one file."""
 
-    def __init__(self, file: Path, site: records.Site, store: spool.Spool, *, secret: str) -> None:
+    def __init__(
+        self,
+        file: Path,
+        site: records.Site,
+        store: spool.Spool,
+        *,
+        secret: str,
+        unit: str = "line",
+    ) -> None:
         self.notes: list[import_report.Note] = []
         self.system = ""
         self._file = file
         self._site = site
+        self._unit = unit
         self._spool = store
         self._sources: dict[str, import_source.SourceThread] = {}
         self._nodes: dict[str, write_order.Node] = {}
         self._left_out: set[str] = set()
         self._authors = import_authors.Authors(secret, site.id)
 
-    def take(
-        self,
-        item: import_source.SourceThread | import_source.SourceComment | import_source.SkippedItem,
-    ) -> None:
+    def take(self, item: import_source.Item) -> None:
         """Check and record the next item in the file.
 
         Raises:
@@ -87,7 +94,7 @@ class FirstPass:
             self._note(
                 import_report.REPEATED,
                 item.line,
-                f"{item.id}, first in line {self._nodes[item.id].line}",
+                f"{item.id}, first in {self._unit} {self._nodes[item.id].line}",
             )
         else:
             self._take_comment(item)
@@ -117,7 +124,7 @@ class FirstPass:
             self._note(
                 import_report.REPEATED,
                 thread.line,
-                f"thread {thread.key}, first in line {first.line}",
+                f"thread {thread.key}, first in {self._unit} {first.line}",
             )
 
     def _take_comment(self, comment: import_source.SourceComment) -> None:
@@ -135,7 +142,7 @@ class FirstPass:
         )
 
     def _bad(self, line: int, message: str) -> errors.BadImport:
-        return errors.BadImport(str(self._file), line, message)
+        return errors.BadImport(str(self._file), line, message, self._unit)
 
     def _imported(self, comment: import_source.SourceComment) -> records.ImportedComment:
         """Convert a comment to its stored form, but without its parent."""
@@ -144,7 +151,7 @@ class FirstPass:
         if not body and not is_erased:
             self._note(import_report.EMPTY, comment.line, comment.id)
         try:
-            converted = imported_html.convert(body)
+            converted = import_bodies.convert(body, comment.markup)
         except errors.BadInput as error:
             said = error_texts.sentence(error)
             raise self._bad(comment.line, f"comment {comment.id}: {said}") from error
@@ -160,12 +167,16 @@ class FirstPass:
             id=comment_id(self._site.id, comment.system, comment.id),
             reply_to=None,
             author=records.Author("") if is_erased else self._author(comment),
-            body=body,
+            body=converted.body,
             html=converted.html,
-            renderer="" if is_erased else sanitizing.SANITISER,
+            renderer="" if is_erased else converted.renderer,
             status=comment.status,
             created=comment.created,
             source=f"{comment.system}:{comment.id}",
+            up=comment.up,
+            down=comment.down,
+            edited=comment.edited,
+            pinned=comment.pinned,
         )
 
     def _author(self, comment: import_source.SourceComment) -> records.Author:
@@ -217,12 +228,17 @@ class FirstPass:
             self._note(import_report.HIDDEN, thread.line, thread.link or thread.key)
         try:
             return thread_ids.canonical_page(
-                thread.link,
+                self._address(thread),
                 query_keys=self._site.query_keys,
                 keep_trailing_slash=self._site.keep_trailing_slash,
             )
         except errors.BadInput as error:
             return self._id_without_link(thread, error)
+
+    def _address(self, thread: import_source.SourceThread) -> str:
+        """Return the address of a page, with the site's first origin before a mere path."""
+        is_path = thread.link.startswith("/") and not thread.link.startswith("//")
+        return self._site.origins[0] + thread.link if is_path else thread.link
 
     def _id_without_link(
         self, thread: import_source.SourceThread, reason: errors.BadInput
@@ -241,7 +257,9 @@ class FirstPass:
         elsewhere: dict[str, list[import_source.SourceThread]] = defaultdict(list)
         for name, threads in found.items():
             if len(threads) > 1:
-                links = ", ".join(f"{thread.link} (line {thread.line})" for thread in threads)
+                links = ", ".join(
+                    f"{thread.link} ({self._unit} {thread.line})" for thread in threads
+                )
                 self._note(import_report.MERGED, threads[0].line, f"{name}: {links}")
             host = name.partition("/")[0]
             if host not in own:
@@ -287,7 +305,7 @@ class FirstPass:
         return PlannedThread(
             name=records.ThreadName(self._site.id, name),
             title=next(_nonempty(_title(thread.title) for thread in sources), ""),
-            url=next(_nonempty(_url(thread.link) for thread in sources), ""),
+            url=next(_nonempty(_url(self._address(thread)) for thread in sources), ""),
             state=ThreadState.CLOSED if is_closed else ThreadState.OPEN,
             nodes=tuple(nodes),
         )

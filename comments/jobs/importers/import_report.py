@@ -47,13 +47,17 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class ImportReport(msgspec.Struct, frozen=True):
-    """The result of the first pass: how many comments will be stored, by status, and the notes."""
+    """The result of the first pass: how many comments will be stored, by status, and the notes.
+
+    `unit` is what the notes count in the file, such as "line".
+    """
 
     file: str
     comments: int
     threads: int
     statuses: Mapping[str, int]
     notes: tuple[Note, ...]
+    unit: str = "line"
 
     def lines(self) -> Iterator[str]:
         """Yield the report as text: totals, then the notes of each kind with their line numbers.
@@ -70,23 +74,23 @@ class ImportReport(msgspec.Struct, frozen=True):
             by_kind[note.kind].append(note)
         for kind, notes in sorted(by_kind.items()):
             if kind in _IN_ONE_LINE:
-                yield f"{kind}: {_summed(kind, notes)}"
+                yield f"{kind}: {_summed(kind, notes, self.unit)}"
                 continue
             yield f"{kind}: {len(notes)}"
             for note in notes[:_SHOWN]:
-                yield f"  line {note.line}: {_printable(note.text)}"
+                yield f"  {self.unit} {note.line}: {_printable(note.text)}"
             if len(notes) > _SHOWN:
                 yield f"  and {len(notes) - _SHOWN} more"
 
 
-def _summed(kind: str, notes: Sequence[Note]) -> str:
+def _summed(kind: str, notes: Sequence[Note], unit: str) -> str:
     """Return the number of notes, the most frequent skipped items, and the first line numbers."""
     sorts = Counter(note.text for note in notes).most_common(_SUMMED) if kind == SKIPPED else []
     names = ", ".join(f"{count} {_printable(text)}" for text, count in sorts)
     places = ", ".join(str(note.line) for note in notes[:_SUMMED])
     return (
         f"{len(notes)}{f' ({names})' if names else ''}, "
-        f"line{'s' if len(notes) > 1 else ''} {places}{', ...' if len(notes) > _SUMMED else ''}"
+        f"{unit}{'s' if len(notes) > 1 else ''} {places}{', ...' if len(notes) > _SUMMED else ''}"
     )
 
 

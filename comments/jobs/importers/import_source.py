@@ -4,6 +4,7 @@ This module also owns the checks of ids and dates, which all formats share. Read
 the order of the file, so a comment can come before its parent and its thread.
 """
 
+import enum
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,8 +18,19 @@ from comments.domain import records
 _MAX_ID = 200
 
 
+class Markup(enum.Enum):
+    """The language of a comment's text in the other system. `PLAIN` text has no markup."""
+
+    HTML = "html"
+    MARKDOWN = "markdown"
+    PLAIN = "plain"
+
+
 class SourceThread(msgspec.Struct, frozen=True):
     """A page in the other system. `key` identifies the page within the file.
+
+    `link` is the page's address. If it is only a path ("/2024/first-post"), the page is on the
+    site's first origin.
 
     - `closed` pages accept no more comments.
     - `hidden` pages are not public (drafts, or pages behind a password), so their comments are
@@ -37,9 +49,10 @@ class SourceThread(msgspec.Struct, frozen=True):
 
 
 class SourceComment(msgspec.Struct, frozen=True):
-    """A comment from the other system, with its text unchanged. `body` is HTML.
+    """A comment from the other system, with its text (`body`) unchanged.
 
-    `account` identifies the author in the other system and is empty for a guest.
+    `account` identifies the author in the other system and is empty for a guest. `up` and `down`
+    are the numbers of votes.
     """
 
     system: str
@@ -54,6 +67,11 @@ class SourceComment(msgspec.Struct, frozen=True):
     website: str = ""
     email: str = ""
     account: str = ""
+    markup: Markup = Markup.HTML
+    edited: datetime | None = None
+    up: int = 0
+    down: int = 0
+    pinned: bool = False
 
 
 class SkippedItem(msgspec.Struct, frozen=True):
@@ -67,10 +85,11 @@ class SkippedItem(msgspec.Struct, frozen=True):
     what: str
 
 
-Reader = Callable[[Path], Iterator[SourceThread | SourceComment | SkippedItem]]
+Item = SourceThread | SourceComment | SkippedItem
+Reader = Callable[[Path], Iterator[Item]]
 
 
-def checked_id(file: Path, line: int, raw: str) -> str:
+def checked_id(file: Path, line: int, raw: str, unit: str = "line") -> str:
     """Check an id from the other system and return it without surrounding blanks.
 
     Raises:
@@ -78,11 +97,11 @@ def checked_id(file: Path, line: int, raw: str) -> str:
     """
     text = raw.strip()
     if not text or len(text) > _MAX_ID or not text.isprintable():
-        raise errors.BadImport(str(file), line, f"not a valid id: {text[:40]!r}")
+        raise errors.BadImport(str(file), line, f"not a valid id: {text[:40]!r}", unit)
     return text
 
 
-def moment(file: Path, line: int, raw: str) -> datetime:
+def moment(file: Path, line: int, raw: str, unit: str = "line") -> datetime:
     """Parse an ISO date and time from year 1 to 9999; a time without an offset is taken as UTC.
 
     Raises:
@@ -95,4 +114,4 @@ def moment(file: Path, line: int, raw: str) -> datetime:
         return aware.astimezone(UTC)
     except (ValueError, OverflowError) as error:
         message = f"not a valid date: {text[:40]!r}"
-        raise errors.BadImport(str(file), line, message) from error
+        raise errors.BadImport(str(file), line, message, unit) from error

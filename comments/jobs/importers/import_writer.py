@@ -1,6 +1,6 @@
 """Import an export: first make a plan without storing anything, then write the comments.
 
-    with import_writer.plan(disqus.read, path, site=site, scheme=scheme, secret=secret) as plan:
+    with import_writer.plan(format.read, path, site=site, scheme=scheme, secret=secret) as plan:
         show(plan.report)
         import_writer.write(plan, scheme=scheme, now=now, progress=advance)
 
@@ -153,15 +153,18 @@ def plan(
     site: records.Site,
     scheme: sorthash.Scheme,
     secret: str,
+    unit: str = "line",
 ) -> CheckedImport:
     """Read and check a whole export without storing anything. Author ids are derived with `secret`.
+
+    `unit` is what the reader counts in the file (`format_registry.Format`).
 
     Raises:
         errors.BadImport: the file is invalid; the error names the line.
     """
     store = spool.Spool()
     try:
-        reading = import_plan.FirstPass(path, site, store, secret=secret)
+        reading = import_plan.FirstPass(path, site, store, secret=secret, unit=unit)
         for item in reader(path):
             reading.take(item)
         threads = reading.threads(scheme.levels)
@@ -174,6 +177,7 @@ def plan(
         threads=len(threads),
         statuses=import_plan.statuses(threads),
         notes=tuple(reading.notes),
+        unit=unit,
     )
     return CheckedImport(store, site=site, system=reading.system, threads=threads, report=report)
 
@@ -297,4 +301,5 @@ def _compare(plan: CheckedImport) -> None:
                     f"comment {node.id} belongs to thread {thread.name.id} but is already "
                     f"stored in thread {message.properties['thread_id'].string_value}. Import the "
                     "exports of different websites into different sites.",
+                    plan.report.unit,
                 )

@@ -13,7 +13,8 @@ from comments import config
 from comments.domain import records
 from comments.domain.text import rendering
 from comments.jobs import repair, scheduler
-from comments.jobs.importers import disqus, import_writer
+from comments.jobs.importers import import_writer
+from comments.jobs.importers.formats import disqus
 from comments.reading import listings, thread_pages
 from comments.sites import site_settings
 from comments.store import connection

@@ -19,7 +19,8 @@ from comments import errors
 from comments.domain import records, sorthash
 from comments.domain.records import Status
 from comments.jobs import repair, rescheming
-from comments.jobs.importers import disqus, import_source, import_writer, wordpress
+from comments.jobs.importers import import_source, import_writer
+from comments.jobs.importers.formats import disqus, wordpress
 from comments.reading import listings, thread_pages
 from comments.reading.compaction import compactor
 from comments.sites import site_settings

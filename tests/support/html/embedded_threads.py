@@ -6,7 +6,8 @@ from typing import Any
 from flask.testing import FlaskClient
 
 from comments.domain import records
-from comments.jobs.importers import disqus, import_writer
+from comments.jobs.importers import import_writer
+from comments.jobs.importers.formats import disqus
 from comments.sites import site_settings
 from comments.store import connection
 from comments.tree import ordered_query

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from comments.domain import records, sorthash
-from comments.jobs.importers import disqus, import_source, import_writer
+from comments.jobs.importers import import_source, import_writer
+from comments.jobs.importers.formats import disqus
 from comments.store import reads
 from comments.store.models import conversion
 from tests.conftest import ROOT

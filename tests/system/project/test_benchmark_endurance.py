@@ -12,7 +12,8 @@ from benchmarks import __main__ as benchmarks
 from benchmarks.mixed_load import endurance, load_clients, operators
 from benchmarks.mixed_load.endurance import Sample
 from comments.domain import records
-from comments.jobs.importers import disqus, import_writer
+from comments.jobs.importers import import_writer
+from comments.jobs.importers.formats import disqus
 from comments.store import connection
 from comments.tree import ordered_query
 from tests.support.people import api_requests

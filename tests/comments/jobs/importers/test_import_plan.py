@@ -18,8 +18,8 @@ from comments.jobs.importers import (
     import_report,
     import_source,
     import_writer,
-    wordpress,
 )
+from comments.jobs.importers.formats import wordpress
 from comments.store.models import comment_rows
 from tests.support.threads.sample_exports import (
     NOW,

@@ -1,18 +1,23 @@
 """Imports store every comment once and in order, and they can be resumed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from comments import errors
 from comments.domain import records, sorthash
+from comments.domain.records import Status
 from comments.jobs import repair
-from comments.jobs.importers import import_writer
+from comments.jobs.importers import import_source, import_writer
+from comments.store import reads
+from comments.store.models import comment_rows
 from comments.tree import ordered_query
 from emulator import inprocess, testing
 from tests.conftest import ROOT
 from tests.support import datastores
+from tests.support.threads import sample_exports
 from tests.support.threads.sample_exports import (
     NOW,
     ROSES,
@@ -189,3 +194,44 @@ def test_the_first_import_of_a_website_reads_no_comments_to_check_their_threads(
             import_writer.check(plan)
         assert (cost.reads, cost.writes) == (0, 0)
         assert write(plan).added == plan.report.comments
+
+
+def test_votes_edits_and_the_first_three_pins_of_a_thread_are_kept(
+    garden: records.Site, tmp_path: Path
+) -> None:
+    def read(_: Path) -> Iterator[import_source.Item]:
+        yield import_source.SourceThread("1", 1, "/roses")
+        for n in range(5):
+            yield import_source.SourceComment(
+                "disqus",
+                str(n),
+                n + 2,
+                "1",
+                None,
+                Status.PENDING if n == 0 else Status.APPROVED,
+                NOW + timedelta(minutes=n),
+                "Ada",
+                f"text {n}",
+                edited=NOW + timedelta(hours=n),
+                up=n,
+                down=1,
+                pinned=True,
+            )
+
+    with import_writer.plan(
+        read, tmp_path, site=garden, scheme=SCHEME, secret=sample_exports.SECRET
+    ) as plan:
+        write(plan)
+    found = rows()
+    assert {row.thread for row in found} == {ROSES.id}
+    assert [(row.up, row.down, row.score) for row in found] == [(n, 1, n - 1) for n in range(5)]
+    assert [row.edited for row in found] == [NOW + timedelta(hours=n) for n in range(5)]
+    assert [row.pinned for row in found] == [False, True, True, True, False]
+    pinned = ordered_query.pinned(ROSES, thread_details(ROSES).pins)
+    assert [row.id for row in pinned.comments] == [row.id for row in found[1:4]]
+    assert repair.find_problems(SCHEME, ROSES) == []
+
+
+def thread_details(name: records.ThreadName) -> comment_rows.ThreadRow:
+    thread: comment_rows.ThreadRow = reads.get(comment_rows.thread_key(name))
+    return thread

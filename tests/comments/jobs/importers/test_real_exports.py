@@ -7,7 +7,8 @@ import pytest
 from comments import errors
 from comments.domain import records, sorthash
 from comments.jobs import repair
-from comments.jobs.importers import disqus, import_source, import_writer, wordpress
+from comments.jobs.importers import import_source, import_writer
+from comments.jobs.importers.formats import disqus, wordpress
 from comments.tree import ordered_query
 from tests.support import optional_tools
 from tests.support.threads import sample_threads

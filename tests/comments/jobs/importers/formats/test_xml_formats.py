@@ -8,9 +8,10 @@ import pytest
 
 from comments import errors
 from comments.domain.records import Status
-from comments.jobs.importers import disqus, import_source, wordpress
+from comments.jobs.importers import import_source
+from comments.jobs.importers.formats import disqus, wordpress
 
-IMPORTS = Path(__file__).parents[3] / "fixtures" / "imports"
+IMPORTS = Path(__file__).parents[4] / "fixtures" / "imports"
 Items = Iterator[
     import_source.SourceThread | import_source.SourceComment | import_source.SkippedItem
 ]

@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from comments.domain.records import Status
-from comments.jobs.importers import import_source, xml_reader
+from comments.jobs.importers import import_source
+from comments.jobs.importers.parsing import xml_reader
 
 SYSTEM = "disqus"
 
@@ -26,9 +27,7 @@ _THREAD = "disqus/thread"
 _POST = "disqus/post"
 
 
-def read(
-    path: Path,
-) -> Iterator[import_source.SourceThread | import_source.SourceComment | import_source.SkippedItem]:
+def read(path: Path) -> Iterator[import_source.Item]:
     """Yield the threads and posts in an export.
 
     Raises:
@@ -39,6 +38,11 @@ def read(
             yield _thread(path, element)
         else:
             yield _comment(path, element)
+
+
+def recognizes(head: bytes) -> bool:
+    """Return whether a file that begins with these bytes seems to be an export of Disqus."""
+    return b"<disqus" in head
 
 
 def _short_name(qualified: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from comments import errors
-from comments.jobs.importers import xml_reader
+from comments.jobs.importers.parsing import xml_reader
 
 SHAPE = xml_reader.Shape(
     title="a list of letters",

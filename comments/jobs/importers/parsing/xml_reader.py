@@ -19,7 +19,7 @@ from xml.parsers import expat
 import msgspec
 
 from comments import errors
-from comments.jobs.importers import xml_encoding
+from comments.jobs.importers.parsing import xml_encoding
 
 # The maximum number of nested elements. Exports nest about six.
 MAX_DEPTH = 100

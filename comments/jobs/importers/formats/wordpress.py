@@ -23,7 +23,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from comments.domain.records import Status
-from comments.jobs.importers import import_source, xml_reader
+from comments.jobs.importers import import_source
+from comments.jobs.importers.parsing import xml_reader
 
 SYSTEM = "wordpress"
 
@@ -46,9 +47,7 @@ _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*")
 _PARAGRAPHS = re.compile(r"<(?:p|pre|ul|ol|blockquote|table|h[1-6])\b", re.IGNORECASE)
 
 
-def read(
-    path: Path,
-) -> Iterator[import_source.SourceThread | import_source.SourceComment | import_source.SkippedItem]:
+def read(path: Path) -> Iterator[import_source.Item]:
     """Yield the posts and comments in an export; pingbacks and similar items become skipped items.
 
     Raises:
@@ -62,6 +61,11 @@ def read(
             yield _comment(path, element)
         else:
             yield import_source.SkippedItem(element.text("wp:comment_id"), element.line, kind[:40])
+
+
+def recognizes(head: bytes) -> bool:
+    """Return whether a file that begins with these bytes seems to be a WXR export."""
+    return b"<rss" in head and b"wordpress.org/export/" in head
 
 
 def _short_name(qualified: str) -> str:

@@ -1,0 +1,83 @@
+"""List the formats that can be imported, and recognize the format of a file."""
+
+import gzip
+import importlib
+import zlib
+from pathlib import Path
+from types import ModuleType
+
+import msgspec
+
+from comments import errors
+from comments.jobs.importers import import_source
+
+_HEAD = 1 << 16  # Bytes at the start of a file that `recognize` reads.
+_GZIP = b"\x1f\x8b"
+
+
+class Format(msgspec.Struct, frozen=True):
+    """A format. `unit` is what the report and errors count in its files."""
+
+    name: str
+    title: str
+    unit: str = "line"
+
+    @property
+    def read(self) -> import_source.Reader:
+        """Return the function that reads a file in this format."""
+        reader: import_source.Reader = _module(self.name).read
+        return reader
+
+    def recognizes(self, head: bytes) -> bool:
+        """Return whether a file that begins with these bytes seems to have this format."""
+        return bool(_module(self.name).recognizes(head))
+
+
+# The order matters for `recognize`: the first format that recognizes a file is taken.
+FORMATS = (
+    Format("disqus", "Disqus XML"),
+    Format("wordpress", "WordPress WXR"),
+)
+NAMES = tuple(each.name for each in FORMATS)
+
+
+def get(name: str) -> Format:
+    """Return the format with this name, one of `NAMES`."""
+    return next(each for each in FORMATS if each.name == name)
+
+
+def recognize(path: Path) -> Format:
+    """Return the format of a file, judged by its first bytes.
+
+    Raises:
+        errors.BadImport: the file cannot be read, or no format recognizes it.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError as error:
+        raise errors.BadImport(str(path), None, error.strerror or str(error)) from error
+    head = _unpacked(head)
+    found = next((each for each in FORMATS if each.recognizes(head)), None)
+    if found is None:
+        raise errors.BadImport(
+            str(path),
+            None,
+            f"the format is not recognized. Name the format before the file: {', '.join(NAMES)}",
+        )
+    return found
+
+
+def _unpacked(head: bytes) -> bytes:
+    """Unpack the beginning of a gzip file."""
+    if not head.startswith(_GZIP):
+        return head
+    try:
+        return zlib.decompressobj(wbits=16 + zlib.MAX_WBITS).decompress(head, _HEAD)
+    except (zlib.error, gzip.BadGzipFile):
+        return head
+
+
+def _module(name: str) -> ModuleType:
+    # The modules are imported when needed: each format needs its own libraries.
+    return importlib.import_module(f"comments.jobs.importers.formats.{name}")

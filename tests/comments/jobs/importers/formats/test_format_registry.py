@@ -1,0 +1,32 @@
+"""The format of a file is recognized from its first bytes."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from comments import errors
+from comments.jobs.importers.formats import format_registry
+from tests.support.threads import sample_exports
+
+
+@pytest.mark.parametrize("name", ["disqus", "wordpress"])
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_format_is_recognized(tmp_path: Path, name: str, *, is_packed: bool) -> None:
+    data = (sample_exports.IMPORTS / f"{name}.xml").read_bytes()
+    file = tmp_path / "export"
+    file.write_bytes(gzip.compress(data) if is_packed else data)
+    assert format_registry.recognize(file).name == name
+
+
+@pytest.mark.parametrize("data", [b"", b"<html>", b"\x1f\x8bnot gzip", b"\xff\x00"])
+def test_an_unknown_format_is_refused_with_the_known_names(tmp_path: Path, data: bytes) -> None:
+    file = tmp_path / "export"
+    file.write_bytes(data)
+    with pytest.raises(errors.BadImport, match=r"not recognized.*disqus, wordpress"):
+        format_registry.recognize(file)
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(errors.BadImport, match="directory"):
+        format_registry.recognize(tmp_path)

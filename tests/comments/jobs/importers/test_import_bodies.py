@@ -1,0 +1,38 @@
+"""Texts of each markup become stored texts with HTML."""
+
+import pytest
+
+from comments import errors
+from comments.domain.text import rendering, sanitizing
+from comments.jobs.importers import import_bodies
+from comments.jobs.importers.import_source import Markup
+
+
+def test_html_keeps_its_source_and_is_sanitized() -> None:
+    found = import_bodies.convert("<p onclick=x>a <b>b</b><script>c</script></p>", Markup.HTML)
+    assert found.html == "<p>a <b>b</b></p>"
+    assert found.body.startswith("<p onclick")
+    assert (found.renderer, found.removed) == (sanitizing.SANITISER, 1)
+
+
+def test_markdown_is_rendered_as_in_new_comments() -> None:
+    found = import_bodies.convert("a **b** <i>", Markup.MARKDOWN)
+    assert found.html == rendering.render_markdown("a **b** <i>")
+    assert (found.body, found.renderer) == ("a **b** <i>", rendering.RENDERER)
+
+
+def test_plain_text_keeps_paragraphs_line_breaks_and_signs() -> None:
+    found = import_bodies.convert("a < b\r\nand *c*\n\n \n&amp;", Markup.PLAIN)
+    assert found.html == "<p>a &lt; b<br>\nand *c*</p>\n<p>&amp;amp;</p>"
+    assert found.renderer == sanitizing.SANITISER
+
+
+@pytest.mark.parametrize("markup", Markup)
+def test_an_empty_text_stays_empty(markup: Markup) -> None:
+    assert import_bodies.convert("", markup).html == ""
+
+
+@pytest.mark.parametrize("markup", Markup)
+def test_a_text_that_is_too_long_is_refused(markup: Markup) -> None:
+    with pytest.raises(errors.BadInput):
+        import_bodies.convert("x" * 1_000_001, markup)
