@@ -70,6 +70,7 @@ class FirstPass:
         unit: str = "line",
     ) -> None:
         self.notes: list[import_report.Note] = []
+        self.tallies = import_report.Tallies()
         self.system = ""
         self._file = file
         self._site = site
@@ -90,6 +91,10 @@ class FirstPass:
             self._take_thread(item)
         elif isinstance(item, import_source.SkippedItem):
             self._leave_out(import_report.SKIPPED, item.id, item.line, item.what)
+        elif isinstance(item, import_source.LeftOut):
+            self.tallies.add(import_report.LEFT_OUT, item.what, item.line)
+        elif isinstance(item, import_source.Corrected):
+            self.tallies.add(import_report.CORRECTED, item.what, item.line)
         elif item.id in self._nodes:
             self._note(
                 import_report.REPEATED,

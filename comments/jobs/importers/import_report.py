@@ -34,6 +34,10 @@ EMBEDS = "Comments with videos or other embedded pages, which became links"
 UNLINKED = "Comments with links that do not lead to the web, which became text"
 REMOVED = "Comments with scripts, styles, formulas or drawings, which were removed"
 
+# The kinds that are counted by their text, and whose notes are not kept.
+LEFT_OUT = "Not imported"
+CORRECTED = "Corrected"
+
 # The kinds that need no action and can have thousands of notes.
 _IN_ONE_LINE = {SKIPPED, NAMELESS, WEBSITES, EMPTY, IMAGES, EMBEDS, UNLINKED, REMOVED}
 
@@ -44,6 +48,37 @@ class Note(msgspec.Struct, frozen=True):
     kind: str
     line: int
     text: str
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """The number of places in the file with the same remark, and the first of these places."""
+
+    kind: str
+    text: str
+    count: int
+    lines: tuple[int, ...]
+
+
+class Tallies:
+    """Counts remarks by kind and text, because every comment of a file can have some."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._lines: dict[tuple[str, str], list[int]] = defaultdict(list)
+
+    def add(self, kind: str, text: str, line: int) -> None:
+        """Count a remark."""
+        self._counts[kind, text] += 1
+        lines = self._lines[kind, text]
+        if len(lines) < _SUMMED:
+            lines.append(line)
+
+    def counted(self) -> tuple[Tally, ...]:
+        """Return the tallies, sorted by kind and text."""
+        return tuple(
+            Tally(kind, text, count, tuple(self._lines[kind, text]))
+            for (kind, text), count in sorted(self._counts.items())
+        )
 
 
 class ImportReport(msgspec.Struct, frozen=True):
@@ -58,6 +93,7 @@ class ImportReport(msgspec.Struct, frozen=True):
     statuses: Mapping[str, int]
     notes: tuple[Note, ...]
     unit: str = "line"
+    tallies: tuple[Tally, ...] = ()
 
     def lines(self) -> Iterator[str]:
         """Yield the report as text: totals, then the notes of each kind with their line numbers.
@@ -81,17 +117,28 @@ class ImportReport(msgspec.Struct, frozen=True):
                 yield f"  {self.unit} {note.line}: {_printable(note.text)}"
             if len(notes) > _SHOWN:
                 yield f"  and {len(notes) - _SHOWN} more"
+        for tally in self.tallies:
+            yield f"{tally.kind}: {_printable(tally.text)} ({_places(tally, self.unit)})"
+
+
+def _places(tally: Tally, unit: str) -> str:
+    if tally.kind == LEFT_OUT:
+        return str(tally.count)
+    return f"{tally.count}, {_lines(unit, tally.lines, tally.count)}"
 
 
 def _summed(kind: str, notes: Sequence[Note], unit: str) -> str:
     """Return the number of notes, the most frequent skipped items, and the first line numbers."""
     sorts = Counter(note.text for note in notes).most_common(_SUMMED) if kind == SKIPPED else []
     names = ", ".join(f"{count} {_printable(text)}" for text, count in sorts)
-    places = ", ".join(str(note.line) for note in notes[:_SUMMED])
-    return (
-        f"{len(notes)}{f' ({names})' if names else ''}, "
-        f"{unit}{'s' if len(notes) > 1 else ''} {places}{', ...' if len(notes) > _SUMMED else ''}"
-    )
+    lines = _lines(unit, [note.line for note in notes[:_SUMMED]], len(notes))
+    return f"{len(notes)}{f' ({names})' if names else ''}, {lines}"
+
+
+def _lines(unit: str, first: Sequence[int], count: int) -> str:
+    """Format the first line numbers of `count` ones."""
+    places = ", ".join(map(str, first))
+    return f"{unit}{'s' if count > 1 else ''} {places}{', ...' if count > _SUMMED else ''}"
 
 
 def counted(number: int, noun: str) -> str:

@@ -1,4 +1,4 @@
-"""Define what the reader of each export format yields: threads, comments and skipped items.
+"""Define what the reader of each export format yields: threads, comments, and remarks on the file.
 
 This module also owns the checks of ids and dates, which all formats share. Readers yield items in
 the order of the file, so a comment can come before its parent and its thread.
@@ -85,7 +85,28 @@ class SkippedItem(msgspec.Struct, frozen=True):
     what: str
 
 
-Item = SourceThread | SourceComment | SkippedItem
+class LeftOut(msgspec.Struct, frozen=True):
+    """Data of a comment or of the whole site that Flatthread does not store.
+
+    `what` is a plural noun, such as "IP addresses", because the report counts these items by it.
+    """
+
+    line: int
+    what: str
+
+
+class Corrected(msgspec.Struct, frozen=True):
+    """A fault in the file whose meaning is plain, so the reader corrected it.
+
+    `what` says what was found and how it is read, such as "times without a time zone, read as
+    UTC". The report counts these items by it.
+    """
+
+    line: int
+    what: str
+
+
+Item = SourceThread | SourceComment | SkippedItem | LeftOut | Corrected
 Reader = Callable[[Path], Iterator[Item]]
 
 

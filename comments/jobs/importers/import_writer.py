@@ -178,6 +178,7 @@ def plan(
         statuses=import_plan.statuses(threads),
         notes=tuple(reading.notes),
         unit=unit,
+        tallies=reading.tallies.counted(),
     )
     return CheckedImport(store, site=site, system=reading.system, threads=threads, report=report)
 

@@ -35,6 +35,19 @@ def planned(
     return import_writer.plan(reader, IMPORTS / name, site=site, scheme=scheme, secret=SECRET)
 
 
+def planned_by(
+    reader: import_source.Reader,
+    path: Path,
+    *,
+    levels: int = 8,
+    site: records.Site = SITE,
+    unit: str = "line",
+) -> import_writer.CheckedImport:
+    """Plan the import of any file with a reader."""
+    scheme = sorthash.Scheme(levels=levels)
+    return import_writer.plan(reader, path, site=site, scheme=scheme, secret=SECRET, unit=unit)
+
+
 def post(post_id: str, parent: str | None = None, minute: int = 0, **more: str) -> str:
     """Return a one-line post for a Disqus export, in thread 1."""
     values = {"message": f"text {post_id}", "name": "Ada", "thread": "1"} | more

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -30,6 +30,7 @@ from tests.support.threads.sample_exports import (
     notes,
     plan_of,
     planned,
+    planned_by,
     post,
     saved,
     written,
@@ -204,6 +205,21 @@ def test_notes_that_need_no_action_take_one_line_of_the_report(export: Callable[
     assert f"{import_report.NAMELESS}: 25, lines 3, 4, 5, ..." in lines
     assert f"{import_report.EMPTY}: 1, line 28" in lines
     assert len(lines) == 4
+
+
+def test_remarks_are_counted_by_their_text(tmp_path: Path) -> None:
+    def read(_: Path) -> Iterator[import_source.Item]:
+        for line in range(1, 6):
+            yield import_source.LeftOut(line, "IP addresses")
+            yield import_source.Corrected(line, "times without a zone\x1b")
+        yield import_source.LeftOut(7, "avatars")
+
+    with planned_by(read, tmp_path) as plan:
+        assert list(plan.report.lines())[1:] == [
+            "Corrected: times without a zone\ufffd (5, lines 1, 2, 3, ...)",
+            "Not imported: IP addresses (5)",
+            "Not imported: avatars (1)",
+        ]
 
 
 def test_a_repeated_thread_is_imported_once(export: Callable[..., Path]) -> None:

@@ -12,9 +12,7 @@ from comments.jobs.importers import import_source
 from comments.jobs.importers.formats import disqus, wordpress
 
 IMPORTS = Path(__file__).parents[4] / "fixtures" / "imports"
-Items = Iterator[
-    import_source.SourceThread | import_source.SourceComment | import_source.SkippedItem
-]
+Items = Iterator[import_source.Item]
 
 
 def comments(items: Items) -> dict[str, import_source.SourceComment]:

@@ -1,0 +1,184 @@
+"""Read the fields of one record of JSON or CSV, and correct faults whose meaning is plain.
+
+Systems with several databases write the same field as a number, a string, or null, so each method
+accepts every form that has only one meaning. Corrections and left-out data are collected in
+`remarks`, which the reader of the format yields before the record.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+from comments import errors
+from comments.jobs.importers import import_source
+
+NO_ZONE = "times without a time zone, read as UTC"
+SECONDS = "times in seconds instead of milliseconds"
+MILLISECONDS = "times in milliseconds instead of seconds"
+HALVES = "halves of characters (lone surrogates), replaced by U+FFFD"
+NO_SCHEME = "websites without http:// or https://, completed with http://"
+NEGATIVE = "negative numbers of votes, read as 0"
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Numbers from here on are milliseconds, as seconds they would be after the year 5138, and as
+# milliseconds, smaller ones would be before March 1973.
+_MILLISECONDS = 100_000_000_000
+_NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_TRUE, _FALSE = {"true", "1", "yes"}, {"", "false", "0", "no"}
+# Objects that stand for a text: LeanCloud's dates, and the ids and dates of MongoDB.
+_WRAPPERS = ("iso", "$oid", "$date", "$numberLong", "$numberInt", "$numberDouble")
+_MAX_COUNT = 1_000_000_000  # votes
+_SHOWN = 40  # Maximum number of characters of a value in an error message.
+_HOST = re.compile(r"[^\s/@:]+\.[^\s/@:.]{2,}(:[0-9]+)?(/\S*)?")
+
+
+class Fields:
+    """The fields of a record. `number` counts the records or lines of the file in `unit`s."""
+
+    def __init__(
+        self, path: Path, number: int, values: Mapping[str, object], unit: str = "line"
+    ) -> None:
+        self.number = number
+        self.remarks: list[import_source.Item] = []
+        self._path = path
+        self._values = values
+        self._unit = unit
+
+    def __contains__(self, name: str) -> bool:
+        """Return whether the record has a value in this field that is not empty."""
+        return self._values.get(name) not in (None, "", [], {})
+
+    @property
+    def names(self) -> Collection[str]:
+        return self._values.keys()
+
+    def bad(self, message: str) -> errors.BadImport:
+        """Return the error that this record is invalid."""
+        return errors.BadImport(str(self._path), self.number, message, self._unit)
+
+    def corrected(self, what: str) -> None:
+        """Note a correction of this record."""
+        self.remarks.append(import_source.Corrected(self.number, what))
+
+    def left_out(self, names: Mapping[str, str]) -> None:
+        """Note the fields with data that is not imported. `names` maps fields to plural nouns."""
+        for name, what in names.items():
+            if name in self:
+                self.remarks.append(import_source.LeftOut(self.number, what))
+
+    def text(self, name: str) -> str:
+        """Return a text; "" if the field is missing or null. A number becomes its digits."""
+        value = self._plain(name)
+        if value is None:
+            return ""
+        if isinstance(value, str):
+            whole = _SURROGATES.sub("\ufffd", value)
+            if whole != value:
+                self.corrected(HALVES)
+            return whole
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        raise self._unfit(name, "a text", value)
+
+    def id(self, name: str) -> str:
+        """Return a valid id.
+
+        Raises:
+            errors.BadImport: the field is missing or has no valid id.
+        """
+        text = self.text(name)
+        if not text.strip():
+            raise self.bad(f'"{name}" is missing')
+        return import_source.checked_id(self._path, self.number, text, self._unit)
+
+    def parent(self, name: str) -> str | None:
+        """Return the id of a parent. None, "" and 0 mean a root."""
+        text = self.text(name).strip()
+        return None if text in {"", "0"} else text
+
+    def flag(self, name: str) -> bool:
+        """Return a truth value: a boolean, 0 or 1, or their names."""
+        value = self._plain(name)
+        text = "" if value is None else str(value).strip().lower()
+        if text in _TRUE:
+            return True
+        if text in _FALSE:
+            return False
+        raise self._unfit(name, "true or false", value)
+
+    def count(self, name: str) -> int:
+        """Return a number of votes; 0 if the field is missing or null."""
+        value = self._plain(name)
+        text = "" if value is None else str(value).strip()
+        if not text:
+            return 0
+        if isinstance(value, bool) or not _NUMBER.fullmatch(text):
+            raise self._unfit(name, "a whole number", value)
+        number = Decimal(text)
+        if number % 1 or number > _MAX_COUNT:
+            raise self._unfit(name, "a number of votes", value)
+        if number < 0:
+            self.corrected(NEGATIVE)
+        return max(int(number), 0)
+
+    def website(self, name: str) -> str:
+        """Return a web address. A host without a scheme gets one."""
+        text = self.text(name).strip()
+        if _HOST.fullmatch(text):
+            self.corrected(NO_SCHEME)
+            return f"http://{text}"
+        return text
+
+    def moment(self, name: str, *, milliseconds: bool = False) -> datetime | None:
+        """Return a time; None if the field is missing or null.
+
+        A time is an ISO date, or a number of seconds since 1970, or of `milliseconds`.
+
+        Raises:
+            errors.BadImport: the value is not a valid time.
+        """
+        value = self._plain(name)
+        text = "" if value is None else str(value).strip()
+        if not text:
+            return None
+        if isinstance(value, bool):
+            raise self._unfit(name, "a time", value)
+        if _NUMBER.fullmatch(text):
+            return self._since_1970(name, Decimal(text), milliseconds=milliseconds)
+        found = import_source.moment(self._path, self.number, text, self._unit)
+        if datetime.fromisoformat(text).tzinfo is None:
+            self.corrected(NO_ZONE)
+        return found
+
+    def required_moment(self, *names: str, milliseconds: bool = False) -> datetime:
+        """Return the time of the first of these fields that has one."""
+        for name in names:
+            found = self.moment(name, milliseconds=milliseconds)
+            if found is not None:
+                return found
+        raise self.bad(f'"{names[0]}" is missing')
+
+    def _since_1970(self, name: str, number: Decimal, *, milliseconds: bool) -> datetime:
+        is_large = abs(number) >= _MILLISECONDS
+        if number and is_large != milliseconds:
+            self.corrected(MILLISECONDS if is_large else SECONDS)
+        seconds = number / 1000 if is_large else number
+        try:
+            return _EPOCH + timedelta(microseconds=int(seconds * 1_000_000))
+        except OverflowError as error:
+            raise self._unfit(name, "a time", number) from error
+
+    def _plain(self, name: str) -> object:
+        """Return a value without the object that a database wraps around dates and ids."""
+        value = self._values.get(name)
+        for _ in range(2):  # MongoDB wraps a date twice: {"$date": {"$numberLong": "..."}}
+            if isinstance(value, dict):
+                inner = [value[key] for key in _WRAPPERS if key in value]
+                value = inner[0] if inner else value
+        return value
+
+    def _unfit(self, name: str, expected: str, value: object) -> errors.BadImport:
+        return self.bad(f'"{name}" is not {expected}: {str(value)[:_SHOWN]!r}')
