@@ -2,6 +2,7 @@
 
     FlatthreadError            for operators and developers: a message
     |- BadImport               a line of an import file
+    |- ImportRefused           an import, or its undo, that the stored imports do not allow
     |- UnownedWrite            a write that bypasses the owner of a kind: a bug in this program
     |- Misconfigured           settings or stored data that the process must not start with
     |  `- NoStore              a command was given a folder without a store
@@ -54,6 +55,10 @@ class BadImport(FlatthreadError):
         super().__init__(f"{place}: {message}")
         self.file = file
         self.line = line
+
+
+class ImportRefused(FlatthreadError):
+    """An import or the undo of an import is not possible now, or no longer."""
 
 
 class UnownedWrite(FlatthreadError):

@@ -48,7 +48,7 @@ def import_(source: tuple[str, ...], site_id: str, *, dry_run: bool) -> None:
     """
     from comments.events import dispatcher
     from comments.jobs import wiring
-    from comments.jobs.importers import import_progress, import_writer
+    from comments.jobs.importers import import_writer
 
     found, file = format_and_file(source)
     site = console.site(site_id)
@@ -63,20 +63,14 @@ def import_(source: tuple[str, ...], site_id: str, *, dry_run: bool) -> None:
             click.echo("Dry run: nothing was stored.")
             return
         events: list[str] = []
-        journal = import_progress.ImportJournal(
-            site.id, found.name, file.name, plan.report.comments, lambda: datetime.now(UTC)
-        )
-        with _progress(plan.report.comments) as advance, journal:
-            now = datetime.now(UTC)
-
-            def progress(more: int) -> None:
-                advance(more)
-                journal.advance(more)
-
+        with _progress(plan.report.comments) as advance:
             summary = import_writer.write(
-                plan, scheme=site.scheme, now=now, progress=progress, told=events.extend
+                plan,
+                scheme=site.scheme,
+                now=datetime.now(UTC),
+                progress=advance,
+                told=events.extend,
             )
-            journal.end(summary.added)
     # Deliver the events here: without a running server, no other process would update the counters,
     # which the operator will probably check next.
     dispatcher.deliver(events, now=datetime.now(UTC), handlers=wiring.handlers(console.settings()))

@@ -7,7 +7,7 @@ the transaction runs. A commit that changes many comments writes several events,
 as many changes as one commit can count (`parts`). The `dispatcher` passes an event to every handler
 and deletes it when the last handler is done.
 
-    Event     key: "{comment id}.{revision}"
+    Event     key: "{comment id}.{revision}"; for an import, "{comment id}.{revision}.{import id}"
               kind, `changes` (states before and after, JSON), `done` (names of handlers),
               `at`, `due`, `since`, `attempts`, `reason` of the last failure,
               `claimed` (when the claim of the process that handles it ends), `detail`
@@ -118,9 +118,13 @@ def imported(comments: Sequence[str]) -> str:
     return msgspec.json.encode(comments).decode()
 
 
-def event_id(comment_id: str, revision: int) -> str:
-    """Return the id of the event for the change that gave a comment this revision."""
-    return f"{comment_id}.{revision}"
+def event_id(comment_id: str, revision: int, run: str = "") -> str:
+    """Return the id of the event for the change that gave a comment this revision.
+
+    A comment that an import adds again, after an undo, gets the same revisions again. `run`
+    distinguishes them.
+    """
+    return f"{comment_id}.{revision}.{run}" if run else f"{comment_id}.{revision}"
 
 
 def filing_id(comment_id: str, times: int) -> str:

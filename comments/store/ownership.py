@@ -44,6 +44,7 @@ OWNERS: dict[str, str | frozenset[str]] = {
     "Rulebook": "rulebook",
     "Report": "reports",
     "Advice": "classifier_answers",
+    "ImportBatch": "import_journal",
 }
 
 

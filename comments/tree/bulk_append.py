@@ -27,7 +27,7 @@ from comments.tree.values import Draft, Imported, ImportedThread, RenderedText
 
 
 def append_imported(
-    scheme: sorthash.Scheme, threads: Sequence[ImportedThread], *, now: datetime
+    scheme: sorthash.Scheme, threads: Sequence[ImportedThread], *, now: datetime, run: str = ""
 ) -> Imported:
     """Append comments from another system's export to threads, in the given order.
 
@@ -36,7 +36,8 @@ def append_imported(
     are allowed; these comments are then listed as tombstones.
 
     Each thread must be given only once, and all threads belong to one site. One lookup reads the
-    rows of all threads, and an event may record changes in several threads.
+    rows of all threads, and an event may record changes in several threads. `run` identifies the
+    import; after an undo, another import may add the same comments again.
 
     Raises:
         errors.NotFound: a node answers a comment that is neither in `nodes` nor in the thread.
@@ -56,7 +57,7 @@ def append_imported(
         # The first comment of each event is new, so no other event has this id. An existing comment
         # changes only because of a new comment of its thread that precedes it in the batch, and
         # adds nothing to the counters.
-        event = outbox.event_id(ids[each.start], revisions[each.start])
+        event = outbox.event_id(ids[each.start], revisions[each.start], run)
         detail = outbox.imported(ids[each])
         told.append(
             outbox.tell(outbox.EventKind.IMPORTED, event, changes[each], now=now, detail=detail)
@@ -67,7 +68,13 @@ def append_imported(
         *(part.entry.writes(each) for part, each in zip(grown, counted, strict=True)),
         *told,
     )
-    return Imported(writes, {part.name: len(part.added) for part in grown}, tuple(events))
+    return Imported(
+        writes,
+        {part.name: len(part.added) for part in grown},
+        tuple(events),
+        ids=tuple(row_id for part in grown for row_id in part.added),
+        made=tuple(part.name for part in grown if part.is_new),
+    )
 
 
 def _read(
@@ -109,7 +116,7 @@ class _Part:
             *self.entry.keys,
         ]
         self.changed: dict[str, None] = {}
-        self.added: set[str] = set()
+        self.added: dict[str, None] = {}
 
     def fill(self, found: Sequence[Any]) -> None:
         self._stored: comment_rows.ThreadRow | None = found[0]
@@ -169,7 +176,7 @@ class _Part:
         place(self.scheme, row, parent, self.thread)
         self.rows[node.id] = row
         self.changed[node.id] = None
-        self.added.add(node.id)
+        self.added[node.id] = None
         if node.pinned and node.status is Status.APPROVED:
             self._pin(row)
         if parent is None:

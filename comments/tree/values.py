@@ -90,12 +90,15 @@ class ImportedThread:
 class Imported:
     """An imported batch: its writes, the number of new comments by thread, and the events' ids.
 
-    Threads without new comments are left out.
+    Threads without new comments are left out. `ids` contains the new comments, and `made` the new
+    threads.
     """
 
     writes: tuple[ownership.Writes, ...]
     by_thread: Mapping[records.ThreadName, int]
     events: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    made: tuple[records.ThreadName, ...] = ()
 
     @property
     def added(self) -> int:

@@ -15,30 +15,40 @@ Invariants:
 2. Comments that already exist are skipped. A repeated import adds nothing; repeating an interrupted
    import adds the missing comments in their places.
 3. An import sends no mail and no webhooks.
+4. The transaction that adds comments also writes them to the import's journal (`import_journal`).
 """
 
+import hashlib
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import msgspec
 
 from comments import errors
 from comments.domain import records, sorthash
 from comments.events import backlog
-from comments.jobs.importers import import_plan, import_source, spool, write_order
+from comments.jobs.importers import (
+    import_journal,
+    import_plan,
+    import_source,
+    spool,
+    write_order,
+)
 from comments.jobs.importers.import_report import ImportReport
 from comments.store import reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import bulk_append, values
 
+T = TypeVar("T")
+
 # The maximum number of comments in a batch.
 BATCH = 200
-# The maximum number of entities that a batch writes, without its events and the ancestors of its
-# first comment. Every Datastore version accepts 500 in a transaction.
+# The maximum number of entities that a batch writes, without its events, its row in the journal and
+# the ancestors of its first comment. Every Datastore version accepts 500 in a transaction.
 BATCH_WRITES = 450
 _OF_COMMENT = 2  # the comment and its author's row in the thread
 _OF_THREAD = 2  # the thread and its counter
@@ -70,9 +80,11 @@ class CheckedImport:
         system: str,
         threads: tuple[import_plan.PlannedThread, ...],
         report: ImportReport,
+        path: Path,
     ) -> None:
         self.threads = threads
         self.report = report
+        self._path = path
         self.is_compared = False  # set by `check`
         self._spool = store
         self.site = site.id
@@ -87,6 +99,14 @@ class CheckedImport:
     def id_of(self, source_id: str) -> str:
         """Return the comment id for an id in the other system."""
         return import_plan.comment_id(self.site, self._system, source_id)
+
+    def file(self) -> import_journal.ImportedFile:
+        """Describe the file for the journal, with a digest of its bytes."""
+        with self._path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return import_journal.ImportedFile(
+            self._system, self._path.name, digest, self.report.comments
+        )
 
     def batches(self) -> Iterator[list[values.ImportedThread]]:
         """Yield the threads with their comments in writing order, in one batch per transaction."""
@@ -180,10 +200,17 @@ def plan(
         unit=unit,
         tallies=reading.tallies.counted(),
     )
-    return CheckedImport(store, site=site, system=reading.system, threads=threads, report=report)
+    return CheckedImport(
+        store,
+        site=site,
+        system=reading.system,
+        threads=threads,
+        report=report,
+        path=path,
+    )
 
 
-def write(
+def write(  # noqa: PLR0913 - one for each thing that a caller may watch
     plan: CheckedImport,
     *,
     scheme: sorthash.Scheme,
@@ -191,73 +218,106 @@ def write(
     progress: Callable[[int], None] = lambda _: None,
     told: Callable[[Sequence[str]], None] = lambda _: None,
     wait: Callable[[float], None] = time.sleep,
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> ImportSummary:
     """Store those comments of the plan that are not yet stored.
 
     This function calls `progress` with the number of comments in each finished batch, and `told`
     with the events of each batch. The counters of the site and its authors change when these events
     are delivered. While the store is busy, the function tries again, and calls `wait` with the
-    seconds until then.
+    seconds until then. `now` is the time of the import, and `clock` is the time of its progress.
 
     Raises:
         errors.BadImport: comments in the file are already stored in other threads; nothing was
             written.
+        errors.ImportRefused: the import is being undone.
         errors.Overloaded: the store did not respond for minutes; running the import again
             continues it.
     """
     check(plan)
+    if not plan.threads:
+        return ImportSummary(0, 0, 0)
+    journal = import_journal.ImportJournal(plan.site, plan.file(), now, clock)
+    _patiently(journal.begin, wait)
     added = 0
-    for batch in plan.batches():
-        imported = _write_patiently(scheme, batch, now, wait)
+    for number, batch in enumerate(plan.batches()):
+        run = _Run(journal, number, batch, scheme=scheme, now=now)
+        imported = _patiently(run.write, wait)
         added += imported.added
         told(imported.events)
-        progress(sum(len(thread.nodes) for thread in batch))
+        done = sum(len(thread.nodes) for thread in batch)
+        progress(done)
+        journal.advance(done)
+    _patiently(journal.end, wait)
     return ImportSummary(added, plan.report.comments - added, len(plan.threads))
 
 
-def _write_patiently(
-    scheme: sorthash.Scheme,
-    batch: Sequence[values.ImportedThread],
-    now: datetime,
-    wait: Callable[[float], None],
-) -> values.Imported:
-    runs: list[values.Imported] = []
+def _patiently(step: Callable[[], T], wait: Callable[[float], None]) -> T:
     for _ in range(_TRIES - 1):
         try:
-            return _write_batch(scheme, batch, now, runs)
+            return step()
         except errors.Overloaded:
             wait(_PAUSE)
-    return _write_batch(scheme, batch, now, runs)
+    return step()
 
 
-def _write_batch(
-    scheme: sorthash.Scheme,
-    batch: Sequence[values.ImportedThread],
-    now: datetime,
-    runs: list[values.Imported],
-) -> values.Imported:
-    """Write a batch. `runs` contains what it and earlier tries without an answer may have added."""
-    earlier = list(runs)
+class _Run:
+    """The writing of one batch, and what its tries without an answer may have added."""
 
-    def body() -> None:
-        imported = bulk_append.append_imported(scheme, batch, now=now)
-        transactions.apply(*imported.writes)
-        if not transactions.may_have_run():
-            runs[:] = earlier
-        runs.append(imported)
+    def __init__(
+        self,
+        journal: import_journal.ImportJournal,
+        number: int,
+        batch: Sequence[values.ImportedThread],
+        *,
+        scheme: sorthash.Scheme,
+        now: datetime,
+    ) -> None:
+        self._journal = journal
+        self._number = number
+        self._batch = batch
+        self._scheme = scheme
+        self._now = now
+        self._runs: list[values.Imported] = []
 
-    # Posts in one thread take turns with the import. A batch of several short threads waits for
-    # none, because it would have to wait for all.
-    first = batch[0].name
-    transactions.transaction(body, line=f"{first.site}/{first.id}" if len(batch) == 1 else "")
-    # If the response to a commit is lost, the next run finds the comments already stored and adds
-    # none, so the run that added the most is the one that was applied. Earlier runs were aborted.
-    applied = max(runs, key=lambda run: run.added)
-    for event in applied.events:
-        backlog.tell(event)
-    for name, count in applied.by_thread.items():
-        backlog.changed(name, changes=count)
-    return applied
+    def write(self) -> values.Imported:
+        """Write the batch, in one transaction."""
+        earlier = list(self._runs)
+
+        def body() -> None:
+            imported = self._imported()
+            if not transactions.may_have_run():
+                self._runs[:] = earlier
+            self._runs.append(imported)
+
+        # Posts in one thread take turns with the import. A batch of several short threads waits for
+        # none, because it would have to wait for all.
+        first = self._batch[0].name
+        line = f"{first.site}/{first.id}" if len(self._batch) == 1 else ""
+        transactions.transaction(body, line=line)
+        # If the response to a commit is lost, the next run finds the comments already stored and
+        # adds none, so the run that added the most is the one that was applied. Earlier runs were
+        # aborted.
+        applied = max(self._runs, key=lambda run: run.added)
+        for event in applied.events:
+            backlog.tell(event)
+        for name, count in applied.by_thread.items():
+            backlog.changed(name, changes=count)
+        return applied
+
+    def _imported(self) -> values.Imported:
+        imported = bulk_append.append_imported(
+            self._scheme, self._batch, now=self._now, run=self._journal.id
+        )
+        closed = {each.name for each in self._batch if each.state is records.ThreadState.CLOSED}
+        batch = import_journal.Batch(
+            imported.ids,
+            tuple(name.id for name in imported.made),
+            tuple(name.id for name in imported.made if name in closed),
+        )
+        noted = self._journal.batch(self._number, batch, self._now)
+        transactions.apply(*imported.writes, noted)
+        return imported
 
 
 def check(plan: CheckedImport) -> None:

@@ -48,7 +48,9 @@ orders by are indexed, because each indexed property costs an index row.
     Rulebook  key: site id
     Report    key: comment id
     Advice    key: comment id
-    Job       key: the task and its site; for an import also the system and the file
+    Job       key: the task and its site; for an import also the import's id
+    ImportBatch
+              key: "{site id}/{import id}/{number}.{comment id}"
     Participation
               key: the author's id, below the thread's key
     Comment   key: 128 bits, base32, lower case; never an automatic id, because NDB's

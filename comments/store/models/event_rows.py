@@ -1,4 +1,4 @@
-"""Define the kinds and keys for events, messages, jobs, webhooks and rate limits."""
+"""Define the kinds and keys for events, messages, jobs, imports, webhooks and rate limits."""
 
 from datetime import UTC
 
@@ -53,6 +53,16 @@ class JobRow(schema.StoredRow):
     position = schema.TextProperty(required=True)
 
 
+class ImportBatchRow(schema.StoredRow):
+    """What one transaction of an import added. Only `import_journal` writes this kind.
+
+    `at` is None while an undo of the import is removing these comments.
+    """
+
+    content = schema.TextProperty(required=True)
+    at = schema.DateTimeProperty(tzinfo=UTC)
+
+
 def rate_bucket_key(name: str) -> ndb.Key:
     """Return the key of a bucket, given its purpose and slot."""
     return schema.RowKey(RateBucketRow, name)
@@ -61,6 +71,11 @@ def rate_bucket_key(name: str) -> ndb.Key:
 def job_key(name: str) -> ndb.Key:
     """Return the key of a job, under which the job continues after an interruption."""
     return schema.RowKey(JobRow, name)
+
+
+def import_batch_key(name: str) -> ndb.Key:
+    """Return the key of a batch: the site, the import, the batch's number and its first comment."""
+    return schema.RowKey(ImportBatchRow, name)
 
 
 def event_key(event: str) -> ndb.Key:

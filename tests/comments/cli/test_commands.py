@@ -15,7 +15,7 @@ from comments import config, errors
 from comments.domain import records, site_options, sorthash
 from comments.events import dispatcher
 from comments.jobs import repair, wiring
-from comments.jobs.importers import import_progress
+from comments.jobs.importers import import_journal
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import comment_rows
@@ -313,13 +313,13 @@ def test_an_import_stores_its_progress(
 ) -> None:
     run("import", "disqus", export, "--site", "demo", "--dry-run")
     with open_store.context():
-        assert import_progress.of("demo") == []
-    for added in (2, 0):
+        assert import_journal.of("demo") == []
+    for _ in range(2):
         run("import", "disqus", export, "--site", "demo")
         with open_store.context():
-            (found,) = import_progress.of("demo")
+            (found,) = import_journal.of("demo")
         assert (found.system, found.file, found.comments) == ("disqus", "export.xml", 2)
-        assert (found.seen, found.added) == (2, added)
+        assert (found.seen, found.added) == (2, 2)
 
 
 def test_a_sites_numbers_include_an_import_when_it_ends(
@@ -368,7 +368,7 @@ def test_a_dry_run_refuses_an_import_that_cannot_be_stored(
         assert "is already stored in" in refused.output
         assert "into different sites." in refused.output
     with open_store.context():
-        assert [each.file for each in import_progress.of("demo")] == ["export.xml"]
+        assert [each.file for each in import_journal.of("demo")] == ["export.xml"]
 
 
 def test_a_damaged_file_is_refused_with_its_line_and_stores_nothing(
@@ -399,7 +399,7 @@ def test_an_unsupported_encoding_is_reported_in_one_line_and_stores_nothing(
     assert refused.output.count("\n") == 1
     assert f'{export}:1: the encoding "utf-7" is not supported: convert' in refused.output
     assert list(repair.threads("demo")) == []
-    assert import_progress.of("demo") == []
+    assert import_journal.of("demo") == []
 
 
 @pytest.mark.parametrize(

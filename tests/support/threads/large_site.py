@@ -24,7 +24,7 @@ from benchmarks.threads import conversations, loading, shapes
 from comments.domain import records
 from comments.domain.records import Status
 from comments.events import outbox
-from comments.jobs.importers import import_progress
+from comments.jobs.importers import import_journal
 from comments.moderation import policy_changes, rules
 from comments.sites import site_settings
 from comments.store import connection, reads
@@ -209,11 +209,11 @@ def _rulebook(now: datetime) -> None:
     for number in range(BANS):
         policy_changes.ban(SITE, f"g:author{number}", ADA, now=now - timedelta(days=1))
     for system in ("disqus", "wordpress"):
-        with import_progress.ImportJournal(
-            SITE, system, f"{system}.xml", 1_145, lambda: now
-        ) as journal:
-            journal.advance(1_145)
-            journal.end(1_145)
+        file = import_journal.ImportedFile(system, f"{system}.xml", "digest", 1_145)
+        journal = import_journal.ImportJournal(SITE, file, now, lambda: now)
+        journal.begin()
+        journal.advance(1_145)
+        journal.end()
 
 
 def main(path: str, count: str) -> None:

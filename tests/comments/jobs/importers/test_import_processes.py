@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from comments.domain import records
+from comments.domain import author_ids, records
 from comments.events import dispatcher, outbox
 from comments.jobs import repair, wiring
-from comments.jobs.importers import import_writer
+from comments.jobs.importers import import_journal, import_writer
 from comments.sites import site_settings
 from comments.store import connection
 from emulator import inprocess
@@ -77,6 +77,10 @@ def site(datastore: datastores.Datastore) -> Iterator[records.Site]:
 
 def assert_sound(count: int) -> None:
     assert len(rows()) == count
+    imported_rows = [row.id for row in rows() if row.author.id.startswith(author_ids.IMPORTED)]
+    (journal,) = import_journal.of("garden")
+    batches = import_journal.batches("garden", journal.id)
+    assert sorted(each for _, batch in batches for each in batch.ids) == sorted(imported_rows)
     counter_oracle.assert_counted()
     assert outbox.due(NOW.replace(year=9998), 1) == []
     for name in repair.threads("garden"):

@@ -218,8 +218,10 @@ def test_votes_edits_and_the_first_three_pins_of_a_thread_are_kept(
                 pinned=True,
             )
 
+    path = tmp_path / "export"
+    path.touch()
     with import_writer.plan(
-        read, tmp_path, site=garden, scheme=SCHEME, secret=sample_exports.SECRET
+        read, path, site=garden, scheme=SCHEME, secret=sample_exports.SECRET
     ) as plan:
         write(plan)
     found = rows()

@@ -1,0 +1,305 @@
+"""The journal of imports: what each import added, and how far it is.
+
+This module owns the kind ImportBatch and the Job rows of imports. Each file that is imported into a
+site has one journal. Each transaction that adds comments also writes what it added, so the journal
+is complete at every moment, and an undo (`import_undo`) removes exactly what the import added.
+
+    Job          key: "import/{site id}/{import id}"; `position` is an Import as JSON
+    ImportBatch  key: "{site id}/{import id}/{number of the batch}.{the first added comment}";
+                 `content` is a Batch as JSON; `at` is the time of the run that added the comments.
+                 After `TERM`, the row is deleted, and the addresses of its comments are erased
+
+Invariants:
+
+1. A batch is written in the transaction that adds its comments. A run that adds nothing writes no
+   batch, so a commit whose answer was lost does not leave two.
+2. Importing the same file into the same site in the same format continues its journal, until the
+   import was undone or its term has ended. Then a new journal begins.
+3. The transaction of a batch reads the import's row, so an import that is still running adds
+   nothing after an undo has begun.
+4. The numbers of processed comments are only displayed. A repeated import finds the stored comments
+   itself (`import_writer`).
+"""
+
+import contextlib
+import functools
+import hashlib
+import time
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+import msgspec
+
+from comments import errors
+from comments.domain import decoders
+from comments.domain.crypto import keyed_hashes
+from comments.moderation import retention
+from comments.store import ownership, reads, transactions
+from comments.store.models import event_rows
+
+_OWNER = "import_journal"
+_JOBS = "import/"
+_BEHIND = "\U0010ffff"
+PAUSE = 2.0  # Minimum seconds between two writes of the progress.
+LATE = 60  # Seconds without a write after which an import counts as interrupted.
+TERM: timedelta = retention.TERM  # After this time, an import can no longer be undone.
+_LONGEST_NAME = 200  # Characters.
+_LONGEST_ID = 10  # Characters.
+MOST = 100  # Maximum number of imports in a list.
+
+
+class ImportedFile(NamedTuple):
+    """A file to import: its format, its name, a digest of its bytes, and its comments."""
+
+    system: str
+    name: str
+    digest: str
+    comments: int
+    mapping: tuple[str, ...] = ()
+
+
+class Import(msgspec.Struct, frozen=True):
+    """One import.
+
+    Of `comments` comments, `seen` have been processed. `added` is the number of comments that all
+    runs of the import added; None until a run ends. `at` is the time of the last write. `undoing`
+    is the time when an undo began, and `undone` the time when it ended; `removed` and `kept` are
+    the numbers of comments that it removed, and that stay as tombstones above other comments.
+
+    `id` is empty if an earlier release, which kept no journal, ran the import.
+    """
+
+    system: str
+    file: str
+    comments: int
+    seen: int
+    began: datetime
+    at: datetime
+    added: int | None = None
+    id: str = ""
+    digest: str = ""
+    mapping: tuple[str, ...] = ()
+    undoing: datetime | None = None
+    undone: datetime | None = None
+    removed: int = 0
+    kept: int = 0
+
+    def goes_on(self, now: datetime) -> bool:
+        """Return whether the import is unfinished and wrote its progress recently."""
+        return self.added is None and (now - self.at).total_seconds() < LATE
+
+    @property
+    def ends(self) -> datetime:
+        """Return the time from which the import can no longer be undone."""
+        return self.began + TERM
+
+    def can_be_undone(self, now: datetime) -> bool:
+        """Return whether an undo may begin, or has to go on."""
+        if self.undone is not None or not self.id:
+            return False
+        return self.undoing is not None or (now < self.ends and not self.goes_on(now))
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """What one transaction added: comments by id, and the threads that it made, by thread id.
+
+    `closed` contains the threads among them that it made closed. `is_erased` tells whether an undo
+    has erased the comments. Each comment is then either deleted or left as a tombstone.
+    """
+
+    ids: tuple[str, ...]
+    threads: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
+    is_erased: bool = False
+
+
+class ImportJournal:
+    """The journal of a running import.
+
+    Call `begin` first and `end` when the import is complete. A journal without an end represents an
+    interrupted import.
+    """
+
+    def __init__(
+        self, site: str, file: ImportedFile, now: datetime, clock: Callable[[], datetime]
+    ) -> None:
+        self.site = site
+        self._clock = clock
+        name = file.name.encode(errors="replace").decode()[:_LONGEST_NAME]
+        self._file = file._replace(name=name)
+        self._began = now
+        self._seen = 0
+        self._noted = 0.0
+        self.id = ""
+
+    def begin(self) -> None:
+        """Store the import, or continue its journal.
+
+        Raises:
+            errors.ImportRefused: the import is being undone.
+        """
+        self.id = transactions.transaction(self._begin)
+        self._noted = time.monotonic()
+
+    def advance(self, more: int) -> None:
+        """Count more comments as processed, and write the row at most every `PAUSE` seconds.
+
+        If the store is busy, a later call writes the row.
+        """
+        self._seen += more
+        if time.monotonic() - self._noted >= PAUSE:
+            self._noted = time.monotonic()
+            with contextlib.suppress(errors.Overloaded):
+                transactions.transaction(functools.partial(self._change, seen=self._seen))
+
+    def end(self) -> None:
+        """Record that the import is complete."""
+        added = sum(len(batch.ids) for _, batch in batches(self.site, self.id))
+        transactions.transaction(functools.partial(self._change, seen=self._seen, added=added))
+
+    def batch(self, number: int, batch: Batch, now: datetime) -> ownership.Writes:
+        """Return the row for what a transaction adds, in this transaction.
+
+        Raises:
+            errors.ImportRefused: the import is being undone.
+        """
+        _checked(_read(self.site, self.id))
+        if not batch.ids:
+            return ownership.Writes(_OWNER)
+        key = f"{self.site}/{self.id}/{number:08}.{batch.ids[0]}"
+        return put(event_rows.ImportBatchRow(key=event_rows.import_batch_key(key), at=now), batch)
+
+    def _begin(self) -> str:
+        file, now = self._file, self._clock()
+        for number in range(1_000_000):
+            name = _id(self.site, file, number)
+            found = _read(self.site, name)
+            if found is not None and (found.undone is not None or self._began >= found.ends):
+                continue
+            _checked(found)
+            stored = found or Import(
+                file.system, file.name, file.comments, 0, self._began, now, id=name
+            )
+            stored = msgspec.structs.replace(
+                stored,
+                file=file.name,
+                comments=file.comments,
+                digest=file.digest,
+                mapping=file.mapping,
+                seen=0,
+                at=now,
+                added=None,
+            )
+            transactions.apply(store(self.site, stored))
+            return name
+        raise errors.ImportRefused("the file was imported and undone too often")
+
+    def _change(self, **changed: int) -> None:
+        found = _read(self.site, self.id)
+        if found is not None:
+            changed_now = msgspec.structs.replace(found, at=self._clock(), **changed)
+            transactions.apply(store(self.site, changed_now))
+
+
+def of(site: str) -> list[Import]:
+    """List a site's imports, starting with the most recently started."""
+    start = f"{_JOBS}{site}/"
+    query = reads.Query(
+        "Job",
+        where=(("__key__", ">", start), ("__key__", "<", f"{start}{_BEHIND}")),
+        order=("__key__",),
+    )
+    found = [
+        decoders.json(Import).decode(message.properties["position"].string_value)
+        for message in reads.walk(query)
+    ]
+    return sorted(found, key=lambda each: each.began, reverse=True)[:MOST]
+
+
+def get(site: str, import_id: str) -> Import:
+    """Read one import, in or outside a transaction.
+
+    Raises:
+        errors.ImportRefused: the site has no such import.
+    """
+    is_id = import_id.isalnum() and len(import_id) <= _LONGEST_ID
+    found = _read(site, import_id) if is_id else None
+    if found is None:
+        raise errors.ImportRefused(
+            f"{site} has no import {import_id!r}. `imports list --site {site}` lists the imports."
+        )
+    return found
+
+
+def store(site: str, changed: Import) -> ownership.Writes:
+    """Return the writes that store an import."""
+    key = event_rows.job_key(f"{_JOBS}{site}/{changed.id}")
+    row = event_rows.JobRow(key=key, position=msgspec.json.encode(changed).decode())
+    return ownership.Writes(_OWNER, put=(row,))
+
+
+def batch_names(site: str, import_id: str) -> list[str]:
+    """Return the key names of an import's batches, in the order in which they were written."""
+    start = f"{site}/{import_id}/"
+    query = reads.Query(
+        "ImportBatch",
+        where=(("__key__", ">", start), ("__key__", "<", f"{start}{_BEHIND}")),
+        order=("__key__",),
+        keys_only=True,
+    )
+    return [message.key.path[-1].name for message in reads.fetch(query)]
+
+
+def batches(site: str, import_id: str) -> Iterable[tuple[str, Batch]]:
+    """Yield an import's batches with their key names, in the order in which they were written."""
+    names = batch_names(site, import_id)
+    rows = reads.get_multi([event_rows.import_batch_key(name) for name in names])
+    return ((row.key.id(), content(row)) for row in rows if row is not None)
+
+
+def old(before: datetime, limit: int) -> list[str]:
+    """Return the key names of batches that were written up to a given time, oldest first."""
+    query = reads.Query(
+        "ImportBatch", where=(("at", "<=", before),), order=("at",), limit=limit, keys_only=True
+    )
+    return [message.key.path[-1].name for message in reads.fetch(query)]
+
+
+def content(row: event_rows.ImportBatchRow) -> Batch:
+    """Decode a batch."""
+    return decoders.json(Batch).decode(row.content)
+
+
+def put(row: event_rows.ImportBatchRow, batch: Batch) -> ownership.Writes:
+    """Return the writes that store a batch."""
+    row.content = msgspec.json.encode(batch).decode()
+    return ownership.Writes(_OWNER, put=(row,))
+
+
+def gone(row: event_rows.ImportBatchRow) -> ownership.Writes:
+    """Return the writes that delete a batch."""
+    return ownership.Writes(_OWNER, delete=(row.key,))
+
+
+def import_of(name: str) -> tuple[str, str]:
+    """Return the site and the id of the import to which a batch belongs, given its key name."""
+    site, import_id, _ = name.split("/")
+    return site, import_id
+
+
+def _read(site: str, import_id: str) -> Import | None:
+    row = reads.get(event_rows.job_key(f"{_JOBS}{site}/{import_id}"))
+    return None if row is None else decoders.json(Import).decode(row.position)
+
+
+def _checked(found: Import | None) -> None:
+    """Check that an import, if it is stored, is not being undone."""
+    if found is not None and found.undoing is not None:
+        raise errors.ImportRefused(f"the import {found.id} is being undone, or was undone")
+
+
+def _id(site: str, file: ImportedFile, number: int) -> str:
+    """Return the id of a file's first, second, ... import into a site."""
+    text = msgspec.json.encode((site, file.system, file.digest, number))
+    return keyed_hashes.text(hashlib.sha256(text).digest())[:_LONGEST_ID]
