@@ -1,0 +1,240 @@
+"""The JSON reader streams its input, enforces limits, and reports faults by line or number."""
+
+import gzip
+import json
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comments import errors
+from comments.jobs.importers.parsing import json_reader
+
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+LETTERS = st.dictionaries(
+    st.text(max_size=5),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | FLOATS | st.text(),
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+        ),
+        max_leaves=8,
+    ),
+    max_size=4,
+)
+
+
+@pytest.fixture(params=[1, 7, 1 << 16], ids="chunks of {}".format)
+def _chunks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read a few characters at a time, so that values cross the ends of chunks."""
+    monkeypatch.setattr(json_reader, "_CHUNK", request.param)
+
+
+def file_of(tmp_path: Path, content: str | bytes) -> Path:
+    path = tmp_path / "letters.json"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def found(tmp_path: Path, content: str | bytes, prefix: str = "item") -> list[dict[str, Any]]:
+    read = json_reader.items(file_of(tmp_path, content), prefix, what="a list of letters")
+    return [value for _, value in read]
+
+
+def refused(reader: Iterator[object]) -> str:
+    with pytest.raises(errors.BadImport) as caught:
+        list(reader)
+    return str(caught.value).rpartition("/")[2]
+
+
+def refusal(tmp_path: Path, content: str | bytes, prefix: str = "item") -> str:
+    path = file_of(tmp_path, content)
+    return refused(json_reader.items(path, prefix, what="a list of letters", unit="letter"))
+
+
+@pytest.mark.usefixtures("_chunks")
+def test_the_objects_of_a_list_come_with_their_numbers(tmp_path: Path) -> None:
+    path = file_of(tmp_path, ' [ {"id": 12, "é": [1.5, null]} ,\n{} ] ')
+    assert list(json_reader.items(path, "item", what="a list")) == [
+        (1, {"id": 12, "é": [1.5, None]}),
+        (2, {}),
+    ]
+
+
+@pytest.mark.usefixtures("_chunks")
+def test_a_list_is_found_at_its_path_and_the_rest_is_skipped(tmp_path: Path) -> None:
+    content = """{"version": 12, "data": {"Users": [{"id": "no"}], "Comment": [{"id": "a"}]},
+    "Comment": [{"id": "no"}], "x": {}, "data": {"Comment": [{"id": "b"}]}, "y": [[1], {}]}"""
+    assert found(tmp_path, content, "data.Comment.item") == [{"id": "a"}, {"id": "b"}]
+
+
+@pytest.mark.parametrize("content", ["[]", "null"])
+def test_an_empty_list_and_null_have_no_objects(tmp_path: Path, content: str) -> None:
+    assert found(tmp_path, content) == []
+    assert found(tmp_path, f'{{"list": {content}}}', "list.item") == []
+
+
+@given(values=st.lists(LETTERS, max_size=5), chunk=st.integers(1, 50), ascii_=st.booleans())
+def test_a_document_is_read_as_the_json_module_reads_it(
+    tmp_path_factory: pytest.TempPathFactory,
+    values: list[dict[str, Any]],
+    chunk: int,
+    ascii_: bool,
+) -> None:
+    folder = tmp_path_factory.mktemp("letters")
+    encoded = json.dumps(values, ensure_ascii=ascii_).encode(errors="surrogatepass")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_reader, "_CHUNK", chunk)
+        assert found(folder, encoded) == json.loads(encoded)
+        in_object = b'{"a": 1, "list": ' + encoded + b"}"
+        assert found(folder, in_object, "list.item") == json.loads(encoded)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_is_accepted(tmp_path: Path, encoding: str) -> None:
+    assert found(tmp_path, '[{"a": "é"}]'.encode(encoding)) == [{"a": "é"}]
+
+
+def test_gzip_is_unpacked(tmp_path: Path) -> None:
+    assert found(tmp_path, gzip.compress(b'[{"a": 1}]')) == [{"a": 1}]
+    path = file_of(tmp_path, gzip.compress(b'{"a": 1}\n'))
+    assert list(json_reader.lines(path)) == [(1, {"a": 1})]
+
+
+def test_truncated_and_damaged_gzip_is_refused(tmp_path: Path) -> None:
+    packed = gzip.compress(json.dumps([{"a": n} for n in range(1000)]).encode())
+    assert "the gzip data is damaged or truncated" in refusal(tmp_path, packed[:-20])
+    damaged = packed[:50] + bytes([packed[50] ^ 255]) + packed[51:]
+    assert "the gzip data is damaged or truncated" in refusal(tmp_path, damaged)
+    assert "the gzip data is damaged or truncated" in refusal(tmp_path, b"\x1f\x8b")
+
+
+def test_not_a_number_is_read_as_null(tmp_path: Path) -> None:
+    assert found(tmp_path, '[{"a": NaN, "b": -Infinity}]') == [{"a": None, "b": None}]
+
+
+def test_broken_utf_16_is_refused(tmp_path: Path) -> None:
+    content = '[{"a": "é"}]'.encode("utf-16") + b"x"
+    assert "the text is not valid utf-16" in refusal(tmp_path, content)
+
+
+def test_bytes_that_are_not_utf_8_become_lone_surrogates(tmp_path: Path) -> None:
+    assert found(tmp_path, b'[{"a": "caf\xe9"}]') == [{"a": "caf\udce9"}]
+
+
+@pytest.mark.usefixtures("_chunks")
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "letters.json:1: invalid JSON: Expecting value at the end of the file"),
+        ("{}", "letters.json: the file is not a list of letters: it is not a JSON list"),
+        ('[\n{"a": 1}', 'expected "," or "]" at the end of the file'),
+        ('[\n{"a": 1}\n{}]', 'letters.json:3: invalid JSON: expected "," or "]" near \'{}]\''),
+        ('[\n{"a": 1},\n{"a": "x', "letters.json:3: invalid JSON: Unterminated string"),
+        ('[{"a": 1},]', "letters.json:1: invalid JSON: Expecting value near ']'"),
+        ('[{"a" 1}]', "letters.json:1: invalid JSON: Expecting ':' delimiter near '1}]'"),
+        ("[{}]\n{}", "letters.json:2: invalid JSON: there is more text after the end"),
+        ("[{}, 3]", "letters.json, letter 2: is not a JSON object"),
+        ("[" * 100_000, "values are nested too deeply"),
+        ("[{}, " + "9" * 5000 + "]", "a number has too many digits"),
+        ("hello", "letters.json:1: invalid JSON: Expecting value near 'hello'"),
+        ("\x00\x00", "invalid JSON: Expecting value near '\\x00\\x00'"),
+        (b"[\xff]", "invalid JSON: Expecting value near"),
+    ],
+)
+def test_a_broken_document_is_refused_with_its_place(
+    tmp_path: Path, content: str | bytes, message: str
+) -> None:
+    assert message in refusal(tmp_path, content)
+
+
+@pytest.mark.parametrize("content", ['{"a": [1]}', '{"data": [1]}', "[]", "3", "{}"])
+def test_a_document_without_the_list_is_refused_unless_it_is_optional(
+    tmp_path: Path, content: str
+) -> None:
+    said = refusal(tmp_path, content, "data.Comment.item")
+    assert said == 'letters.json: the file is not a list of letters: it has no list "data.Comment"'
+    path = tmp_path / "letters.json"
+    found = json_reader.items(path, "data.Comment.item", what="", is_required=False)
+    assert list(found) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{a: 1}", 'letters.json:1: invalid JSON: expected a key in " near'),
+        ('{"a" 1}', 'letters.json:1: invalid JSON: expected ":" near'),
+        ('{"a": 1', 'expected "," or "}" at the end of the file'),
+    ],
+)
+def test_a_broken_object_around_the_list_is_refused(
+    tmp_path: Path, content: str, message: str
+) -> None:
+    assert message in refusal(tmp_path, content, "list.item")
+
+
+def test_a_value_that_is_too_long_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_reader, "MAX_VALUE", 100_000)
+    long = "x" * 300_000
+    assert "is longer than 100,000 characters" in refusal(tmp_path, f'[{{"a": "{long}"}}]')
+    path = file_of(tmp_path, f'{{}}\n{{"a": "{long}"}}')
+    assert refused(json_reader.lines(path)).startswith("letters.json:2: the line is longer than")
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    reader = json_reader.items(tmp_path / "none.json", "item", what="a list")
+    assert refused(reader) == "none.json: No such file or directory"
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    path = file_of(tmp_path, json.dumps([{"text": "x" * 1000}] * 10_000))
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in json_reader.items(path, "item", what="a list")) == 10_000
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 << 20
+
+
+def test_lines_are_read_with_their_numbers(tmp_path: Path) -> None:
+    path = file_of(tmp_path, '\ufeff{"a": "x\u2028y\u0085z"}\r\n\n  {"b": 2}')
+    assert list(json_reader.lines(path)) == [(1, {"a": "x\u2028y\u0085z"}), (3, {"b": 2})]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"a": ', "letters.json:2: invalid JSON: Expecting value"),
+        ("[1]", "letters.json:2: the line is not a JSON object"),
+        ('{"a": ' + "[" * 100_000, "letters.json:2: values are nested too deeply"),
+        ('{"a": 1} {"b": 2}', "letters.json:2: invalid JSON: Extra data"),
+    ],
+)
+def test_a_broken_line_is_refused_with_its_number(tmp_path: Path, line: str, message: str) -> None:
+    path = file_of(tmp_path, f"{{}}\n{line}\n{{}}")
+    assert refused(json_reader.lines(path)).startswith(message)
+
+
+class Letter(msgspec.Struct):
+    id: int
+    body: str = "none"
+
+
+def test_an_object_is_converted_to_a_type(tmp_path: Path) -> None:
+    fields = {"id": 1, "body": None, "other": []}
+    assert json_reader.record(tmp_path, 1, fields, Letter, "letter") == Letter(1, "none")
+
+
+def test_a_field_of_a_wrong_type_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(
+        errors.BadImport, match=r", letter 7: Expected `str`, got `int` - at .*body"
+    ):
+        json_reader.record(tmp_path, 7, {"id": 1, "body": 2}, Letter, "letter")
