@@ -1,8 +1,6 @@
-"""Read lists of objects from JSON files as a stream, in bounded memory.
+"""Read a list of objects in a JSON document as a stream, in bounded memory.
 
-`items` reads a list inside one JSON document, `lines` a file with one object on each line. Both
-unpack gzip and accept a byte order mark. Bytes that are not UTF-8 become lone surrogates
-(`source_files`), from which `text_repair` restores the text.
+`json_lines` reads files with one JSON object on each line.
 
 The standard library's scanner decodes each value, from a buffer that grows until the value is
 complete. The known parsers of JSON streams were not taken: their errors have no line, they replace
@@ -11,18 +9,16 @@ lone surrogates, and deep nesting costs them memory that grows with its square.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
-
-import msgspec
+from typing import TextIO
 
 from comments import errors
-from comments.domain import decoders
-from comments.jobs.importers.parsing import source_files
+from comments.jobs.importers.parsing import source_files, stray_bytes
+from comments.jobs.importers.parsing.record_fields import Fields
 
-# The maximum number of characters of one object in a list, and of one line. Longer objects are not
-# comments, and each has to fit into memory.
+# The maximum number of characters of one object in the list. Longer objects are not comments, and
+# each has to fit into memory.
 MAX_VALUE = 1 << 24
 _CHUNK = 1 << 16
 _BLANKS = re.compile(r"[ \t\n\r]*")
@@ -31,15 +27,14 @@ _LITERAL = 20  # More characters than a word, an escape or the end of a number i
 _SHOWN = 30  # Maximum number of characters of the file in an error message.
 _UNFINISHED = "Unterminated string"  # The scanner's error whose position is the string's start.
 # Without `parse_constant`, the scanner would accept NaN and Infinity, which are not JSON.
-_SCANNER = json.JSONDecoder(parse_constant=lambda _: None)
-
-T = TypeVar("T")
+# Control characters in strings are accepted, as in `json_lines`.
+_SCANNER = json.JSONDecoder(parse_constant=lambda _: None, strict=False)
 
 
 def items(
     path: Path, prefix: str, *, what: str, unit: str = "comment", is_required: bool = True
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the objects of a list in a JSON document, with their numbers, counted from 1.
+) -> Iterator[Fields]:
+    """Yield the objects of a list in a JSON document, which are counted from 1.
 
     `prefix` is the place of the list's items: "item" if the document itself is the list, and
     "data.Comment.item" for the list `Comment` in the object `data`. The list may be null, and other
@@ -60,10 +55,7 @@ def items(
             is_found = True
             for _ in text.parts():
                 number += 1
-                value = text.value()
-                if not isinstance(value, dict):
-                    raise errors.BadImport(str(path), number, "is not a JSON object", unit)
-                yield number, value
+                yield _fields(path, number, text, unit)
         if text.peek():
             raise text.bad("there is more text after the end of the JSON document")
     if is_required and not is_found:
@@ -71,48 +63,15 @@ def items(
         raise errors.BadImport(str(path), None, f"the file is not {what}: it {missing}")
 
 
-def lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the objects of a file with one JSON object on each line, with their line numbers.
-
-    Blank lines are skipped.
-
-    Raises:
-        errors.BadImport: the file cannot be read, or a line is not a JSON object.
-    """
-    with source_files.opened_text(path) as file:
-        number = 0
-        while line := file.readline(MAX_VALUE + 1):
-            number += 1
-            if len(line) > MAX_VALUE:
-                reason = f"the line is longer than {MAX_VALUE:,} characters"
-                raise errors.BadImport(str(path), number, reason)
-            if line.strip():
-                yield number, _object(path, number, line)
-
-
-def record(path: Path, number: int, fields: Mapping[str, Any], kind: type[T], unit: str) -> T:
-    """Convert an object to a type. Fields that are missing or null get their defaults.
-
-    Raises:
-        errors.BadImport: a field has a wrong type; the error names the field.
-    """
-    given = {name: value for name, value in fields.items() if value is not None}
-    try:
-        return decoders.converted(given, kind)
-    except msgspec.ValidationError as error:
-        raise errors.BadImport(str(path), number, str(error), unit) from error
-
-
-def _object(path: Path, number: int, line: str) -> dict[str, Any]:
-    try:
-        value = _SCANNER.decode(line)
-    except RecursionError:
-        raise errors.BadImport(str(path), number, "values are nested too deeply") from None
-    except ValueError as error:
-        raise errors.BadImport(str(path), number, f"invalid JSON: {error}") from error
+def _fields(path: Path, number: int, text: "_Text", unit: str) -> Fields:
+    strays = text.strays
+    value = text.value()
     if not isinstance(value, dict):
-        raise errors.BadImport(str(path), number, "the line is not a JSON object")
-    return value
+        raise errors.BadImport(str(path), number, "is not a JSON object", unit)
+    fields = Fields(path, number, value, unit)
+    if text.strays > strays:
+        fields.corrected(stray_bytes.CORRECTION)
+    return fields
 
 
 def _places(text: "_Text", keys: Sequence[str]) -> Iterator[None]:
@@ -139,6 +98,7 @@ class _Text:
         self._buffer = ""
         self._at = 0  # Where the next character is in the buffer.
         self._line = 1  # The line on which the buffer begins.
+        self.strays = 0  # The number of stray bytes in the values so far.
         self._is_at_end = False  # Whether the buffer contains the rest of the file.
 
     def bad(self, reason: str, at: int | None = None) -> errors.BadImport:
@@ -187,8 +147,8 @@ class _Text:
             else:
                 # A number at the end of the buffer may have more digits.
                 if end < len(self._buffer) or self._is_at_end:
-                    self._at = end
-                    return value
+                    start, self._at = self._at, end
+                    return value if self._is_utf_8(start) else self._repaired(start)
             self._fill()
 
     def skip(self) -> None:
@@ -198,6 +158,19 @@ class _Text:
             return
         for _ in self.parts():
             self.value()
+
+    def _is_utf_8(self, start: int) -> bool:
+        """Return whether the value that has just been read has no bytes that are not UTF-8."""
+        return stray_bytes.FOUND.search(self._buffer, start, self._at) is None
+
+    def _repaired(self, start: int) -> object:
+        """Decode the value that has just been read again, with its stray bytes as characters."""
+        try:
+            text, strays = stray_bytes.repaired(self._buffer[start : self._at])
+        except ValueError:
+            raise self.bad(stray_bytes.REFUSAL, start) from None
+        self.strays += strays
+        return _SCANNER.decode(text)
 
     def _check_can_continue(self, error: ValueError) -> None:
         """Raise an error of the scanner, unless the value may only be incomplete in the buffer."""

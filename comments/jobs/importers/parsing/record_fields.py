@@ -69,6 +69,15 @@ class Fields:
             if name in self:
                 self.remarks.append(import_source.LeftOut(self.number, what))
 
+    def inside(self, name: str) -> "Fields":
+        """Return the fields of an object in this record, with the same remarks."""
+        value = self._values.get(name)
+        if value is not None and not isinstance(value, dict):
+            raise self._unfit(name, "a JSON object", value)
+        inner = Fields(self._path, self.number, value or {}, self._unit)
+        inner.remarks = self.remarks
+        return inner
+
     def text(self, name: str) -> str:
         """Return a text; "" if the field is missing or null. A number becomes its digits."""
         value = self._plain(name)

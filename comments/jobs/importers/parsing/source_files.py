@@ -19,7 +19,7 @@ def opened(path: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
     """Open a file for reading, and unpack it if it is a gzip file.
 
     Raises:
-        errors.BadImport: the file cannot be read, or its gzip data is damaged or truncated.
+        errors.BadImport: the file cannot be read, or its compressed data is damaged.
     """
     try:
         with path.open("rb") as file:
@@ -29,7 +29,7 @@ def opened(path: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
             else:
                 yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        reason = f"the gzip data is damaged or truncated ({error}). Make the export again."
+        reason = f"the compressed file is damaged or incomplete: {error}"
         raise errors.BadImport(str(path), None, reason) from error
     except OSError as error:
         raise errors.BadImport(str(path), None, error.strerror or str(error)) from error
@@ -40,19 +40,14 @@ def opened_text(path: Path) -> Iterator[io.TextIOWrapper]:
     """Open a text file, which is UTF-8, or UTF-16 with a byte order mark.
 
     Line ends stay as they are, and only a line feed ends a line. Bytes that are not UTF-8 become
-    lone surrogates (the error handler "surrogateescape").
+    lone surrogates (`stray_bytes`).
 
     Raises:
         errors.BadImport: as `opened`, or the file is broken UTF-16.
     """
     with opened(path) as file:
         encoding = "utf-16" if file.peek(2).startswith(_UTF_16) else "utf-8-sig"
-        text = io.TextIOWrapper(
-            file,
-            encoding=encoding,
-            errors="surrogateescape",
-            newline="\n",
-        )
+        text = io.TextIOWrapper(file, encoding=encoding, errors="surrogateescape", newline="\n")
         try:
             yield text
         except UnicodeError as error:

@@ -11,9 +11,10 @@ from comments import errors
 
 CORRECTION = "bytes that are not UTF-8, read as Windows-1252"
 _ADVICE = "convert the file to UTF-8, for example with `iconv -f GBK -t UTF-8`"
+REFUSAL = f"the text is not UTF-8; {_ADVICE}"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 # `surrogateescape` decodes the invalid byte 0x80 to U+DC80, and so on.
-_INVALID = re.compile("[\udc80-\udcff]+")
+FOUND = re.compile("[\udc80-\udcff]+")
 _OFFSET = 0xDC00
 
 
@@ -30,9 +31,18 @@ def decode(file: str, number: int, data: bytes, unit: str = "line") -> tuple[str
     if data.startswith(_UTF_16):
         raise errors.BadImport(file, number, f"the text is UTF-16; {_ADVICE}", unit)
     try:
-        return _INVALID.subn(_read, data.decode(errors="surrogateescape"))
+        return repaired(data.decode(errors="surrogateescape"))
     except ValueError as error:
-        raise errors.BadImport(file, number, f"the text is not UTF-8; {_ADVICE}", unit) from error
+        raise errors.BadImport(file, number, REFUSAL, unit) from error
+
+
+def repaired(text: str) -> tuple[str, int]:
+    """Replace the stray bytes in a text that was decoded with `surrogateescape`; count them.
+
+    Raises:
+        ValueError: the text has bytes that are not stray bytes.
+    """
+    return FOUND.subn(_read, text)
 
 
 def _read(match: re.Match[str]) -> str:

@@ -1,18 +1,15 @@
 """Read a text file line by line, in bounded memory; the file may be compressed with gzip."""
 
-import gzip
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from comments import errors
-from comments.jobs.importers.parsing import stray_bytes
+from comments.jobs.importers.parsing import source_files, stray_bytes
 
 # The maximum bytes in one line. One line of JSON has one comment with all its fields.
 MAX_LINE = 8 << 20
 _BOM = b"\xef\xbb\xbf"
-_GZIP = b"\x1f\x8b"
 
 
 class Line(NamedTuple):
@@ -30,21 +27,12 @@ def read(path: Path) -> Iterator[Line]:
         errors.BadImport: the file cannot be read, or a line is too long or is not UTF-8.
     """
     number = 0
-    try:
-        with path.open("rb") as raw:
-            is_packed = raw.read(len(_GZIP)) == _GZIP
-            raw.seek(0)
-            file = gzip.GzipFile(fileobj=raw) if is_packed else raw
-            while data := file.readline(MAX_LINE + 1):
-                number += 1
-                if len(data) > MAX_LINE:
-                    message = f"the line is longer than {MAX_LINE:,} bytes"
-                    raise errors.BadImport(str(path), number, message)
-                if number == 1:
-                    data = data.removeprefix(_BOM)
-                yield Line(number, *stray_bytes.decode(str(path), number, data))
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        message = f"the compressed file is damaged or incomplete: {error}"
-        raise errors.BadImport(str(path), number + 1, message) from error
-    except OSError as error:
-        raise errors.BadImport(str(path), None, error.strerror or str(error)) from error
+    with source_files.opened(path) as file:
+        while data := file.readline(MAX_LINE + 1):
+            number += 1
+            if len(data) > MAX_LINE:
+                message = f"the line is longer than {MAX_LINE:,} bytes"
+                raise errors.BadImport(str(path), number, message)
+            if number == 1:
+                data = data.removeprefix(_BOM)
+            yield Line(number, *stray_bytes.decode(str(path), number, data))

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from comments import errors
-from comments.jobs.importers.parsing import json_reader
+from comments.jobs.importers import import_source
+from comments.jobs.importers.parsing import json_reader, record_fields, stray_bytes
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 LETTERS = st.dictionaries(
@@ -43,7 +43,11 @@ def file_of(tmp_path: Path, content: str | bytes) -> Path:
 
 def found(tmp_path: Path, content: str | bytes, prefix: str = "item") -> list[dict[str, Any]]:
     read = json_reader.items(file_of(tmp_path, content), prefix, what="a list of letters")
-    return [value for _, value in read]
+    return [values_of(fields) for fields in read]
+
+
+def values_of(fields: record_fields.Fields) -> dict[str, Any]:
+    return {name: fields._values[name] for name in fields.names}
 
 
 def refused(reader: Iterator[object]) -> str:
@@ -60,10 +64,9 @@ def refusal(tmp_path: Path, content: str | bytes, prefix: str = "item") -> str:
 @pytest.mark.usefixtures("_chunks")
 def test_the_objects_of_a_list_come_with_their_numbers(tmp_path: Path) -> None:
     path = file_of(tmp_path, ' [ {"id": 12, "é": [1.5, null]} ,\n{} ] ')
-    assert list(json_reader.items(path, "item", what="a list")) == [
-        (1, {"id": 12, "é": [1.5, None]}),
-        (2, {}),
-    ]
+    first, second = json_reader.items(path, "item", what="a list")
+    assert (first.number, values_of(first)) == (1, {"id": 12, "é": [1.5, None]})
+    assert (second.number, values_of(second)) == (2, {})
 
 
 @pytest.mark.usefixtures("_chunks")
@@ -102,16 +105,14 @@ def test_a_byte_order_mark_is_accepted(tmp_path: Path, encoding: str) -> None:
 
 def test_gzip_is_unpacked(tmp_path: Path) -> None:
     assert found(tmp_path, gzip.compress(b'[{"a": 1}]')) == [{"a": 1}]
-    path = file_of(tmp_path, gzip.compress(b'{"a": 1}\n'))
-    assert list(json_reader.lines(path)) == [(1, {"a": 1})]
 
 
 def test_truncated_and_damaged_gzip_is_refused(tmp_path: Path) -> None:
     packed = gzip.compress(json.dumps([{"a": n} for n in range(1000)]).encode())
-    assert "the gzip data is damaged or truncated" in refusal(tmp_path, packed[:-20])
+    assert "the compressed file is damaged or incomplete" in refusal(tmp_path, packed[:-20])
     damaged = packed[:50] + bytes([packed[50] ^ 255]) + packed[51:]
-    assert "the gzip data is damaged or truncated" in refusal(tmp_path, damaged)
-    assert "the gzip data is damaged or truncated" in refusal(tmp_path, b"\x1f\x8b")
+    assert "the compressed file is damaged or incomplete" in refusal(tmp_path, damaged)
+    assert "the compressed file is damaged or incomplete" in refusal(tmp_path, b"\x1f\x8b")
 
 
 def test_not_a_number_is_read_as_null(tmp_path: Path) -> None:
@@ -123,8 +124,22 @@ def test_broken_utf_16_is_refused(tmp_path: Path) -> None:
     assert "the text is not valid utf-16" in refusal(tmp_path, content)
 
 
-def test_bytes_that_are_not_utf_8_become_lone_surrogates(tmp_path: Path) -> None:
-    assert found(tmp_path, b'[{"a": "caf\xe9"}]') == [{"a": "caf\udce9"}]
+@pytest.mark.usefixtures("_chunks")
+def test_a_stray_byte_is_read_as_windows_1252_and_noted(tmp_path: Path) -> None:
+    path = file_of(tmp_path, b'[{"a": "\\udce9"}, {"a": "caf\xe9", "\x80": "\xc3\xa9"}, {}]')
+    first, second, third = json_reader.items(path, "item", what="a list")
+    assert values_of(second) == {"a": "café", "€": "é"}
+    assert second.remarks == [import_source.Corrected(2, stray_bytes.CORRECTION)]
+    assert (values_of(first), first.remarks) == ({"a": "\udce9"}, [])
+    assert third.remarks == []
+
+
+@pytest.mark.usefixtures("_chunks")
+def test_text_in_another_encoding_is_refused_with_advice(tmp_path: Path) -> None:
+    content = '[{"a": "b"},\n{"a": "评论"}]'.encode("gbk")
+    assert "letters.json:2: invalid JSON: the text is not UTF-8; convert" in refusal(
+        tmp_path, content
+    )
 
 
 @pytest.mark.usefixtures("_chunks")
@@ -184,8 +199,6 @@ def test_a_value_that_is_too_long_is_refused(
     monkeypatch.setattr(json_reader, "MAX_VALUE", 100_000)
     long = "x" * 300_000
     assert "is longer than 100,000 characters" in refusal(tmp_path, f'[{{"a": "{long}"}}]')
-    path = file_of(tmp_path, f'{{}}\n{{"a": "{long}"}}')
-    assert refused(json_reader.lines(path)).startswith("letters.json:2: the line is longer than")
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
@@ -202,39 +215,3 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 2 << 20
-
-
-def test_lines_are_read_with_their_numbers(tmp_path: Path) -> None:
-    path = file_of(tmp_path, '\ufeff{"a": "x\u2028y\u0085z"}\r\n\n  {"b": 2}')
-    assert list(json_reader.lines(path)) == [(1, {"a": "x\u2028y\u0085z"}), (3, {"b": 2})]
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ('{"a": ', "letters.json:2: invalid JSON: Expecting value"),
-        ("[1]", "letters.json:2: the line is not a JSON object"),
-        ('{"a": ' + "[" * 100_000, "letters.json:2: values are nested too deeply"),
-        ('{"a": 1} {"b": 2}', "letters.json:2: invalid JSON: Extra data"),
-    ],
-)
-def test_a_broken_line_is_refused_with_its_number(tmp_path: Path, line: str, message: str) -> None:
-    path = file_of(tmp_path, f"{{}}\n{line}\n{{}}")
-    assert refused(json_reader.lines(path)).startswith(message)
-
-
-class Letter(msgspec.Struct):
-    id: int
-    body: str = "none"
-
-
-def test_an_object_is_converted_to_a_type(tmp_path: Path) -> None:
-    fields = {"id": 1, "body": None, "other": []}
-    assert json_reader.record(tmp_path, 1, fields, Letter, "letter") == Letter(1, "none")
-
-
-def test_a_field_of_a_wrong_type_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(
-        errors.BadImport, match=r", letter 7: Expected `str`, got `int` - at .*body"
-    ):
-        json_reader.record(tmp_path, 7, {"id": 1, "body": 2}, Letter, "letter")
