@@ -32,7 +32,8 @@ _TRUE, _FALSE = {"true", "1", "yes"}, {"", "false", "0", "no"}
 _WRAPPERS = ("iso", "$oid", "$date", "$numberLong", "$numberInt", "$numberDouble")
 _MAX_COUNT = 1_000_000_000  # votes
 _SHOWN = 40  # Maximum number of characters of a value in an error message.
-_HOST = re.compile(r"[^\s/@:]+\.[^\s/@:.]{2,}(:[0-9]+)?(/\S*)?")
+# Anchored, because a search through a long text would take quadratic time.
+_HOST = re.compile(r"\A[^\s/@:]+\.[^\s/@:.]{2,}(:[0-9]+)?(/\S*)?")
 
 
 class Fields:
