@@ -1,0 +1,252 @@
+"""Laws that hold for the import of every format, tested with the format's samples.
+
+`tests/support/importing/sample_files.py` explains how to add a format.
+"""
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import click.testing
+import flask
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from comments import errors
+from comments.domain import records
+from comments.events import dispatcher, outbox
+from comments.jobs import repair, wiring
+from comments.jobs.importers import import_writer
+from comments.jobs.importers.formats import format_registry
+from comments.sites import site_settings
+from comments.store import connection
+from emulator import inprocess
+from tests.support import dying_programs, prepared_stores
+from tests.support.histories import counter_oracle
+from tests.support.importing import sample_files, stored_imports
+from tests.support.threads import sample_exports
+from tests.support.threads.sample_exports import NOW, SCHEME
+
+BATCH = 2  # comments, in the tests that kill an import
+CUTS = 60
+POINTS: list[dict[str, Any]] = [
+    *(
+        {"rpc": "Commit", "call": call, "when": when}
+        for call in (1, 2, 3)
+        for when in ("before", "after")
+    ),
+    {"point": "commit.mutation", "call": 2},
+    {"point": "commit.mutation", "call": 9},
+    {"point": "commit.indexes", "call": 8},
+    {"point": "commit.after", "call": 2},
+]
+every_format = pytest.mark.parametrize("name", format_registry.NAMES)
+
+
+def crooked() -> list[tuple[str, str]]:
+    return [(name, fault) for name in format_registry.NAMES for fault in samples(name).CROOKED]
+
+
+def refused() -> list[tuple[str, str]]:
+    return [(name, fault) for name in format_registry.NAMES for fault in samples(name).REFUSED]
+
+
+def samples(name: str) -> sample_files.FormatSamples:
+    try:
+        return sample_files.of(name)
+    except ModuleNotFoundError as error:
+        message = f"{name} has no samples; tests/support/importing/sample_files.py explains how"
+        raise AssertionError(message) from error
+
+
+def saved(folder: Path, data: bytes) -> Path:
+    path = folder / "export"
+    path.write_bytes(data)
+    return path
+
+
+def plan_of(name: str, path: Path) -> import_writer.CheckedImport:
+    found = format_registry.get(name)
+    return sample_exports.planned_by(found.read, path, unit=found.unit)
+
+
+def run(app: flask.Flask, *arguments: str | Path) -> click.testing.Result:
+    arguments = ("import", *arguments, "--site", "garden")
+    return app.test_cli_runner().invoke(args=[str(each) for each in arguments])
+
+
+def assert_stored(name: str, sample: sample_files.Sample) -> None:
+    """Check that the store contains what the sample's import has to store, and nothing else."""
+    expected = list(sample.comments)
+    found = stored_imports.comments(name, [each.id for each in expected])
+    assert [stored_imports.without_person(each) for each in found] == [
+        stored_imports.without_person(each) for each in expected
+    ]
+    assert stored_imports.people(found) == stored_imports.people(expected)
+    assert stored_imports.threads() == sample.threads
+    for thread in sample.threads:
+        assert repair.find_problems(SCHEME, records.ThreadName("garden", thread)) == []
+    counter_oracle.assert_counted()
+
+
+@every_format
+def test_an_import_stores_each_comment_of_the_file_once(
+    app: flask.Flask, garden: records.Site, tmp_path: Path, name: str
+) -> None:
+    sample = samples(name).SANE
+    path = saved(tmp_path, sample.data)
+    first = run(app, path)
+    assert first.exit_code == 0, first.output
+    assert f"Added {len(sample.comments)} comments in {len(sample.threads)}" in first.output
+    assert set(sample.says) <= set(first.output.splitlines())
+    assert_stored(name, sample)
+    before = sample_exports.rows()
+    again = run(app, path)
+    assert f"Added 0 comments in {len(sample.threads)}" in again.output
+    assert sample_exports.rows() == before
+
+
+@every_format
+def test_a_format_is_recognized_by_itself_only(tmp_path: Path, name: str) -> None:
+    sample = samples(name).SANE
+    path = saved(tmp_path, sample.data)
+    assert format_registry.recognize(path).name == name
+    known = [each.name for each in format_registry.FORMATS if each.recognizes(sample.data)]
+    assert known == [name]
+
+
+@every_format
+def test_a_sample_is_varied(name: str) -> None:
+    sample = samples(name).SANE
+    assert len(sample.comments) >= 6
+    assert len(sample.threads) >= 2
+    assert len({each.person or each.name for each in sample.comments}) >= 3
+    assert {each.thread for each in sample.comments} == set(sample.threads)
+    by_id = {each.id: each for each in sample.comments}
+    assert any(each.parent and by_id[each.parent].parent for each in sample.comments)
+    assert any(not each.text.isascii() for each in sample.comments)
+
+
+@pytest.mark.parametrize(("name", "fault"), crooked())
+def test_a_crooked_file_is_imported_and_its_faults_are_reported(
+    app: flask.Flask, garden: records.Site, tmp_path: Path, name: str, fault: str
+) -> None:
+    sample = samples(name).CROOKED[fault]
+    shown = run(app, name, saved(tmp_path, sample.data))
+    assert shown.exit_code == 0, shown.output
+    assert_stored(name, sample)
+    assert set(sample.says) <= set(shown.output.splitlines())
+
+
+@pytest.mark.parametrize(("name", "fault"), refused())
+def test_a_refused_file_is_explained_and_leaves_nothing(
+    app: flask.Flask, garden: records.Site, tmp_path: Path, name: str, fault: str
+) -> None:
+    data, message = samples(name).REFUSED[fault]
+    shown = run(app, name, saved(tmp_path, data))
+    assert shown.exit_code == 1
+    assert message in shown.output
+    assert "Traceback" not in shown.output
+    assert sample_exports.entities() == 0
+
+
+@every_format
+def test_a_file_that_is_cut_off_is_refused_or_has_whole_comments(
+    garden: records.Site, tmp_path: Path, name: str
+) -> None:
+    sample = samples(name).SANE
+    texts = {each.id: each.text for each in sample.comments}
+    ends = [len(sample.data) * each // CUTS for each in range(CUTS)]
+    whole = 0
+    for end in ends:
+        path = saved(tmp_path, sample.data[:end])
+        try:
+            plan = plan_of(name, path)
+        except errors.BadImport:
+            continue
+        whole += 1
+        with plan:
+            written = sample_exports.written(plan)
+        assert {key: each.body for key, each in written.items()}.items() <= texts.items()
+    assert whole < CUTS / 2
+    assert sample_exports.entities() == 0
+
+
+@every_format
+@settings(max_examples=settings.default.max_examples // 2)
+@given(data=st.data())
+def test_changed_bytes_are_refused_or_give_a_plan(
+    tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
+) -> None:
+    content = bytearray(samples(name).SANE.data)
+    places = st.tuples(st.integers(0, len(content) - 1), st.integers(0, 255))
+    for place, byte in data.draw(st.lists(places, min_size=1, max_size=3)):
+        content[place] = byte
+    path = tmp_path_factory.getbasetemp() / f"changed-{name}"
+    path.write_bytes(content)
+    try:
+        plan = plan_of(name, path)
+    except errors.BadImport:
+        return
+    with plan:
+        written = sample_exports.written(plan)
+        assert len(written) == plan.report.comments
+        assert list(plan.report.lines())
+
+
+def imported(name: str, path: Path) -> int:
+    """Import and count in small batches; return the number of added comments."""
+    import_writer.BATCH = BATCH
+    with plan_of(name, path) as plan:
+        added = sample_exports.write(plan).added
+    events = [event.id for event in outbox.pending(wiring.COUNTERS)]
+    dispatcher.deliver(events, now=NOW, handlers=wiring.HANDLERS)
+    return added
+
+
+@pytest.fixture
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_writer, "BATCH", BATCH)
+
+
+@pytest.fixture(scope="module")
+def empty_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data file with the site "garden", for copies."""
+    path = tmp_path_factory.mktemp("garden") / "data"
+    with prepared_stores.opened(path) as engine, opened_store(engine).context():
+        site_settings.add("garden", sample_exports.SITE.origins, scheme=SCHEME, now=NOW)
+    return path
+
+
+def opened_store(engine: inprocess.Engine) -> connection.Store:
+    return connection.Store(inprocess.Channel(engine), project="test")
+
+
+@pytest.mark.slow
+@pytest.mark.embedded
+@pytest.mark.usefixtures("_small")
+@every_format
+def test_an_import_that_is_killed_at_any_of_ten_points_is_completed_by_the_next(
+    empty_site: Path, tmp_path: Path, name: str
+) -> None:
+    sample = samples(name).SANE
+    path = saved(tmp_path, sample.data)
+    with prepared_stores.opened_copy(empty_site) as engine, opened_store(engine).context():
+        imported(name, path)
+        uninterrupted = sample_exports.rows()
+    stops = set()
+    stores = [tmp_path / f"store-{number}" for number in range(len(POINTS))]
+    for store, rule in zip(stores, POINTS, strict=True):
+        store.write_bytes(empty_site.read_bytes())
+        ended = dying_programs.run(store, [{**rule, "kill": True}], imported, name, path)
+        assert ended == (-signal.SIGKILL, ""), rule
+        with prepared_stores.opened(store) as engine, opened_store(engine).context():
+            stored = len(sample_exports.rows())
+            stops.add(stored)
+            assert imported(name, path) == len(sample.comments) - stored, rule
+            assert sample_exports.rows() == uninterrupted, rule
+            assert_stored(name, sample)
+            assert imported(name, path) == 0
+    assert len(stops) > 2
+    assert max(stops) < len(sample.comments)

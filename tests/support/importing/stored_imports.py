@@ -1,0 +1,64 @@
+"""Read what an import stored, in the terms of `sample_files`."""
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterable
+
+from comments.domain import records
+from comments.jobs.importers import import_plan
+from tests.support import stored_state
+from tests.support.importing.sample_files import Expected, ExpectedThread
+from tests.support.threads import sample_exports
+
+
+def comments(system: str, source_ids: Iterable[str], site: str = "garden") -> list[Expected]:
+    """Return all stored comments, by thread and in reading order.
+
+    Comments have their ids in the other system, or "?" if it is not one of `source_ids`. The person
+    is the author id.
+    """
+    names = {import_plan.comment_id(site, system, each): each for each in source_ids}
+    rows = sample_exports.rows()
+    return [
+        Expected(
+            thread=row.thread,
+            id=names.get(row.id, "?"),
+            parent=None if row.reply_to is None else names.get(row.reply_to, "?"),
+            status=row.status,
+            created=row.created,
+            name=row.author.name,
+            person=row.author.id,
+            website=row.author.website,
+            text=row.body,
+            html=row.html,
+            edited=row.edited,
+            up=row.up,
+            down=row.down,
+            pinned=row.pinned,
+        )
+        for row in rows
+    ]
+
+
+def threads() -> dict[str, ExpectedThread]:
+    """Return all stored threads by name."""
+    found = [each.properties for each in stored_state.rows("Thread")]
+    return {
+        row["thread"].string_value: ExpectedThread(
+            row["title"].string_value, records.ThreadState(row["state"].string_value)
+        )
+        for row in found
+    }
+
+
+def people(expected: Iterable[Expected]) -> list[set[str]]:
+    """Group comments by person, so that other names for the same people do not matter."""
+    groups: dict[str, set[str]] = defaultdict(set)
+    for each in expected:
+        groups[each.person or each.name].add(each.id)
+    return sorted(groups.values(), key=sorted)
+
+
+def without_person(comment: Expected) -> Expected:
+    """Return a comment without its person, which `people` compares."""
+    return dataclasses.replace(comment, person="")
