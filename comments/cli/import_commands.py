@@ -35,10 +35,20 @@ def _rare_collections() -> Iterator[None]:
 @click.argument("source", nargs=-1, required=True, metavar="[FORMAT] FILE")
 @click.option("--site", "site_id", required=True, help="The site to import into.")
 @click.option("--dry-run", is_flag=True, help="Check the file and report, but store nothing.")
+@click.option(
+    "--map",
+    "mapping",
+    multiple=True,
+    metavar="OLD=NEW",
+    help="Move pages: old.example=blog.example, /blog=/posts, or the address of one page. "
+    "Repeat for several.",
+)
 @flask.cli.with_appcontext
 @console.reported
 @_rare_collections()
-def import_(source: tuple[str, ...], site_id: str, *, dry_run: bool) -> None:
+def import_(
+    source: tuple[str, ...], site_id: str, *, dry_run: bool, mapping: tuple[str, ...]
+) -> None:
     """Import the comments in an export from a different system.
 
     The format is recognized from the file, or can be given before it.
@@ -54,7 +64,13 @@ def import_(source: tuple[str, ...], site_id: str, *, dry_run: bool) -> None:
     site = console.site(site_id)
     secret = console.settings().secret
     with import_writer.plan(
-        found.read, file, site=site, scheme=site.scheme, secret=secret, unit=found.unit
+        found.read,
+        file,
+        site=site,
+        scheme=site.scheme,
+        secret=secret,
+        unit=found.unit,
+        mapping=mapping,
     ) as plan:
         for line in plan.report.lines():
             click.echo(line)

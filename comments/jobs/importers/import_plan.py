@@ -26,6 +26,7 @@ from comments.jobs.importers import (
     import_bodies,
     import_report,
     import_source,
+    page_mapping,
     spool,
     write_order,
 )
@@ -68,6 +69,7 @@ class FirstPass:
         *,
         secret: str,
         unit: str = "line",
+        mapping: page_mapping.PageMapping | None = None,
     ) -> None:
         self.notes: list[import_report.Note] = []
         self.tallies = import_report.Tallies()
@@ -80,6 +82,7 @@ class FirstPass:
         self._nodes: dict[str, write_order.Node] = {}
         self._left_out: set[str] = set()
         self._authors = import_authors.Authors(secret, site.id)
+        self._mapping = mapping or page_mapping.PageMapping()
 
     def take(self, item: import_source.Item) -> None:
         """Check and record the next item in the file.
@@ -106,6 +109,8 @@ class FirstPass:
 
     def threads(self, levels: int) -> tuple[PlannedThread, ...]:
         """Resolve threads and parents after reading the file, and return the threads to store."""
+        for text in self._mapping.texts:
+            self.tallies.mention(import_report.MAPPED, text)
         names = self._settle_threads()
         self._settle_parents()
         by_thread: dict[str, list[write_order.Node]] = defaultdict(list)
@@ -231,19 +236,22 @@ class FirstPass:
             return None
         if thread.hidden:
             self._note(import_report.HIDDEN, thread.line, thread.link or thread.key)
+        mapped = self._mapped(thread)
+        for text in mapped.by:
+            self.tallies.add(import_report.MAPPED, text, thread.line)
         try:
             return thread_ids.canonical_page(
-                self._address(thread),
+                mapped.url,
                 query_keys=self._site.query_keys,
                 keep_trailing_slash=self._site.keep_trailing_slash,
             )
         except errors.BadInput as error:
             return self._id_without_link(thread, error)
 
-    def _address(self, thread: import_source.SourceThread) -> str:
-        """Return the address of a page, with the site's first origin before a mere path."""
+    def _mapped(self, thread: import_source.SourceThread) -> page_mapping.MappedPage:
+        """Map the address of a page; a mere path is on the site's first origin."""
         is_path = thread.link.startswith("/") and not thread.link.startswith("//")
-        return self._site.origins[0] + thread.link if is_path else thread.link
+        return self._mapping.apply(self._site.origins[0] + thread.link if is_path else thread.link)
 
     def _id_without_link(
         self, thread: import_source.SourceThread, reason: errors.BadInput
@@ -310,7 +318,7 @@ class FirstPass:
         return PlannedThread(
             name=records.ThreadName(self._site.id, name),
             title=next(_nonempty(_title(thread.title) for thread in sources), ""),
-            url=next(_nonempty(_url(self._address(thread)) for thread in sources), ""),
+            url=next(_nonempty(_url(self._mapped(thread).url) for thread in sources), ""),
             state=ThreadState.CLOSED if is_closed else ThreadState.OPEN,
             nodes=tuple(nodes),
         )

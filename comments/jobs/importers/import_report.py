@@ -37,6 +37,7 @@ REMOVED = "Comments with scripts, styles, formulas or drawings, which were remov
 # The kinds that are counted by their text, and whose notes are not kept.
 LEFT_OUT = "Not imported"
 CORRECTED = "Corrected"
+MAPPED = "Mapped"
 
 # The kinds that need no action and can have thousands of notes.
 _IN_ONE_LINE = {SKIPPED, NAMELESS, WEBSITES, EMPTY, IMAGES, EMBEDS, UNLINKED, REMOVED}
@@ -72,6 +73,10 @@ class Tallies:
         lines = self._lines[kind, text]
         if len(lines) < _SUMMED:
             lines.append(line)
+
+    def mention(self, kind: str, text: str) -> None:
+        """Include a remark in the report even if nothing in the file has it."""
+        self._counts[kind, text] += 0
 
     def counted(self) -> tuple[Tally, ...]:
         """Return the tallies, sorted by kind and text."""
@@ -124,7 +129,15 @@ class ImportReport(msgspec.Struct, frozen=True):
 def _places(tally: Tally, unit: str) -> str:
     if tally.kind == LEFT_OUT:
         return str(tally.count)
+    if tally.kind == MAPPED:
+        return _mapped_pages(tally, unit)
     return f"{tally.count}, {_lines(unit, tally.lines, tally.count)}"
+
+
+def _mapped_pages(tally: Tally, unit: str) -> str:
+    if not tally.count:
+        return "no page with comments has this address"
+    return f"{counted(tally.count, 'page')}, {_lines(unit, tally.lines, tally.count)}"
 
 
 def _summed(kind: str, notes: Sequence[Note], unit: str) -> str:

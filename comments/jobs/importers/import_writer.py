@@ -35,6 +35,7 @@ from comments.jobs.importers import (
     import_journal,
     import_plan,
     import_source,
+    page_mapping,
     spool,
     write_order,
 )
@@ -80,11 +81,11 @@ class CheckedImport:
         system: str,
         threads: tuple[import_plan.PlannedThread, ...],
         report: ImportReport,
-        path: Path,
+        mapping: tuple[str, ...],
     ) -> None:
         self.threads = threads
         self.report = report
-        self._path = path
+        self._mapping = mapping
         self.is_compared = False  # set by `check`
         self._spool = store
         self.site = site.id
@@ -102,10 +103,11 @@ class CheckedImport:
 
     def file(self) -> import_journal.ImportedFile:
         """Describe the file for the journal, with a digest of its bytes."""
-        with self._path.open("rb") as file:
+        path = Path(self.report.file)
+        with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         return import_journal.ImportedFile(
-            self._system, self._path.name, digest, self.report.comments
+            self._system, path.name, digest, self.report.comments, self._mapping
         )
 
     def batches(self) -> Iterator[list[values.ImportedThread]]:
@@ -166,7 +168,7 @@ class _Batch:
         return _OF_COMMENT if self._nodes else _OF_COMMENT + _OF_THREAD
 
 
-def plan(
+def plan(  # noqa: PLR0913 - one for each thing that a caller may choose
     reader: import_source.Reader,
     path: Path,
     *,
@@ -174,17 +176,21 @@ def plan(
     scheme: sorthash.Scheme,
     secret: str,
     unit: str = "line",
+    mapping: Sequence[str] = (),
 ) -> CheckedImport:
     """Read and check a whole export without storing anything. Author ids are derived with `secret`.
 
-    `unit` is what the reader counts in the file (`format_registry.Format`).
+    `unit` is what the reader counts in the file (`format_registry.Format`). `mapping` moves pages
+    to other addresses (`page_mapping`).
 
     Raises:
         errors.BadImport: the file is invalid; the error names the line.
+        errors.ImportRefused: a mapping is invalid.
     """
+    pages = page_mapping.PageMapping(mapping, site.origins)
     store = spool.Spool()
     try:
-        reading = import_plan.FirstPass(path, site, store, secret=secret, unit=unit)
+        reading = import_plan.FirstPass(path, site, store, secret=secret, unit=unit, mapping=pages)
         for item in reader(path):
             reading.take(item)
         threads = reading.threads(scheme.levels)
@@ -206,7 +212,7 @@ def plan(
         system=reading.system,
         threads=threads,
         report=report,
-        path=path,
+        mapping=pages.texts,
     )
 
 
@@ -360,7 +366,8 @@ def _compare(plan: CheckedImport) -> None:
                     str(plan.report.file),
                     node.line,
                     f"comment {node.id} belongs to thread {thread.name.id} but is already "
-                    f"stored in thread {message.properties['thread_id'].string_value}. Import the "
+                    f"stored in thread {message.properties['thread_id'].string_value}. If an "
+                    "earlier import used other --map options, use the same ones. Import the "
                     "exports of different websites into different sites.",
                     plan.report.unit,
                 )
