@@ -12,7 +12,8 @@ that stored HTML is rendered again (`jobs/rerendering`).
 
 The dialect is CommonMark with tables, strikethrough and bare links (`bare_links`), without HTML. An
 image becomes a link with `sanitizing.IMAGE_MARK`, because the site may change at any time which
-images are shown inline (`inline_images`).
+images are shown inline (`inline_images`). Texts from other systems can be in a second dialect, in
+which HTML and the ends of lines count (`with_html`).
 
 The parser can take hundreds of times as long for a text of 10,000 characters as for prose of that
 length, for example if thousands of brackets and emphasis marks never close. The parser therefore
@@ -87,16 +88,25 @@ def render_markdown(source: str) -> str:
 def with_markup(source: str) -> str:
     """Render a body that may contain markup; see `render_markdown`."""
     cleaning.refuse("body", source, cleaning.REFUSED)
-    return sanitizing.safe(_rendered(source))
+    return sanitizing.safe(_rendered(_PARSER, source))
 
 
-def _rendered(source: str) -> str:
+def with_html(source: str) -> str:
+    """Render Markdown in which HTML and the ends of lines count, to unsanitized HTML.
+
+    Raises:
+        errors.BadInput: see `render_markdown`.
+    """
+    return _rendered(_HTML_PARSER, source)
+
+
+def _rendered(parser: markdown_it.MarkdownIt, source: str) -> str:
     """Render a text to unsanitized HTML. Headings start at the third level.
 
     Raises:
         errors.BadInput: the text takes too much work, or its blocks are nested too deeply.
     """
-    tokens = parse(source)[0]
+    tokens = _parsed(parser, source)[0]
     if any(token.nesting == 1 and token.level >= MAX_NESTING - 1 for token in tokens):
         raise errors.BadInput("body", "too-much-markup")
     for token in tokens:
@@ -106,7 +116,7 @@ def _rendered(source: str) -> str:
             token.attrs["align"] = found[1]
         elif token.children:
             token.children = list(_without_images(token.children))
-    return str(_PARSER.renderer.render(tokens, _PARSER.options, {}))
+    return str(parser.renderer.render(tokens, parser.options, {}))
 
 
 def _without_images(children: Sequence[Token]) -> Iterator[Token]:
@@ -145,9 +155,13 @@ def parse(source: str) -> tuple[list[Token], int]:
     Raises:
         errors.BadInput: parsing takes more than `MAX_WORK`.
     """
+    return _parsed(_PARSER, source)
+
+
+def _parsed(parser: markdown_it.MarkdownIt, source: str) -> tuple[list[Token], int]:
     spent: dict[str, int] = {_WORK: 0, _COUNTED: 0}
     _parsing.spent = spent
-    return _PARSER.parse(source, spent), spent[_WORK]
+    return parser.parse(source, spent), spent[_WORK]
 
 
 def _spend(state: StateBlock | StateCore | StateInline, units: int) -> None:
@@ -236,10 +250,11 @@ def _try_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:  
     return False
 
 
-def _parser() -> markdown_it.MarkdownIt:
+def _parser(*, is_html: bool) -> markdown_it.MarkdownIt:
     parser = _Markdown()
     parser.inline = _Inline()
-    parser.configure("commonmark", {"html": False, "maxNesting": MAX_NESTING})
+    options: dict[str, bool | int] = {"html": is_html, "breaks": is_html}
+    parser.configure("commonmark", {**options, "maxNesting": MAX_NESTING})
     parser.enable(["table", "strikethrough"])
     parser.inline.terminator_re = _TEXT_ENDS
     parser.inline.ruler.before("text", "bare_link", _bare_link)
@@ -255,4 +270,5 @@ def _parser() -> markdown_it.MarkdownIt:
     return parser
 
 
-_PARSER = _parser()
+_PARSER = _parser(is_html=False)
+_HTML_PARSER = _parser(is_html=True)

@@ -4,15 +4,19 @@ import html
 
 import msgspec
 
+from comments import errors
 from comments.domain.text import imported_html, rendering, sanitizing
 from comments.jobs.importers.import_source import Markup
+
+# What mixed text contains if its HTML can differ from that of Markdown.
+_MIXED = ("<", "\n", "\r")
 
 
 class ConvertedBody(msgspec.Struct, frozen=True):
     """A text to store, its HTML, the renderer that made it, and what was replaced or removed.
 
     `images`, `embeds`, `unlinked` and `removed` count as in `imported_html`; they are 0 for texts
-    that are not HTML.
+    without HTML.
     """
 
     body: str
@@ -27,14 +31,35 @@ class ConvertedBody(msgspec.Struct, frozen=True):
 def convert(body: str, markup: Markup) -> ConvertedBody:
     """Convert a text. Plain text keeps its paragraphs and line breaks.
 
+    Mixed text stays Markdown if its HTML is the same as that of Markdown, and becomes HTML if not.
+
     Raises:
         errors.BadInput: the text exceeds a limit or is not text.
     """
-    if markup is Markup.MARKDOWN:
-        sanitizing.check(body)
-        return ConvertedBody(body, rendering.render_markdown(body), rendering.RENDERER)
+    if markup is Markup.HTML:
+        return _as_html(body)
     if markup is Markup.PLAIN:
-        body = _with_paragraphs(body)
+        return _as_html(_with_paragraphs(body))
+    sanitizing.check(body)
+    if markup is Markup.MIXED and any(each in body for each in _MIXED):
+        return _of_mixed(body)
+    return _as_markdown(body)
+
+
+def _of_mixed(body: str) -> ConvertedBody:
+    found = _as_html(rendering.with_html(body))
+    try:
+        markdown = _as_markdown(body)
+    except errors.BadInput:  # For example, it has too many tags for a text that is not HTML.
+        return found
+    return markdown if markdown.html == found.html else found
+
+
+def _as_markdown(body: str) -> ConvertedBody:
+    return ConvertedBody(body, rendering.render_markdown(body), rendering.RENDERER)
+
+
+def _as_html(body: str) -> ConvertedBody:
     found = imported_html.convert(body)
     return ConvertedBody(
         body,

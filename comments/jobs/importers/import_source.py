@@ -19,10 +19,14 @@ _MAX_ID = 200
 
 
 class Markup(enum.Enum):
-    """The language of a comment's text in the other system. `PLAIN` text has no markup."""
+    """The language of a comment's text in the other system.
+
+    `MIXED` text is Markdown in which HTML and the ends of lines count. `PLAIN` text has no markup.
+    """
 
     HTML = "html"
     MARKDOWN = "markdown"
+    MIXED = "mixed"
     PLAIN = "plain"
 
 
