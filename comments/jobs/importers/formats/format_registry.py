@@ -35,7 +35,11 @@ class Format(msgspec.Struct, frozen=True):
 
 # The order matters for `recognize`: the first format that recognizes a file is taken.
 FORMATS = (
+    Format("artalk", "Artalk JSON (Artrans)", "comment"),
     Format("disqus", "Disqus XML"),
+    Format("twikoo", "Twikoo JSON", "comment"),
+    Format("valine", "Valine JSON", "comment"),
+    Format("waline", "Waline JSON", "comment"),
     Format("wordpress", "WordPress WXR"),
 )
 NAMES = tuple(each.name for each in FORMATS)

@@ -9,17 +9,22 @@ from comments.jobs.importers.parsing import stray_bytes, text_lines
 from comments.jobs.importers.parsing.record_fields import Fields
 
 
-def read(path: Path, *, skip: str = "") -> Iterator[Fields]:
+def read(path: Path, *, skip: str = "", unit: str = "line") -> Iterator[Fields]:
     """Yield the object of each line. Blank lines and lines that begin with `skip` are ignored.
+
+    With a `unit` other than "line", the objects are counted from 1.
 
     Raises:
         errors.BadImport: a line is not a JSON object; the error names the line.
     """
+    count = 0
     for line in text_lines.read(path):
         text = line.text.strip()
         if not text or (skip and text.startswith(skip)):
             continue
-        fields = Fields(path, line.number, _object(path, line.number, text))
+        count += 1
+        number = line.number if unit == "line" else count
+        fields = Fields(path, number, _object(path, line.number, text), unit)
         if line.strays:
             fields.corrected(stray_bytes.CORRECTION)
         yield fields

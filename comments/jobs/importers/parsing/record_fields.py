@@ -5,6 +5,7 @@ accepts every form that has only one meaning. Corrections and left-out data are 
 `remarks`, which the reader of the format yields before the record.
 """
 
+import json
 import re
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
@@ -32,6 +33,11 @@ _TRUE, _FALSE = {"true", "1", "yes"}, {"", "false", "0", "no"}
 _WRAPPERS = ("iso", "$oid", "$date", "$numberLong", "$numberInt", "$numberDouble")
 _MAX_COUNT = 1_000_000_000  # votes
 _SHOWN = 40  # Maximum number of characters of a value in an error message.
+# How Go writes a time, such as "2021-10-28 20:50:15.5 +0800 CST m=+0.1".
+_GO_TIME = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}(?:\.[0-9]{1,9})?) ([+-][0-9]{4})"
+    r"( [A-Z]{1,5}| [+-][0-9]{2,4})?( m=[+-][0-9.]{1,30})?"
+)
 # Anchored, because a search through a long text would take quadratic time.
 _HOST = re.compile(r"\A[^\s/@:]+\.[^\s/@:.]{2,}(:[0-9]+)?(/\S*)?")
 
@@ -64,10 +70,15 @@ class Fields:
         """Note a correction of this record."""
         self.remarks.append(import_source.Corrected(self.number, what))
 
-    def left_out(self, names: Mapping[str, str]) -> None:
-        """Note the fields with data that is not imported. `names` maps fields to plural nouns."""
-        for name, what in names.items():
+    def left_out(self, names: Mapping[str, str], kept: Collection[str] | None = None) -> None:
+        """Note the fields with data that is not imported. `names` maps fields to plural nouns.
+
+        If `kept` names the fields that are imported, all other fields are noted by their names.
+        """
+        others = [] if kept is None else [name for name in self.names if name not in kept]
+        for name in dict.fromkeys([*names, *others]):
             if name in self:
+                what = names.get(name, f'values of "{name[:_SHOWN]}"')
                 self.remarks.append(import_source.LeftOut(self.number, what))
 
     def inside(self, name: str) -> "Fields":
@@ -93,15 +104,24 @@ class Fields:
             return str(value)
         raise self._unfit(name, "a text", value)
 
+    def required_text(self, name: str) -> str:
+        """Return a text without the blanks around it.
+
+        Raises:
+            errors.BadImport: the field is missing or empty.
+        """
+        text = self.text(name).strip()
+        if not text:
+            raise self.bad(f'"{name}" is missing')
+        return text
+
     def id(self, name: str) -> str:
         """Return a valid id.
 
         Raises:
             errors.BadImport: the field is missing or has no valid id.
         """
-        text = self.text(name)
-        if not text.strip():
-            raise self.bad(f'"{name}" is missing')
+        text = self.required_text(name)
         return import_source.checked_id(self._path, self.number, text, self._unit)
 
     def parent(self, name: str) -> str | None:
@@ -134,6 +154,18 @@ class Fields:
             self.corrected(NEGATIVE)
         return max(int(number), 0)
 
+    def size(self, name: str) -> int:
+        """Return the number of different items in a list, which may be written as a text."""
+        value = self._plain(name)
+        for _ in range(2):  # Twikoo's importer wraps a text in a second text.
+            if isinstance(value, str):
+                value = self._decoded(name, value)
+        if value is None:
+            return 0
+        if not isinstance(value, list):
+            raise self._unfit(name, "a list", value)
+        return len({str(each) for each in value})
+
     def website(self, name: str) -> str:
         """Return a web address. A host without a scheme gets one."""
         text = self.text(name).strip()
@@ -145,7 +177,8 @@ class Fields:
     def moment(self, name: str, *, milliseconds: bool = False) -> datetime | None:
         """Return a time; None if the field is missing or null.
 
-        A time is an ISO date, or a number of seconds since 1970, or of `milliseconds`.
+        A time is an ISO date, a date as Go writes it, or a number of seconds since 1970, or of
+        `milliseconds`.
 
         Raises:
             errors.BadImport: the value is not a valid time.
@@ -156,6 +189,8 @@ class Fields:
             return None
         if isinstance(value, bool):
             raise self._unfit(name, "a time", value)
+        if go := _GO_TIME.fullmatch(text):
+            text = go[1] + go[2]
         if _NUMBER.fullmatch(text):
             return self._since_1970(name, Decimal(text), milliseconds=milliseconds)
         found = import_source.moment(self._path, self.number, text, self._unit)
@@ -180,6 +215,13 @@ class Fields:
             return _EPOCH + timedelta(microseconds=int(seconds * 1_000_000))
         except OverflowError as error:
             raise self._unfit(name, "a time", number) from error
+
+    def _decoded(self, name: str, text: str) -> object:
+        """Decode JSON in a text; "" becomes None."""
+        try:
+            return json.loads(text) if text.strip() else None
+        except (ValueError, RecursionError) as error:
+            raise self._unfit(name, "a list", text) from error
 
     def _plain(self, name: str) -> object:
         """Return a value without the object that a database wraps around dates and ids."""

@@ -26,6 +26,14 @@ def test_lines_are_numbered_and_comments_and_blank_lines_are_skipped(
     assert found == [(3, "x"), (4, "y")]
 
 
+def test_objects_are_counted_in_another_unit(tmp_path: Path) -> None:
+    path = saved(tmp_path, b'#head\n\n{"a":"x"}\n{"a":true}')
+    found = list(json_lines.read(path, skip="#", unit="comment"))
+    assert [fields.number for fields in found] == [1, 2]
+    with pytest.raises(errors.BadImport, match="comment 2: "):
+        found[1].text("a")
+
+
 def test_a_stray_byte_is_corrected_and_noted(tmp_path: Path) -> None:
     (fields,) = json_lines.read(saved(tmp_path, b'{"a":"caf\xe9"}\n'))
     assert fields.text("a") == "café"

@@ -102,6 +102,9 @@ MOMENT = datetime(2023, 8, 20, 4, 34, 34, 503000, tzinfo=UTC)
         ("2023-08-20T04:34:34.503Z", True, None),
         ("2023-08-20 12:34:34.503+08:00", True, None),
         ("2023-08-20 04:34:34.503", True, record_fields.NO_ZONE),
+        ("2023-08-20 12:34:34.503 +0800 CST", True, None),
+        ("2023-08-20 12:34:34.503000 +0800 +08 m=+0.5", True, None),
+        ("2023-08-20 04:34:34.503 +0000", False, None),
         ({"__type": "Date", "iso": "2023-08-20T04:34:34.503Z"}, True, None),
         ({"$date": "2023-08-20T04:34:34.503Z"}, True, None),
         ({"$date": {"$numberLong": "1692506074503"}}, True, None),
@@ -139,9 +142,37 @@ def test_data_that_is_left_out_is_noted_where_there_is_some() -> None:
     assert fields.remarks == [import_source.LeftOut(3, "IP addresses")]
 
 
+def test_fields_that_are_not_known_are_noted_by_their_names() -> None:
+    values = {"ip": "192.0.2.1", "mood": "glad", "text": "x", "rank": None, "x" * 99: 1}
+    fields = Fields(Path("x"), 3, values)
+    fields.left_out({"ip": "IP addresses"}, {"text"})
+    noted = [item.what for item in fields.remarks if isinstance(item, import_source.LeftOut)]
+    assert noted == ["IP addresses", 'values of "mood"', f'values of "{"x" * 40}"']
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [(None, 0), ("", 0), ([], 0), ("[]", 0), ('"[]"', 0), (["a", "b", "a"], 2), ('["a", 1]', 2)],
+    ids=repr,
+)
+def test_the_items_of_a_list_are_counted(value: object, size: int) -> None:
+    assert of(value).size("a") == size
+
+
+def test_a_required_text_has_no_blanks_around_it() -> None:
+    assert of(" x ").required_text("a") == "x"
+
+
 @pytest.mark.parametrize(
     ("method", "value"),
     [
+        ("required_text", " "),
+        ("size", {"x": 1}),
+        ("size", 7),
+        ("size", "["),
+        ("size", "[" * 100_000),
+        ("size", '"7"'),
+        ("moment", "2023-08-20 04:34:34 +0800 !"),
         ("text", []),
         ("text", True),
         ("text", {"x": 1}),
