@@ -74,6 +74,11 @@ COMMANDS = (
         "Import the comments in an export from a different system.",
     ),
     Deferred(
+        "verify",
+        "verify_commands.verify",
+        "Compare an export with the comments that the site has, without changing anything.",
+    ),
+    Deferred(
         "repair",
         "repair_commands.repair",
         "Check every comment, its place, its pages and its thread's counters.",

@@ -29,9 +29,14 @@ class FoundDifference(msgspec.Struct, frozen=True):
     @property
     def line(self) -> str:
         """Describe the difference in one line."""
-        stored, expected = _shown(self.stored, self.expected), _shown(self.expected, self.stored)
         where = " ".join(part for part in self.place.values() if part)
-        return f"{where}: {self.kind} is {stored}, should be {expected}"
+        return f"{where}: {self.values}"
+
+    @property
+    def values(self) -> str:
+        """Describe the two values."""
+        stored, expected = _shown(self.stored, self.expected), _shown(self.expected, self.stored)
+        return f"{self.kind} is {stored}, should be {expected}"
 
 
 class DifferenceReport:

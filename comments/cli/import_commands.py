@@ -2,7 +2,7 @@
 
 import contextlib
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,9 +11,11 @@ from urllib.parse import urlencode
 import click
 import flask
 
-from comments.cli import compaction_commands, console
+from comments.cli import compaction_commands, console, import_progress
 
 if TYPE_CHECKING:
+    from comments.domain import records
+    from comments.jobs.importers import import_writer
     from comments.jobs.importers.formats import format_registry
 
 # New objects until a garbage collection. An import makes millions of objects, but few cycles.
@@ -22,7 +24,8 @@ _OBJECTS = 50_000
 
 
 @contextlib.contextmanager
-def _rare_collections() -> Iterator[None]:
+def rare_collections() -> Iterator[None]:
+    """Collect garbage rarely, because an import makes millions of objects, but few cycles."""
     before = gc.get_threshold()
     gc.set_threshold(_OBJECTS, *before[1:])
     try:
@@ -31,11 +34,7 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-@click.command("import")
-@click.argument("source", nargs=-1, required=True, metavar="[FORMAT] FILE")
-@click.option("--site", "site_id", required=True, help="The site to import into.")
-@click.option("--dry-run", is_flag=True, help="Check the file and report, but store nothing.")
-@click.option(
+mapped = click.option(
     "--map",
     "mapping",
     multiple=True,
@@ -43,9 +42,16 @@ def _rare_collections() -> Iterator[None]:
     help="Move pages: old.example=blog.example, /blog=/posts, or the address of one page. "
     "Repeat for several.",
 )
+
+
+@click.command("import")
+@click.argument("source", nargs=-1, required=True, metavar="[FORMAT] FILE")
+@click.option("--site", "site_id", required=True, help="The site to import into.")
+@click.option("--dry-run", is_flag=True, help="Check the file and report, but store nothing.")
+@mapped
 @flask.cli.with_appcontext
 @console.reported
-@_rare_collections()
+@rare_collections()
 def import_(
     source: tuple[str, ...], site_id: str, *, dry_run: bool, mapping: tuple[str, ...]
 ) -> None:
@@ -56,22 +62,14 @@ def import_(
     The whole file is checked before anything is stored. Running the import again adds nothing. If
     the import is interrupted, run it again to finish it.
     """
+    from comments.cli import verify_commands
     from comments.events import dispatcher
     from comments.jobs import wiring
     from comments.jobs.importers import import_writer
 
     found, file = format_and_file(source)
     site = console.site(site_id)
-    secret = console.settings().secret
-    with import_writer.plan(
-        found.read,
-        file,
-        site=site,
-        scheme=site.scheme,
-        secret=secret,
-        unit=found.unit,
-        mapping=mapping,
-    ) as plan:
+    with planned(found, file, site, mapping) as plan:
         for line in plan.report.lines():
             click.echo(line)
         import_writer.check(plan)
@@ -79,7 +77,7 @@ def import_(
             click.echo("Dry run: nothing was stored.")
             return
         events: list[str] = []
-        with _progress(plan.report.comments) as advance:
+        with import_progress.shown("Importing", plan.report.comments, "comment") as advance:
             summary = import_writer.write(
                 plan,
                 scheme=site.scheme,
@@ -87,14 +85,18 @@ def import_(
                 progress=advance,
                 told=events.extend,
             )
-    # Deliver the events here: without a running server, no other process would update the counters,
-    # which the operator will probably check next.
-    dispatcher.deliver(events, now=datetime.now(UTC), handlers=wiring.handlers(console.settings()))
+        # Deliver the events here: without a running server, no other process would update the
+        # counters, which the operator will probably check next.
+        handlers = wiring.handlers(console.settings())
+        dispatcher.deliver(events, now=datetime.now(UTC), handlers=handlers)
+        verified = verify_commands.compared(plan, site)
     added, threads = (
         console.counted(summary.added, "comment"),
         console.counted(summary.threads, "thread"),
     )
     click.echo(f"Added {added} in {threads}; {summary.present} existed already.")
+    for line in verify_commands.outcome(verified):
+        click.echo(line)
     if summary.added:
         click.echo(
             "Readers see them now. A running server makes the pages fast within "
@@ -104,6 +106,36 @@ def import_(
         longest = max(plan.threads, key=lambda thread: len(thread.nodes)).name
         query = urlencode({"site": longest.site, "thread": longest.id})
         click.echo(f"To view the longest thread, open /?{query} on the server.")
+    if verified.unexplained:
+        raise click.exceptions.Exit(1)
+
+
+@contextlib.contextmanager
+def planned(
+    found: "format_registry.Format", file: Path, site: "records.Site", mapping: tuple[str, ...]
+) -> "Iterator[import_writer.CheckedImport]":
+    """Read and check a file, and show the progress.
+
+    Raises:
+        errors.BadImport: the file is invalid; the error names the line.
+        errors.ImportRefused: a mapping is invalid.
+    """
+    from comments.jobs.importers import import_writer
+
+    lines = import_progress.lines_in(file) if found.unit == "line" else None
+    with import_progress.shown("Reading", lines, found.unit) as advance:
+        plan = import_writer.plan(
+            found.read,
+            file,
+            site=site,
+            scheme=site.scheme,
+            secret=console.settings().secret,
+            unit=found.unit,
+            mapping=mapping,
+            progress=advance,
+        )
+    with plan:
+        yield plan
 
 
 def format_and_file(source: tuple[str, ...]) -> "tuple[format_registry.Format, Path]":
@@ -126,15 +158,3 @@ def format_and_file(source: tuple[str, ...]) -> "tuple[format_registry.Format, P
             choice = click.Choice(format_registry.NAMES).convert(name, None, None)
             return format_registry.get(choice), file.convert(path, None, None)
     raise click.UsageError("Name one file, or a format and one file.")
-
-
-@contextlib.contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on a terminal, and nothing otherwise."""
-    import rich.console
-    import rich.progress
-
-    console = rich.console.Console(stderr=True)
-    with rich.progress.Progress(console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("Importing", total=total)
-        yield lambda done: bar.advance(task, done)

@@ -57,6 +57,7 @@ _OF_THREAD = 2  # the thread and its counter
 # about twice.
 BATCH_BYTES = 3 << 20
 _LOOKUP = 500
+_READ = 500  # items between two reports of the first pass's progress
 # An import takes a while, so it outlasts a store that is busy for minutes.
 _TRIES = 10  # of a batch, each of which ends with the store's own deadline
 _PAUSE = 5.0  # seconds between two tries
@@ -177,11 +178,13 @@ def plan(  # noqa: PLR0913 - one for each thing that a caller may choose
     secret: str,
     unit: str = "line",
     mapping: Sequence[str] = (),
+    progress: Callable[[int], None] = lambda _: None,
 ) -> CheckedImport:
     """Read and check a whole export without storing anything. Author ids are derived with `secret`.
 
     `unit` is what the reader counts in the file (`format_registry.Format`). `mapping` moves pages
-    to other addresses (`page_mapping`).
+    to other addresses (`page_mapping`). This function calls `progress` with the number of further
+    units that were read.
 
     Raises:
         errors.BadImport: the file is invalid; the error names the line.
@@ -191,8 +194,12 @@ def plan(  # noqa: PLR0913 - one for each thing that a caller may choose
     store = spool.Spool()
     try:
         reading = import_plan.FirstPass(path, site, store, secret=secret, unit=unit, mapping=pages)
-        for item in reader(path):
+        read = 0
+        for number, item in enumerate(reader(path)):
             reading.take(item)
+            if number % _READ == 0 and item.line > read:
+                progress(item.line - read)
+                read = item.line
         threads = reading.threads(scheme.levels)
     except BaseException:
         store.close()

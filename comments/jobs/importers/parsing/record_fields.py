@@ -8,7 +8,6 @@ accepts every form that has only one meaning. Corrections and left-out data are 
 import json
 import re
 from collections.abc import Collection, Mapping
-from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -21,7 +20,6 @@ SECONDS = "times in seconds instead of milliseconds"
 MILLISECONDS = "times in milliseconds instead of seconds"
 HALVES = "halves of characters (lone surrogates), replaced by U+FFFD"
 NO_SCHEME = "websites without http:// or https://, completed with http://"
-WHOLE = "whole numbers with a decimal point, such as 12.0"
 NEGATIVE = "negative numbers of votes, read as 0"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -33,7 +31,6 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 _TRUE, _FALSE = {"true", "1", "yes"}, {"", "false", "0", "no"}
 # Objects that stand for a text: LeanCloud's dates, and the ids and dates of MongoDB.
 _WRAPPERS = ("iso", "$oid", "$date", "$numberLong", "$numberInt", "$numberDouble")
-_EXACT = 1 << 53  # Whole numbers below this are exact in floating point.
 _MAX_COUNT = 1_000_000_000  # votes
 _SHOWN = 40  # Maximum number of characters of a value in an error message.
 # How Go writes a time, such as "2021-10-28 20:50:15.5 +0800 CST m=+0.1".
@@ -62,7 +59,7 @@ class Fields:
         return self._values.get(name) not in (None, "", [], {})
 
     @property
-    def names(self) -> AbstractSet[str]:
+    def names(self) -> Collection[str]:
         return self._values.keys()
 
     def bad(self, message: str) -> errors.BadImport:
@@ -105,9 +102,6 @@ class Fields:
             return whole
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
-        if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
-            self.corrected(WHOLE)
-            return str(int(value))
         raise self._unfit(name, "a text", value)
 
     def required_text(self, name: str) -> str:
@@ -147,15 +141,18 @@ class Fields:
 
     def count(self, name: str) -> int:
         """Return a number of votes; 0 if the field is missing or null."""
-        number = self._whole_number(name)
+        value = self._plain(name)
+        text = "" if value is None else str(value).strip()
+        if not text:
+            return 0
+        if isinstance(value, bool) or not _NUMBER.fullmatch(text):
+            raise self._unfit(name, "a whole number", value)
+        number = Decimal(text)
+        if number % 1 or number > _MAX_COUNT:
+            raise self._unfit(name, "a number of votes", value)
         if number < 0:
             self.corrected(NEGATIVE)
-        return max(number, 0)
-
-    def balance(self, name: str) -> tuple[int, int]:
-        """Return the sum of all votes as numbers of up- and downvotes, one of which is 0."""
-        number = self._whole_number(name)
-        return max(number, 0), max(-number, 0)
+        return max(int(number), 0)
 
     def size(self, name: str) -> int:
         """Return the number of different items in a list, which may be written as a text."""
@@ -208,18 +205,6 @@ class Fields:
             if found is not None:
                 return found
         raise self.bad(f'"{names[0]}" is missing')
-
-    def _whole_number(self, name: str) -> int:
-        value = self._plain(name)
-        text = "" if value is None else str(value).strip()
-        if not text:
-            return 0
-        if isinstance(value, bool) or not _NUMBER.fullmatch(text):
-            raise self._unfit(name, "a whole number", value)
-        number = Decimal(text)
-        if number % 1 or abs(number) > _MAX_COUNT:
-            raise self._unfit(name, "a number of votes", value)
-        return int(number)
 
     def _since_1970(self, name: str, number: Decimal, *, milliseconds: bool) -> datetime:
         is_large = abs(number) >= _MILLISECONDS

@@ -1,0 +1,18 @@
+"""Compare the comments of an export with the comments that the store has.
+
+`import_verification` goes through a checked file (`import_writer.CheckedImport`) and the store side
+by side; `stored_comments` reads the store, and `import_history` the journals of imports.
+`comment_comparison`, `thread_comparison` and `tree_comparison` compare (pure), and
+`verification_result` collects what they find.
+
+Invariants:
+
+1. A verification writes nothing.
+2. Memory does not grow with the texts: at any time, only one batch of texts is in memory.
+3. Each batch of comments is read as of one moment, so people may post, edit, vote and moderate
+   meanwhile.
+
+The expected values come from the plan of the import (`import_plan`). A verification therefore does
+not find faults of the reader of a format or of the plan; the tests of the formats compare those
+with independent readers.
+"""

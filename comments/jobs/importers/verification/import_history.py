@@ -1,0 +1,96 @@
+"""Find in the journals which run of an import added a comment, and whether it was undone.
+
+The journals are read when a difference needs them, because most verifications find none.
+"""
+
+import itertools
+from collections.abc import Iterator
+from datetime import datetime
+from typing import NamedTuple
+
+from comments.jobs.importers import import_journal
+from comments.store import reads
+from comments.store.models import event_rows
+
+_ROWS = 50  # batches that are read at once
+
+
+class ImportRun(NamedTuple):
+    """A run of an import: the digest of its file, its time, and whether its comments are erased.
+
+    `at` is None if an undo is removing the comments.
+    """
+
+    import_id: str
+    digest: str
+    at: datetime | None
+    is_erased: bool
+
+
+class ImportHistory:
+    """The journals of a site. An import's journal is kept for `import_journal.TERM`."""
+
+    def __init__(self, site: str) -> None:
+        self._site = site
+        self._imports: list[import_journal.Import] | None = None
+        self._numbers: dict[ImportRun, int] = {}
+        self._runs: list[ImportRun] = []
+        self._comments: dict[str, int] = {}
+        self._threads: dict[str, int] = {}
+
+    def run_of(self, comment_id: str) -> ImportRun | None:
+        """Return the last run that added a comment, or None if no journal has it."""
+        self._load()
+        number = self._comments.get(comment_id)
+        return None if number is None else self._runs[number]
+
+    def run_that_made(self, thread_id: str) -> ImportRun | None:
+        """Return the last run that made a thread, or None if no journal has it."""
+        self._load()
+        number = self._threads.get(thread_id)
+        return None if number is None else self._runs[number]
+
+    def is_undone(self, digest: str) -> bool:
+        """Return whether the last import of a file was undone, or is being undone."""
+        self._load()
+        found = next((each for each in self._imports or () if each.digest == digest), None)
+        return found is not None and found.undoing is not None
+
+    def is_unfinished(self, digest: str) -> bool:
+        """Return whether the last import of a file has not ended."""
+        self._load()
+        found = next((each for each in self._imports or () if each.digest == digest), None)
+        return found is not None and found.added is None and found.undoing is None
+
+    def refresh(self) -> None:
+        """Forget what was read if imports or undos have gone on since."""
+        if self._imports is None:
+            return
+        if self._imports != import_journal.of(self._site) or any(
+            each.undoing is not None and each.undone is None for each in self._imports
+        ):
+            self._imports = None
+
+    def _load(self) -> None:
+        if self._imports is not None:
+            return
+        self._imports = import_journal.of(self._site)
+        self._numbers, self._runs, self._comments, self._threads = {}, [], {}, {}
+        for each in sorted(self._imports, key=lambda each: each.began):
+            for row in self._batches(each.id) if each.id else ():
+                batch = import_journal.content(row)
+                number = self._number(ImportRun(each.id, each.digest, row.at, batch.is_erased))
+                self._comments.update(dict.fromkeys(batch.ids, number))
+                self._threads.update(dict.fromkeys(batch.threads, number))
+
+    def _batches(self, import_id: str) -> Iterator[event_rows.ImportBatchRow]:
+        names = iter(import_journal.batch_names(self._site, import_id))
+        while part := list(itertools.islice(names, _ROWS)):
+            rows = reads.get_multi([event_rows.import_batch_key(name) for name in part])
+            yield from (row for row in rows if row is not None)
+
+    def _number(self, run: ImportRun) -> int:
+        number = self._numbers.setdefault(run, len(self._runs))
+        if number == len(self._runs):
+            self._runs.append(run)
+        return number
