@@ -49,6 +49,11 @@ SLOW = (
     # The parser pads each row to the width of the header.
     "a|" * 600 + "\n" + "-|" * 600 + "\n" + "x\n" * 1_990,
 )
+# HTML in the Markdown of other systems, whose texts may be longer.
+SLOW_HTML = tuple(
+    (piece * sanitizing.MAX_HTML)[: sanitizing.MAX_HTML]
+    for piece in ("<a ", "x <!--", "<a x='", "<p>\n\n", "</", "<a b=c\n", "<![CDATA[ ", "x <?")
+)
 PIECES = (
     "_", "*", "**", "~~", "`", "``", "[", "](", "]", "![", "[^", "(", ")", "<", ">", "&amp;", "\\",
     "\n", "\n\n", " ", "a", "- ", "> ", "1. ", "|", "|-\n", "# ", "```\n", "    ", "<http://a.b>",
@@ -58,7 +63,9 @@ PIECES = (
 )  # fmt: skip
 
 
-def counted(source: str) -> tuple[str, int]:
+def counted(
+    source: str, render: Callable[[str], str] = rendering.render_markdown
+) -> tuple[str, int]:
     """Return the body's HTML or the refusal's code, and the number of calls."""
     number = 0
 
@@ -68,7 +75,7 @@ def counted(source: str) -> tuple[str, int]:
 
     sys.setprofile(count)
     try:
-        outcome = rendering.render_markdown(source)
+        outcome = render(source)
     except errors.BadInput as error:
         outcome = error.code
     finally:
@@ -81,6 +88,12 @@ def test_the_slowest_bodies_take_bounded_work(body: str) -> None:
     assert len(body) <= LONGEST
     outcome, number = counted(body)
     assert number < MOST_CALLS, outcome[:40]
+
+
+@pytest.mark.parametrize("body", SLOW_HTML, ids=lambda body: repr(body[:16]))
+def test_the_slowest_mixed_bodies_take_bounded_work(body: str) -> None:
+    outcome, number = counted(body, rendering.with_html)
+    assert number < 2 * MOST_CALLS, outcome[:40]
 
 
 def test_a_link_definition_is_not_expanded_to_megabytes() -> None:

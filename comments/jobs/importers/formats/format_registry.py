@@ -37,6 +37,8 @@ class Format(msgspec.Struct, frozen=True):
 FORMATS = (
     Format("artalk", "Artalk JSON (Artrans)", "comment"),
     Format("disqus", "Disqus XML"),
+    Format("isso", "Isso's database", "comment"),
+    Format("remark42", "remark42's backup"),
     Format("twikoo", "Twikoo JSON", "comment"),
     Format("valine", "Valine JSON", "comment"),
     Format("waline", "Waline JSON", "comment"),

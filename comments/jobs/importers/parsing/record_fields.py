@@ -86,9 +86,16 @@ class Fields:
         value = self._values.get(name)
         if value is not None and not isinstance(value, dict):
             raise self._unfit(name, "a JSON object", value)
-        inner = Fields(self._path, self.number, value or {}, self._unit)
-        inner.remarks = self.remarks
-        return inner
+        return self._inner(value or {})
+
+    def items(self, name: str) -> list["Fields"]:
+        """Return the objects of a list in this record, with the same remarks."""
+        values = self._values.get(name)
+        if values is None:
+            return []
+        if not isinstance(values, list) or not all(isinstance(each, dict) for each in values):
+            raise self._unfit(name, "a list of JSON objects", values)
+        return [self._inner(each) for each in values]
 
     def text(self, name: str) -> str:
         """Return a text; "" if the field is missing or null. A number becomes its digits."""
@@ -141,6 +148,13 @@ class Fields:
 
     def count(self, name: str) -> int:
         """Return a number of votes; 0 if the field is missing or null."""
+        number = self.score(name)
+        if number < 0:
+            self.corrected(NEGATIVE)
+        return max(number, 0)
+
+    def score(self, name: str) -> int:
+        """Return a number of votes up minus votes down; 0 if the field is missing or null."""
         value = self._plain(name)
         text = "" if value is None else str(value).strip()
         if not text:
@@ -148,11 +162,9 @@ class Fields:
         if isinstance(value, bool) or not _NUMBER.fullmatch(text):
             raise self._unfit(name, "a whole number", value)
         number = Decimal(text)
-        if number % 1 or number > _MAX_COUNT:
+        if number % 1 or abs(number) > _MAX_COUNT:
             raise self._unfit(name, "a number of votes", value)
-        if number < 0:
-            self.corrected(NEGATIVE)
-        return max(int(number), 0)
+        return int(number)
 
     def size(self, name: str) -> int:
         """Return the number of different items in a list, which may be written as a text."""
@@ -222,6 +234,11 @@ class Fields:
             return json.loads(text) if text.strip() else None
         except (ValueError, RecursionError) as error:
             raise self._unfit(name, "a list", text) from error
+
+    def _inner(self, values: Mapping[str, object]) -> "Fields":
+        inner = Fields(self._path, self.number, values, self._unit)
+        inner.remarks = self.remarks
+        return inner
 
     def _plain(self, name: str) -> object:
         """Return a value without the object that a database wraps around dates and ids."""

@@ -163,6 +163,21 @@ def test_a_required_text_has_no_blanks_around_it() -> None:
     assert of(" x ").required_text("a") == "x"
 
 
+@pytest.mark.parametrize(("value", "score"), [(None, 0), ("", 0), (-3, -3), ("-4", -4), (2.0, 2)])
+def test_a_score_can_be_negative(value: object, score: int) -> None:
+    fields = of(value)
+    assert fields.score("a") == score
+    assert fields.remarks == []
+
+
+def test_the_objects_of_a_list_share_the_records_place_and_remarks() -> None:
+    fields = of([{"b": 1}, {"b": "x\ud83d"}])
+    assert [each.text("b") for each in fields.items("a")] == ["1", "x\ufffd"]
+    assert corrections(fields) == [record_fields.HALVES]
+    assert [each.number for each in fields.items("a")] == [5, 5]
+    assert of(None).items("a") == []
+
+
 @pytest.mark.parametrize(
     ("method", "value"),
     [
@@ -173,6 +188,11 @@ def test_a_required_text_has_no_blanks_around_it() -> None:
         ("size", "[" * 100_000),
         ("size", '"7"'),
         ("moment", "2023-08-20 04:34:34 +0800 !"),
+        ("items", {}),
+        ("items", [1]),
+        ("items", "x"),
+        ("score", "1e3"),
+        ("score", -(10**10)),
         ("text", []),
         ("text", True),
         ("text", {"x": 1}),

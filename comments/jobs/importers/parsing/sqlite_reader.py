@@ -1,0 +1,149 @@
+"""Read tables of an SQLite database as streams, without writing anything to it or beside it.
+
+A database in WAL mode is opened as an immutable file, because SQLite would otherwise create files
+beside it. It must therefore have no log with changes, which it has only while it is in use or after
+a crash.
+"""
+
+import contextlib
+import sqlite3
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from comments import errors
+
+MAGIC = b"SQLite format 3\x00"
+# The maximum number of bytes in one value. Longer values are not comments.
+MAX_VALUE = 1 << 24
+WAIT = 5.0  # seconds for another program to unlock the database
+_HEADER = 100  # bytes
+_WAL = 2  # the read version of a database in WAL mode
+_GZIP = b"\x1f\x8b"
+_COPY = 'make a copy with `sqlite3 {} ".backup copy.db"` and import the copy'
+_PAGE_SIZE = slice(16, 18)
+_READ_VERSION = 19
+_CHANGES, _VALID_FOR = slice(24, 28), slice(92, 96)
+_PAGES = slice(28, 32)
+
+
+class Database:
+    """An open database. Text is returned as bytes, because it may be invalid UTF-8."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self._path = path
+        self._connection = connection
+
+    def columns(self, table: str, required: Collection[str], title: str) -> list[str]:
+        """Return the names of a table's columns.
+
+        Raises:
+            errors.BadImport: the database has no such table, or the table lacks a column; `title`
+                names the format in the error.
+        """
+        is_table = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+        if not self._connection.execute(is_table, (table,)).fetchall():
+            raise self._bad(f'the file is not {title}: it has no table "{table}"')
+        query = "SELECT name FROM pragma_table_info(?)"
+        found = [bytes(name).decode() for (name,) in self._connection.execute(query, (table,))]
+        for name in required:
+            if name not in found:
+                raise self._bad(f'the file is not {title}: table "{table}" has no column "{name}"')
+        return found
+
+    def rows(self, table: str, columns: Collection[str], order: str) -> Iterator[dict[str, object]]:
+        """Yield the rows of a table with these columns, sorted by a column."""
+        names = ", ".join(map(_quoted, columns))
+        query = f"SELECT {names} FROM {_quoted(table)} ORDER BY {_quoted(order)}"  # noqa: S608 - quoted
+        for row in self._connection.execute(query):
+            yield dict(zip(columns, row, strict=True))
+
+    def _bad(self, message: str) -> errors.BadImport:
+        return errors.BadImport(str(self._path), None, message)
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[Database]:
+    """Open a database for reading.
+
+    Raises:
+        errors.BadImport: the file is not a database, or is damaged, encrypted or in use.
+    """
+    options = "mode=ro&immutable=1" if _is_immutable(path) else "mode=ro"
+    try:
+        with contextlib.closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?{options}", uri=True, timeout=WAIT)
+        ) as connection:
+            connection.text_factory = bytes
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
+            connection.execute("PRAGMA trusted_schema = OFF")
+            # All statements read the state of one moment.
+            connection.execute("BEGIN")
+            _check(path, connection)
+            yield Database(path, connection)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF in {
+            sqlite3.SQLITE_BUSY,
+            sqlite3.SQLITE_CANTOPEN,
+            sqlite3.SQLITE_READONLY,
+        }:
+            raise _in_use(path, str(error)) from error
+        raise _damaged(path, str(error)) from error
+    except sqlite3.DataError as error:
+        reason = f"a value is longer than {MAX_VALUE:,} bytes"
+        raise errors.BadImport(str(path), None, reason) from error
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        raise _damaged(path, str(error)) from error
+
+
+def _is_immutable(path: Path) -> bool:
+    """Check the file, and return whether it is a database in WAL mode."""
+    try:
+        with path.open("rb") as file:
+            header = file.read(_HEADER)
+        size = path.stat().st_size
+    except OSError as error:
+        raise errors.BadImport(str(path), None, error.strerror or str(error)) from error
+    if header.startswith(_GZIP):
+        raise errors.BadImport(str(path), None, "the file is packed; unpack it with `gunzip`")
+    if not header.startswith(MAGIC) or len(header) < _HEADER:
+        reason = "the file is not an SQLite database, or it is encrypted"
+        raise errors.BadImport(str(path), None, reason)
+    page = int.from_bytes(header[_PAGE_SIZE], "big")
+    pages = int.from_bytes(header[_PAGES], "big")
+    # Old versions of SQLite do not keep the number of pages.
+    is_valid = header[_CHANGES] == header[_VALID_FOR]
+    if is_valid and size < pages * (1 << 16 if page == 1 else page):
+        raise errors.BadImport(
+            str(path), None, f"the database is cut off: it has {size:,} bytes; copy it again"
+        )
+    if header[_READ_VERSION] != _WAL:
+        return False
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists() and log.stat().st_size:
+        raise _in_use(path, f"{log.name} has changes that are not in the database yet")
+    return True
+
+
+def _check(path: Path, connection: sqlite3.Connection) -> None:
+    for (raw,) in connection.execute("PRAGMA quick_check(10)"):
+        found = bytes(raw).decode(errors="replace")
+        # A missing value does no harm: the format decides about it.
+        if found != "ok" and not found.startswith("NULL value in "):
+            raise _damaged(path, found.splitlines()[-1])
+
+
+def _damaged(path: Path, reason: str) -> errors.BadImport:
+    message = (
+        f"the database is damaged ({reason}). Try to repair it with "
+        f'`sqlite3 {path.name} ".recover" | sqlite3 repaired.db`'
+    )
+    return errors.BadImport(str(path), None, message)
+
+
+def _in_use(path: Path, reason: str) -> errors.BadImport:
+    message = f"the database is in use ({reason}): {_COPY.format(path.name)}"
+    return errors.BadImport(str(path), None, message)
+
+
+def _quoted(name: str) -> str:
+    return '"{}"'.format(name.replace('"', '""'))
