@@ -148,6 +148,7 @@ def start_worker(app: flask.Flask) -> background_worker.BackgroundWorker:
         wiring.handlers(settings),
         first=_QUIET,
         reach=wiring.channels(settings),
+        secret=settings.secret,
         audit_reads=settings.audit_reads,
     )
     worker.start()

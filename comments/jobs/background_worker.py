@@ -3,7 +3,8 @@
 This module owns the timing. The worker handles its own process's changes within moments. At
 intervals (`LOOK_EVERY`, `SWEEP_EVERY`), it searches for work that other processes left. The worker
 starts after the fork. The worker also starts one thread for messages (`message_sender`) and one for
-mail (`mail_worker`), because their recipients can be slow.
+mail (`mail_worker`), because their recipients can be slow, and one for uploaded files
+(`upload_worker`), because an import takes minutes.
 
 Invariants:
 
@@ -21,6 +22,7 @@ from datetime import UTC, datetime
 from comments import errors
 from comments.events import backlog, dispatcher, message_sender, outbox
 from comments.jobs import scheduler, thread_audit
+from comments.jobs.importers.uploads import upload_worker
 from comments.notifications import mail_worker
 from comments.sites import usage
 from comments.store import connection
@@ -43,6 +45,7 @@ class BackgroundWorker:
         first: seconds until the worker first searches for work that other processes left. The
             process's own changes do not wait for this search.
         reach: makes the channels for sending messages.
+        secret: the service's secret, with which uploaded files are encrypted.
         audit_reads: the reads in an hour for `thread_audit`; 0 switches it off.
     """
 
@@ -53,6 +56,7 @@ class BackgroundWorker:
         *,
         first: float = 0.0,
         reach: message_sender.Reach = message_sender.channels,
+        secret: str = "",
         audit_reads: int = 0,
     ) -> None:
         self._store = store
@@ -66,6 +70,7 @@ class BackgroundWorker:
             store, self._upkeep.now, first=first, reach=self._upkeep.reach
         )
         self._postman = mail_worker.MailThread(store, self._upkeep.handlers, self._upkeep.now)
+        self._uploads = upload_worker.UploadThread(store, secret, self._upkeep.now)
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
         self._next_look = self._next_sweep = self._backlog.clock() + first
         self._next_audit = self._next_look + AUDIT_EVERY if audit_reads else math.inf
@@ -79,6 +84,7 @@ class BackgroundWorker:
         self._thread.start()
         self._messenger.start()
         self._postman.start()
+        self._uploads.start()
 
     def stop(self, seconds: float) -> bool:
         """Stop after the current step; return whether all threads ended within `seconds`."""
@@ -86,6 +92,7 @@ class BackgroundWorker:
         end = time.monotonic() + seconds
         has_ended = self._messenger.stop(seconds)
         has_ended &= self._postman.stop(max(0.0, end - time.monotonic()))
+        has_ended &= self._uploads.stop(max(0.0, end - time.monotonic()))
         self._thread.join(max(0.0, end - time.monotonic()))
         return has_ended and not self._thread.is_alive()
 

@@ -45,6 +45,7 @@ OWNERS: dict[str, str | frozenset[str]] = {
     "Report": "reports",
     "Advice": "classifier_answers",
     "ImportBatch": "import_journal",
+    "ImportPart": "upload_store",
 }
 
 

@@ -22,6 +22,7 @@ import flask
 
 from comments import config, errors
 from comments.jobs import scheduler, thread_audit, wiring
+from comments.jobs.importers.uploads import upload_worker
 from comments.sites import usage
 from comments.web.http import context
 
@@ -78,6 +79,7 @@ def compact() -> flask.Response:
         done = process.visit(names, time.sleep)
         thread_audit.run(context.settings().audit_reads, now=datetime.now(UTC))
     scheduler.settle(datetime.now(UTC))
+    upload_worker.go_on(context.settings().secret, lambda: datetime.now(UTC))
     usage.settle(now=datetime.now(UTC))
     response = flask.jsonify(folded=done.folded, cleared=done.cleared, waiting=done.waiting)
     response.headers["Cache-Control"] = "no-store"

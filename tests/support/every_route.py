@@ -417,6 +417,17 @@ ROWS += [
         form={"posts_per_network": "20"}),
     Row("POST", f"{DESK}/limits/budget", {**SETTLE, "moderator": 403}, 403, form={"posts": "0"}),
     Row("GET", f"{DESK}/imports", {**AT_DESK, "moderator": 403}, 303),
+    Row("POST", f"{DESK}/imports", {**SETTLE, "moderator": 403}, 403,
+        form={"act": "discard", "upload": "x"}),
+    Row("POST", f"{DESK}/imports/upload", {**SETTLE, "moderator": 403, "owner": 200}, 403,
+        form={"name": "a.xml", "size": "9"}),
+    # The body of this call is a part of a file and not a form.
+    Row("POST", f"{DESK}/imports/part", {**SETTLE, "moderator": 403, "owner": 415}, 403,
+        query={"upload": "x", "number": "0"}, form={}),
+    # There is no such upload, but callers without permission must not learn this.
+    Row("POST", f"{DESK}/imports/finish", {**SETTLE, "moderator": 403, "owner": 409}, 403,
+        form={"upload": "x"}),
+    Row("GET", f"{DESK}/imports/status", {**AT_DESK, "moderator": 403}, 303),
     Row("POST", f"{DESK}/turnstile", {**DECIDE, "moderator": 403}, 403, form={"act": "remove"}),
     Row("GET", "/admin/health", {"owner": 200, "elsewhere": 403, "moderator": 403}, 303),
     Row("POST", "/admin/health/letters", {"owner": 404}, 403, form={"act": "drop", "id": "x"}),

@@ -51,6 +51,8 @@ orders by are indexed, because each indexed property costs an index row.
     Job       key: the task and its site; for an import also the import's id
     ImportBatch
               key: "{site id}/{import id}/{number}.{comment id}"
+    ImportPart
+              key: "{site id}/{upload id}/{number}"
     Participation
               key: the author's id, below the thread's key
     Comment   key: 128 bits, base32, lower case; never an automatic id, because NDB's

@@ -63,6 +63,12 @@ class ImportBatchRow(schema.StoredRow):
     at = schema.DateTimeProperty(tzinfo=UTC)
 
 
+class ImportPartRow(schema.StoredRow):
+    """A part of a file that an owner uploaded to import. Only `upload_store` writes this kind."""
+
+    content = schema.TextProperty(required=True)
+
+
 def rate_bucket_key(name: str) -> ndb.Key:
     """Return the key of a bucket, given its purpose and slot."""
     return schema.RowKey(RateBucketRow, name)
@@ -76,6 +82,11 @@ def job_key(name: str) -> ndb.Key:
 def import_batch_key(name: str) -> ndb.Key:
     """Return the key of a batch: the site, the import, the batch's number and its first comment."""
     return schema.RowKey(ImportBatchRow, name)
+
+
+def import_part_key(name: str) -> ndb.Key:
+    """Return the key of a part: the site, the upload and the part's number."""
+    return schema.RowKey(ImportPartRow, name)
 
 
 def event_key(event: str) -> ndb.Key:

@@ -241,6 +241,34 @@ class DeadLetterForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: Typed
 
 
+class UploadForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file to upload: its name, and its length in bytes."""
+
+    name: TextLine
+    size: Typed
+
+
+class UploadPartQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of an uploaded file; `number` counts from 0."""
+
+    upload: Typed
+    number: Typed
+
+
+class FinishedUploadForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The upload whose parts have all been sent."""
+
+    upload: Typed
+
+
+class UploadDecisionForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A decision about a checked file. The page mappings in `mapping` are separated by spaces."""
+
+    act: Literal["import", "check", "discard"]
+    upload: Typed
+    mapping: TextLine = ""
+
+
 class EmptyQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A query without parameters."""
 

@@ -24,7 +24,6 @@ from comments.web.admin.pages import (
     classifier_page,
     comment_page,
     health_page,
-    import_page,
     limit_page,
     queue_page,
     rule_page,
@@ -32,6 +31,7 @@ from comments.web.admin.pages import (
     statistics_page,
     thread_list_page,
 )
+from comments.web.admin.pages.transfer import import_page, upload_calls
 
 BLUEPRINTS = (
     queue_page.blueprint,
@@ -44,6 +44,7 @@ BLUEPRINTS = (
     classifier_page.blueprint,
     limit_page.blueprint,
     import_page.blueprint,
+    upload_calls.blueprint,
     statistics_page.blueprint,
     audit_log_page.blueprint,
     health_page.blueprint,

@@ -22,6 +22,8 @@ _TYPE = "application/x-www-form-urlencoded"
 # The field with the CSRF token, which is in every form for signed-in users and which `signed_in`
 # checks.
 TOKEN = "form"  # noqa: S105 - the name of a field
+HEADER = "X-Form-Token"
+_BYTES = "application/octet-stream"
 
 
 def read(shape: type[T]) -> T:
@@ -47,7 +49,12 @@ def fields(multiline: AbstractSet[str] = frozenset()) -> dict[str, str]:
 
 
 def token() -> str:
-    """Return the CSRF token of the current request's form, or ""."""
+    """Return the CSRF token of the current request's form, or "".
+
+    A script that sends bytes puts the token into a header.
+    """
+    if flask.request.mimetype == _BYTES:
+        return flask.request.headers.get(HEADER, "")
     return _fields().get(TOKEN, "")
 
 

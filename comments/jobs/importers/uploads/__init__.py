@@ -1,0 +1,13 @@
+"""Import files that owners upload in the admin console.
+
+`upload_store` keeps the uploaded file and how far it is, `upload_steps` checks and imports it, and
+`upload_worker` does so in a thread of a serving process.
+
+Invariants:
+
+1. Nothing is imported before an owner has seen the report about the file and confirmed it.
+2. An upload survives its process: any process with a worker continues it. The import itself can be
+   interrupted at any point (`import_writer`).
+3. The file is encrypted in the store, and is deleted when its import ends, when it is discarded,
+   or after `upload_store.KEPT`.
+"""

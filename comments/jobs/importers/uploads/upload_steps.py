@@ -1,0 +1,150 @@
+"""Check and import uploaded files.
+
+`work` does one step for one upload: it checks the file, or imports it after an owner has confirmed
+the report. A claim keeps other processes away (`upload_store`). If the process ends in the middle,
+another one begins the step again after the claim; an import then adds only what is missing.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from comments import errors
+from comments.domain.languages import error_texts
+from comments.jobs.importers import import_source, import_writer
+from comments.jobs.importers.formats import format_registry
+from comments.jobs.importers.uploads import upload_store
+from comments.jobs.importers.uploads.upload_store import Upload, UploadState
+from comments.sites import site_settings
+
+_MOST_LINES = 300  # Lines of a report that are kept.
+_RENEW = timedelta(seconds=15)  # A claim is moved forward at most this often.
+
+Clock = Callable[[], datetime]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Stopped(Exception):
+    """The process ends; another one continues the upload."""
+
+
+def work(
+    site: str, secret: str, *, clock: Clock = _now, is_open: Callable[[], bool] = lambda: True
+) -> bool:
+    """Do the next step of a site's upload; return False if there is none, or it is claimed.
+
+    `is_open` is asked between batches; when it returns False, the step stops.
+
+    Raises:
+        Stopped: `is_open` returned False.
+        errors.Overloaded: the store is busy; the step can begin again after the claim.
+    """
+    upload = upload_store.claim(site, clock())
+    if upload is None:
+        return False
+    claim = _Claim(upload, clock, is_open)
+    step = _check if upload.state is UploadState.CHECKING else _import
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            step(upload, upload_store.copy(upload, Path(folder), secret, clock), secret, claim)
+        except (errors.BadImport, errors.ImportRefused) as error:
+            _refuse(upload, claim, problem=error_texts.sentence(error).replace(f"{folder}/", ""))
+        except errors.BadLink:
+            _refuse(upload, claim, failure=upload_store.Failure.SECRET)
+        except (Stopped, errors.Overloaded):
+            raise
+        except Exception:
+            _refuse(upload, claim, failure=upload_store.Failure.ERROR)
+            raise
+    return True
+
+
+def _refuse(upload: Upload, claim: "_Claim", **reason: str) -> None:
+    upload_store.end(upload, now=claim.now(), state=UploadState.REFUSED, **reason)
+
+
+class _Claim:
+    """A claimed upload, whose claim moves forward while the work goes on."""
+
+    def __init__(self, upload: Upload, clock: Clock, is_open: Callable[[], bool]) -> None:
+        self._upload = upload
+        self.now = clock
+        self._is_open = is_open
+        self._renewed = clock()
+
+    def renew(self, _done: int = 0) -> None:
+        """Move the claim forward, or end it if the process stops."""
+        if not self._is_open():
+            self._change(None)
+            raise Stopped
+        if self.now() - self._renewed >= _RENEW:
+            self._renewed = self.now()
+            self._change(self._renewed + upload_store.CLAIM)
+
+    def _change(self, claimed: datetime | None) -> None:
+        upload, now = self._upload, self.now()
+        upload_store.change(upload.site, upload.id, upload.state, now=now, claimed=claimed)
+
+
+def _check(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
+    found = format_registry.recognize(path)
+    with _plan(found, upload, path, secret, claim) as plan:
+        problem = ""
+        try:
+            import_writer.check(plan)
+        except errors.BadImport as error:  # Another mapping may help, so the file is kept.
+            problem = error_texts.sentence(error).replace(str(path), upload.name)
+        lines = plan.report.lines()
+        report = tuple(line.replace(str(path), upload.name) for line in lines)[:_MOST_LINES]
+        upload_store.change(
+            upload.site,
+            upload.id,
+            UploadState.CHECKING,
+            now=claim.now(),
+            state=UploadState.CHECKED,
+            system=found.name,
+            comments=plan.report.comments,
+            report=report,
+            problem=problem,
+        )
+
+
+def _import(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
+    found = format_registry.get(upload.system)
+    with _plan(found, upload, path, secret, claim) as plan:
+        scheme = site_settings.get(upload.site).scheme
+        summary = import_writer.write(
+            plan, scheme=scheme, now=claim.now(), progress=claim.renew, clock=claim.now
+        )
+    upload_store.end(
+        upload,
+        now=claim.now(),
+        state=UploadState.DONE,
+        added=summary.added,
+        present=summary.present,
+    )
+
+
+def _plan(
+    found: format_registry.Format, upload: Upload, path: Path, secret: str, claim: _Claim
+) -> import_writer.CheckedImport:
+    site = site_settings.get(upload.site)
+
+    def read(path: Path) -> Iterator[import_source.Item]:
+        for item in found.read(path):
+            claim.renew()
+            yield item
+
+    return import_writer.plan(
+        read,
+        path,
+        site=site,
+        scheme=site.scheme,
+        secret=secret,
+        unit=found.unit,
+        mapping=upload.mapping,
+    )

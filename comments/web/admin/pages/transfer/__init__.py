@@ -1,0 +1,1 @@
+"""The pages about a site's data: imports and exports, for owners."""

@@ -1,0 +1,70 @@
+"""The imports of a site: a form to upload a file, the upload's report, and the journal of imports.
+
+A script (`widget/pages/uploading.js`) sends the file in parts to `upload_calls`. The rest of the
+page needs no script.
+"""
+
+from datetime import UTC, datetime
+
+import flask
+
+from comments import errors
+from comments.domain import roles
+from comments.events import audit_log
+from comments.jobs.importers import import_journal, page_mapping
+from comments.jobs.importers.formats import format_registry
+from comments.jobs.importers.uploads import upload_store, upload_worker
+from comments.web.admin import admin_queries, labels, signed_in, site_visit
+from comments.web.http.decode import forms, query_strings
+
+blueprint = site_visit.blueprint("imports")
+
+_MEGABYTE = 1_000_000
+
+
+@blueprint.get("/imports")
+def show(site_id: str) -> flask.Response:
+    """Show the upload, and list all imports, newest first."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    query_strings.read(admin_queries.EmptyQuery)
+    return _page(visit)
+
+
+@blueprint.post("/imports")
+def decide(site_id: str) -> flask.Response:
+    """Import the checked file, check it again with other page mappings, or discard it."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    sent = forms.read(admin_queries.UploadDecisionForm)
+    site, now = visit.site, datetime.now(UTC)
+    if sent.act == "discard":
+        upload_store.discard(site.id, sent.upload)
+    elif sent.act == "check":
+        mapping = tuple(sent.mapping.split())
+        try:
+            page_mapping.PageMapping(mapping, site.origins)
+        except errors.ImportRefused as error:
+            return _page(visit, labels.problem(error), sent.mapping)
+        upload_store.check_again(site.id, sent.upload, mapping, now=now)
+    else:
+        act = audit_log.Act(visit.account.actor, "import")
+        upload_store.confirm(site.id, sent.upload, act, now=now)
+    upload_worker.nudge()
+    return signed_in.go(f"admin/sites/{site.id}/imports")
+
+
+def _page(visit: site_visit.Visit, problem: str = "", mapping: str = "") -> flask.Response:
+    """Show the page, or after a mapping that is not valid the problem with this mapping."""
+    now = datetime.now(UTC)
+    response = site_visit.page(
+        "imports.html",
+        visit,
+        imports=[(each, each.goes_on(now)) for each in import_journal.of(visit.site.id)],
+        upload=upload_store.get(visit.site.id),
+        problem=problem,
+        mapping=mapping,
+        titles={each.name: each.title for each in format_registry.FORMATS},
+        most_bytes=upload_store.MOST_BYTES,
+        most_megabytes=upload_store.MOST_BYTES // _MEGABYTE,
+    )
+    response.status_code = 400 if problem else 200
+    return response

@@ -1,0 +1,72 @@
+"""Calls of the script that uploads a file to import, and shows how far its import is."""
+
+from datetime import UTC, datetime
+
+import flask
+
+from comments import errors
+from comments.domain import roles
+from comments.jobs.importers import import_journal
+from comments.jobs.importers.uploads import upload_store, upload_worker
+from comments.web.admin import admin_queries, site_visit
+from comments.web.http import problems
+from comments.web.http.decode import forms, query_strings
+
+blueprint = site_visit.blueprint("uploads")
+
+_TYPE = "application/octet-stream"
+_DIGITS = 9
+
+
+@blueprint.post("/imports/upload")
+def begin(site_id: str) -> flask.Response:
+    """Start an upload; return its id and the length of its parts in bytes."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    sent = forms.read(admin_queries.UploadForm)
+    upload = upload_store.begin(
+        visit.site.id,
+        sent.name,
+        admin_queries.number("size", sent.size, _DIGITS),
+        site_visit.settings().max_body,
+        now=datetime.now(UTC),
+    )
+    return flask.jsonify(upload=upload.id, part=upload.part)
+
+
+@blueprint.post("/imports/part")
+def receive(site_id: str) -> flask.Response:
+    """Store a part of the file, which is the request's body."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    query = query_strings.read(admin_queries.UploadPartQuery)
+    if flask.request.mimetype != _TYPE:
+        raise problems.UnsupportedMedia(expected=_TYPE)
+    data = flask.request.get_data(cache=False)
+    if flask.request.content_length not in {None, len(data)}:
+        raise errors.BadInput("body", "incomplete-body")
+    number = admin_queries.number("number", query.number)
+    secret, now = site_visit.settings().secret, datetime.now(UTC)
+    upload_store.receive(visit.site.id, query.upload, number, data, secret=secret, now=now)
+    return flask.jsonify(received=number)
+
+
+@blueprint.post("/imports/finish")
+def finish(site_id: str) -> flask.Response:
+    """Let a worker check the complete file."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    sent = forms.read(admin_queries.FinishedUploadForm)
+    upload_store.finish(visit.site.id, sent.upload, now=datetime.now(UTC))
+    upload_worker.nudge()
+    return flask.jsonify(state=upload_store.UploadState.CHECKING.value)
+
+
+@blueprint.get("/imports/status")
+def status(site_id: str) -> flask.Response:
+    """Return the state of the upload, and how many comments of how many are imported."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    query_strings.read(admin_queries.EmptyQuery)
+    upload = upload_store.get(visit.site.id)
+    if upload is None:
+        return flask.jsonify(state="", seen=0, total=0)
+    running = [each for each in import_journal.of(visit.site.id) if each.added is None]
+    seen = running[0].seen if running else 0
+    return flask.jsonify(state=upload.state.value, seen=seen, total=upload.comments)

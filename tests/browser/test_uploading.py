@@ -1,0 +1,143 @@
+"""An owner moves from another system in a browser: upload, report, import, live thread."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import playwright.sync_api as playwright
+import pytest
+from playwright.sync_api import expect
+
+from comments.jobs.importers.uploads import upload_worker
+from comments.store import connection
+from tests.browser.conftest import OpenTab, Tab, Website
+from tests.browser.test_admin_console import sign_in
+from tests.support.html import accessibility
+from tests.support.people import account_holders
+from tests.support.people.account_holders import OWNER, SECRET
+from tests.support.threads import sample_exports
+from tests.support.threads.sample_exports import threads_of
+
+pytestmark = pytest.mark.browser
+
+PHONE = {"width": 360, "height": 740}
+
+
+@pytest.fixture
+def worker(open_store: connection.Store) -> Iterator[None]:
+    """Run the thread that works on uploads, as each serving process does."""
+    thread = upload_worker.UploadThread(open_store, SECRET, lambda: datetime.now(UTC))
+    thread.start()
+    yield
+    assert thread.stop(30.0)
+
+
+@pytest.fixture
+def data(server: str, open_tab: OpenTab, open_store: connection.Store) -> Tab:
+    """The page for imports in an owner's browser."""
+    with open_store.context():
+        account_holders.account("bob", OWNER)
+    tab = open_tab(f"{server}/admin/sign-in")
+    sign_in(tab.page, server)
+    tab.page.goto(f"{server}/admin/sites/demo/imports")
+    return tab
+
+
+def choose(page: playwright.Page, path: Path) -> None:
+    page.get_by_label("File to import").set_input_files(path)
+    page.get_by_role("button", name="Upload and check").click()
+
+
+@pytest.fixture
+def export(tmp_path: Path, website: Website) -> Path:
+    """An export whose threads are pages of the website."""
+    path = sample_exports.saved(tmp_path / "disqus.xml", *threads_of([3, 40]))
+    host = website.origin.partition("//")[2]
+    path.write_text(path.read_text("utf-8").replace("garden.example", host), "utf-8")
+    return path
+
+
+def test_an_owner_imports_an_export_without_a_shell(
+    data: Tab, server: str, open_tab: OpenTab, website: Website, export: Path, worker: None
+) -> None:
+    page = data.page
+    choose(page, export)
+    expect(page.get_by_role("heading", name="Report about disqus.xml")).to_be_visible()
+    expect(page.get_by_text("disqus.xml: 43 comments in 2 threads.")).to_be_visible()
+    assert accessibility.complaints(page) == []
+    page.get_by_role("button", name="Import 43 comments").click()
+    expect(page.get_by_role("heading", name="disqus.xml: 43 comments added.")).to_be_visible()
+    row = page.get_by_role("row").filter(has_text="disqus.xml")
+    expect(row).to_contain_text(re.compile(r"Finished\s*43 of 43\s*43"))
+    assert accessibility.complaints(page) == []
+    embed = f'<script type="module" src="{server}/widget/flatthread.js" data-site="demo"></script>'
+    article = open_tab(website.put("page1", f'{embed}<div id="flatthread"></div>')).page
+    expect(article.get_by_role("heading", name="3 comments")).to_be_visible()
+
+
+def test_a_refused_file_says_where_and_the_next_one_can_follow(
+    data: Tab, export: Path, tmp_path: Path, worker: None
+) -> None:
+    page = data.page
+    broken = tmp_path / "broken.xml"
+    broken.write_text(export.read_text("utf-8").replace("</disqus>", ""), "utf-8")
+    choose(page, broken)
+    expect(page.get_by_role("heading", name="broken.xml was not imported")).to_be_visible()
+    expect(page.get_by_text(re.compile(r"^broken\.xml:\d+: "))).to_be_visible()
+    choose(page, export)
+    expect(page.get_by_role("heading", name="Report about disqus.xml")).to_be_visible()
+    page.get_by_role("button", name="Discard").click()
+    expect(page.get_by_role("button", name="Upload and check")).to_be_visible()
+
+
+def test_an_upload_survives_requests_that_fail(data: Tab, export: Path, worker: None) -> None:
+    page, failed = data.page, list[str]()
+    data.expected.append("net::ERR_CONNECTION_RESET")
+
+    def fail_twice(route: playwright.Route) -> None:
+        if len(failed) < 2:
+            failed.append(route.request.url)
+            route.abort("connectionreset")
+        else:
+            route.continue_()
+
+    page.route("**/imports/part?*", fail_twice)
+    choose(page, export)
+    expect(page.get_by_role("heading", name="Report about disqus.xml")).to_be_visible()
+    assert len(failed) == 2
+
+
+def test_a_server_that_stays_away_is_reported(data: Tab, export: Path) -> None:
+    page = data.page
+    data.expected.append("net::ERR_CONNECTION_RESET")
+    page.clock.install()
+    page.route("**/imports/part?*", lambda route: route.abort("connectionreset"))
+    choose(page, export)
+    problem = page.get_by_text("The server did not answer. Check your connection, then try again.")
+    for _ in range(30):
+        page.clock.run_for(1_000)
+        if problem.first.is_visible():
+            break
+    expect(problem.first).to_be_visible()
+    expect(page.get_by_role("button", name="Upload and check")).to_be_enabled()
+
+
+def test_without_a_file_the_page_asks_for_one(data: Tab, tmp_path: Path) -> None:
+    page = data.page
+    page.get_by_role("button", name="Upload and check").click()
+    assert page.get_by_label("File to import").evaluate("field => field.validity.valueMissing")
+
+
+def test_the_page_fits_a_phone(
+    server: str, open_tab: OpenTab, open_store: connection.Store, export: Path, worker: None
+) -> None:
+    with open_store.context():
+        account_holders.account("bob", OWNER)
+    page = open_tab(f"{server}/admin/sign-in", viewport=PHONE, color_scheme="dark").page
+    sign_in(page, server)
+    page.goto(f"{server}/admin/sites/demo/imports")
+    choose(page, export)
+    expect(page.get_by_role("heading", name="Report about disqus.xml")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert accessibility.complaints(page) == []

@@ -1,0 +1,197 @@
+"""Uploaded files are checked, and imported only after a confirmation, whatever interrupts it."""
+
+import functools
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from comments.domain import records
+from comments.events import audit_log
+from comments.jobs.importers import import_journal, import_writer
+from comments.jobs.importers.uploads import upload_steps, upload_store, upload_worker
+from comments.jobs.importers.uploads.upload_store import Failure, UploadState
+from comments.sites import site_settings
+from comments.store import connection
+from emulator import inprocess
+from tests.support import datastores, dying_programs, programs, stored_state
+from tests.support.importing.uploading import Clock, checked, confirm, current, sent
+from tests.support.threads import sample_exports
+from tests.support.threads.sample_exports import NOW, SCHEME, SECRET, rows, threads_of
+
+SIZES = [2, 1, 5, 1, 3]
+COUNT = sum(SIZES)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> bytes:
+    return sample_exports.saved(tmp_path / "made.xml", *threads_of(SIZES)).read_bytes()
+
+
+def finished(site: str, data: bytes, clock: Clock) -> None:
+    upload_store.finish(site, sent(site, data, clock), now=clock())
+
+
+def test_a_file_is_checked_then_confirmed_then_imported(
+    garden: records.Site, file: bytes, clock: Clock
+) -> None:
+    upload = checked("garden", file, clock)
+    assert (upload.state, upload.system, upload.comments) == (UploadState.CHECKED, "disqus", COUNT)
+    assert upload.report[0] == f"export.xml: {COUNT} comments in 5 threads."
+    assert rows() == []
+    assert not upload_steps.work("garden", SECRET, clock=clock)  # nothing before the confirmation
+    confirm("garden", upload.id, clock)
+    assert upload_steps.work("garden", SECRET, clock=clock)
+    done = current("garden")
+    assert (done.state, done.added, done.present) == (UploadState.DONE, COUNT, 0)
+    assert len(rows()) == COUNT
+    assert list(stored_state.rows("ImportPart")) == []
+    (journal,) = import_journal.of("garden")
+    assert (journal.file, journal.added) == ("export.xml", COUNT)
+    (entry,) = audit_log.log("garden")
+    assert (entry.verb, entry.actor.name, entry.after) == ("import", "Bob", "export.xml")
+
+
+def test_the_same_file_again_adds_nothing(garden: records.Site, file: bytes, clock: Clock) -> None:
+    for added in (COUNT, 0):
+        confirm("garden", checked("garden", file, clock).id, clock)
+        upload_steps.work("garden", SECRET, clock=clock)
+        done = current("garden")
+        assert (done.added, done.present) == (added, COUNT - added)
+
+
+def test_an_invalid_file_is_refused_with_its_line_and_own_name(
+    garden: records.Site, file: bytes, clock: Clock
+) -> None:
+    broken = file.replace(b"</disqus>", b"")
+    upload = checked("garden", broken, clock)
+    assert upload.state is UploadState.REFUSED
+    assert upload.problem.startswith("export.xml:")
+    assert "/" not in upload.problem.partition(" ")[0]
+    assert list(stored_state.rows("ImportPart")) == []
+    upload = checked("garden", b"neither XML nor JSON", clock, name="notes.txt")
+    assert upload.problem.startswith("notes.txt: the format is not recognized")
+
+
+def test_a_changed_secret_asks_for_the_file_again(
+    garden: records.Site, file: bytes, clock: Clock
+) -> None:
+    finished("garden", file, clock)
+    upload_steps.work("garden", "another secret of the tests", clock=clock)
+    assert (current("garden").state, current("garden").failure) == (
+        UploadState.REFUSED, Failure.SECRET,
+    )  # fmt: skip
+
+
+def test_an_unexpected_error_ends_the_upload_and_is_logged(
+    garden: records.Site,
+    file: bytes,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    finished("garden", file, clock)
+    monkeypatch.setattr(import_writer, "plan", lambda *_, **__: 1 / 0)
+    upload_worker.go_on(SECRET, clock)
+    assert current("garden").failure == Failure.ERROR
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_process_that_ends_leaves_the_upload_to_another(
+    garden: records.Site, file: bytes, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_writer, "BATCH", 4)
+    upload = checked("garden", file, clock)
+    confirm("garden", upload.id, clock)
+    asked = iter([True] * (5 + COUNT + 1) + [False])  # until after the first batch
+    with pytest.raises(upload_steps.Stopped):
+        upload_steps.work("garden", SECRET, clock=clock, is_open=functools.partial(next, asked))
+    assert 0 < len(rows()) < COUNT
+    assert current("garden").claimed is None
+    upload_worker.go_on(SECRET, clock)
+    assert len(rows()) == COUNT
+    assert current("garden").state is UploadState.DONE
+
+
+def test_a_claim_lasts_as_long_as_the_work(
+    garden: records.Site, file: bytes, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finished("garden", file, clock)
+    claims = list[bool]()
+
+    def is_open() -> bool:
+        clock.advance(seconds=20)
+        claims.append(upload_store.claim("garden", clock()) is not None)
+        return True
+
+    upload_steps.work("garden", SECRET, clock=clock, is_open=is_open)
+    assert current("garden").state is UploadState.CHECKED
+    assert len(claims) > COUNT
+    assert not any(claims)
+
+
+def test_the_thread_works_when_it_is_nudged_and_stops_when_it_is_told(
+    store: connection.Store, garden: records.Site, file: bytes, clock: Clock
+) -> None:
+    thread = upload_worker.UploadThread(store, SECRET, clock)
+    thread.start()
+    try:
+        finished("garden", file, clock)
+        upload_worker.nudge()
+        programs.wait_until(lambda: current("garden").state is UploadState.CHECKED)
+    finally:
+        assert thread.stop(10.0)
+
+
+def _go_on(minutes: int) -> None:
+    clock = Clock()
+    clock.advance(minutes=minutes)
+    import_writer.BATCH = 4
+    upload_worker.go_on(SECRET, clock)
+
+
+@pytest.mark.slow
+@pytest.mark.embedded
+class TestKilledProcesses:
+    """An upload whose process is killed goes on in another process."""
+
+    @pytest.fixture
+    def store_path(self, tmp_path: Path) -> Path:
+        return tmp_path / "store.db"
+
+    @pytest.fixture
+    def engine(self, store_path: Path) -> Iterator[inprocess.Engine]:
+        with inprocess.open_engine(store_path, indexes=dying_programs.INDEXES) as engine:
+            yield engine
+
+    @pytest.mark.parametrize("call", range(1, 8))
+    @pytest.mark.parametrize("when", ["before", "after"])
+    def test_an_upload_goes_on_after_a_kill(
+        self,
+        store_path: Path,
+        datastore: datastores.Datastore,
+        file: bytes,
+        clock: Clock,
+        call: int,
+        when: str,
+    ) -> None:
+        with datastore.connect().context():
+            site_settings.add("garden", sample_exports.SITE.origins, scheme=SCHEME, now=NOW)
+            confirm("garden", checked("garden", file, clock).id, clock)
+        rule = {"rpc": "Commit", "call": call, "when": when, "kill": True}
+        ended = dying_programs.run(store_path, [rule], _go_on, 0)
+        assert ended[0] in {-signal.SIGKILL, 0}
+        with datastore.connect().context():
+            before, is_claimed = len(rows()), current("garden").claimed is not None
+            _go_on(0)  # the killed process's claim is still valid
+            assert len(rows()) == (before if is_claimed else COUNT)
+            _go_on(2)
+            assert len(rows()) == COUNT
+            assert current("garden").state is UploadState.DONE
+            assert list(stored_state.rows("ImportPart")) == []

@@ -1,0 +1,213 @@
+"""Owners upload a file, read its report, and import it; nobody else can."""
+
+import json
+import re
+from datetime import UTC, datetime
+
+import pytest
+from werkzeug.test import TestResponse
+
+from comments import config
+from comments.domain import records
+from comments.jobs.importers.uploads import upload_store, upload_worker
+from comments.jobs.importers.uploads.upload_store import UploadState
+from tests.support.html import html_validator
+from tests.support.people.account_holders import SECRET
+from tests.support.people.console_browser import DESK, OWN, Desk
+from tests.support.threads import sample_exports
+from tests.support.threads.sample_exports import threads_of
+
+SIZES = [3, 1]
+
+
+@pytest.fixture
+def file(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("made") / "export.xml"
+    return sample_exports.saved(path, *threads_of(SIZES)).read_bytes()
+
+
+def send_part(owner: Desk, upload: str, number: int, data: bytes, **headers: str) -> TestResponse:
+    sent = {**OWN, "Content-Type": "application/octet-stream", "X-Form-Token": owner.token}
+    return owner.client.post(
+        f"{DESK}/imports/part?upload={upload}&number={number}",
+        data=data,
+        headers={**sent, **headers},
+    )
+
+
+def send(owner: Desk, data: bytes, name: str = "old <blog>.xml") -> str:
+    """Upload a file as the page's script does; return the upload's id."""
+    begun = json.loads(owner.settle("/imports/upload", status=200, name=name, size=str(len(data))))
+    for number in range(-(-len(data) // begun["part"])):
+        piece = data[number * begun["part"] : (number + 1) * begun["part"]]
+        assert send_part(owner, begun["upload"], number, piece).json == {"received": number}
+    owner.settle("/imports/finish", status=200, upload=begun["upload"])
+    return str(begun["upload"])
+
+
+def work() -> None:
+    upload_worker.go_on(SECRET, lambda: datetime.now(UTC))
+
+
+def status(owner: Desk) -> dict[str, object]:
+    found: dict[str, object] = json.loads(owner.page("/imports/status"))
+    return found
+
+
+@pytest.mark.settings(max_body=1024)
+def test_an_owner_imports_a_file_in_parts(
+    owner: Desk, site: records.Site, settings: config.Settings, file: bytes
+) -> None:
+    assert len(file) > 1024
+    pages = [owner.page("/imports")]
+    assert status(owner) == {"state": "", "seen": 0, "total": 0}
+    upload = send(owner, file)
+    pages.append(owner.page("/imports"))
+    assert "Checking <bdi>old &lt;blog&gt;.xml</bdi>" in pages[-1]
+    assert status(owner)["state"] == "checking"
+    work()
+    pages.append(owner.page("/imports"))
+    assert "Format: Disqus" in pages[-1]
+    assert "old &lt;blog&gt;.xml: 4 comments in 2 threads." in pages[-1]
+    assert "Import 4 comments" in pages[-1]
+    owner.settle("/imports", act="import", upload=upload)
+    pages.append(owner.page("/imports"))
+    assert "Importing <bdi>" in pages[-1]
+    assert status(owner) == {"state": "importing", "seen": 0, "total": 4}
+    work()
+    pages.append(owner.page("/imports"))
+    assert "4 comments added." in pages[-1]
+    assert re.search(r"<th scope=\"row\"><bdi>old &lt;blog&gt;.xml</bdi></th><td>Disqus", pages[-1])
+    assert "Imported a file" in owner.page("/log")
+    owner.settle("/imports", act="discard", upload=upload)
+    assert upload_store.get("demo") is None
+    assert html_validator.complaints(pages) == [[]] * len(pages)
+
+
+def test_a_refused_file_is_shown_with_its_place(
+    owner: Desk, site: records.Site, file: bytes
+) -> None:
+    send(owner, file.replace(b"2015-01-01T00:01", b"2015-13-01T00:01"))
+    work()
+    page = owner.page("/imports")
+    assert "was not imported" in page
+    assert re.search(r"old &lt;blog&gt;\.xml:\d+: not a valid date", page)
+    assert "Upload and check" in page  # the next file can follow at once
+
+
+def test_checking_again_uses_the_new_mapping(owner: Desk, site: records.Site, file: bytes) -> None:
+    upload = send(owner, file)
+    work()
+    owner.settle("/imports", act="check", upload=upload, mapping=" a.example=b.example  /x=/y ")
+    found = upload_store.get("demo")
+    assert found is not None
+    assert (found.state, found.mapping) == (
+        UploadState.CHECKING, ("a.example=b.example", "/x=/y"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("act", ["import", "check"])
+def test_only_a_checked_file_can_be_decided_about(
+    owner: Desk, site: records.Site, file: bytes, act: str
+) -> None:
+    upload = send(owner, file)
+    owner.settle("/imports", act=act, upload=upload, status=409)
+    work()
+    owner.settle("/imports", act=act, upload="none", status=409)
+    owner.settle("/imports", act=act, upload=upload)
+    owner.settle("/imports", act=act, upload=upload, status=409)
+
+
+def test_a_file_cannot_be_replaced_while_it_is_imported(
+    owner: Desk, site: records.Site, file: bytes
+) -> None:
+    upload = send(owner, file)
+    work()
+    owner.settle("/imports", act="import", upload=upload)
+    owner.settle("/imports/upload", status=409, name="b.xml", size="10")
+    said = owner.settle("/imports", act="discard", upload=upload, status=409)
+    assert "Wait until the import has finished." in said
+    work()
+    owner.settle("/imports/upload", status=200, name="b.xml", size="10")
+
+
+def test_parts_need_the_form_token_and_the_right_type(
+    owner: Desk, site: records.Site, file: bytes
+) -> None:
+    begun = json.loads(owner.settle("/imports/upload", status=200, name="a", size="5"))
+    for headers, expected in (
+        ({"X-Form-Token": ""}, 403),
+        ({"X-Form-Token": "a" * 26}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Content-Type": "text/plain"}, 415),
+        ({}, 200),
+    ):
+        found = send_part(owner, begun["upload"], 0, b"12345", **headers)
+        assert found.status_code == expected, headers
+    assert send_part(owner, begun["upload"], 0, b"1234").status_code == 400
+    assert send_part(owner, begun["upload"], 1, b"12345").status_code == 400
+    assert send_part(owner, "another", 0, b"12345").status_code == 409
+    limit = 64 * 1024
+    assert send_part(owner, begun["upload"], 0, b"x" * (limit + 1)).status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("form", "field"),
+    [
+        ({"name": "a", "size": "0"}, "size"),
+        ({"name": "a", "size": "-1"}, "size"),
+        ({"name": "a", "size": "1e9"}, "size"),
+        ({"name": "a", "size": "100000001"}, "size"),
+        ({"name": "a"}, "size"),
+        ({"size": "5"}, "name"),
+    ],
+)
+def test_bad_uploads_are_refused(
+    owner: Desk, site: records.Site, form: dict[str, str], field: str
+) -> None:
+    assert field in owner.settle("/imports/upload", status=400, **form).lower()
+    assert upload_store.get("demo") is None
+
+
+def test_moderators_cannot_import(desk: Desk, owner: Desk, site: records.Site) -> None:
+    begun = json.loads(owner.settle("/imports/upload", status=200, name="a", size="5"))
+    assert send_part(desk, begun["upload"], 0, b"12345").status_code == 403
+    desk.settle("/imports/upload", status=403, name="a", size="5")
+    desk.settle("/imports", status=403, act="discard", upload=begun["upload"])
+    assert desk.client.get(f"{DESK}/imports").status_code == 403
+
+
+def test_a_wrong_mapping_is_named_and_the_file_is_kept(
+    owner: Desk, site: records.Site, file: bytes
+) -> None:
+    upload = send(owner, file)
+    work()
+    for mapping, said in (("nonsense", "nonsense"), ("a=b <x>", "&lt;x&gt;")):
+        page = owner.settle("/imports", status=400, act="check", upload=upload, mapping=mapping)
+        assert said in page
+        assert 'role="alert"' in page
+    found = upload_store.get("demo")
+    assert found is not None
+    assert found.state is UploadState.CHECKED
+
+
+def test_a_mapping_moves_the_pages(owner: Desk, site: records.Site, file: bytes) -> None:
+    upload = send(owner, file)
+    work()
+    owner.settle("/imports", act="check", upload=upload, mapping="garden.example=demo.example")
+    work()
+    page = owner.page("/imports")
+    assert 'value="garden.example=demo.example"' in page
+    owner.settle("/imports", act="import", upload=upload)
+    work()
+    threads = {row.thread for row in sample_exports.rows()}
+    assert threads == {"demo.example/page1", "demo.example/page2"}
+    # The same file without the mapping would store its comments in other threads.
+    upload = send(owner, file)
+    work()
+    page = owner.page("/imports")
+    assert "is already stored in thread demo.example/page1" in page
+    assert ">Import 4 comments<" not in page
+    owner.settle("/imports", act="check", upload=upload, mapping="garden.example=demo.example")
+    work()
+    assert ">Import 4 comments<" in owner.page("/imports")
