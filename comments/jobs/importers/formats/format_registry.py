@@ -36,6 +36,8 @@ class Format(msgspec.Struct, frozen=True):
 # The order matters for `recognize`: the first format that recognizes a file is taken.
 FORMATS = (
     Format("artalk", "Artalk JSON (Artrans)", "comment"),
+    Format("comentario", "Comentario JSON", "comment"),
+    Format("commento", "Commento JSON", "comment"),
     Format("disqus", "Disqus XML"),
     Format("isso", "Isso's database", "comment"),
     Format("remark42", "remark42's backup"),
@@ -43,6 +45,8 @@ FORMATS = (
     Format("valine", "Valine JSON", "comment"),
     Format("waline", "Waline JSON", "comment"),
     Format("wordpress", "WordPress WXR"),
+    # The last format: other files have fields that are also named like those of this format.
+    Format("generic", "JSON lines or CSV"),
 )
 NAMES = tuple(each.name for each in FORMATS)
 

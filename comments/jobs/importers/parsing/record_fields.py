@@ -8,6 +8,7 @@ accepts every form that has only one meaning. Corrections and left-out data are 
 import json
 import re
 from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -20,6 +21,7 @@ SECONDS = "times in seconds instead of milliseconds"
 MILLISECONDS = "times in milliseconds instead of seconds"
 HALVES = "halves of characters (lone surrogates), replaced by U+FFFD"
 NO_SCHEME = "websites without http:// or https://, completed with http://"
+WHOLE = "whole numbers with a decimal point, such as 12.0"
 NEGATIVE = "negative numbers of votes, read as 0"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -31,6 +33,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 _TRUE, _FALSE = {"true", "1", "yes"}, {"", "false", "0", "no"}
 # Objects that stand for a text: LeanCloud's dates, and the ids and dates of MongoDB.
 _WRAPPERS = ("iso", "$oid", "$date", "$numberLong", "$numberInt", "$numberDouble")
+_EXACT = 1 << 53  # Whole numbers below this are exact in floating point.
 _MAX_COUNT = 1_000_000_000  # votes
 _SHOWN = 40  # Maximum number of characters of a value in an error message.
 # How Go writes a time, such as "2021-10-28 20:50:15.5 +0800 CST m=+0.1".
@@ -59,7 +62,7 @@ class Fields:
         return self._values.get(name) not in (None, "", [], {})
 
     @property
-    def names(self) -> Collection[str]:
+    def names(self) -> AbstractSet[str]:
         return self._values.keys()
 
     def bad(self, message: str) -> errors.BadImport:
@@ -109,6 +112,9 @@ class Fields:
             return whole
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
+        if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+            self.corrected(WHOLE)
+            return str(int(value))
         raise self._unfit(name, "a text", value)
 
     def required_text(self, name: str) -> str:
@@ -165,6 +171,11 @@ class Fields:
         if number % 1 or abs(number) > _MAX_COUNT:
             raise self._unfit(name, "a number of votes", value)
         return int(number)
+
+    def balance(self, name: str) -> tuple[int, int]:
+        """Return the sum of all votes as numbers of up- and downvotes, one of which is 0."""
+        number = self.score(name)
+        return max(number, 0), max(-number, 0)
 
     def size(self, name: str) -> int:
         """Return the number of different items in a list, which may be written as a text."""

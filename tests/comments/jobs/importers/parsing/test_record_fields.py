@@ -216,3 +216,30 @@ def test_the_objects_of_a_list_share_the_records_place_and_remarks() -> None:
 def test_a_value_of_another_kind_is_refused_with_its_place(method: str, value: object) -> None:
     with pytest.raises(errors.BadImport, match=r"x\.json, comment 5: "):
         getattr(of(value), method)("a")
+
+
+@pytest.mark.parametrize(
+    ("value", "votes"), [(None, (0, 0)), (3, (3, 0)), ("-2", (0, 2)), (0.0, (0, 0))]
+)
+def test_a_sum_of_votes_becomes_votes_of_one_kind(value: object, votes: tuple[int, int]) -> None:
+    fields = of(value)
+    assert fields.balance("a") == votes
+    assert fields.remarks == []
+
+
+@pytest.mark.parametrize("value", ["many", 1.5, True, -(10**10), 10**10])
+def test_an_impossible_sum_of_votes_is_refused(value: object) -> None:
+    with pytest.raises(errors.BadImport, match=r'comment 5: "a" is not a (whole number|number of)'):
+        of(value).balance("a")
+
+
+def test_a_whole_number_in_floating_point_is_a_text_without_its_decimal_point() -> None:
+    fields = of(12.0)
+    assert fields.text("a") == "12"
+    assert corrections(fields) == [record_fields.WHOLE]
+
+
+@pytest.mark.parametrize("value", [1.5, 1e300, float(1 << 53)])
+def test_other_numbers_in_floating_point_are_not_texts(value: float) -> None:
+    with pytest.raises(errors.BadImport, match=r'"a" is not a text'):
+        of(value).text("a")

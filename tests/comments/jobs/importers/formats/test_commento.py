@@ -1,0 +1,57 @@
+"""A real export of Commento is stored as a plain reading of its JSON says."""
+
+import datetime as dt
+import json
+
+import flask
+import pytest
+
+from comments.domain import records
+from comments.jobs.importers.formats import format_registry
+from tests.support import optional_tools
+from tests.support.importing import stored_imports
+
+REAL = "fixtures/remark42/commento.json"
+
+
+def test_a_real_export_is_stored_as_it_says(app: flask.Flask, garden: records.Site) -> None:
+    path = optional_tools.real_export(REAL)
+    assert format_registry.recognize(path).name == "commento"
+    result = app.test_cli_runner().invoke(args=["import", str(path), "--site", "garden"])
+    assert result.exit_code == 0, result.output
+    content = json.loads(path.read_text())
+    people = {each["commenterHex"]: each for each in content["commenters"]}
+    expected = [
+        (
+            row["domain"] + row["url"],
+            row["commentHex"],
+            None if row["parentHex"] == "root" else row["parentHex"],
+            dt.datetime.fromisoformat(row["creationDate"]),
+            row["markdown"],
+            people.get(row["commenterHex"], {"name": "Guest"})["name"],
+            people.get(row["commenterHex"], {"link": ""})["link"],
+            row["score"],
+            records.Status.APPROVED,
+        )
+        for row in content["comments"]
+    ]
+    stored = stored_imports.comments("commento", [row[1] for row in expected])
+    assert sorted(expected) == [
+        (
+            each.thread,
+            each.id,
+            each.parent,
+            each.created,
+            each.text,
+            each.name,
+            each.website,
+            each.up - each.down,
+            each.status,
+        )
+        for each in stored
+    ]
+
+
+@pytest.mark.parametrize("head", [b'{"version":1,"comments":[],"commenters":[]}', b"commentHex"])
+def test_a_file_without_its_fields_is_not_recognized(head: bytes) -> None:
+    assert not format_registry.get("commento").recognizes(head)
