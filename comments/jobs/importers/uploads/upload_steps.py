@@ -16,6 +16,7 @@ from comments.jobs.importers import import_source, import_writer
 from comments.jobs.importers.formats import format_registry
 from comments.jobs.importers.uploads import upload_store
 from comments.jobs.importers.uploads.upload_store import Upload, UploadState
+from comments.jobs.importers.verification import import_verification
 from comments.sites import site_settings
 
 _MOST_LINES = 300  # Lines of a report that are kept.
@@ -120,12 +121,15 @@ def _import(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
         summary = import_writer.write(
             plan, scheme=scheme, now=claim.now(), progress=claim.renew, clock=claim.now
         )
+        verified = import_verification.verify(plan, scheme=scheme, progress=claim.renew)
     upload_store.end(
         upload,
         now=claim.now(),
         state=UploadState.DONE,
         added=summary.added,
         present=summary.present,
+        explained=verified.explained,
+        unexplained=verified.unexplained,
     )
 
 

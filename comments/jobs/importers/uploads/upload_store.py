@@ -76,6 +76,7 @@ class Upload(msgspec.Struct, frozen=True):
     `size` is the length of the file in bytes, and `part` that of each part but the last. `system`
     is the recognized format, and `report` contains the lines of the report about the file. `added`
     and `present` are the numbers of comments that the import added, and that existed before.
+    `explained` and `unexplained` are the numbers of differences that the verification found.
     `problem` says why a file was refused, and `failure` names a reason that is not in the file (a
     `Failure`). `mapping` and `proposed` are page mappings as on the command line. `claimed` is the
     time until which a process has claimed the work.
@@ -92,6 +93,8 @@ class Upload(msgspec.Struct, frozen=True):
     comments: int = 0
     added: int = 0
     present: int = 0
+    explained: int = 0
+    unexplained: int = 0
     report: tuple[str, ...] = ()
     problem: str = ""
     failure: str = ""

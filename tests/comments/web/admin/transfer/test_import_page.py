@@ -9,13 +9,15 @@ from werkzeug.test import TestResponse
 
 from comments import config
 from comments.domain import records
+from comments.domain.records import Verb
 from comments.jobs.importers.uploads import upload_store, upload_worker
 from comments.jobs.importers.uploads.upload_store import UploadState
+from comments.moderation import decisions
 from tests.support.html import html_validator
 from tests.support.people.account_holders import SECRET
 from tests.support.people.console_browser import DESK, OWN, Desk
-from tests.support.threads import sample_exports
-from tests.support.threads.sample_exports import threads_of
+from tests.support.threads import raw_changes, sample_exports
+from tests.support.threads.sample_exports import NOW, threads_of
 
 SIZES = [3, 1]
 
@@ -77,11 +79,35 @@ def test_an_owner_imports_a_file_in_parts(
     work()
     pages.append(owner.page("/imports"))
     assert "4 comments added." in pages[-1]
+    assert "Verified: the file and the website have the same comments." in pages[-1]
     assert re.search(r"<th scope=\"row\"><bdi>old &lt;blog&gt;.xml</bdi></th><td>Disqus", pages[-1])
     assert "Imported a file" in owner.page("/log")
     owner.settle("/imports", act="discard", upload=upload)
     assert upload_store.get("demo") is None
     assert html_validator.complaints(pages) == [[]] * len(pages)
+
+
+def again(owner: Desk, file: bytes) -> str:
+    """Import a file once more, and return the page with the result."""
+    upload = send(owner, file)
+    work()
+    owner.settle("/imports", act="import", upload=upload)
+    work()
+    return owner.page("/imports")
+
+
+def test_differences_are_counted_by_whether_they_are_explained(
+    owner: Desk, site: records.Site, file: bytes
+) -> None:
+    assert "4 comments added." in again(owner, file)
+    first, second = sample_exports.rows()[:2]
+    decisions.decide("demo", first.id, Verb.HIDE, records.Actor("cli", "Ada"), now=NOW)
+    page = again(owner, file)
+    assert "0 comments added." in page
+    assert "4 comments existed already." in page
+    assert "Verified: 1 difference from the file" in page
+    raw_changes.comment(second.id, html="<p>damaged</p>")
+    assert "1 difference from the file has no known reason." in again(owner, file)
 
 
 def test_a_refused_file_is_shown_with_its_place(
