@@ -98,14 +98,14 @@ def _user(key: str, fields: Fields) -> listed_users.ListedUser:
 
 
 def _page(fields: Fields) -> import_source.SourceThread:
-    """Return the page of a comment. A page without a path has only an id."""
+    """Return the page of a comment. A page with neither a path nor an address has only an id."""
     host = fields.text("domain") or fields.text("host")
     path = fields.text("url") or fields.text("path") or "/"
-    address = f"https://{host}{path}" if host else path
+    is_path = path.startswith("/")
     return import_source.SourceThread(
         key=f"{host} {path}",
         line=fields.number,
-        link=address if path.startswith("/") else "",
+        link=f"https://{host}{path}" if is_path and host else path,
         id=path,
     )
 

@@ -1,5 +1,6 @@
 """List the formats that can be imported, and recognize the format of a file."""
 
+import codecs
 import gzip
 import importlib
 import zlib
@@ -67,7 +68,7 @@ def recognize(path: Path) -> Format:
             head = file.read(_HEAD)
     except OSError as error:
         raise errors.BadImport(str(path), None, error.strerror or str(error)) from error
-    head = _unpacked(head)
+    head = _as_utf_8(_unpacked(head))
     found = next((each for each in FORMATS if each.recognizes(head)), None)
     if found is None:
         raise errors.BadImport(
@@ -86,6 +87,13 @@ def _unpacked(head: bytes) -> bytes:
         return zlib.decompressobj(wbits=16 + zlib.MAX_WBITS).decompress(head, _HEAD)
     except (zlib.error, gzip.BadGzipFile):
         return head
+
+
+def _as_utf_8(head: bytes) -> bytes:
+    """Convert the beginning of a UTF-16 file, so that a format need not know this encoding."""
+    if not head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return head
+    return head.decode("utf-16", errors="replace").encode(errors="replace")
 
 
 def _module(name: str) -> ModuleType:

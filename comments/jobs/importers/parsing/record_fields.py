@@ -34,6 +34,7 @@ _TRUE, _FALSE = {"true", "1", "yes"}, {"", "false", "0", "no"}
 # Objects that stand for a text: LeanCloud's dates, and the ids and dates of MongoDB.
 _WRAPPERS = ("iso", "$oid", "$date", "$numberLong", "$numberInt", "$numberDouble")
 _EXACT = 1 << 53  # Whole numbers below this are exact in floating point.
+_EXAMPLE = "2024-05-01T18:30:00Z"
 _MAX_COUNT = 1_000_000_000  # votes
 _SHOWN = 40  # Maximum number of characters of a value in an error message.
 # How Go writes a time, such as "2021-10-28 20:50:15.5 +0800 CST m=+0.1".
@@ -216,7 +217,10 @@ class Fields:
             text = go[1] + go[2]
         if _NUMBER.fullmatch(text):
             return self._since_1970(name, Decimal(text), milliseconds=milliseconds)
-        found = import_source.moment(self._path, self.number, text, self._unit)
+        try:
+            found = import_source.moment(self._path, self.number, text, self._unit)
+        except errors.BadImport as error:
+            raise self._unfit(name, f"a time such as {_EXAMPLE}", value) from error
         if datetime.fromisoformat(text).tzinfo is None:
             self.corrected(NO_ZONE)
         return found

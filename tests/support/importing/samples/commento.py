@@ -208,7 +208,7 @@ CROOKED = {
             'Not imported: values of "mood" (1)',
         ),
     ),
-    "Comentario 2 with its names of fields, a page id and a stray byte": Sample(
+    "Comentario 2 with its names of fields, other page ids and a stray byte": Sample(
         data=_file(
             [
                 {
@@ -223,6 +223,12 @@ CROOKED = {
                     "creationDate": "2019-04-05T06:01:00Z",
                 },
                 _comment("2", "By id.", ZEROS, url="tomatoes", creationDate="2019-04-05T06:02Z"),
+                _comment(
+                    "3",
+                    "By address.",
+                    url="http://garden.example/beans",
+                    creationDate="2019-04-05T06:03Z",
+                ),
             ],
             [
                 {
@@ -244,6 +250,7 @@ CROOKED = {
                 website="http://ada.example",
                 up=1,
             ),
+            _guest("3", "By address."),
             _guest("2", "By id.", thread="tomatoes"),
         ),
         says=(
@@ -262,7 +269,7 @@ REFUSED = {
     "no id": (_file([_comment("1", "x", commentHex="")], []), 'comment 1: "commentHex" is missing'),
     "no date": (
         _file([_comment("1", "x"), _comment("2", "y", creationDate="soon")], []),
-        "comment 2: not a valid date: 'soon'",
+        "comment 2: \"creationDate\" is not a time such as 2024-05-01T18:30:00Z: 'soon'",
     ),
     "a damaged gzip file": (gzip.compress(_file([_comment("1", "x")], []))[:-9], "is damaged"),
     "an export of Comentario 3": (

@@ -227,5 +227,8 @@ REFUSED = {
         ':3: invalid CSV: a carriage return ("\\r") is neither in quotation marks nor before',
     ),
     "UTF-16": (_HEAD.decode().encode("utf-16"), ":1: the text is UTF-16"),
-    "a date that is none": (_HEAD + b"1,/beans,soon,x\n", ":2: not a valid date: 'soon'"),
+    "a date that is none": (
+        _HEAD + b"1,/beans,soon,x\n",
+        ":2: \"time\" is not a time such as 2024-05-01T18:30:00Z: 'soon'",
+    ),
 }

@@ -7,6 +7,7 @@ import pytest
 
 from comments import errors
 from comments.jobs.importers.formats import format_registry
+from tests.support.importing import sample_files
 from tests.support.threads import sample_exports
 
 
@@ -16,6 +17,14 @@ def test_a_format_is_recognized(tmp_path: Path, name: str, *, is_packed: bool) -
     data = (sample_exports.IMPORTS / f"{name}.xml").read_bytes()
     file = tmp_path / "export"
     file.write_bytes(gzip.compress(data) if is_packed else data)
+    assert format_registry.recognize(file).name == name
+
+
+@pytest.mark.parametrize("name", ["comentario", "disqus"])
+def test_a_format_is_recognized_in_utf_16(tmp_path: Path, name: str) -> None:
+    text = sample_files.of(name).SANE.data.decode()
+    file = tmp_path / "export"
+    file.write_bytes(text.encode("utf-16"))
     assert format_registry.recognize(file).name == name
 
 
