@@ -2,14 +2,17 @@
 
 import datetime as dt
 import json
+from pathlib import Path
 
 import flask
 import pytest
 
 from comments.domain import records
-from comments.jobs.importers.formats import format_registry
+from comments.jobs.importers import import_source
+from comments.jobs.importers.formats import commento, format_registry
 from tests.support import optional_tools
 from tests.support.importing import stored_imports
+from tests.support.importing.samples import commento as samples
 
 REAL = "fixtures/remark42/commento.json"
 
@@ -55,3 +58,14 @@ def test_a_real_export_is_stored_as_it_says(app: flask.Flask, garden: records.Si
 @pytest.mark.parametrize("head", [b'{"version":1,"comments":[],"commenters":[]}', b"commentHex"])
 def test_a_file_without_its_fields_is_not_recognized(head: bytes) -> None:
     assert not format_registry.get("commento").recognizes(head)
+
+
+def test_undefined_stands_for_no_data(tmp_path: Path) -> None:
+    path = tmp_path / "export"
+    path.write_bytes(samples.SANE.data)
+    found = list(commento.read(path))
+    comments = [each for each in found if isinstance(each, import_source.SourceComment)]
+    assert {
+        (each.email, each.website, each.account) for each in comments if each.name == "Bob"
+    } == {("", "", "")}
+    assert [each for each in found if isinstance(each, import_source.Corrected)] == []
