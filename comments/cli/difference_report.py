@@ -10,9 +10,7 @@ import click
 import msgspec
 
 from comments.cli import console
-
-_MOST_SHOWN = 60  # characters of a value in a line
-_BEFORE = 15  # characters before the first one that differs, in a value that is cut
+from comments.domain.text import shown_values
 
 verbose = click.option("--verbose", is_flag=True, help="Show each one, not only each kind.")
 as_json = click.option("--json", "is_json", is_flag=True, help="Print JSON.")
@@ -30,13 +28,7 @@ class FoundDifference(msgspec.Struct, frozen=True):
     def line(self) -> str:
         """Describe the difference in one line."""
         where = " ".join(part for part in self.place.values() if part)
-        return f"{where}: {self.values}"
-
-    @property
-    def values(self) -> str:
-        """Describe the two values."""
-        stored, expected = _shown(self.stored, self.expected), _shown(self.expected, self.stored)
-        return f"{self.kind} is {stored}, should be {expected}"
+        return f"{where}: {shown_values.difference(self.kind, self.stored, self.expected)}"
 
 
 class DifferenceReport:
@@ -98,18 +90,3 @@ def _plain(found: FoundDifference) -> dict[str, Any]:
 
 def _json(value: object) -> object:
     return msgspec.to_builtins(value, enc_hook=repr, builtin_types=())
-
-
-def _shown(value: object, other: object) -> str:
-    """Show a value. Of a long text, show the part that begins to differ from `other`."""
-    if not isinstance(value, str):
-        shown = repr(value)
-        return shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}…"
-    if len(value) <= _MOST_SHOWN:
-        return repr(value)
-    pairs = enumerate(zip(value, other if isinstance(other, str) else "", strict=False))
-    same = next((place for place, pair in pairs if pair[0] != pair[1]), 0)
-    start = max(0, same - _BEFORE)
-    cut = value[start : start + _MOST_SHOWN]
-    end = "…" if start + _MOST_SHOWN < len(value) else ""
-    return f"{'…' if start else ''}{cut!r}{end}"

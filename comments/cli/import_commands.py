@@ -66,6 +66,7 @@ def import_(
     from comments.events import dispatcher
     from comments.jobs import wiring
     from comments.jobs.importers import import_writer
+    from comments.jobs.importers.verification import verification_report
 
     found, file = format_and_file(source)
     site = console.site(site_id)
@@ -95,7 +96,7 @@ def import_(
         console.counted(summary.threads, "thread"),
     )
     click.echo(f"Added {added} in {threads}; {summary.present} existed already.")
-    for line in verify_commands.outcome(verified):
+    for line in verification_report.outcome(verified):
         click.echo(line)
     if summary.added:
         click.echo(

@@ -54,7 +54,7 @@ def shown(
         with _bar(terminal, what, total, noun) as advance:
             yield advance
     else:
-        yield _Lines(total, noun, clock).advance
+        yield _Lines(what, total, noun, clock).advance
 
 
 @contextlib.contextmanager
@@ -68,7 +68,7 @@ def _bar(
 
         def render(self, task: rich.progress.Task) -> str:
             speed = task.finished_speed or task.speed
-            return f"{noun}s/s: {speed:,.0f}" if speed else ""
+            return f"{speed:,.0f} {noun}s/s" if speed else ""
 
     columns = (
         rich.progress.TextColumn("{task.description}"),
@@ -85,7 +85,8 @@ def _bar(
 class _Lines:
     """The progress in lines. `clock` returns seconds."""
 
-    def __init__(self, total: int | None, noun: str, clock: Callable[[], float]) -> None:
+    def __init__(self, what: str, total: int | None, noun: str, clock: Callable[[], float]) -> None:
+        self._what = what
         self._total = total
         self._noun = noun
         self._clock = clock
@@ -98,14 +99,14 @@ class _Lines:
         now = self._clock()
         if now - self._said >= _PAUSE:
             self._said = now
-            click.echo(self._line(now), err=True)
+            click.echo(f"{self._what}: {self._line(now)}", err=True)
 
     def _line(self, now: float) -> str:
         if self._total is None:
             return console.counted(f"{self._done:,}", self._noun)
         done = min(self._done, self._total)
         parts = console.counted(f"{self._total:,}", self._noun)
-        line = f"{done:,} of {parts} ({time_left.percent(done, self._total)} %)"
+        line = f"{done:,} of {parts} ({time_left.percent(done, self._total)}%)"
         left = time_left.seconds(done, self._total, now - self._began)
         if left is None:
             return line

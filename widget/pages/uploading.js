@@ -111,7 +111,8 @@ async function follow(upload) {
     if (status.state !== upload.dataset.state) break;
     if (said && status.total > 0) {
       bar.value = status.seen;
-      said.textContent = t("script-upload-progress", { seen: status.seen, total: status.total });
+      const done = t("script-upload-progress", { seen: status.seen, total: status.total });
+      said.textContent = status.left ? `${done}, ${status.left}` : done;
     }
   }
   location.reload();

@@ -32,7 +32,7 @@ from typing import NamedTuple
 import msgspec
 
 from comments import errors
-from comments.domain import decoders
+from comments.domain import decoders, time_left
 from comments.domain.crypto import keyed_hashes
 from comments.moderation import retention
 from comments.store import ownership, reads, transactions
@@ -63,7 +63,8 @@ class Import(msgspec.Struct, frozen=True):
     """One import.
 
     Of `comments` comments, `seen` have been processed. `added` is the number of comments that all
-    runs of the import added; None until a run ends. `at` is the time of the last write. `undoing`
+    runs of the import added; None until a run ends. `at` is the time of the last write, and
+    `resumed` the time when the last run began, None in rows that an older release wrote. `undoing`
     is the time when an undo began, and `undone` the time when it ended; `removed` and `kept` are
     the numbers of comments that it removed, and that stay as tombstones above other comments.
 
@@ -84,10 +85,24 @@ class Import(msgspec.Struct, frozen=True):
     undone: datetime | None = None
     removed: int = 0
     kept: int = 0
+    resumed: datetime | None = None
 
     def goes_on(self, now: datetime) -> bool:
         """Return whether the import is unfinished and wrote its progress recently."""
         return self.added is None and (now - self.at).total_seconds() < LATE
+
+    @property
+    def percent(self) -> int:
+        """Return how much of the import is processed."""
+        return time_left.percent(self.seen, self.comments)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Return the estimated seconds until the import ends; None if they are not known yet."""
+        if self.resumed is None:
+            return None
+        elapsed = (self.at - self.resumed).total_seconds()
+        return time_left.seconds(self.seen, self.comments, elapsed)
 
     @property
     def ends(self) -> datetime:
@@ -189,6 +204,7 @@ class ImportJournal:
                 mapping=file.mapping,
                 seen=0,
                 at=now,
+                resumed=now,
                 added=None,
             )
             transactions.apply(store(self.site, stored))

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, time
 
 from comments import errors
 from comments.domain import classifier_verdicts, records, sorthash
+from comments.domain import time_left as estimates
 from comments.domain.languages import catalogue, error_texts, formats
 from comments.moderation import rulebook, rules
 
@@ -60,6 +61,14 @@ def day(at: date) -> str:
 def number(value: int) -> str:
     """Format a whole number with separators."""
     return formats.number(value, catalogue.ENGLISH.language)
+
+
+def time_left(seconds: float | None) -> str:
+    """Return a text about the time that a task still takes, "" if it is not known."""
+    if seconds is None:
+        return ""
+    count, unit = estimates.rounded(seconds)
+    return text(f"admin.left-{unit}", count=count)
 
 
 def problem(error: errors.FlatthreadError) -> str:

@@ -190,6 +190,7 @@ def _template_values() -> dict[str, object]:
         "moment": labels.moment,
         "day": labels.day,
         "number": labels.number,
+        "time_left": labels.time_left,
         "script_texts": labels.of_scripts,
     }
 

@@ -1,16 +1,18 @@
 """`verify` compares a file with the store, and exits with 1 for differences without a reason."""
 
+import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click.testing
 import flask
 import pytest
 
+from comments.cli import import_progress
 from comments.domain import records
 from comments.domain.records import Verb
-from comments.jobs.importers import import_plan
+from comments.jobs.importers import import_plan, import_writer
 from comments.moderation import decisions
 from comments.store import connection
 from tests.support.threads import raw_changes, sample_threads
@@ -148,3 +150,25 @@ def test_a_file_that_cannot_be_read_is_refused(
     assert refused.exit_code == 1
     assert f"{broken}:3: not a valid date: 'soon'" in refused.output
     assert run("verify", broken, "--site", "unknown").exit_code == 1
+
+
+def test_each_phase_of_an_import_counts_its_progress(
+    run: Run, export: Callable[..., Path], site: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: dict[str, list[int]] = {}
+
+    @contextlib.contextmanager
+    def shown(what: str, total: int | None, noun: str) -> Iterator[Callable[[int], None]]:
+        steps = counted.setdefault(f"{what} {total} {noun}s", [])
+        yield steps.append
+
+    monkeypatch.setattr(import_progress, "shown", shown)
+    monkeypatch.setattr(import_writer, "_READ", 10)
+    file = export(LINK, *(post(str(n)) for n in range(60)))
+    assert run("import", file, "--site", "demo").exit_code == 0
+    assert {what: sum(steps) for what, steps in counted.items()} == {
+        "Reading 62 lines": 62,
+        "Importing 60 comments": 60,
+        "Verifying 60 comments": 60,
+    }
+    assert len(counted["Reading 62 lines"]) == 7

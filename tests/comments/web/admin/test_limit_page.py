@@ -117,10 +117,14 @@ def test_imports_are_shown_with_their_progress(
     journal = import_journal.ImportJournal("demo", file, now(), now)
     journal.begin()
     journal.advance(100)  # too soon after the start to be written
-    assert "Running" in owner.page("/imports")
+    assert "Running, 0%</td>" in owner.page("/imports")
     monkeypatch.setattr(import_journal, "PAUSE", 0.0)
-    journal.advance(200)
-    assert "<td>300 of 1,000</td>" in owner.page("/imports")
+    with monkeypatch.context() as later:
+        later.setattr(journal, "_clock", lambda: now() + timedelta(seconds=90))
+        journal.advance(200)
+    page = owner.page("/imports")
+    assert "<td>300 of 1,000</td>" in page
+    assert "Running, 30%, about 4 minutes left</td>" in page
     journal.end()
     page = owner.page("/imports")
     assert "<td>Finished</td>" in page

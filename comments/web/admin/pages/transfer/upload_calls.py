@@ -8,7 +8,7 @@ from comments import errors
 from comments.domain import roles
 from comments.jobs.importers import import_journal
 from comments.jobs.importers.uploads import upload_store, upload_worker
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import admin_queries, labels, site_visit
 from comments.web.http import problems
 from comments.web.http.decode import forms, query_strings
 
@@ -61,12 +61,13 @@ def finish(site_id: str) -> flask.Response:
 
 @blueprint.get("/imports/status")
 def status(site_id: str) -> flask.Response:
-    """Return the state of the upload, and how many comments of how many are imported."""
+    """Return the state of the upload, and the progress of its import with the time left."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     query_strings.read(admin_queries.EmptyQuery)
     upload = upload_store.get(visit.site.id)
     if upload is None:
-        return flask.jsonify(state="", seen=0, total=0)
+        return flask.jsonify(state="", seen=0, total=0, left="")
     running = [each for each in import_journal.of(visit.site.id) if each.added is None]
     seen = running[0].seen if running else 0
-    return flask.jsonify(state=upload.state.value, seen=seen, total=upload.comments)
+    left = labels.time_left(running[0].seconds_left) if running else ""
+    return flask.jsonify(state=upload.state.value, seen=seen, total=upload.comments, left=left)

@@ -62,7 +62,7 @@ def test_an_owner_imports_a_file_in_parts(
 ) -> None:
     assert len(file) > 1024
     pages = [owner.page("/imports")]
-    assert status(owner) == {"state": "", "seen": 0, "total": 0}
+    assert status(owner) == {"state": "", "seen": 0, "total": 0, "left": ""}
     upload = send(owner, file)
     pages.append(owner.page("/imports"))
     assert "Checking <bdi>old &lt;blog&gt;.xml</bdi>" in pages[-1]
@@ -75,7 +75,7 @@ def test_an_owner_imports_a_file_in_parts(
     owner.settle("/imports", act="import", upload=upload)
     pages.append(owner.page("/imports"))
     assert "Importing <bdi>" in pages[-1]
-    assert status(owner) == {"state": "importing", "seen": 0, "total": 4}
+    assert status(owner) == {"state": "importing", "seen": 0, "total": 4, "left": ""}
     work()
     pages.append(owner.page("/imports"))
     assert "4 comments added." in pages[-1]

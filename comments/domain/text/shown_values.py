@@ -1,0 +1,28 @@
+"""Show values in reports, in one line each (pure)."""
+
+from datetime import datetime
+
+_MOST_SHOWN = 60  # characters of a value
+_BEFORE = 15  # characters before the first one that differs, in a value that is cut
+
+
+def shown(value: object, other: object) -> str:
+    """Show a value. Of a long text, show the part that begins to differ from `other`."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if not isinstance(value, str):
+        text = repr(value)
+        return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+    if len(value) <= _MOST_SHOWN:
+        return repr(value)
+    pairs = enumerate(zip(value, other if isinstance(other, str) else "", strict=False))
+    same = next((place for place, pair in pairs if pair[0] != pair[1]), 0)
+    start = max(0, same - _BEFORE)
+    cut = value[start : start + _MOST_SHOWN]
+    end = "…" if start + _MOST_SHOWN < len(value) else ""
+    return f"{'…' if start else ''}{cut!r}{end}"
+
+
+def difference(field: str, stored: object, expected: object) -> str:
+    """Describe a field whose stored value is not the expected one."""
+    return f"{field} is {shown(stored, expected)}, should be {shown(expected, stored)}"
