@@ -122,7 +122,8 @@ def checked_id(file: Path, line: int, raw: str, unit: str = "line") -> str:
     """
     text = raw.strip()
     if not text or len(text) > _MAX_ID or not text.isprintable():
-        raise errors.BadImport(str(file), line, f"not a valid id: {text[:40]!r}", unit)
+        message = f"not a valid id: {text[:40]!r}. Write another one, or remove the item"
+        raise errors.BadImport(str(file), line, message, unit)
     return text
 
 
@@ -138,5 +139,5 @@ def moment(file: Path, line: int, raw: str, unit: str = "line") -> datetime:
         aware = parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed
         return aware.astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        message = f"not a valid date: {text[:40]!r}"
+        message = f"not a valid date: {text[:40]!r}. Write it as 2015-03-04T10:20:30Z"
         raise errors.BadImport(str(file), line, message, unit) from error

@@ -14,15 +14,17 @@ removed.
 """
 
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 from comments.domain.records import Status
 from comments.jobs.importers import import_source
-from comments.jobs.importers.parsing import xml_reader
+from comments.jobs.importers.parsing import record_fields, xml_reader
 
 SYSTEM = "disqus"
 
-_NAMESPACES = ("http://disqus.com ", "http://disqus.com/disqus-internals ")
+_INTERNALS = "http://disqus.com/disqus-internals"
+_NAMESPACES = ("http://disqus.com ", f"{_INTERNALS} ")
 _THREAD = "disqus/thread"
 _POST = "disqus/post"
 
@@ -34,10 +36,12 @@ def read(path: Path) -> Iterator[import_source.Item]:
         errors.BadImport: the file is invalid; the error names the line.
     """
     for element in xml_reader.read(path, _SHAPE):
-        if element.name == _THREAD:
+        if isinstance(element, import_source.Corrected):
+            yield element
+        elif element.name == _THREAD:
             yield _thread(path, element)
         else:
-            yield _comment(path, element)
+            yield from _comment(path, element)
 
 
 def recognizes(head: bytes) -> bool:
@@ -56,6 +60,7 @@ _SHAPE = xml_reader.Shape(
     title="a Disqus export",
     root="disqus",
     name=_short_name,
+    prefixes={"dsq": _INTERNALS},
     records={
         _THREAD: frozenset({"@id", "id", "link", "title", "isClosed", "isDeleted"}),
         _POST: frozenset({"@id", "message", "createdAt", "isDeleted", "isSpam"})
@@ -76,20 +81,23 @@ def _thread(path: Path, element: xml_reader.Element) -> import_source.SourceThre
     )
 
 
-def _comment(path: Path, element: xml_reader.Element) -> import_source.SourceComment:
-    return import_source.SourceComment(
+def _comment(path: Path, element: xml_reader.Element) -> Iterator[import_source.Item]:
+    created = element.text("createdAt")
+    yield import_source.SourceComment(
         system=SYSTEM,
         id=import_source.checked_id(path, element.line, element.text("@id")),
         line=element.line,
         thread=import_source.checked_id(path, element.line, element.text("thread@id")),
         parent=element.text("parent@id") or None,
         status=_status(element),
-        created=import_source.moment(path, element.line, element.text("createdAt")),
+        created=import_source.moment(path, element.line, created),
         name=element.text("author/name"),
         email=element.text("author/email"),
         account=element.text("author/username"),
         body=element.text("message"),
     )
+    if datetime.fromisoformat(created).tzinfo is None:
+        yield import_source.Corrected(element.line, record_fields.NO_ZONE)
 
 
 def _status(element: xml_reader.Element) -> Status:

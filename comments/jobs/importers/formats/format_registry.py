@@ -1,9 +1,7 @@
 """List the formats that can be imported, and recognize the format of a file."""
 
 import codecs
-import gzip
 import importlib
-import zlib
 from pathlib import Path
 from types import ModuleType
 
@@ -11,9 +9,9 @@ import msgspec
 
 from comments import errors
 from comments.jobs.importers import import_source
+from comments.jobs.importers.parsing import source_files
 
 _HEAD = 1 << 16  # Bytes at the start of a file that `recognize` reads.
-_GZIP = b"\x1f\x8b"
 
 
 class Format(msgspec.Struct, frozen=True):
@@ -63,12 +61,8 @@ def recognize(path: Path) -> Format:
     Raises:
         errors.BadImport: the file cannot be read, or no format recognizes it.
     """
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-    except OSError as error:
-        raise errors.BadImport(str(path), None, error.strerror or str(error)) from error
-    head = _as_utf_8(_unpacked(head))
+    with source_files.opened(path) as file:
+        head = _as_utf_8(file.read(_HEAD))
     found = next((each for each in FORMATS if each.recognizes(head)), None)
     if found is None:
         raise errors.BadImport(
@@ -77,16 +71,6 @@ def recognize(path: Path) -> Format:
             f"the format is not recognized. Name the format before the file: {', '.join(NAMES)}",
         )
     return found
-
-
-def _unpacked(head: bytes) -> bytes:
-    """Unpack the beginning of a gzip file."""
-    if not head.startswith(_GZIP):
-        return head
-    try:
-        return zlib.decompressobj(wbits=16 + zlib.MAX_WBITS).decompress(head, _HEAD)
-    except (zlib.error, gzip.BadGzipFile):
-        return head
 
 
 def _as_utf_8(head: bytes) -> bytes:

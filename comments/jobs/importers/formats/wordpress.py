@@ -20,8 +20,10 @@ are not public (drafts, private posts, posts with a password) are also held.
 import html
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
+from comments import errors
 from comments.domain.records import Status
 from comments.jobs.importers import import_source
 from comments.jobs.importers.parsing import xml_reader
@@ -42,6 +44,7 @@ _STATUSES = {
 # An attachment ("inherit") has the visibility of its post, which is usually public.
 _PUBLIC = {"", "publish", "inherit"}
 _DISCUSSION = {"", "comment", "review"}
+LOCAL_TIMES = "times without GMT, taken from the blog's local time, whose zone is not in the file"
 _NO_DATE = "0000-00-00 00:00:00"
 _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*")
 _PARAGRAPHS = re.compile(r"<(?:p|pre|ul|ol|blockquote|table|h[1-6])\b", re.IGNORECASE)
@@ -54,11 +57,14 @@ def read(path: Path) -> Iterator[import_source.Item]:
         errors.BadImport: the file is invalid; the error names the line.
     """
     for element in xml_reader.read(path, _SHAPE):
+        if isinstance(element, import_source.Corrected):
+            yield element
+            continue
         kind = element.text("wp:comment_type")
         if element.name == _ITEM:
             yield _thread(element)
         elif kind in _DISCUSSION:
-            yield _comment(path, element)
+            yield from _comment(path, element)
         else:
             yield import_source.SkippedItem(element.text("wp:comment_id"), element.line, kind[:40])
 
@@ -79,6 +85,7 @@ _SHAPE = xml_reader.Shape(
     title="a WordPress export",
     root="rss",
     name=_short_name,
+    prefixes={"wp": "http://wordpress.org/export/1.2/"},
     records={
         _ITEM: frozenset(
             ["title", "link", "guid", "wp:status", "wp:comment_status", "wp:post_password"]
@@ -105,25 +112,33 @@ def _thread(element: xml_reader.Element) -> import_source.SourceThread:
     )
 
 
-def _comment(path: Path, element: xml_reader.Element) -> import_source.SourceComment:
+def _comment(path: Path, element: xml_reader.Element) -> Iterator[import_source.Item]:
     parent = element.text("wp:comment_parent")
     date = element.text("wp:comment_date_gmt")
     if date in {"", _NO_DATE}:
         date = element.text("wp:comment_date")
-    return import_source.SourceComment(
+        yield import_source.Corrected(element.line, LOCAL_TIMES)
+    yield import_source.SourceComment(
         system=SYSTEM,
         id=import_source.checked_id(path, element.line, element.text("wp:comment_id")),
         line=element.line,
         thread=str(element.inside),
         parent=None if parent in {"", "0"} else parent,
         status=_STATUSES.get(element.text("wp:comment_approved"), Status.PENDING),
-        created=import_source.moment(path, element.line, date),
+        created=_moment(path, element.line, date),
         # WordPress stores names with HTML entities.
         name=html.unescape(element.text("wp:comment_author")),
         email=element.text("wp:comment_author_email"),
         website=element.text("wp:comment_author_url"),
         body=_with_paragraphs(element.text("wp:comment_content")),
     )
+
+
+def _moment(path: Path, line: int, date: str) -> datetime:
+    if date in {"", _NO_DATE}:
+        reason = "the comment has no date. Write one in <wp:comment_date_gmt>"
+        raise errors.BadImport(str(path), line, reason)
+    return import_source.moment(path, line, date)
 
 
 def _with_paragraphs(text: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from comments import errors
 
 _GZIP = b"\x1f\x8b"
+_ZIP = b"PK\x03\x04"
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -19,11 +20,16 @@ def opened(path: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
     """Open a file for reading, and unpack it if it is a gzip file.
 
     Raises:
-        errors.BadImport: the file cannot be read, or its compressed data is damaged.
+        errors.BadImport: the file cannot be read, is a ZIP archive, or its compressed data is
+            damaged.
     """
     try:
         with path.open("rb") as file:
-            if file.peek(len(_GZIP)).startswith(_GZIP):
+            head = file.peek(len(_ZIP))
+            if head.startswith(_ZIP):
+                reason = "the file is a ZIP archive. Unpack it, and import its files one by one"
+                raise errors.BadImport(str(path), None, reason)
+            if head.startswith(_GZIP):
                 with gzip.GzipFile(fileobj=file) as unpacked:
                     yield unpacked
             else:

@@ -1,13 +1,14 @@
 """Read the requested records from an XML file as a stream, in bounded memory.
 
-This module owns the protection against hostile XML. A file with a DOCTYPE is refused, so there are
-no entities to expand or fetch. Depth, text and tokens are limited, and elements that were not
-requested are dropped. The declared encoding is checked first (`xml_encoding`). Namespaces are
-resolved from the file's declarations: an unbound prefix is an error, and elements with the same
-name in different namespaces are different elements.
+The file may be compressed with gzip. This module owns the protection against hostile XML. A file
+with a DOCTYPE is refused, so there are no entities to expand or fetch. Depth, text and tokens are
+limited, and elements that were not requested are dropped. The declared encoding is checked first
+(`xml_encoding`). Namespaces are resolved from the file's declarations (`xml_namespaces`): elements
+with the same name in different namespaces are different elements.
 
-Parsing is strict. Parsers that repair XML guess differently, and misreading half of a discussion is
-worse than refusing the file with a line number.
+Parsing is strict, because misreading half of a discussion is worse than refusing the file with a
+line number. Only faults whose meaning is plain are corrected (`xml_repairs`), and each correction
+is reported.
 """
 
 import dataclasses
@@ -19,7 +20,13 @@ from xml.parsers import expat
 import msgspec
 
 from comments import errors
-from comments.jobs.importers.parsing import xml_encoding
+from comments.jobs.importers import import_source
+from comments.jobs.importers.parsing import (
+    source_files,
+    xml_encoding,
+    xml_namespaces,
+    xml_repairs,
+)
 
 # The maximum number of nested elements. Exports nest about six.
 MAX_DEPTH = 100
@@ -37,12 +44,14 @@ _NOT_THE_ENCODING = {
     expat.errors.codes[expat.errors.XML_ERROR_INCORRECT_ENCODING],
     expat.errors.codes[expat.errors.XML_ERROR_UNKNOWN_ENCODING],
 }
-# Advice for errors that are common in exports.
-_ADVICE = {
-    expat.errors.codes[expat.errors.XML_ERROR_UNBOUND_PREFIX]: (
-        '; add xmlns:PREFIX="..." to the first element (docs/importing.md has one for atom:)'
-    )
+# Errors at the end of a file that is incomplete.
+_CUT_OFF = {
+    expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS],
+    expat.errors.codes[expat.errors.XML_ERROR_UNCLOSED_TOKEN],
+    expat.errors.codes[expat.errors.XML_ERROR_UNCLOSED_CDATA_SECTION],
+    expat.errors.codes[expat.errors.XML_ERROR_PARTIAL_CHAR],
 }
+AFTER = "text after the end of the document, ignored"
 
 
 class Element(msgspec.Struct, frozen=True):
@@ -71,29 +80,34 @@ class Shape:
 
     `name` converts a qualified name ("namespace local") to the short name, or to "" for elements to
     be ignored. `records` maps paths of short names, starting at the root, to the requested fields.
+    `prefixes` are the usual prefixes of namespaces, for files that do not declare them.
     """
 
     title: str
     root: str
     name: Callable[[str], str]
     records: Mapping[str, frozenset[str]]
+    prefixes: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-def read(path: Path, shape: Shape) -> Iterator[Element]:
-    """Yield each record in a file when the record ends.
+def read(path: Path, shape: Shape) -> Iterator[Element | import_source.Corrected]:
+    """Yield each record in a file when the record ends, and the corrections of the file.
 
     Raises:
         errors.BadImport: the file cannot be read, is not well-formed, has a different format or a
             DOCTYPE, or exceeds a limit; the error names the line.
     """
+    repairs = xml_repairs.XmlRepairs(str(path), shape.root)
     builder = _Builder(str(path), shape)
-    try:
-        with path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                yield from builder.feed(chunk)
-    except OSError as error:
-        raise errors.BadImport(str(path), None, error.strerror or str(error)) from error
-    yield from builder.feed(b"", is_last=True)
+    with source_files.opened(path) as file:
+        is_last = False
+        while not is_last:
+            chunk = file.read(_CHUNK)
+            is_last = not chunk
+            data = repairs.feed(chunk, is_last=is_last)
+            yield from repairs.corrections()
+            builder.first_line, builder.is_utf_8 = repairs.first_line, repairs.is_utf_8
+            yield from builder.feed(data, is_last=is_last)
 
 
 @dataclasses.dataclass(slots=True)
@@ -112,9 +126,12 @@ class _Builder:
     """Converts the parser's events to records."""
 
     def __init__(self, file: str, shape: Shape) -> None:
+        self.first_line = 1
+        self.is_utf_8 = False  # Whether all bytes are known to be valid.
         self._file = file
         self._shape = shape
         self._encoding = ""
+        self._namespaces = xml_namespaces.Namespaces(shape.prefixes)
         self._short = functools.lru_cache(_MOST_NAMES)(shape.name)
         self._paths: list[str] = []  # Of the open elements, as short names from the root.
         self._open: list[_Record] = []
@@ -124,11 +141,14 @@ class _Builder:
         self._text_size = 0
         self._fed = 0
         self._serial = 0
-        self._done: list[Element] = []
+        self._done: list[Element | import_source.Corrected] = []
+        self._is_closed = False  # Whether the root element has ended.
+        self._is_over = False  # Whether something else follows it.
+        self._after = b""  # The last bytes of what follows.
         self._parser = self._new_parser()
 
     def _new_parser(self) -> expat.XMLParserType:
-        parser = expat.ParserCreate(namespace_separator=" ")
+        parser = expat.ParserCreate()
         parser.buffer_text = True
         parser.XmlDeclHandler = self._declaration
         parser.StartDoctypeDeclHandler = self._doctype
@@ -137,26 +157,56 @@ class _Builder:
         parser.CharacterDataHandler = self._characters
         return parser
 
-    def feed(self, chunk: bytes, *, is_last: bool = False) -> Iterator[Element]:
+    def feed(
+        self, chunk: bytes, *, is_last: bool = False
+    ) -> Iterator[Element | import_source.Corrected]:
         """Parse the next bytes; return the records that end in them."""
+        if self._is_over:
+            self._check_after(chunk)
+            return iter(())
         try:
             self._parser.Parse(chunk, is_last)
         except expat.ExpatError as error:
-            reason = f"invalid XML: {expat.ErrorString(error.code)}{self._advice(error.code)}"
-            raise errors.BadImport(self._file, error.lineno, reason) from error
+            if not self._is_closed:
+                raise self._malformed(error, is_last=is_last) from error
+            self._is_over = True
+            self._done.append(import_source.Corrected(self._line, AFTER))
+            self._check_after(chunk[max(self._parser.ErrorByteIndex - self._fed, 0) :])
         self._fed += len(chunk)
-        if self._fed - max(self._parser.CurrentByteIndex, 0) > MAX_TOKEN + _CHUNK:
+        if self._fed - max(self._parser.CurrentByteIndex, 0) > MAX_TOKEN + _CHUNK and (
+            not self._is_over
+        ):
             raise self._bad(f"a tag or comment is longer than {MAX_TOKEN:,} bytes")
         done, self._done = self._done, []
         return iter(done)
 
-    def _bad(self, message: str) -> errors.BadImport:
-        return errors.BadImport(self._file, self._parser.CurrentLineNumber, message)
+    def _check_after(self, chunk: bytes) -> None:
+        """Refuse a second document after the first, because its comments would be lost."""
+        opening = b"<" + self._shape.root.encode()
+        self._after += chunk.replace(b"\0", b"")  # UTF-16
+        if opening in self._after:
+            raise self._bad(
+                "a second document begins after the end of the first. Save each document in a "
+                "file, and import the files one by one"
+            )
+        self._after = self._after[-len(opening) :]
 
-    def _advice(self, code: int) -> str:
-        if code in _NOT_THE_ENCODING:
-            return f"; {xml_encoding.advice(self._encoding)}"
-        return _ADVICE.get(code, "")
+    @property
+    def _line(self) -> int:
+        return self._parser.CurrentLineNumber + self.first_line - 1
+
+    def _bad(self, message: str) -> errors.BadImport:
+        return errors.BadImport(self._file, self._line, message)
+
+    def _malformed(self, error: expat.ExpatError, *, is_last: bool) -> errors.BadImport:
+        reason = f"invalid XML: {expat.ErrorString(error.code)}"
+        if is_last and error.code in _CUT_OFF:
+            reason += "; the file ends too early. Download or export it again"
+        elif error.code in _NOT_THE_ENCODING and self.is_utf_8:
+            reason += "; write < in a text as &lt;, and put quotes around the values of attributes"
+        elif error.code in _NOT_THE_ENCODING:
+            reason += f"; {xml_encoding.advice(self._encoding)}"
+        return errors.BadImport(self._file, error.lineno + self.first_line - 1, reason)
 
     def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
         """Check the declared encoding.
@@ -171,8 +221,9 @@ class _Builder:
     def _doctype(self, *_: object) -> None:
         raise self._bad("a DOCTYPE is not allowed: it can define entities, and exports have none")
 
-    def _start(self, qualified: str, attributes: dict[str, str]) -> None:
-        name = self._short(qualified)
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._namespaces.enter(attributes)
+        name = self._short(self._qualified(tag))
         if not self._paths and name != self._shape.root:
             raise self._bad(f"the file is not {self._shape.title}")
         if len(self._paths) == MAX_DEPTH:
@@ -184,19 +235,25 @@ class _Builder:
         if self._open:
             self._read_tag(path, attributes)
 
+    def _qualified(self, name: str, *, is_attribute: bool = False) -> str:
+        """Return a name with its namespace, or "" if the file does not declare its prefix."""
+        found, fault = self._namespaces.qualified(name, is_attribute=is_attribute)
+        if fault:
+            self._done.append(import_source.Corrected(self._line, fault))
+        return found
+
     def _open_record(self, path: str) -> None:
         self._serial += 1
         inside = self._open[-1].serial if self._open else 0
-        line = self._parser.CurrentLineNumber
-        self._open.append(_Record(path, len(self._paths), line, self._serial, inside))
+        self._open.append(_Record(path, len(self._paths), self._line, self._serial, inside))
 
     def _read_tag(self, path: str, attributes: dict[str, str]) -> None:
         """Store the requested attributes, and start a field if this element is requested."""
         record = self._open[-1]
         wanted = self._shape.records[record.path]
         inside = path[len(record.path) + 1 :]
-        for qualified, value in attributes.items():
-            attribute = f"{inside}@{self._short(qualified)}"
+        for name, value in attributes.items():
+            attribute = f"{inside}@{self._short(self._qualified(name, is_attribute=True))}"
             if attribute in wanted:
                 record.fields.setdefault(attribute, value)
         if inside in wanted and self._field is None:
@@ -222,3 +279,5 @@ class _Builder:
                 Element(record.path, record.line, record.serial, record.inside, record.fields)
             )
         self._paths.pop()
+        self._namespaces.leave()
+        self._is_closed = not self._paths

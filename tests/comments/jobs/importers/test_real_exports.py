@@ -1,117 +1,163 @@
-"""Real exports are stored completely and in order; the tests run only if exports are available."""
+"""Real exports are stored as an independent reader reads them, or are refused with advice.
 
-from collections.abc import Iterator
+The tests run only if exports are available.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from comments import errors
 from comments.domain import records, sorthash
 from comments.jobs import repair
-from comments.jobs.importers import import_source, import_writer
-from comments.jobs.importers.formats import disqus, wordpress
+from comments.jobs.importers import import_report, import_writer
+from comments.jobs.importers.formats import format_registry
+from comments.jobs.importers.parsing import xml_repairs
 from comments.tree import ordered_query
 from tests.support import optional_tools
+from tests.support.importing import stored_imports, xml_exports
+from tests.support.importing.sample_files import Expected
 from tests.support.threads import sample_threads
-from tests.support.threads.sample_exports import SCHEME, SECRET, entities, rows, source_ids, write
+from tests.support.threads.sample_exports import (
+    SECRET,
+    entities,
+    planned_by,
+    rows,
+    write,
+)
 
-READERS = {
-    "disqus/benbalter-1145.xml": disqus.read,
-    "disqus/laisky-209.xml": disqus.read,
-    "disqus/evanlin-189.xml": disqus.read,
-    "wxr/themeunittestdata-33.xml": wordpress.read,
-    "wxr/timothyfitz-381.xml": wordpress.read,
-    "fixtures/wordpress/malformed-simple.xml": wordpress.read,
-    "fixtures/remark42/disqus.xml": disqus.read,
-    "fixtures/remark42/disqus-deleted-post.xml": disqus.read,
-    "fixtures/remark42/disqus-deleted-thread.xml": disqus.read,
+ATOM = "undeclared prefix atom:, whose elements and attributes were ignored"
+# The numbers of comments and threads, and the corrections.
+IMPORTED: dict[str, tuple[int, int, set[str]]] = {
+    "disqus/benbalter-1145.xml": (1145, 87, set()),
+    "disqus/laisky-209.xml": (209, 60, set()),
+    "disqus/evanlin-189.xml": (189, 55, set()),
+    "wxr/themeunittestdata-33.xml": (29, 7, set()),
+    "wxr/timothyfitz-381.xml": (206, 11, {ATOM}),
+    "fixtures/isso/disqus.xml": (5, 2, set()),
+    "fixtures/isso/wordpress.xml": (7, 1, set()),
+    "fixtures/wordpress/cdata-edge.xml": (0, 0, set()),
+    "fixtures/wordpress/multiple-cdata.xml": (0, 0, set()),
+    "fixtures/wordpress/namespace-edge-cases.xml": (0, 0, set()),
+    "fixtures/wordpress/slashes.xml": (1, 1, set()),
+    "fixtures/wordpress/small-export.xml": (1, 1, set()),
+    "fixtures/wordpress/test-serialized-comment-meta.xml": (1, 1, set()),
+    "fixtures/wordpress/valid-wxr-1.0.xml": (1, 1, set()),
+    "fixtures/wordpress/valid-wxr-1.1.xml": (1, 1, set()),
+    "fixtures/wordpress/wxr-utf-8-challenges.xml": (0, 0, set()),
+}
+QUOTES = "put quotes around the values of attributes"
+REFUSED = {
+    "fixtures/wordpress/malformed-simple.xml": (14, "the file ends too early"),
+    "fixtures/wordpress/wxr-with-sub-data.xml": (33, "Write one in <wp:comment_date_gmt>"),
+    "fixtures/remark42/disqus.xml": (147, QUOTES),
+    "fixtures/remark42/disqus-deleted-post.xml": (147, QUOTES),
+    "fixtures/remark42/disqus-deleted-thread.xml": (147, QUOTES),
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "line"),
-    [
-        ("wxr/timothyfitz-381.xml", 49),
-        ("fixtures/wordpress/malformed-simple.xml", 14),
-        ("fixtures/remark42/disqus.xml", 1),
-        ("fixtures/remark42/disqus-deleted-post.xml", 1),
-        ("fixtures/remark42/disqus-deleted-thread.xml", 1),
-    ],
-)
-def test_a_real_file_that_is_not_xml_is_refused_and_leaves_nothing(
-    garden: records.Site, name: str, line: int
+def planned(path: Path) -> import_writer.CheckedImport:
+    return planned_by(format_registry.recognize(path).read, path)
+
+
+def test_every_xml_file_has_an_expectation() -> None:
+    files = optional_tools.real_export("disqus/laisky-209.xml").parents[1].rglob("*.xml")
+    names = {str(path.relative_to(optional_tools.EXPORTS)) for path in files}
+    assert names == IMPORTED.keys() | REFUSED.keys()
+
+
+@pytest.mark.parametrize("name", IMPORTED)
+def test_a_real_file_is_read_with_its_corrections(name: str) -> None:
+    with planned(optional_tools.real_export(name)) as plan:
+        report = plan.report
+    corrected = {each.text for each in report.tallies if each.kind == import_report.CORRECTED}
+    assert (report.comments, report.threads, corrected) == IMPORTED[name]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_real_file_that_cannot_be_corrected_is_refused_and_leaves_nothing(
+    garden: records.Site, name: str
 ) -> None:
+    line, advice = REFUSED[name]
     with pytest.raises(errors.BadImport) as caught:
-        import_writer.plan(
-            READERS[name],
-            optional_tools.real_export(name),
-            site=garden,
-            scheme=SCHEME,
-            secret=SECRET,
-        )
+        planned(optional_tools.real_export(name))
     assert caught.value.line == line
+    assert advice in caught.value.message
     assert entities() == 0
 
 
-def by_definition(items: list[import_source.SourceComment], levels: int) -> Iterator[str]:
-    """Yield a thread's comment ids in the defined order: compute each place, then walk the tree."""
-    by_id = {item.id: item for item in items}
+@pytest.mark.parametrize(
+    ("name", "statuses"),
+    [
+        ("disqus", {"approved": 5, "spam": 1}),
+        ("disqus-deleted-post", {"approved": 4, "spam": 1, "retracted": 1}),
+        ("disqus-deleted-thread", {"approved": 2}),
+    ],
+)
+def test_a_refused_file_is_read_after_the_advised_corrections(
+    tmp_path: Path, name: str, statuses: dict[str, int]
+) -> None:
+    data = optional_tools.real_export(f"fixtures/remark42/{name}.xml").read_bytes()
+    path = tmp_path / "export.xml"
+    for message, old, new in [
+        (":147: invalid XML: .* put quotes around", b"dsq:id=247937687/", b'dsq:id="247937687"/'),
+        (":102: not a valid id: ''. Write another one", b"<post>", b'<post dsq:id="1">'),
+        (":135: not a valid date: '2011-x09-30.* Write it as", b"2011-x09", b"2011-09"),
+    ]:
+        path.write_bytes(data)
+        with pytest.raises(errors.BadImport, match=message):
+            planned(path)
+        assert old in data
+        data = data.replace(old, new)
+    path.write_bytes(data)
+    with planned(path) as plan:
+        assert plan.report.statuses == statuses
+        corrected = {each.text for each in plan.report.tallies}
+    assert corrected == {xml_repairs.BEFORE}
 
-    def place(item: import_source.SourceComment) -> tuple[str | None, int]:
-        if item.parent not in by_id:
-            return None, 0
-        above, level = place(by_id[item.parent])
-        return (above, level) if level == levels - 1 else (item.parent, level + 1)
 
-    def walk(parent: str | None) -> Iterator[str]:
-        below = [item for item in items if place(item)[0] == parent]
-        for item in sorted(below, key=lambda item: (item.created, int(item.id))):
-            yield item.id
-            yield from walk(item.id)
-
-    return walk(None)
-
-
-def recursive_walk(found: list[records.Comment], parent: str | None = None) -> Iterator[str]:
-    below = [row for row in found if row.parent == parent]
-    for row in sorted(below, key=lambda row: row.number):
-        yield row.id
-        yield from recursive_walk(found, row.id)
+def stored(system: str, ids: list[str]) -> list[Expected]:
+    return [
+        dataclasses.replace(each, person="", website="", html="", text=xml_exports.words(each.text))
+        for each in stored_imports.comments(system, ids)
+    ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "count", "levels"),
     [
+        ("disqus/benbalter-1145.xml", 1145, 8),
         ("disqus/benbalter-1145.xml", 1145, 3),
         ("disqus/laisky-209.xml", 209, 8),
         ("disqus/laisky-209.xml", 209, 3),
         ("disqus/evanlin-189.xml", 189, 8),
         ("wxr/themeunittestdata-33.xml", 29, 8),
         ("wxr/themeunittestdata-33.xml", 29, 3),
+        ("wxr/timothyfitz-381.xml", 206, 8),
+        ("fixtures/isso/disqus.xml", 5, 8),
+        ("fixtures/isso/wordpress.xml", 7, 8),
     ],
 )
-def test_a_real_export_is_stored_completely_and_in_order(
+def test_a_real_export_is_stored_as_an_independent_reader_reads_it(
     garden: records.Site, name: str, count: int, levels: int
 ) -> None:
-    path, reader = optional_tools.real_export(name), READERS[name]
-    items = {
-        item.id: item for item in reader(path) if isinstance(item, import_source.SourceComment)
-    }
+    path = optional_tools.real_export(name)
+    found = format_registry.recognize(path)
+    read: Callable[[Path], dict[str, Expected]] = getattr(xml_exports, found.name)
+    expected = list(xml_exports.in_order(read(path), levels))
+    assert len(expected) == count
     scheme = sorthash.Scheme(levels=levels)
     garden = sample_threads.shaped(garden, scheme)
-    with import_writer.plan(reader, path, site=garden, scheme=scheme, secret=SECRET) as plan:
+    with import_writer.plan(found.read, path, site=garden, scheme=scheme, secret=SECRET) as plan:
         assert write(plan, levels) == import_writer.ImportSummary(count, 0, len(plan.threads))
-        stored = rows()
+        assert stored(found.name, [each.id for each in expected]) == expected
+        before = rows()
         for thread in plan.threads:
-            found = [row for row in stored if row.thread == thread.name.id]
-            ids = source_ids(found, plan)
-            assert ids == list(by_definition([items[each] for each in ids], levels))
-            assert [row.id for row in found] == list(recursive_walk(found))
-            listed = {row.id for row in found if row.listed}
-            assert [row.id for row in ordered_query.thread(thread.name)] == [
-                row.id for row in found if row.id in listed
-            ]
+            listed = [row.id for row in before if row.thread == thread.name.id and row.listed]
+            assert [row.id for row in ordered_query.thread(thread.name)] == listed
             assert repair.find_problems(scheme, thread.name) == []
-        assert len(stored) == count
         assert write(plan, levels).added == 0
-    assert rows() == stored
+    assert rows() == before

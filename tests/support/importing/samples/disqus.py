@@ -1,5 +1,7 @@
 """Write exports of Disqus."""
 
+import gzip
+
 from comments.domain.records import Status, ThreadState
 from tests.support.importing.sample_files import Expected, ExpectedThread, Sample, at
 
@@ -165,7 +167,43 @@ CROOKED = {
             "Cycles of replies, cut at the earliest comment: 1",
             "  line 11: 3, first in line 10",
         ),
-    )
+    ),
+    "gzip, a missing declaration and times without a zone": Sample(
+        data=gzip.compress(
+            b"\n\n"
+            + _file(_post(1, "One.", _BOB), _post(2, "Two.", _BOB, more=_answer(1)))
+            .replace(b' xmlns:dsq="http://disqus.com/disqus-internals"', b"")
+            .replace(b":00Z", b":00")
+        ),
+        threads={ROSES: ExpectedThread("Roses & thorns")},
+        comments=(
+            Expected(
+                thread=ROSES,
+                id="1",
+                created=at(2015, 3, 4, 10, 1),
+                name="Bob",
+                text="One.",
+                html="One.",
+            ),
+            Expected(
+                thread=ROSES,
+                id="2",
+                parent="1",
+                created=at(2015, 3, 4, 10, 2),
+                name="Bob",
+                text="Two.",
+                html="Two.",
+            ),
+        ),
+        says=(
+            "Corrected: blanks or byte order marks before the XML declaration, ignored (1, line 1)",
+            "Corrected: times without a time zone, read as UTC (2, lines 10, 11)",
+            (
+                "Corrected: undeclared prefix dsq:, read with its usual namespace "
+                "(7, lines 5, 7, 10, ...)"
+            ),
+        ),
+    ),
 }
 
 REFUSED = {

@@ -172,7 +172,53 @@ CROOKED = {
             ),
         ),
         says=("Replies to skipped items, imported as roots: 1",),
-    )
+    ),
+    "text around the export, an undeclared prefix and texts that are not escaped": Sample(
+        data=b"<b>Warning</b>: x in y.php\n"
+        + _file(
+            _item(
+                "beans",
+                _comment(1, "a[b[0]]>c</i> caf\u00e9\x08", "Al & Bo&nbsp;C.")
+                .replace(
+                    "<wp:comment_date_gmt>2010-05-06 07:01:00", "<wp:comment_date>2010-05-06 08:01"
+                )
+                .replace("</wp:comment_date_gmt>", "</wp:comment_date>"),
+                more="<atom:link/>",
+            ),
+        ).replace(b"\xc3\xa9", b"\xe9")
+        + b"\n<p>Done.",
+        threads={BEANS: ExpectedThread("Beans & more")},
+        comments=(
+            Expected(
+                thread=BEANS,
+                id="1",
+                created=at(2010, 5, 6, 8, 1),
+                name="Al & Bo C.",
+                text="<p>a[b[0]]>c</i> caf\u00e9</p>",
+                html="<p>a[b[0]]&gt;c caf\u00e9</p>",
+            ),
+        ),
+        says=(
+            "Corrected: text before the XML declaration, ignored (1, line 1)",
+            "Corrected: text after the end of the document, ignored (1, line 8)",
+            "Corrected: bytes that are not UTF-8, read as Windows-1252 (1, line 5)",
+            "Corrected: control characters, which XML does not allow, removed (1, line 5)",
+            'Corrected: "]]>" that was not escaped, read as text (1, line 5)',
+            'Corrected: "&" that was not escaped, read as text (1, line 5)',
+            (
+                "Corrected: HTML entities that XML does not define (such as &nbsp;), read as "
+                "characters (1, line 5)"
+            ),
+            (
+                "Corrected: undeclared prefix atom:, whose elements and attributes were ignored "
+                "(1, line 4)"
+            ),
+            (
+                "Corrected: times without GMT, taken from the blog's local time, whose zone is not "
+                "in the file (1, line 5)"
+            ),
+        ),
+    ),
 }
 
 REFUSED = {
@@ -180,9 +226,17 @@ REFUSED = {
         _file(_item("beans", _comment(1, "x", "Ada").replace(">1<", "><", 1))),
         ":4: not a valid id",
     ),
-    "unbound prefix": (
-        _file("<atom:link/>"),
-        ':3: invalid XML: unbound prefix; add xmlns:PREFIX="..." to the first element',
+    "no date": (
+        _file(_item("beans", _comment(1, "x", "Ada").replace("2010-05-06 07:01:00", ""))),
+        ":4: the comment has no date. Write one in <wp:comment_date_gmt>",
+    ),
+    "cut off": (
+        _file(_item("beans", _comment(1, "x", "Ada")))[:-40],
+        "the file ends too early. Download or export it again",
+    ),
+    "two exports in one file": (
+        _file(_item("beans", _comment(1, "x", "Ada"))) * 2,
+        "a second document begins after the end of the first",
     ),
     "a Disqus export": (b"<disqus/>", "not a WordPress export"),
 }

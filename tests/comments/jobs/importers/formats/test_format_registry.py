@@ -28,13 +28,28 @@ def test_a_format_is_recognized_in_utf_16(tmp_path: Path, name: str) -> None:
     assert format_registry.recognize(file).name == name
 
 
-@pytest.mark.parametrize("data", [b"", b"<html>", b"\x1f\x8bnot gzip", b"\xff\x00"])
+@pytest.mark.parametrize("data", [b"", b"<html>", b"\xff\x00"])
 def test_an_unknown_format_is_refused_with_the_known_names(tmp_path: Path, data: bytes) -> None:
     file = tmp_path / "export"
     file.write_bytes(data)
     with pytest.raises(errors.BadImport, match="not recognized") as caught:
         format_registry.recognize(file)
     assert caught.value.message.endswith(": " + ", ".join(format_registry.NAMES))
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"PK\x03\x04\x14", "is a ZIP archive. Unpack it, and import its files one by one"),
+        (b"\x1f\x8bnot gzip", "the compressed file is damaged"),
+        (gzip.compress(b"<rss" * 100)[:20], "the compressed file is damaged or incomplete"),
+    ],
+)
+def test_an_archive_or_a_damaged_file_is_refused(tmp_path: Path, data: bytes, reason: str) -> None:
+    file = tmp_path / "export"
+    file.write_bytes(data)
+    with pytest.raises(errors.BadImport, match=reason):
+        format_registry.recognize(file)
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:
