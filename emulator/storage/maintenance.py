@@ -77,7 +77,7 @@ def backup(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> Copi
     check_is_free(final)
     with _partial(final) as partial:
         _copy(source, partial)
-        copied = Copied(final, _checked(partial), Path(partial).stat().st_size)
+        copied = Copied(final, seal(partial), Path(partial).stat().st_size)
         _name(partial, final)
     return copied
 
@@ -103,14 +103,37 @@ def restore(
         check_is_free(final)
     with _partial(final) as partial:
         _copy(os.fspath(source), partial)
+        return install(partial, final, now=now)
+
+
+def install(
+    new: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    now: int,
+    kept: str | os.PathLike[str] | None = None,
+) -> Copied:
+    """Turn a copy in the same folder into the data file, as `restore` does, without a second copy.
+
+    The data file that is replaced gets the name `kept`, or is removed if there is none.
+
+    Raises:
+        errors.AlreadyExists: `kept` exists.
+        errors.Unavailable: The data file to replace is in use.
+        errors.FailedPrecondition: The copy is missing, damaged, too new or from another program.
+    """
+    partial, final = os.fspath(new), os.fspath(path)
+    if kept is not None:
+        check_is_free(os.fspath(kept))
+    with _existing(partial), _naming(final):
         data_file.prepare(partial, _DURABLE, lambda: now)
         _renew(partial, now)
-        copied = Copied(final, _checked(partial), Path(partial).stat().st_size)
+        copied = Copied(final, seal(partial), Path(partial).stat().st_size)
         if not Path(final).exists():
             _remove_beside(final)
             _name(partial, final)
             return copied
-        with _retired(final):
+        with _retired(final, None if kept is None else os.fspath(kept)):
             Path(partial).replace(final)
             data_file.sync_folder(final)
     return copied
@@ -143,6 +166,46 @@ def compact(path: str | os.PathLike[str], *, now: int) -> Compacted:
     return Compacted(name, before, _size(name), is_empty)
 
 
+def seal(path: str | os.PathLike[str]) -> int:
+    """Check a copy, write it to disk as one file without a log, and count its entities.
+
+    Raises:
+        errors.Damaged: The copy is damaged.
+    """
+    name = os.fspath(path)
+    with (
+        data_file.translated_at_opening(name),
+        contextlib.closing(data_file.connect(name, _DURABLE)) as connection,
+    ):
+        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            raise errors.Damaged(f"The data file is damaged: {found}")
+        connection.execute("PRAGMA journal_mode = DELETE")
+        entities: int = connection.execute("SELECT count(*) FROM entities").fetchone()[0]
+    descriptor = os.open(name, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return entities
+
+
+def check_is_unused(path: str | os.PathLike[str]) -> None:
+    """Refuse a data file that is in use. A missing or damaged file is not in use.
+
+    Raises:
+        errors.Unavailable: A process has opened the file.
+    """
+    name = os.fspath(path)
+    try:
+        if Path(name).exists():
+            with _exclusive(name):
+                pass
+    except sqlite3.Error as fault:
+        if not isinstance(data_file.refusal(fault), errors.Damaged):
+            raise errors.Unavailable(f"{name} is in use: {fault}.") from fault
+
+
 def check_is_free(path: str) -> None:
     """Refuse a path at which no new file can be created.
 
@@ -169,12 +232,20 @@ def _partial(final: str) -> Iterator[str]:
     """Yield an unused name in the same folder, and remove all files with that name at the end."""
     partial = f"{final}.{os.getpid()}-{os.urandom(4).hex()}.partial"
     try:
-        yield partial
-    except OSError as error:
-        raise errors.FailedPrecondition(f"{final}: {error}") from error
+        with _naming(final):
+            yield partial
     finally:
         Path(partial).unlink(missing_ok=True)
         _remove_beside(partial)
+
+
+@contextlib.contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Report errors of the operating system as refusals that name a file."""
+    try:
+        yield
+    except OSError as error:
+        raise errors.FailedPrecondition(f"{path}: {error}") from error
 
 
 def _copy(source: str, target: str) -> None:
@@ -203,25 +274,6 @@ def _renew(path: str, now: int) -> None:
         )
 
 
-def _checked(path: str) -> int:
-    """Check a copy, write it to disk as one file without a log, and count its entities."""
-    with (
-        data_file.translated_at_opening(path),
-        contextlib.closing(data_file.connect(path, _DURABLE)) as connection,
-    ):
-        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if found != "ok":
-            raise errors.Damaged(f"The data file is damaged: {found}")
-        connection.execute("PRAGMA journal_mode = DELETE")
-        entities: int = connection.execute("SELECT count(*) FROM entities").fetchone()[0]
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    return entities
-
-
 def _name(partial: str, final: str) -> None:
     """Give a finished file its final name, unless another file has taken the name since."""
     try:
@@ -232,23 +284,38 @@ def _name(partial: str, final: str) -> None:
 
 
 @contextlib.contextmanager
-def _retired(path: str) -> Iterator[None]:
-    """Merge the log of an unused data file into it, and lock the file exclusively.
+def _retired(path: str, kept: str | None) -> Iterator[None]:
+    """Merge the log of an unused data file into it, lock it exclusively, and name it `kept` too.
 
     The log must not outlive the file, because SQLite would apply it to the replacement file.
     """
     try:
-        connection = data_file.connect(path, _DURABLE, wait=0)
-        with contextlib.closing(connection):
-            connection.execute("PRAGMA journal_mode = DELETE")
-            connection.execute("BEGIN EXCLUSIVE")
+        with _exclusive(path):
+            _keep(path, kept)
             yield
     except sqlite3.Error as fault:
         known = data_file.refusal(fault)
         if not isinstance(known, errors.Damaged):
             raise errors.Unavailable(f"{path} is in use: {fault}.") from fault
-        _remove_beside(path)  # accept a damaged file, because backups exist to replace it
+        # Accept a damaged file, because backups exist to replace it.
+        _keep(path, kept)
+        _remove_beside(path)
         yield
+
+
+@contextlib.contextmanager
+def _exclusive(path: str) -> Iterator[None]:
+    connection = data_file.connect(path, _DURABLE, wait=0)
+    with contextlib.closing(connection):
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute("BEGIN EXCLUSIVE")
+        yield
+
+
+def _keep(path: str, kept: str | None) -> None:
+    """Give a file a second name, which remains when the file is replaced."""
+    if kept is not None:
+        os.link(path, kept)
 
 
 def _remove_beside(path: str) -> None:

@@ -266,6 +266,62 @@ def test_the_log_of_a_lost_file_is_not_applied_to_the_restored_one(
     assert not inspection.check(filled).wrong
 
 
+def test_an_installed_copy_replaces_a_file_that_keeps_another_name(
+    filled: Path, tmp_path: Path, make_service: type[service_calls.Service]
+) -> None:
+    maintenance.backup(filled, tmp_path / "copy")
+    engine, service = opened(filled, make_service)
+    with engine:
+        service.put(service.key("T", 99), a=1)
+    (tmp_path / "taken").touch()
+    with pytest.raises(errors.AlreadyExists, match="taken"):
+        maintenance.install(tmp_path / "copy", filled, now=1, kept=tmp_path / "taken")
+    copied = maintenance.install(tmp_path / "copy", filled, now=1, kept=tmp_path / "kept")
+    assert copied.entities == 30
+    assert not (tmp_path / "copy").exists()
+    assert 99 not in entities(filled, make_service)
+    assert 99 in entities(tmp_path / "kept", make_service)
+    for each in (filled, tmp_path / "kept"):
+        assert not inspection.check(each).wrong
+
+
+def test_a_damaged_file_is_replaced_and_kept(filled: Path, tmp_path: Path) -> None:
+    maintenance.backup(filled, tmp_path / "copy")
+    filled.write_bytes(b"rubbish" * 1000)
+    Path(f"{filled}-journal").write_bytes(b"journal")
+    maintenance.install(tmp_path / "copy", filled, now=1, kept=tmp_path / "kept")
+    assert (tmp_path / "kept").read_bytes() == b"rubbish" * 1000
+    assert not Path(f"{filled}-journal").exists()
+    assert not inspection.check(filled).wrong
+
+
+def test_a_damaged_copy_is_not_installed(filled: Path, tmp_path: Path) -> None:
+    before = filled.read_bytes()
+    (tmp_path / "copy").write_bytes(b"rubbish" * 1000)
+    with pytest.raises(errors.Damaged):
+        maintenance.install(tmp_path / "copy", filled, now=1, kept=tmp_path / "kept")
+    with pytest.raises(errors.FailedPrecondition, match="no data file"):
+        maintenance.install(tmp_path / "missing", filled, now=1, kept=tmp_path / "kept")
+    assert filled.read_bytes() == before
+    assert not (tmp_path / "kept").exists()
+
+
+def test_only_an_open_file_is_in_use(
+    filled: Path, tmp_path: Path, make_service: type[service_calls.Service]
+) -> None:
+    (tmp_path / "damaged").write_bytes(b"rubbish" * 1000)
+    for each in (filled, tmp_path / "damaged", tmp_path / "missing"):
+        maintenance.check_is_unused(each)
+    assert (tmp_path / "damaged").read_bytes() == b"rubbish" * 1000
+    assert not (tmp_path / "missing").exists()
+    engine, service = opened(filled, make_service)
+    with engine:
+        with pytest.raises(errors.Unavailable, match="in use"):
+            maintenance.check_is_unused(filled)
+        service.put(service.key("T", 99), a=0)
+    assert 99 in entities(filled, make_service)
+
+
 def test_compaction_returns_the_space_of_deleted_data(
     tmp_path: Path,
     make_service: type[service_calls.Service],
