@@ -1,8 +1,8 @@
 """The program: open the store that the settings name, and make the application that serves it.
 
-gunicorn and `flask --app main` load `app`. Only this module connects `comments` to `emulator`. This
-module also runs the checks before serving: the settings must parse, and SORT_HASH_LEVELS must not
-be below the levels of an existing site.
+gunicorn and `flask --app main` load `app`. Only this module and `embedded_engine`, which it imports
+on demand, connect `comments` to `emulator`. This module also runs the checks before serving: the
+settings must parse, and SORT_HASH_LEVELS must not be below the levels of an existing site.
 
 Importing this module opens the store. With any store except the embedded engine, a forking server
 must import this module after the fork, because a gRPC connection does not survive a fork. On
@@ -17,7 +17,6 @@ import gc
 import logging
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from comments import errors, logs
@@ -28,9 +27,9 @@ if TYPE_CHECKING:
     import grpc
 
     from comments import config
+    from comments.jobs.backups import engine_files
     from comments.store import connection
 
-_INDEXES = Path(__file__).parent / "index.yaml"
 # gunicorn's exit status for "do not retry": gunicorn stops instead of starting further workers.
 _MISCONFIGURED = 3
 # Pages are limited by count, not bytes: answers may be larger than gRPC's 4 MiB.
@@ -48,7 +47,7 @@ def _start() -> "flask.Flask":
     try:
         if console.is_loading():
             logs.to_stderr(sys.stderr, sys.stdout)
-            return commands.create_app(_open)
+            return commands.create_app(_open, _data_files)
         logs.to_stderr(sys.stderr)
         return _serving()
     finally:
@@ -130,33 +129,15 @@ def _channel(settings: "config.Settings") -> "grpc.Channel":
 
 
 def _embedded(settings: "config.Settings") -> "grpc.Channel":
-    from comments.store import data_folder
-    from emulator import inprocess
-    from emulator.errors import DatastoreError
+    import embedded_engine
 
-    folder, group = settings.data_dir, settings.data_group
-    try:
-        data_folder.begin(group)
-        # Create the folder before any file, so that no new file is ever in a folder that others can
-        # open.
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        data_folder.protect(folder, group)
-        engine = inprocess.open_engine(
-            settings.data_file,
-            indexes=_INDEXES,
-            # Pessimistic locks keep writers of a busy thread from starving (docs/architecture.md,
-            # Decisions).
-            concurrency="pessimistic",
-            # No code reads past versions, and the store must not keep retracted text for such
-            # reads.
-            history=0,
-        )
-        if group:
-            # the engine makes its files accessible to their owner only
-            data_folder.protect(folder, group)
-        return inprocess.Channel(engine)
-    except (OSError, DatastoreError) as error:
-        raise errors.Misconfigured(f"cannot open the data: {error}") from error
+    return embedded_engine.channel(settings)
+
+
+def _data_files() -> "engine_files.EngineFiles":
+    import embedded_engine
+
+    return embedded_engine.DataFiles()
 
 
 def _insecure(host: str) -> "grpc.Channel":

@@ -7,6 +7,7 @@ the whole application, so it is always exited, even if a request fails.
 import itertools
 import logging
 import re
+import sys
 import time
 import urllib.parse
 from collections.abc import Iterable
@@ -23,6 +24,7 @@ from comments.cli import account_commands, commands
 from comments.domain import records
 from comments.events import backlog
 from comments.jobs import background_worker, cloud_tasks, wiring
+from comments.jobs.backups import backup_process
 from comments.reading.materialized import directories
 from comments.sites import site_settings, usage
 from comments.store import connection, server_address
@@ -72,6 +74,7 @@ _QUIET = 2.0  # Seconds before a new process looks for unfinished work.
 _SITE = re.compile(
     r"/(?:api/v1/sites|embed|feeds|admin/sites|sign-in/sites|moderate/sites)/([a-z0-9-]{1,63})(?:/|$)"
 )
+_PROGRAM = Path(__file__).parents[1] / "main.py"
 _log = logging.getLogger("flatthread")
 
 
@@ -150,9 +153,18 @@ def start_worker(app: flask.Flask) -> background_worker.BackgroundWorker:
         reach=wiring.channels(settings),
         secret=settings.secret,
         audit_reads=settings.audit_reads,
+        backups=_nightly_backups(settings),
     )
     worker.start()
     return worker
+
+
+def _nightly_backups(settings: config.Settings) -> backup_process.BackupProcess | None:
+    """Return what starts nightly backups. Only the embedded store has any."""
+    if settings.backup_dir is None or settings.datastore != "embedded":
+        return None
+    command = [sys.executable, "-m", "flask", "--app", str(_PROGRAM), "backup", "--nightly"]
+    return backup_process.BackupProcess(settings, command, lambda: datetime.now(UTC))  # noqa: TID251
 
 
 class Offer(NamedTuple):

@@ -11,6 +11,7 @@ import dataclasses
 import os
 import secrets
 from collections.abc import Mapping
+from datetime import time
 from pathlib import Path
 
 from comments import errors, setting_values
@@ -21,6 +22,9 @@ from comments.domain.crypto import secret_rotation
 NAMES = frozenset(
     {
         "AUDIT_READS",
+        "BACKUP_AT",
+        "BACKUP_DIR",
+        "BACKUP_KEEP",
         "DATASTORE",
         "DATASTORE_DATABASE",
         "DATASTORE_EMULATOR_HOST",
@@ -81,6 +85,9 @@ class Settings:
     emulator_host: str = ""
     data_dir: Path = Path("data")
     data_group: str = ""
+    backup_dir: Path | None = None
+    backup_at: time = time(3)
+    backup_keep: int = 7
     deadline: float = 20.0
     rpc_timeout: float = 10.0
     max_body: int = 64 * 1024
@@ -131,6 +138,16 @@ class Settings:
                 "as anybody. Make one of 32 random bytes, and keep this one as "
                 "SECRET_OLD (docs/secrets.md)."
             )
+        if self.backup_dir is not None and self.datastore != "embedded":
+            said.append(
+                "BACKUP_DIR has no effect, because this service stores its data in Datastore. Use "
+                "its backups (docs/backups.md)."
+            )
+        elif self.backup_dir is not None and not os.access(self.backup_dir, os.W_OK | os.X_OK):
+            said.append(
+                f"BACKUP_DIR={self.backup_dir} is not a folder in which this service can write: "
+                "there will be no nightly backups. Create the folder, or mount its disk."
+            )
         return tuple(said)
 
     @property
@@ -143,8 +160,12 @@ class Settings:
         return f"Datastore, project {self.project}"
 
 
-def load(environ: Mapping[str, str] | None = None, *, creates: bool = True) -> Settings:
+def load(
+    environ: Mapping[str, str] | None = None, *, creates: bool = True, makes_secret: bool = True
+) -> Settings:
     """Read the settings of this process. An embedded store must exist unless `creates` is set.
+
+    Without `makes_secret`, the secret of an embedded store is "" if there is none.
 
     Raises:
         errors.Misconfigured: a value cannot be parsed, a file cannot be read, or a required secret
@@ -163,7 +184,7 @@ def load(environ: Mapping[str, str] | None = None, *, creates: bool = True) -> S
         raise errors.NoStore(str(data_dir.absolute()))
     return Settings(
         old_names=tuple(name for name in OLD_NAMES if source.get(name) or file.get(name)),
-        secret=_secret(values, kind, data_dir),
+        secret=_secret(values, kind, data_dir, makes=makes_secret),
         scheme=_scheme(values),
         datastore=kind,
         project=_project(values),
@@ -172,6 +193,9 @@ def load(environ: Mapping[str, str] | None = None, *, creates: bool = True) -> S
         emulator_host=values.get("DATASTORE_EMULATOR_HOST", ""),
         data_dir=data_dir,
         data_group=setting_values.group(values.get("DATA_GROUP", "")),
+        backup_dir=Path(values["BACKUP_DIR"]) if values.get("BACKUP_DIR") else None,
+        backup_at=setting_values.time_of_day(values, "BACKUP_AT", time(3)),
+        backup_keep=setting_values.number(values, "BACKUP_KEEP", 7, 1, 1000),
         deadline=setting_values.number(values, "DEADLINE", 20, 1, 300),
         rpc_timeout=setting_values.number(values, "RPC_TIMEOUT", 10, 1, 60),
         max_body=setting_values.number(values, "MAX_BODY", 64 * 1024, 1024, 1024 * 1024),
@@ -268,7 +292,7 @@ def _scheme(values: Mapping[str, str]) -> sorthash.Scheme:
         raise errors.Misconfigured(f"SORT_HASH_*: {error}") from error
 
 
-def _secret(values: Mapping[str, str], kind: str, data_dir: Path) -> str:
+def _secret(values: Mapping[str, str], kind: str, data_dir: Path, *, makes: bool) -> str:
     """Return SECRET or, with the embedded store, a secret that is created in the data folder.
 
     With other stores, a service without SECRET must not start: each instance would make its own
@@ -277,7 +301,10 @@ def _secret(values: Mapping[str, str], kind: str, data_dir: Path) -> str:
     given, old = values.get("SECRET", ""), values.get("SECRET_OLD", "")
     if not given and kind != "embedded":
         raise errors.Misconfigured("SECRET is not set: use one random text for all instances")
-    return secret_rotation.Secret(given or _kept_secret(data_dir / "secret"), old)
+    kept = data_dir / "secret"
+    if not given and not makes and not kept.exists():
+        return ""
+    return secret_rotation.Secret(given or _kept_secret(kept), old)
 
 
 def _kept_secret(path: Path) -> str:

@@ -3,6 +3,7 @@
     FlatthreadError            for operators and developers: a message
     |- BadImport               a line of an import file
     |- ImportRefused           an import, or its undo, that the stored imports do not allow
+    |- BackupFailed            a backup that cannot be made or restored
     |- UnownedWrite            a write that bypasses the owner of a kind: a bug in this program
     |- Misconfigured           settings or stored data that the process must not start with
     |  `- NoStore              a command was given a folder without a store
@@ -59,6 +60,10 @@ class BadImport(FlatthreadError):
 
 class ImportRefused(FlatthreadError):
     """An import or the undo of an import is not possible now, or no longer."""
+
+
+class BackupFailed(FlatthreadError):
+    """A backup cannot be made, or cannot be restored. The message says what to do."""
 
 
 class UnownedWrite(FlatthreadError):

@@ -9,6 +9,7 @@ import enum
 import grp
 import re
 from collections.abc import Mapping
+from datetime import time
 from urllib.parse import unquote, urlsplit
 
 from comments import errors
@@ -16,6 +17,7 @@ from comments import errors
 SECRET_BYTES = 16
 _LONGEST_NUMBER = 20
 _QUEUE = re.compile(r"projects/[\w:.-]+/locations/[a-z0-9-]+/queues/[A-Za-z0-9-]{1,100}", re.ASCII)
+_TIME = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
 _HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
 _PUBLIC_URL = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?")
 
@@ -59,6 +61,16 @@ def number(values: Mapping[str, str], name: str, default: int, low: int, high: i
             f"{name} must be a whole number from {low} to {high}, not {shown}"
         )
     return int(text)
+
+
+def time_of_day(values: Mapping[str, str], name: str, default: time) -> time:
+    """Parse a time of day, in UTC."""
+    text = values.get(name)
+    if not text:
+        return default
+    if not _TIME.fullmatch(text):
+        raise errors.Misconfigured(f"{name} must be a time such as 03:00 (UTC), not {text[:20]!r}")
+    return time.fromisoformat(text)
 
 
 def smtp(values: Mapping[str, str]) -> Smtp | None:

@@ -11,12 +11,16 @@ so help texts and refused arguments do without these.
 
 import copy
 import importlib
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 import flask
 
 from comments.cli import console
+
+if TYPE_CHECKING:
+    from comments.jobs.backups import engine_files
 
 
 class Deferred(click.Command):
@@ -77,6 +81,16 @@ COMMANDS = (
         "verify",
         "verify_commands.verify",
         "Compare an export with the comments that the site has, without changing anything.",
+    ),
+    Deferred(
+        "backup",
+        "backup_commands.backup",
+        "Make a backup of the store while the service runs.",
+    ),
+    Deferred(
+        "restore",
+        "backup_commands.restore",
+        "Replace the store by a backup.",
     ),
     Deferred(
         "repair",
@@ -180,10 +194,12 @@ OLD_NAMES = {
 }
 
 
-def create_app(open_store: console.Opener) -> flask.Flask:
+def create_app(
+    open_store: console.Opener, data_files: "Callable[[], engine_files.EngineFiles]"
+) -> flask.Flask:
     """Make an application that has only commands. A command opens the store when it runs."""
     app = flask.Flask("comments", static_folder=None, template_folder="web/templates")
-    console.open_later(app, open_store)
+    console.open_later(app, open_store, data_files)
     register(app)
     return app
 

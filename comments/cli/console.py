@@ -24,10 +24,12 @@ from comments import errors
 if TYPE_CHECKING:
     from comments import config
     from comments.domain import records
+    from comments.jobs.backups import engine_files
     from comments.store import connection
 
 _NAME = "flatthread"  # The key of the application's settings and store.
 _OPENER = "flatthread-opener"
+_FILES = "flatthread-files"
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -57,14 +59,50 @@ def is_loading() -> bool:
     return isinstance(context.command, flask.cli.FlaskGroup)
 
 
-def open_later(app: flask.Flask, opener: Opener) -> None:
-    """Set how commands of this application open the store when they run."""
+def open_later(
+    app: flask.Flask, opener: Opener, data_files: "Callable[[], engine_files.EngineFiles]"
+) -> None:
+    """Set how commands of this application open the store, or use its files, when they run."""
     app.extensions[_OPENER] = opener
+    app.extensions[_FILES] = data_files
 
 
 def settings() -> "config.Settings":
     """Return the application's settings."""
     found: config.Settings = flask.current_app.extensions[_NAME].settings
+    return found
+
+
+def data_files() -> "engine_files.EngineFiles":
+    """Return the operations on the data file of an embedded store."""
+    found: engine_files.EngineFiles = flask.current_app.extensions[_FILES]()
+    return found
+
+
+def settings_without_store(*, creates: bool) -> "config.Settings":
+    """Read the settings for a command that uses the files of an embedded store without opening it.
+
+    With `creates`, there need be no store, and the secret is "" if there is none. If the settings
+    are wrong, exit with status 3.
+
+    Raises:
+        errors.BackupFailed: the settings name another store.
+    """
+    from comments import config
+    from comments.store import data_folder, ndb_loading
+
+    ndb_loading.load()
+    try:
+        found = config.load(creates=creates, makes_secret=not creates)
+    except errors.Misconfigured as error:
+        click.echo(f"flatthread: {error.message}", err=True)
+        raise click.exceptions.Exit(3) from error
+    if found.datastore != "embedded":
+        raise errors.BackupFailed(
+            f"The comments are stored in {found.where}, not in a file of this machine. Use the "
+            "backups of that store (docs/backups.md)."
+        )
+    data_folder.begin(found.data_group)
     return found
 
 

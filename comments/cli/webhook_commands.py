@@ -207,6 +207,20 @@ def _revive(letter_id: str | None, *, is_all: bool) -> None:
     click.echo(f"Revived {count}; they are retried within a minute.")
 
 
+@delivery.command("hold")
+@console.reported
+def _hold() -> None:
+    """Turn all pending mail and webhook messages into dead letters.
+
+    Use this command after a database was restored and before anything else uses it: its pending
+    messages have probably been sent since the backup.
+    """
+    from comments.jobs.backups import held_messages
+
+    held = held_messages.hold(console.settings(), now=datetime.now(UTC))
+    click.echo(f"Held {console.counted(held, 'message')} (`delivery dead`).")
+
+
 @delivery.command("drop")
 @click.argument("letter_id", metavar="[ID]", required=False)
 @click.option("--all", "is_all", is_flag=True, help="All dead letters.")

@@ -87,6 +87,17 @@ def queues(limit: int, *, after: str = "") -> list[str]:
     return [message.properties["queue"].string_value for message in reads.fetch(query)]
 
 
+def waiting(channel: str) -> list[str]:
+    """List the ids of all messages of a channel that are not given up."""
+    prefix = queue(channel, "")
+    query = reads.Query("Message", where=(("since", "<", outbox.NEVER),), order=("since",))
+    return [
+        message.key.path[-1].name
+        for message in reads.fetch(query)
+        if message.properties["queue"].string_value.startswith(prefix)
+    ]
+
+
 def due(name: str, now: datetime, limit: int) -> list[str]:
     """List the ids of a queue's due messages, longest overdue first."""
     query = reads.Query(

@@ -300,6 +300,12 @@ def record(row: event_rows.EventRow) -> Event:
     )
 
 
+def waiting() -> list[str]:
+    """List the ids of all events that are not given up, including those that are not yet due."""
+    query = reads.Query("Event", where=(("since", "<", NEVER),), order=("since",), keys_only=True)
+    return [message.key.path[-1].name for message in reads.fetch(query)]
+
+
 def pending(handler: str, kinds: frozenset[EventKind] = COUNTED) -> Iterator[Event]:
     """Yield every event of these kinds that a handler is not done with, including dead letters."""
     query = reads.Query("Event", keys_only=True)
@@ -357,6 +363,13 @@ def postpone(row: event_rows.EventRow, reason: str, *, now: datetime) -> ownersh
     if row.attempts >= MOST_ATTEMPTS:
         row.due = row.since = NEVER
     row.claimed = None
+    return ownership.Writes(_OWNER, put=(row,))
+
+
+def give_up(row: event_rows.EventRow, reason: str) -> ownership.Writes:
+    """Stop retrying an event, but keep it until an operator revives or drops it."""
+    row.reason, row.claimed = reason, None
+    row.due = row.since = NEVER
     return ownership.Writes(_OWNER, put=(row,))
 
 

@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from comments import errors
 from comments.events import backlog, dispatcher, message_sender, outbox
 from comments.jobs import scheduler, thread_audit
+from comments.jobs.backups import backup_process
 from comments.jobs.importers.uploads import upload_worker
 from comments.notifications import mail_worker
 from comments.sites import usage
@@ -30,6 +31,7 @@ from comments.store import connection
 SWEEP_EVERY = 30.0  # Seconds between two sweeps for events that ended processes left.
 LOOK_EVERY = 300.0  # Seconds between two searches for threads that ended processes left.
 AUDIT_EVERY = 300.0  # Seconds between two rounds of the audit.
+BACKUP_EVERY = 60.0  # Seconds between two checks whether a nightly backup is due.
 _PORTIONS = 10  # Maximum portions of the process's own events that are delivered in a row.
 OLD = 600  # Seconds after which the log reports waiting events and messages.
 
@@ -47,9 +49,10 @@ class BackgroundWorker:
         reach: makes the channels for sending messages.
         secret: the service's secret, with which uploaded files are encrypted.
         audit_reads: the reads in an hour for `thread_audit`; 0 switches it off.
+        backups: starts the nightly backups, if the service makes any.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - independent options, passed by keyword
         self,
         store: connection.Store,
         handlers: Sequence[dispatcher.Handler] | None = None,
@@ -58,6 +61,7 @@ class BackgroundWorker:
         reach: message_sender.Reach = message_sender.channels,
         secret: str = "",
         audit_reads: int = 0,
+        backups: backup_process.BackupProcess | None = None,
     ) -> None:
         self._store = store
         self._audit_reads = audit_reads
@@ -74,6 +78,8 @@ class BackgroundWorker:
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
         self._next_look = self._next_sweep = self._backlog.clock() + first
         self._next_audit = self._next_look + AUDIT_EVERY if audit_reads else math.inf
+        self._backups = backups
+        self._next_backup = math.inf if backups is None else self._next_look
 
     def start(self) -> None:
         """Start the threads.
@@ -90,7 +96,8 @@ class BackgroundWorker:
         """Stop after the current step; return whether all threads ended within `seconds`."""
         self._backlog.close()
         end = time.monotonic() + seconds
-        has_ended = self._messenger.stop(seconds)
+        has_ended = self._backups is None or self._backups.stop(seconds)
+        has_ended &= self._messenger.stop(max(0.0, end - time.monotonic()))
         has_ended &= self._postman.stop(max(0.0, end - time.monotonic()))
         has_ended &= self._uploads.stop(max(0.0, end - time.monotonic()))
         self._thread.join(max(0.0, end - time.monotonic()))
@@ -104,7 +111,13 @@ class BackgroundWorker:
 
     @property
     def _next_step(self) -> float:
-        return min(self._next_look, self._next_sweep, self._next_audit, self._upkeep.next_clearing)
+        return min(
+            self._next_look,
+            self._next_sweep,
+            self._next_audit,
+            self._next_backup,
+            self._upkeep.next_clearing,
+        )
 
     def step(self) -> scheduler.RoundSummary:
         """Do all work that is due now.
@@ -118,6 +131,9 @@ class BackgroundWorker:
         done = self._upkeep.round(self._upkeep.due(self._backlog), self._deliver)
         if self._next_audit <= self._backlog.clock():
             self._audit()
+        if self._backups is not None and self._next_backup <= self._backlog.clock():
+            self._next_backup = self._backlog.clock() + BACKUP_EVERY
+            self._backups.step()
         return done
 
     def _audit(self) -> None:

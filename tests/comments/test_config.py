@@ -5,6 +5,7 @@ import dataclasses
 import grp
 import subprocess
 import sys
+from datetime import time
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ NUMBERS = [
     ("PREVIEWS_PER_NETWORK", "previews_per_network", 30, 0, 10_000),
     ("SAME_TEXTS", "same_texts", 3, 0, 10_000),
     ("AUDIT_READS", "audit_reads", 10_000, 0, 10_000_000),
+    ("BACKUP_KEEP", "backup_keep", 7, 1, 1000),
 ]
 SCHEME_NUMBERS = [("SORT_HASH_WIDTH", "width", 2, 1, 8), ("SORT_HASH_LEVELS", "levels", 8, 1, 100)]
 
@@ -156,6 +158,9 @@ CHANGES = {
     "DATASTORE": ("cloud", "datastore"),
     "DATASTORE_DATABASE": ("db", "database"),
     "AUDIT_READS": ("5", "audit_reads"),
+    "BACKUP_AT": ("23:59", "backup_at"),
+    "BACKUP_DIR": ("/srv/backups", "backup_dir"),
+    "BACKUP_KEEP": ("3", "backup_keep"),
     "DATASTORE_EMULATOR_HOST": ("h:1", "emulator_host"),
     "DATASTORE_NAMESPACE": ("ns", "namespace"),
     "DATASTORE_PROJECT_ID": ("own", "project"),
@@ -189,6 +194,23 @@ CHANGES = {
     "TASKS_SECRET": ("yet another sixteen", "tasks_secret"),
     "VOTERS_PER_NETWORK": ("3", "voters_per_network"),
 }
+
+
+def test_a_time_of_day_is_read_or_refused_by_name() -> None:
+    assert config.load(GIVEN).backup_at == time(3)
+    assert config.load({**GIVEN, "BACKUP_AT": "00:30"}).backup_at == time(0, 30)
+    for text in ("24:00", "3:00", "03:60", "03:00:00", "noon", "03:00 ", "\u06603:00"):
+        with pytest.raises(errors.Misconfigured, match=r"BACKUP_AT must be a time such as 03:00"):
+            config.load({**GIVEN, "BACKUP_AT": text})
+
+
+def test_a_folder_for_backups_that_cannot_be_used_causes_a_warning(tmp_path: Path) -> None:
+    given = {**GIVEN, "SECRET": "x" * 32, "BACKUP_DIR": str(tmp_path)}
+    assert config.load(given).advice == ()
+    (said,) = config.load({**given, "BACKUP_DIR": str(tmp_path / "unmounted")}).advice
+    assert "unmounted is not a folder in which this service can write" in said
+    (said,) = config.load({**given, "DATASTORE": "cloud"}).advice
+    assert said.startswith("BACKUP_DIR has no effect")
 
 
 @pytest.mark.parametrize("kind", ["embedded", "cloud"])
@@ -306,6 +328,14 @@ class TestSecret:
         assert config.load({"DATA_DIR": str(folder)}).secret == made
         assert [file.name for file in folder.iterdir()] == ["secret"]
         assert (folder / "secret").stat().st_mode & 0o777 == 0o600
+
+    def test_a_secret_is_not_generated_unless_wanted(self, tmp_path: Path) -> None:
+        given = {"DATA_DIR": str(tmp_path / "data")}
+        assert config.load(given, makes_secret=False).secret == ""
+        assert not (tmp_path / "data").exists()
+        assert config.load({**given, "SECRET": SECRET}, makes_secret=False).secret == SECRET
+        kept = config.load(given).secret
+        assert config.load(given, makes_secret=False).secret == kept != ""
 
     def test_two_machines_generate_different_secrets(self, tmp_path: Path) -> None:
         one, other = (config.load({"DATA_DIR": str(tmp_path / name)}).secret for name in "ab")

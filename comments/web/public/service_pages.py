@@ -9,13 +9,15 @@ changed.
 
 import functools
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import flask
 
 from comments.jobs import thread_audit
+from comments.jobs.backups import nightly_backup
 from comments.store import connection
-from comments.web.http import responses
+from comments.web.http import context, responses
 
 blueprint = flask.Blueprint("pages", __name__)
 
@@ -49,10 +51,22 @@ def _prepare(_state: object) -> None:
 
 @blueprint.get("/healthz")
 def health() -> flask.Response:
-    """Answer 200 if this process can read its store, else 503. Include the results of the audit."""
+    """Answer 200 if this process can read its store, else 503.
+
+    Include the results of the audit, and the state of the nightly backups.
+    """
     with connection.within(_HEALTH_SECONDS):
         audit = thread_audit.state()
-    response = flask.jsonify({"status": "ok"} | ({} if audit is None else {"audit": _found(audit)}))
+    backups = nightly_backup.state(context.settings(), now=datetime.now(UTC))
+    told: dict[str, object] = {"status": "ok"}
+    if audit is not None:
+        told["audit"] = _found(audit)
+    if backups is not None:
+        told["backup"] = {
+            "last": _moment(backups.record.last),
+            "is_overdue": backups.is_overdue,
+        }
+    response = flask.jsonify(told)
     response.headers["Cache-Control"] = "no-store"
     return response
 
@@ -61,9 +75,13 @@ def _found(audit: thread_audit.AuditState) -> dict[str, object]:
     return {
         "checked": audit.checked,
         "skipped": audit.skipped,
-        "last": None if audit.last is None else audit.last.isoformat(),
+        "last": _moment(audit.last),
         "with_problems": len(audit.found),
     }
+
+
+def _moment(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
 
 
 @blueprint.get("/")

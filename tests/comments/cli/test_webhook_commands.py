@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import click.testing
 import flask
@@ -152,6 +152,24 @@ def test_a_refusal_is_one_clear_line_that_names_the_fault(
     assert refused.exit_code == 1
     assert message in refused.output
     assert refused.output.count("\n") == 1
+
+
+def test_pending_messages_are_held_until_an_owner_sends_them(
+    run: Run, name: str, site: records.Site, told: loopback_servers.Receiver,
+    open_store: connection.Store,
+) -> None:  # fmt: skip
+    with open_store.context():
+        sample_threads.post(site, "text")
+    assert run("delivery", "hold").output == "Held 1 message (`delivery dead`).\n"
+    with open_store.context():
+        later = sample_threads.START + timedelta(days=1)
+        message_sender.serve(lambda: later)
+        assert told.heard == []
+        assert len(dead_letters.dead().letters) == 1
+        assert run("delivery", "revive", "--all").exit_code == 0
+        message_sender.serve(lambda: datetime.now(UTC))
+    assert len(told.heard) == 1
+    assert run("delivery", "hold").output == "Held 0 messages (`delivery dead`).\n"
 
 
 @pytest.mark.parametrize(

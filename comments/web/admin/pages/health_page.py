@@ -1,4 +1,4 @@
-"""The status of the service, for its owners: pending deliveries and dead letters."""
+"""The status of the service, for its owners: backups, pending deliveries and dead letters."""
 
 from datetime import UTC, datetime
 
@@ -6,7 +6,9 @@ import flask
 
 from comments.domain import roles
 from comments.events import dead_letters
+from comments.jobs.backups import nightly_backup
 from comments.web.admin import admin_queries, labels, signed_in
+from comments.web.http import context
 from comments.web.http.decode import forms, query_strings
 
 blueprint = flask.Blueprint("health", __name__, url_prefix="/admin/health")
@@ -22,13 +24,14 @@ _UNITS = (
 
 @blueprint.get("")
 def show() -> flask.Response:
-    """Show the number of pending deliveries, and the dead letters."""
+    """Show the state of the nightly backups, the pending deliveries, and the dead letters."""
     signed_in.require(roles.Role.OWNER, roles.SERVICE)
     query = query_strings.read(admin_queries.ListingQuery)
     return signed_in.page(
         "admin/health.html",
         waiting=_waiting(dead_letters.waiting(datetime.now(UTC))),
         found=dead_letters.dead(after=query.cursor),
+        backups=nightly_backup.state(context.settings(), now=datetime.now(UTC)),
     )
 
 

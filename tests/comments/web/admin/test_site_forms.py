@@ -1,9 +1,12 @@
 """Test the console's forms for bans, threads, rules and settings."""
 
+import dataclasses
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import flask
+import msgspec
 import pytest
 
 from comments import errors
@@ -11,12 +14,14 @@ from comments.domain import records, site_options
 from comments.domain.records import Policy, Status, Verb
 from comments.events import audit_log, dead_letters, dispatcher, outbox
 from comments.jobs import wiring
+from comments.jobs.backups import nightly_backup
 from comments.jobs.importers import import_journal
 from comments.moderation import decisions, policy_changes, rulebook
 from comments.sites import site_settings, usage
 from comments.store import transactions
 from comments.tree.counters import statistics
 from comments.web.admin import labels, plots
+from comments.web.http import context
 from tests.support import stored_state
 from tests.support.html import html_validator
 from tests.support.people import account_holders
@@ -333,6 +338,25 @@ def test_dead_letters_are_shown_to_owners_of_the_service_and_resolved(
     for other in (desk, Desk(app, "cat")):
         assert other.client.get("/admin/health").status_code == 403
         other.settle("/letters", desk="/admin/health", act="drop", id=events[0], status=403)
+
+
+def test_the_state_of_nightly_backups_is_shown_to_owners(
+    app: flask.Flask, owner: Desk, tmp_path: Path
+) -> None:
+    assert "Nightly backups" not in owner.client.get("/admin/health").text
+    kept = context.of(app)
+    folder = str(tmp_path / "backups")
+    settings = dataclasses.replace(kept.settings, data_dir=tmp_path, backup_dir=Path(folder))
+    context.keep(app, context.Context(settings, kept.store))
+    page = owner.client.get("/admin/health").text
+    assert "There is no backup yet." in page
+    assert "A newer backup should exist by now." in page
+    record = nightly_backup.Record(folder, now(), now(), "The folder <b> does not exist.")
+    (tmp_path / "backup.json").write_bytes(msgspec.json.encode(record))
+    page = owner.client.get("/admin/health").text
+    assert "Last backup:" in page
+    assert "A newer backup should exist by now." not in page
+    assert "The folder &lt;b&gt; does not exist." in page
 
 
 def _fail(event: str) -> None:

@@ -1,19 +1,25 @@
 """Test the service's own pages (health and demo) and the widget's files."""
 
 import base64
+import dataclasses
 import hashlib
 import html.parser
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import flask.testing
+import msgspec
 import pytest
 from flask.testing import FlaskClient
 
+from comments import app as apps
+from comments.jobs.backups import nightly_backup
 from comments.store import connection
 from comments.web.public import service_pages
 from emulator import inprocess
+from tests.support.threads import sample_threads
 
 FILES = sorted(service_pages._FILES.iterdir())
 
@@ -25,6 +31,27 @@ def test_a_process_that_can_read_its_store_is_healthy(client: FlaskClient) -> No
 
 def test_health_needs_no_site(app_without_site: FlaskClient) -> None:
     assert app_without_site.get("/healthz").status_code == 200
+
+
+def test_health_says_when_the_last_backup_was_made(
+    open_store: connection.Store, tmp_path: Path
+) -> None:
+    service = dataclasses.replace(
+        sample_threads.SETTINGS, data_dir=tmp_path, backup_dir=tmp_path / "unmounted"
+    )
+    client = apps.create_app(service, open_store).test_client()
+    assert client.get("/healthz").json == {
+        "status": "ok",
+        "backup": {"last": None, "is_overdue": True},
+    }
+    last = datetime.now(UTC) - timedelta(minutes=1)
+    record = nightly_backup.Record(str(service.backup_dir), last, last, "a reason with /a/path")
+    (tmp_path / "backup.json").write_bytes(msgspec.json.encode(record))
+    answer = client.get("/healthz")
+    assert answer.json["backup"] == {"last": last.isoformat(), "is_overdue": False}
+    assert "path" not in answer.text
+    cloud = dataclasses.replace(service, datastore="cloud")
+    assert apps.create_app(cloud, open_store).test_client().get("/healthz").json == {"status": "ok"}
 
 
 @pytest.fixture

@@ -1,0 +1,164 @@
+"""Back up and restore an embedded store: `backup` and `restore`."""
+
+import logging
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import flask
+
+from comments import errors
+from comments.cli import console
+
+if TYPE_CHECKING:
+    from comments import config
+    from comments.jobs.backups import store_backup, store_restore
+
+_NICE = 10  # How much lower the priority of a nightly backup is.
+_log = logging.getLogger("flatthread")
+_path = click.Path(path_type=Path)
+
+
+@click.command("backup")
+@click.argument("target", required=False, type=_path, metavar="[FOLDER|FILE]")
+@click.option(
+    "--nightly",
+    is_flag=True,
+    help="Make the nightly backup in BACKUP_DIR if it is due, and remove old ones.",
+)
+@flask.cli.with_appcontext
+def backup(target: Path | None, *, nightly: bool) -> None:
+    """Make a backup of the store while the service runs.
+
+    The backup is written to a new file in FOLDER, to FILE, or to a new file in BACKUP_DIR. It is
+    checked before the file gets its name.
+
+    The secret is not in the backup. Keep a copy of it in another safe place.
+    """
+    if nightly and target is not None:
+        raise click.UsageError("--nightly writes to BACKUP_DIR. Name no folder or file.")
+    with console.refusing():
+        settings = console.settings_without_store(creates=False)
+        if nightly:
+            _nightly(settings)
+            return
+        _backup(target or settings.backup_dir, settings)
+
+
+def _backup(target: Path | None, settings: "config.Settings") -> None:
+    from comments.jobs.backups import store_backup
+
+    now = datetime.now(UTC)
+    if target is None:
+        raise click.UsageError("Name a folder or a file, or set BACKUP_DIR.")
+    if target.is_dir():
+        target /= store_backup.file_name(now)
+    click.echo(f"Using {settings.where}.", err=True)
+    made = store_backup.make(settings, console.data_files(), target, now=now)
+    click.echo(_made(made))
+    for name in made.doubtful:
+        click.echo(f"The thread {name} has problems. Run `repair --fix` to repair it.")
+    kept = settings.data_dir / "secret"
+    place = kept if kept.exists() else "SECRET"
+    click.echo(f"The secret is not in the backup. Keep a copy of {place} in another safe place.")
+
+
+def _nightly(settings: "config.Settings") -> None:
+    """Make the nightly backup. The log of the service tells what became of it."""
+    from comments.jobs.backups import nightly_backup
+
+    os.nice(_NICE)
+    try:
+        made = nightly_backup.make(settings, console.data_files(), now=datetime.now(UTC))
+    except errors.BackupFailed as error:
+        _log.error("The nightly backup failed: %s", error.message)
+        raise
+    if made is None:
+        click.echo("No backup is due, or another process is making it.")
+        return
+    click.echo(_made(made))
+    _log.info("The nightly backup is complete. %s", _made(made))
+    if made.doubtful:
+        _log.warning(
+            "%d threads of the sample have problems, such as %s. Run `repair --fix`.",
+            len(made.doubtful),
+            made.doubtful[0],
+        )
+
+
+def _made(made: "store_backup.Backup") -> str:
+    return (
+        f"Backed up {console.counted(f'{made.entities:,}', 'row')} to {made.path} "
+        f"({_size(made.size)}), and checked the file and {console.counted(made.threads, 'thread')}."
+    )
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB" if size >= 100_000 else f"{size / 1e3:,.1f} kB"  # noqa: PLR2004
+
+
+@click.command("restore")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--lost-secret",
+    is_flag=True,
+    help="Accept a backup whose secret is lost: encrypted addresses cannot be read.",
+)
+@flask.cli.with_appcontext
+def restore(file: Path, *, lost_secret: bool) -> None:
+    """Replace the store by a backup.
+
+    Stop the service first. The whole backup is checked before anything is changed, and the replaced
+    store keeps a name of its own.
+    """
+    from comments.jobs.backups import store_restore
+
+    with console.refusing():
+        settings = console.settings_without_store(creates=True)
+        click.echo(f"Using {settings.where}.", err=True)
+        if lost_secret and not settings.secret:
+            settings = _with_new_secret()
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        restored = store_restore.restore(
+            file,
+            settings,
+            console.data_files(),
+            now=datetime.now(UTC),
+            accepts_other_secret=lost_secret,
+        )
+    for line in _restored(restored):
+        click.echo(line)
+
+
+def _with_new_secret() -> "config.Settings":
+    from comments import config
+
+    return config.load()
+
+
+def _restored(restored: "store_restore.Restored") -> list[str]:
+    manifest, repeated = restored.manifest, restored.repeated
+    rows = console.counted(f"{sum(manifest.kinds.values()):,}", "row")
+    lines = [f"Restored {rows} as of {manifest.created:%Y-%m-%d %H:%M:%S} UTC."]
+    if restored.kept is not None:
+        lines.append(f"The replaced store is {restored.kept}. Remove it when you are sure.")
+    if repeated is None:
+        lines.append(
+            "The replaced store is missing or cannot be read, so comments that were deleted, and "
+            "subscriptions that were ended, after the backup are back. Repeat the erasures that "
+            "people have requested since."
+        )
+    else:
+        lines.append(
+            f"Deleted again, as in the replaced store: "
+            f"{console.counted(repeated.comments, 'comment')}, "
+            f"{console.counted(repeated.subscriptions, 'subscription')}."
+        )
+    if restored.held:
+        lines.append(
+            f"{console.counted(restored.held, 'message')} that were pending when the backup was "
+            "made are held as dead letters. They were probably sent since (`delivery dead`)."
+        )
+    return lines

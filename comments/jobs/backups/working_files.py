@@ -1,0 +1,57 @@
+"""Files that exist only while a backup is made or restored.
+
+    NAME.PID-RANDOM.copy        the copy of the data file
+    NAME.PID-RANDOM.restoring   the unpacked data file
+    NAME.PID-RANDOM.partial     the unfinished backup
+
+A process removes its own files. A killed process leaves them behind, and the next process that
+makes or restores a backup in the same folder removes them.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+COPY, RESTORING, PARTIAL = "copy", "restoring", "partial"
+_NAME = re.compile(r"\.(\d{1,10})-[0-9a-f]{8}\.(?:copy|restoring|partial)", re.ASCII)
+
+
+@contextlib.contextmanager
+def working(path: Path, ending: str) -> Iterator[Path]:
+    """Yield an unused name next to a file; at the end, remove all files with that name."""
+    remove_left(path)
+    own = path.with_name(f"{path.name}.{os.getpid()}-{os.urandom(4).hex()}.{ending}")
+    try:
+        yield own
+    finally:
+        _remove(own)
+
+
+def remove_left(path: Path) -> None:
+    """Remove the working files next to a file that belong to processes that have ended."""
+    for each in path.parent.glob(f"{path.name}.*"):
+        found = _NAME.match(each.name, len(path.name))
+        if found and not _is_running(int(found[1])):
+            _remove(each)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, and what the engine keeps next to it: its log and its locks."""
+    for each in path.parent.glob(f"{path.name}*"):
+        if each.is_dir():
+            shutil.rmtree(each, ignore_errors=True)
+        else:
+            each.unlink(missing_ok=True)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # the process belongs to another user
+        return True
+    return True

@@ -1,0 +1,95 @@
+"""The embedded engine as the backend uses it: its channel, and operations on its data files.
+
+`main.py` imports this module only if the settings name the embedded engine, or if a command copies
+or replaces a data file. The module raises the engine's errors as the backend's.
+"""
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from comments import config, errors
+from comments.store import connection, data_folder
+from emulator import inprocess
+from emulator.errors import DatastoreError
+from emulator.storage import inspection, maintenance
+
+_INDEXES = Path(__file__).parent / "index.yaml"
+
+
+def channel(settings: config.Settings) -> inprocess.Channel:
+    """Open the data file of a service, in a folder that is created if necessary.
+
+    Raises:
+        errors.Misconfigured: the file cannot be opened or created.
+    """
+    folder, group = settings.data_dir, settings.data_group
+    try:
+        data_folder.begin(group)
+        # Create the folder before any file, so that no new file is ever in a folder that others can
+        # open.
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        data_folder.protect(folder, group)
+        opened = inprocess.Channel(_engine(settings.data_file))
+        if group:
+            # the engine makes its files accessible to their owner only
+            data_folder.protect(folder, group)
+    except (OSError, DatastoreError) as error:
+        raise errors.Misconfigured(f"cannot open the data: {error}") from error
+    return opened
+
+
+def _engine(path: Path) -> inprocess.Engine:
+    return inprocess.open_engine(
+        path,
+        indexes=_INDEXES,
+        # Pessimistic locks keep writers of a busy thread from starving (docs/architecture.md,
+        # Decisions).
+        concurrency="pessimistic",
+        # No code reads past versions, and the store must not keep retracted text for such reads.
+        history=0,
+    )
+
+
+class DataFiles:
+    """Copies, checks and replaces data files: the `EngineFiles` of `comments.jobs.backups`."""
+
+    def copy(self, path: Path, target: Path) -> None:
+        with _reported():
+            maintenance.backup(path, target)
+
+    @contextlib.contextmanager
+    def opened(self, path: Path, settings: config.Settings) -> Iterator[connection.Store]:
+        with _reported():
+            engine = _engine(path)
+        with engine:
+            yield connection.Store(
+                inprocess.Channel(engine),
+                project=settings.project,
+                database=settings.database,
+                namespace=settings.namespace,
+            )
+
+    def problems(self, path: Path) -> Sequence[str]:
+        with _reported():
+            maintenance.seal(path)
+            found = inspection.check(path)
+        return found.problems
+
+    def check_is_unused(self, path: Path) -> None:
+        with _reported():
+            maintenance.check_is_unused(path)
+
+    def install(self, new: Path, path: Path, *, kept: Path) -> None:
+        now = int(time.time() * 1_000_000)
+        with _reported():
+            maintenance.install(new, path, now=now, kept=kept if path.exists() else None)
+
+
+@contextlib.contextmanager
+def _reported() -> Iterator[None]:
+    try:
+        yield
+    except DatastoreError as error:
+        raise errors.BackupFailed(error.message) from error
