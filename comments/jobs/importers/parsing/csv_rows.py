@@ -63,8 +63,7 @@ def read(path: Path, required: Collection[str]) -> Iterator[Fields]:
         if not any(value.strip() for value in row):
             continue
         if len(row) != len(names):
-            message = f"the row has {len(row)} values, but the header names {len(names)} columns"
-            raise errors.BadImport(str(path), start, message)
+            raise errors.BadImport(str(path), start, _ragged(row, names, delimiter))
         fields = Fields(path, start, dict(zip(names, row, strict=True)))
         if lines.strays:
             fields.corrected(stray_bytes.CORRECTION)
@@ -109,6 +108,14 @@ def _check_header(path: Path, line: int, names: Sequence[str], required: Collect
     if repeated:
         message = f'the header has more than one column "{repeated[0]}"'
         raise errors.BadImport(str(path), line, message)
+
+
+def _ragged(row: Sequence[str], names: Sequence[str], delimiter: str) -> str:
+    separator = "a tab" if delimiter == "\t" else f'"{delimiter}"'
+    return (
+        f"the row has {len(row)} values, but the header names {len(names)} columns; put quotation "
+        f"marks around a value with {separator} or a line end"
+    )
 
 
 def _reason(error: csv.Error) -> str:

@@ -10,8 +10,8 @@ import re
 from comments import errors
 
 CORRECTION = "bytes that are not UTF-8, read as Windows-1252"
-_ADVICE = "convert the file to UTF-8, for example with `iconv -f GBK -t UTF-8`"
-REFUSAL = f"the text is not UTF-8; {_ADVICE}"
+_ADVICE = "convert the file to UTF-8, for example with `iconv -f {} -t UTF-8`"
+REFUSAL = f"the text is not UTF-8; {_ADVICE.format('GBK')}"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 # `surrogateescape` decodes the invalid byte 0x80 to U+DC80, and so on.
 FOUND = re.compile("[\udc80-\udcff]+")
@@ -29,7 +29,8 @@ def decode(file: str, number: int, data: bytes, unit: str = "line") -> tuple[str
     except UnicodeDecodeError:
         pass
     if data.startswith(_UTF_16):
-        raise errors.BadImport(file, number, f"the text is UTF-16; {_ADVICE}", unit)
+        message = f"the text is UTF-16; {_ADVICE.format('UTF-16')}"
+        raise errors.BadImport(file, number, message, unit)
     try:
         return repaired(data.decode(errors="surrogateescape"))
     except ValueError as error:

@@ -199,7 +199,7 @@ REFUSED = {
     ),
     "a row with too few values": (
         _HEAD + b'1,/beans,0,"two\nlines"\n2,/beans,0\n',
-        ":4: the row has 3 values, but the header names 4 columns",
+        ":4: the row has 3 values, but the header names 4 columns; put quotation marks around",
     ),
     "a row with too many values": (
         _HEAD + b"1,/beans,0,red, green\n",
@@ -226,7 +226,14 @@ REFUSED = {
         _HEAD + b"1,/beans,0,x\n2,/beans,0,y\r3,/beans,0,z\n",
         ':3: invalid CSV: a carriage return ("\\r") is neither in quotation marks nor before',
     ),
-    "UTF-16": (_HEAD.decode().encode("utf-16"), ":1: the text is UTF-16"),
+    "UTF-16": (
+        _HEAD.decode().encode("utf-16"),
+        ":1: the text is UTF-16; convert the file to UTF-8, for example with `iconv -f UTF-16 ",
+    ),
+    "GBK": (
+        _HEAD + "1,/beans,0,\u73ab\u7470\n".encode("gbk"),
+        ":2: the text is not UTF-8; convert the file to UTF-8, for example with `iconv -f GBK ",
+    ),
     "a date that is none": (
         _HEAD + b"1,/beans,soon,x\n",
         ":2: \"time\" is not a time such as 2024-05-01T18:30:00Z: 'soon'",

@@ -5,6 +5,7 @@
 
 import csv
 import io
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,14 @@ def test_stray_bytes_are_reported_for_their_row_only(tmp_path: Path) -> None:
 )
 def test_a_header_is_split_into_names(line: str, names: list[str]) -> None:
     assert csv_rows.header(line) == names
+
+
+def test_a_long_file_is_read_in_bounded_memory(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"id,page,text\n" + b'1,/a,"two\n%s"\n' % (b"x" * 1000) * 5000)
+    tracemalloc.start()
+    try:
+        assert sum(row.text("id") == "1" for row in csv_rows.read(path, NAMES)) == 5000
+        assert tracemalloc.get_traced_memory()[1] < path.stat().st_size / 4
+    finally:
+        tracemalloc.stop()
