@@ -29,7 +29,7 @@ from comments.reading.materialized import directories
 from comments.sites import site_settings, usage
 from comments.store import connection, server_address
 from comments.web import cron
-from comments.web.admin import account_pages, blueprints, provider_login
+from comments.web.admin import account_pages, blueprints, home_page, provider_login
 from comments.web.api import (
     comment_calls,
     counter_calls,
@@ -105,6 +105,7 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
         app.register_blueprint(pages.blueprint)
     app.register_blueprint(subscription_page.blueprint)
     app.register_blueprint(moderation_link_page.blueprint)
+    app.register_blueprint(home_page.blueprint)
     app.register_blueprint(account_pages.blueprint)
     app.register_blueprint(provider_login.blueprint)
     app.register_blueprint(login_code_page.blueprint)

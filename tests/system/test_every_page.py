@@ -39,7 +39,7 @@ NAMES = (
 )  # fmt: skip
 OURS = (
     "icon.svg", "embed.css", "admin.css", "demo.css", "flatthread.js", "desk.js", "ticket.js",
-    "events.js",
+    "uploading.js", "events.js",
 )  # fmt: skip
 READING = [row for row in ROWS if row.method == "GET"]
 LEADING = ("href", "src", "action", "formaction", "content", "data")

@@ -8,7 +8,6 @@ page for every key. A wrong name and a wrong password get the same answer (`pass
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 import flask
 import msgspec
@@ -17,39 +16,12 @@ from comments import errors
 from comments.accounts import accounts, first_owner, invitations, moderation_sessions, sessions
 from comments.accounts.oidc import linking, providers
 from comments.accounts.passwords import credentials, password_login, totp
-from comments.domain import records, roles
-from comments.sites import site_settings
 from comments.web.admin import labels, signed_in
 from comments.web.http import context, request_shapes
 from comments.web.http.decode import forms
 
 blueprint = flask.Blueprint("admin", __name__, url_prefix="/admin")
 signed_in.guard(blueprint)
-
-
-class _Held(NamedTuple):
-    """A site and the account's role on the site."""
-
-    site: records.Site
-    role: roles.Role
-
-
-@blueprint.get("")
-def home() -> flask.Response:
-    """Show the account and its sites."""
-    account = signed_in.require_account()
-    is_owner = account.may(roles.Right.MANAGE, roles.SERVICE)
-    return signed_in.page(
-        "admin/home.html", account=account, held=_held(account), is_owner=is_owner
-    )
-
-
-@blueprint.get("/")
-@blueprint.get("/sites")
-@blueprint.get("/sites/")
-def find_home() -> flask.Response:
-    """Redirect a manually typed address to the home page."""
-    return signed_in.go("admin")
 
 
 @blueprint.get("/<path:rest>")
@@ -231,19 +203,6 @@ def account_page(
 
 
 offer_providers(blueprint)
-
-
-def _held(account: accounts.Account) -> list[_Held]:
-    """Return the sites on which an account has a role.
-
-    A role on the whole service applies to every site.
-    """
-    found = {}
-    for site in site_settings.every():
-        for role in (roles.Role.OWNER, roles.Role.MODERATOR):
-            if site.id not in found and roles.has(account.grants, role, site.id):
-                found[site.id] = _Held(site, role)
-    return list(found.values())
 
 
 def _changed(password: str, change: Callable[[str, datetime], None]) -> flask.Response:

@@ -241,6 +241,13 @@ class DeadLetterForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: Typed
 
 
+class NewSiteForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A website to add: its id, and the origins of its pages, separated by spaces."""
+
+    site: Typed
+    origin: TextLine
+
+
 class UploadForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file to upload: its name, and its length in bytes."""
 

@@ -63,6 +63,7 @@ def _page(visit: site_visit.Visit, problem: str = "", mapping: str = "") -> flas
         problem=problem,
         mapping=mapping,
         titles={each.name: each.title for each in format_registry.FORMATS},
+        service=site_visit.settings().public_url or flask.request.host_url.rstrip("/"),
         most_bytes=upload_store.MOST_BYTES,
         most_megabytes=upload_store.MOST_BYTES // _MEGABYTE,
     )

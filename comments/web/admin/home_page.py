@@ -1,0 +1,89 @@
+"""The home page of the admin console: the account's sites, and a form to add a website."""
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import flask
+
+from comments import errors
+from comments.accounts import accounts
+from comments.domain import records, roles
+from comments.sites import site_settings
+from comments.web.admin import admin_queries, labels, signed_in
+from comments.web.http import context
+from comments.web.http.decode import forms
+
+blueprint = flask.Blueprint("home", __name__, url_prefix="/admin")
+signed_in.guard(blueprint)
+
+
+class _Held(NamedTuple):
+    """A site and the account's role on the site."""
+
+    site: records.Site
+    role: roles.Role
+
+
+@blueprint.get("")
+def show() -> flask.Response:
+    """Show the account and its sites."""
+    return _page(signed_in.require_account())
+
+
+@blueprint.post("/sites")
+def add() -> flask.Response:
+    """Add a website, and lead to the page with its snippet and imports."""
+    account = signed_in.require(roles.Role.OWNER, roles.SERVICE)
+    sent = forms.read(admin_queries.NewSiteForm)
+    scheme, now = context.settings().scheme, datetime.now(UTC)
+    try:
+        origins = _origins(sent)
+        added = site_settings.add(sent.site.strip(), origins, scheme=scheme, now=now)
+    except (errors.BadInput, errors.Conflict) as error:
+        return _page(account, sent, error)
+    return signed_in.go(f"admin/sites/{added.id}/imports")
+
+
+@blueprint.get("/")
+@blueprint.get("/sites")
+@blueprint.get("/sites/")
+def find_home() -> flask.Response:
+    """Redirect a manually typed address to the home page."""
+    return signed_in.go("admin")
+
+
+def _origins(sent: admin_queries.NewSiteForm) -> tuple[str, ...]:
+    origins = admin_queries.several(sent.origin)
+    if not origins:
+        raise errors.BadInput("origin", "required")
+    return origins
+
+
+def _page(
+    account: accounts.Account,
+    sent: admin_queries.NewSiteForm | None = None,
+    error: errors.FlatthreadError | None = None,
+) -> flask.Response:
+    """Show the page; after a refused form, with what was sent and the problem."""
+    return signed_in.page(
+        "admin/home.html",
+        status=200 if error is None else signed_in.status_of(error),
+        account=account,
+        held=_held(account),
+        is_owner=account.may(roles.Right.MANAGE, roles.SERVICE),
+        sent=sent,
+        problem="" if error is None else labels.problem(error),
+    )
+
+
+def _held(account: accounts.Account) -> list[_Held]:
+    """Return the sites on which an account has a role.
+
+    A role on the whole service applies to every site.
+    """
+    found = {}
+    for site in site_settings.every():
+        for role in (roles.Role.OWNER, roles.Role.MODERATOR):
+            if site.id not in found and roles.has(account.grants, role, site.id):
+                found[site.id] = _Held(site, role)
+    return list(found.values())
