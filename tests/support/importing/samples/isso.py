@@ -209,15 +209,15 @@ CROOKED = {
     ),
     "an old database with addresses and ids as pages": Sample(
         data=file(
-            row(1, "One.", mood=b"\xff\xff"),
-            row(2, "Two.", tid=2),
-            row(3, "Three.", tid=3, parent=2),
+            row(1, "One.", tid=11, mood=b"\xff\xff"),
+            row(2, "Two.", tid=12),
+            row(3, "Three.", tid=13, parent=2),
             schema=OLD.replace("voters", "mood BLOB, voters"),
             pages=(
-                (1, "https://garden.example/roses", None),
-                (2, "/tulips", None),
-                (3, "/tulips/", "Tulips again"),
-                (4, "/empty", None),
+                (11, "https://garden.example/roses", None),
+                (12, "/tulips", None),
+                (13, "/tulips/", "Tulips again"),
+                (14, "/empty", None),
             ),
         ),
         threads={ROSES: ExpectedThread(), TULIPS: ExpectedThread("Tulips again")},
@@ -244,7 +244,10 @@ def _of_another_program() -> bytes:
 _CUT = SANE.data[: len(SANE.data) // 2]
 
 REFUSED = {
-    "a date": (file(row(1, "x"), row(7, "x", created="soon")), ", comment 7: not a valid date"),
+    "a date": (
+        file(row(1, "x"), row(7, "x", created="soon")),
+        ', comment 7: "created" is not a time',
+    ),
     "a number of votes": (
         file(row(3, "x", likes="many")),
         ", comment 3: \"likes\" is not a whole number: 'many'",

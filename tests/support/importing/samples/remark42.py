@@ -65,7 +65,16 @@ _LINES = (
     line(4, "<p>To what is <b>gone</b>.</p>\n", "To what is <b>gone</b>.", pid="c3"),
     line(5, "<p>Buy.</p>\n", "Buy.", user=BOB | {"name": "Eve", "id": "e", "block": True}),
     line(6, "<p>From <i>Disqus</i>.</p>", imported=True, **_TULIPS),
-    line(7, "<p>Yes.</p>\n", "Yes.", pid="c6", user=ADA, score=-2, title="Tulips", **_TULIPS),
+    line(
+        7,
+        "<p>Yes.</p>\n",
+        "Yes.",
+        pid="c6",
+        user=ADA | {"name": "Ada L."},
+        score=-2,
+        title="Tulips",
+        **_TULIPS,
+    ),
 )
 _HEAD = {
     "version": 1,
@@ -138,7 +147,7 @@ SANE = Sample(
         ),
         _short(5, "Buy.", name="Eve", status=Status.REJECTED),
         _short(6, "<p>From <i>Disqus</i>.</p>", "<p>From <i>Disqus</i>.</p>", TULIPS),
-        _short(7, "Yes.", thread=TULIPS, name="Ada & co", parent="c6", down=2),
+        _short(7, "Yes.", thread=TULIPS, name="Ada L.", person="Ada & co", parent="c6", down=2),
     ),
     says=(
         "Corrected: scores without votes, read as votes up or down (1, line 8)",
@@ -163,7 +172,7 @@ CROOKED = {
         data=b"\xef\xbb\xbf"
         + file(
             line(1, "", "One.", score=5, votes={"a": True}),
-            line(2, "", "Two.", pid="gone", **_on("https://garden.example/roses", "other")),
+            line(2, "", "Two.", pid="gone", **_on("https://garden.example/roses/", "other")),
             line(1, "", "Again."),
             line(3, "<p>3 &lt; 4</p>", "3 &lt; 4"),
             line(4, "", "Of tulips.", pid="c1", mood="glad", **_TULIPS),

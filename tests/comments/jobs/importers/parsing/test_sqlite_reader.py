@@ -66,9 +66,13 @@ def test_a_database_in_use_is_read_if_nobody_writes(folder: Path) -> None:
 
 def test_a_write_ahead_log_with_changes_is_refused_with_the_remedy(folder: Path) -> None:
     path = written(folder / "comments.db", "wal")
+    link = folder.with_name("link.db")
+    link.symlink_to(path)
     with in_use(path, "UPDATE comments SET likes = 2"):
         before = state(folder)
         assert set(before) == {"comments.db", "comments.db-wal", "comments.db-shm"}
+        with pytest.raises(errors.BadImport, match=r"comments\.db-wal has changes"):
+            texts(link)
         with pytest.raises(errors.BadImport) as caught:
             texts(path)
         assert state(folder) == before
@@ -156,9 +160,39 @@ def test_a_missing_file_is_refused(folder: Path) -> None:
     assert not list(folder.iterdir())
 
 
-def test_a_view_is_not_a_table(folder: Path) -> None:
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE VIEW comments AS SELECT 1 AS id, 'x' AS text",
+        "CREATE VIRTUAL TABLE comments USING fts5(id, text)",
+        "CREATE TABLE comment (id INTEGER PRIMARY KEY, text)",
+    ],
+)
+def test_only_a_plain_table_is_read(folder: Path, statement: str) -> None:
     path = folder / "comments.db"
-    with in_use(path, "CREATE VIEW comments AS SELECT 1 AS id, 'x' AS text"):
+    with in_use(path, statement):
         pass
     with pytest.raises(errors.BadImport, match='not a database: it has no table "comments"'):
         texts(path)
+
+
+def test_a_computed_column_is_not_read(folder: Path) -> None:
+    path = folder / "comments.db"
+    with in_use(
+        path, "CREATE TABLE comments (id INTEGER PRIMARY KEY, text AS (hex(zeroblob(id))))"
+    ):
+        pass
+    with pytest.raises(errors.BadImport, match='table "comments" has no column "text"'):
+        texts(path)
+
+
+def test_a_constraint_of_the_table_is_not_checked(folder: Path) -> None:
+    path = folder / "comments.db"
+    with in_use(
+        path,
+        "CREATE TABLE comments (id INTEGER PRIMARY KEY, text CHECK (text <> 'x'))",
+        "PRAGMA ignore_check_constraints = ON",
+        "INSERT INTO comments VALUES (1, 'x')",
+    ):
+        pass
+    assert texts(path) == [b"x"]
