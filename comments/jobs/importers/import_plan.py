@@ -3,8 +3,8 @@
 The file is refused (`errors.BadImport`, with the line) if any part is ambiguous or invalid, such as
 a date, an id or a text that is too long. Faults that can be corrected without losing a comment are
 corrected and noted. A comment becomes a root if its parent is missing or in a different thread, and
-a cycle of replies is cut at its earliest comment. An unusable name becomes "Guest", and an unusable
-website is removed.
+a cycle of replies is cut at its earliest comment. A post that was sent twice is imported once. An
+unusable name becomes "Guest", and an unusable website is removed.
 
 Ids, links and dates are kept in memory; the texts are in a temporary file (`spool`).
 """
@@ -22,6 +22,7 @@ from comments.domain.languages import error_texts
 from comments.domain.records import Status, ThreadState
 from comments.domain.text import cleaning, sanitizing
 from comments.jobs.importers import (
+    doubled_posts,
     import_authors,
     import_bodies,
     import_report,
@@ -83,6 +84,7 @@ class FirstPass:
         self._left_out: set[str] = set()
         self._authors = import_authors.Authors(secret, site.id)
         self._mapping = mapping or page_mapping.PageMapping()
+        self._doubles = doubled_posts.DoubledPosts()
 
     def take(self, item: import_source.Item) -> None:
         """Check and record the next item in the file.
@@ -100,7 +102,7 @@ class FirstPass:
             self.tallies.add(import_report.CORRECTED, item.what, item.line)
         elif item.id in self._nodes:
             self._note(
-                import_report.REPEATED,
+                import_report.OTHER if self._doubles.differs(item) else import_report.REPEATED,
                 item.line,
                 f"{item.id}, first in {self._unit} {self._nodes[item.id].line}",
             )
@@ -112,6 +114,7 @@ class FirstPass:
         for text in self._mapping.texts:
             self.tallies.mention(import_report.MAPPED, text)
         names = self._settle_threads()
+        self._merge_doubles()
         self._settle_parents()
         by_thread: dict[str, list[write_order.Node]] = defaultdict(list)
         for node in self._nodes.values():
@@ -141,6 +144,7 @@ class FirstPass:
         if len(self._nodes) == MAX_COMMENTS:
             raise self._bad(comment.line, f"the file has more than {MAX_COMMENTS:,} comments")
         self.system = comment.system
+        self._doubles.add(comment)
         self._nodes[comment.id] = write_order.Node(
             id=comment.id,
             line=comment.line,
@@ -283,6 +287,17 @@ class FirstPass:
                 threads[0].line,
                 f"{host or 'no host'} ({import_report.counted(len(threads), 'thread')})",
             )
+
+    def _merge_doubles(self) -> None:
+        """Leave out doubled posts; replies to them answer the first post instead."""
+        first_of = {}
+        for double, first in self._doubles.find(self._nodes.values()):
+            first_of[double.id] = first.id
+            del self._nodes[double.id]
+            text = f"{double.id}, first in {self._unit} {first.line}: {first.id}"
+            self._note(import_report.DOUBLED, double.line, text)
+        for node in self._nodes.values():
+            node.answers = first_of.get(node.answers or "", node.answers)
 
     def _settle_parents(self) -> None:
         for node in self._nodes.values():

@@ -38,6 +38,8 @@ _LEFT_OUT = (
     import_report.DELETED,
     import_report.NO_THREAD,
     import_report.REPEATED,
+    import_report.OTHER,
+    import_report.DOUBLED,
     import_report.SKIPPED,
 )
 # An earlier import of another file does not explain a contradiction within a row.

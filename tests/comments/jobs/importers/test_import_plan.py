@@ -171,7 +171,7 @@ def test_a_cycle_is_broken_at_its_earliest_comment() -> None:
 def test_a_repeated_id_is_imported_once() -> None:
     with planned("disqus.xml") as plan:
         assert written(plan)["203"].body == "And round."
-        assert notes(plan, import_report.REPEATED) == [(38, "203, first in line 37")]
+        assert notes(plan, import_report.OTHER) == [(38, "203, first in line 37")]
 
 
 def test_a_reply_may_come_before_its_parent_and_its_thread() -> None:
