@@ -20,6 +20,7 @@ import http
 import os
 import queue
 import resource
+import signal
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -62,8 +63,16 @@ class Worker(base.Worker):  # type: ignore[misc]
             raise ConfigError("This server does not support TLS: use a proxy that terminates TLS.")
 
     def init_signals(self) -> None:
-        """Dump the threads' stacks if a fault or gunicorn's hang detection kills the process."""
-        super().init_signals()
+        """Dump the threads' stacks if a fault or gunicorn's hang detection kills the process.
+
+        gunicorn resets all handlers before it sets its own. A signal between the two would kill the
+        process, and gunicorn would log that as a crash. Signals therefore wait.
+        """
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, self.SIGNALS)
+        try:
+            super().init_signals()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         faulthandler.enable()
 
     def handle_quit(self, sig: int, frame: "FrameType | None") -> None:

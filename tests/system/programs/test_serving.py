@@ -34,6 +34,25 @@ def post_fork(server, worker):
     kept(server, worker)
 """
 
+# With these settings, a worker needs a second between resetting its signal handlers and setting its
+# own.
+RESETTING = """
+import signal, sys, time
+
+kept, change = post_fork, signal.signal
+
+def post_fork(server, worker):
+    def slow(number, handler):
+        change(number, handler)
+        if (number, handler) == (worker.SIGNALS[-1], signal.SIG_DFL):
+            sys.stdout.write(f"reset {worker.age}\\n")
+            sys.stdout.flush()
+            time.sleep(1)
+
+    kept(server, worker)
+    signal.signal = slow
+"""
+
 # With these settings, a worker's main thread needs a second to pass a request to a different
 # thread.
 SUBMITTING = """
@@ -129,7 +148,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize(
-    ("added", "moment"), [(BOOTING, "forked 2"), (SUBMITTING, "submitting")], ids=["boot", "submit"]
+    ("added", "moment"),
+    [(BOOTING, "forked 2"), (RESETTING, "reset 2"), (SUBMITTING, "submitting")],
+    ids=["boot", "reset", "submit"],
 )
 def test_a_stop_at_a_critical_moment_lets_every_worker_exit(
     tmp_path: Path, added: Any, moment: str, number: Any
