@@ -4,8 +4,8 @@ The service that was backed up has sent them since, in all likelihood within sec
 service must not send them again. It cannot know which ones were sent, so it holds all of them as
 dead letters, which an owner can send or discard.
 
-First, the pending events are delivered to the handlers that only write to the store, so counters,
-inboxes and follower lists are complete. Their webhook messages and mail jobs are held too.
+First, the pending events about comments are delivered, so counters, inboxes and follower lists are
+complete. This only writes webhook messages and mail jobs, which are then held too.
 
 Invariants:
 
@@ -18,7 +18,6 @@ from datetime import datetime
 from comments import config
 from comments.events import dispatcher, message_queue, outbox, webhook_endpoints
 from comments.jobs import wiring
-from comments.notifications import planner
 from comments.store import transactions
 
 REASON = "held: pending when the backup was made"
@@ -30,9 +29,8 @@ def hold(settings: config.Settings, *, now: datetime) -> int:
 
     Only one process may use the store.
     """
-    internal = [each for each in wiring.handlers(settings) if each.kinds != planner.MAIL]
     events = [each for each in outbox.waiting() if not outbox.is_of_mail(each)]
-    dispatcher.deliver(events, now=now, handlers=internal)
+    dispatcher.deliver(events, now=now, handlers=wiring.handlers(settings))
     mails = [each for each in outbox.waiting() if outbox.is_of_mail(each)]
     for start in range(0, len(mails), _AT_ONCE):
         _hold_events(mails[start : start + _AT_ONCE])

@@ -1,7 +1,9 @@
 """A backup contains the store as of one moment, and only a checked file gets its name."""
 
+import contextlib
 import dataclasses
 import os
+import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -136,6 +138,39 @@ def test_a_store_with_a_damaged_entity_is_not_backed_up(
     with pytest.raises(
         errors.BackupFailed, match=r"does not match its checksum.*python -m emulator check"
     ):
+        store_backup.make(service, files, tmp_path / "copy", now=NOW)
+    assert names(tmp_path) == ["backups", "data"]
+
+
+def test_a_store_with_a_damaged_index_is_not_backed_up(
+    service: config.Settings, files: embedded_engine.DataFiles, tmp_path: Path
+) -> None:
+    with contextlib.closing(sqlite3.connect(service.data_file)) as database, database:
+        database.execute(
+            "DELETE FROM index_entries WHERE entity_id = (SELECT max(id) FROM entities)"
+        )
+    with pytest.raises(errors.BackupFailed, match=r"The data is damaged: .* is missing"):
+        store_backup.make(service, files, tmp_path / "copy", now=NOW)
+    assert names(tmp_path) == ["backups", "data"]
+
+
+@pytest.mark.parametrize("damage", [b"", b"x"])
+def test_a_file_that_is_not_read_back_as_written_gets_no_name(
+    service: config.Settings,
+    files: embedded_engine.DataFiles,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    damage: bytes,
+) -> None:
+    pack = backup_archive.pack
+
+    def badly(data: Path, manifest: backup_archive.Manifest, target: Path) -> None:
+        pack(data, manifest, target)
+        content = target.read_bytes()
+        target.write_bytes(content[:2000] + damage + content[2001:])
+
+    monkeypatch.setattr(backup_archive, "pack", badly)
+    with pytest.raises(errors.BackupFailed, match="damaged"):
         store_backup.make(service, files, tmp_path / "copy", now=NOW)
     assert names(tmp_path) == ["backups", "data"]
 
