@@ -93,6 +93,11 @@ COMMANDS = (
         "Replace the store by a backup.",
     ),
     Deferred(
+        "imports",
+        "import_journal_commands.imports",
+        "List, show and undo imports.",
+    ),
+    Deferred(
         "repair",
         "repair_commands.repair",
         "Check every comment, its place, its pages and its thread's counters.",

@@ -7,7 +7,8 @@ the transaction runs. A commit that changes many comments writes several events,
 as many changes as one commit can count (`parts`). The `dispatcher` passes an event to every handler
 and deletes it when the last handler is done.
 
-    Event     key: "{comment id}.{revision}"; for an import, "{comment id}.{revision}.{import id}"
+    Event     key: "{comment id}.{revision}"; for an import or its undo,
+              "{comment id}.{revision}.{import id}"
               kind, `changes` (states before and after, JSON), `done` (names of handlers),
               `at`, `due`, `since`, `attempts`, `reason` of the last failure,
               `claimed` (when the claim of the process that handles it ends), `detail`
@@ -70,6 +71,7 @@ class EventKind(enum.StrEnum):
     FILED = "filed"  # The thread has new categories; readers see no change.
     FOLLOWED = "followed"  # An address joined or left a thread's follower list.
     DECLARED = "declared"  # Declared counters must still count the rest of an earlier event.
+    UNDONE = "undone"  # The undo of an import erased or deleted comments.
     MAIL = "mail"  # Part of the mail about an earlier event.
 
 
@@ -78,7 +80,7 @@ OF_COMMENTS = frozenset(
     {EventKind.POSTED, EventKind.EDITED, EventKind.RETRACTED, EventKind.JUDGED, EventKind.IMPORTED}
 )
 # This set also includes all other changes that affect counters.
-COUNTED = OF_COMMENTS | {EventKind.VOTED, EventKind.FILED}
+COUNTED = OF_COMMENTS | {EventKind.VOTED, EventKind.FILED, EventKind.UNDONE}
 OF_RESTS = frozenset({EventKind.DECLARED})
 
 

@@ -42,6 +42,7 @@ from comments.jobs import (
     upgrades,
     wiring,
 )
+from comments.jobs.importers import import_expiry, import_undo
 from comments.moderation import bans, retention
 from comments.notifications import inbox
 from comments.posting import cast_vote
@@ -184,13 +185,17 @@ class Scheduler:
         return RoundSummary(done.folded, done.cleared + last.cleared, last.waiting)
 
     def expire(self) -> None:
-        """Delete expired rankings, voter networks, refused texts, rate limits and ban marks."""
+        """Delete expired rankings, voter networks, refused texts, rate limits and ban marks.
+
+        This method also ends the term of imports.
+        """
         try:
             leftovers.expire(self.now())
             cast_vote.expire(self.now())
             retention.expire(self.now())
             rate_limits.expire(self.now())
             bans.expire(self.now())
+            import_expiry.expire(self.now())
         except Exception as error:  # noqa: BLE001 - the next call tries again
             report("Deleting expired data", error)
 
@@ -288,6 +293,14 @@ def settle(now: datetime) -> int:
     upgrades.go_on()
     sharding.notice_spread()
     return sharding.gather_quiet()
+
+
+def undo(now: datetime) -> bool:
+    """Continue a bounded part of each undo of an import; return whether more can be done at once.
+
+    An undo needs compactions, which the caller does in between.
+    """
+    return import_undo.finish(now=now)
 
 
 def threads(site: str) -> Iterator[records.ThreadName]:

@@ -146,5 +146,11 @@ def gone(keys: Sequence[ndb.Key]) -> ownership.Writes:
     return ownership.Writes(_OWNER, delete=tuple(keys))
 
 
+def without(comment_ids: Sequence[str]) -> ownership.Writes:
+    """Delete the reports of deleted or erased comments."""
+    rows = reads.get_multi([moderation_rows.report_key(each) for each in comment_ids])
+    return gone([row.key for row in rows if row is not None])
+
+
 def _numbers(row: moderation_rows.ReportRow) -> dict[str, int]:
     return decoders.json(dict[str, int]).decode(row.reasons)

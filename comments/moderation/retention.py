@@ -11,7 +11,8 @@ own copy (`subscriptions`). No property marks the comments that have an address,
 property would make every comment more expensive. Instead, a scan visits every comment once, in
 order of creation, when the comment is old enough. A Job row stores the position of the scan. A
 second scan starts at that position and immediately erases addresses that an older release stored
-unencrypted.
+unencrypted. The first scan skips imported comments, which may be old when they are stored:
+their addresses are erased `TERM` after the import (`import_expiry`).
 """
 
 import functools
@@ -109,7 +110,8 @@ def _go_on(job: str, begin: str, until: datetime, is_over: Callable[[Any], bool]
 
 def _holds_any(message: Any) -> bool:
     values = message.properties
-    return bool(values["author_email"].string_value or values["came_from"].string_value)
+    held = values["author_email"].string_value or values["came_from"].string_value
+    return bool(held) and not values["source"].string_value
 
 
 def _holds_clear(message: Any) -> bool:

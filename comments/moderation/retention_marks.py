@@ -58,3 +58,9 @@ def later(comment_id: str, since: datetime) -> ownership.Writes:
 def ended(comment_id: str) -> ownership.Writes:
     """Remove a comment's mark."""
     return ownership.Writes(_OWNER, delete=(moderation_rows.erasure_key(comment_id),))
+
+
+def without(comment_ids: Sequence[str]) -> ownership.Writes:
+    """Remove the marks of deleted or erased comments."""
+    rows = reads.get_multi([moderation_rows.erasure_key(each) for each in comment_ids])
+    return ownership.Writes(_OWNER, delete=tuple(row.key for row in rows if row is not None))

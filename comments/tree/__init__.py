@@ -1,21 +1,24 @@
 """Write comments. Only this package writes comments or changes the shape of a tree.
 
 Entry points: `placement` (a new comment), `changes` (edit, retract, votes), `status_changes`
-(moderators' decisions), `bulk_append` (imports), `job_writes` (flags, repaired places, categories),
-`ordered_query` (the thread as one query), `votes`. `counters` maintains the numbers, and `threads`
-maintains threads' titles, addresses and categories. Each operation runs inside a transaction,
-decides on the change, and returns a `values.ChangeResult`, whose writes the caller applies in the
-same transaction. Each operation can safely run again after its own commit.
+(moderators' decisions), `bulk_append` (imports), `bulk_removal` (their undo), `job_writes` (flags,
+repaired places, categories), `ordered_query` (the thread as one query), `votes`. `counters`
+maintains the numbers, and `threads` maintains threads' titles, addresses and categories. Each
+operation runs inside a transaction, decides on the change, and returns a `values.ChangeResult`,
+whose writes the caller applies in the same transaction. Each operation can safely run again after
+its own commit.
 
 Invariants (`repair` checks them):
 
 1. A comment's sort hash is its parent's sort hash followed by the segment for its number. A root's
    sort hash is the segment alone.
 2. A comment's number comes from its parent's child counter, or from the thread's for a root, and is
-   never reused. One commit stores counter, number and comment, so there are no gaps and no orphans.
+   never reused while the thread exists. One commit stores counter, number and comment, so there
+   are no orphans, and only the undo of an import leaves gaps.
 3. A comment is listed if it is approved or if a listed comment is below it.
-4. A retracted comment is never restored. Only a moderator's decision restores a refused comment,
-   and only while the comment's text is kept.
+4. A retracted comment is never restored, except that an import may restore a comment that the undo
+   of an import erased. Only a moderator's decision restores a refused comment, and only while the
+   comment's text is kept.
 
 A reply writes its parent's row but not its thread's row, so replies to different parents do not
 conflict.

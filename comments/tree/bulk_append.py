@@ -13,6 +13,7 @@ from comments.domain.records import Status
 from comments.events import outbox
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, conversion
+from comments.tree import bulk_removal
 from comments.tree.comment_writes import (
     OWNER,
     at_once,
@@ -27,13 +28,19 @@ from comments.tree.values import Draft, Imported, ImportedThread, RenderedText
 
 
 def append_imported(
-    scheme: sorthash.Scheme, threads: Sequence[ImportedThread], *, now: datetime, run: str = ""
+    scheme: sorthash.Scheme,
+    threads: Sequence[ImportedThread],
+    *,
+    now: datetime,
+    run: str = "",
+    revision: int = 1,
 ) -> Imported:
     """Append comments from another system's export to threads, in the given order.
 
-    New comments come after the existing ones. An answered comment must be in the store, or precede
-    its replies in `nodes`. Existing comments are not changed. Replies to retracted or held comments
-    are allowed; these comments are then listed as tombstones.
+    New comments come after the existing ones, and begin with `revision`. An answered comment must
+    be in the store, or precede its replies in `nodes`. Existing comments are not changed, except
+    that a comment that an undo has erased gets its content again, in its place. Replies to
+    retracted or held comments are allowed; these comments are then listed as tombstones.
 
     Each thread must be given only once, and all threads belong to one site. One lookup reads the
     rows of all threads, and an event may record changes in several threads. `run` identifies the
@@ -42,7 +49,7 @@ def append_imported(
     Raises:
         errors.NotFound: a node answers a comment that is neither in `nodes` nor in the thread.
     """
-    parts = _read(scheme, threads, now)
+    parts = _read(scheme, threads, now, revision)
     for part in parts:
         part.append()
     put = tuple(row for part in parts for row in part.put())
@@ -78,10 +85,10 @@ def append_imported(
 
 
 def _read(
-    scheme: sorthash.Scheme, threads: Sequence[ImportedThread], now: datetime
+    scheme: sorthash.Scheme, threads: Sequence[ImportedThread], now: datetime, revision: int
 ) -> list["_Part"]:
     """Read the rows of all threads with one lookup."""
-    parts = [_Part(given) for given in threads]
+    parts = [_Part(given, revision) for given in threads]
     found = iter(reads.get_multi([key for part in parts for key in part.keys]))
     for part in parts:
         part.fill([next(found) for _ in part.keys])
@@ -101,8 +108,9 @@ class _Part:
     thread: comment_rows.ThreadRow
     scheme: sorthash.Scheme
 
-    def __init__(self, given: ImportedThread) -> None:
+    def __init__(self, given: ImportedThread, revision: int) -> None:
         self._given = given
+        self._revision = revision
         self.name = given.name
         ids = dict.fromkeys(node.id for node in given.nodes)
         ids.update(dict.fromkeys(node.reply_to for node in given.nodes if node.reply_to))
@@ -136,11 +144,14 @@ class _Part:
         self.scheme = conversion.scheme_of(self.thread, scheme)
 
     def append(self) -> None:
-        """Place the nodes that are not stored yet."""
+        """Place the nodes that are not stored yet, and restore those that an undo erased."""
         brought = naming.encode(naming.Brought(self._given.title, self._given.url))
         for node in self._given.nodes:
-            if node.id not in self.rows:
+            stored = self.rows.get(node.id)
+            if stored is None:
                 self.add(node, brought)
+            elif bulk_removal.is_erased(stored):
+                self.restore(stored, node, brought)
 
     def put(self) -> tuple[ndb.Model, ...]:
         """Return the rows to store, after naming the thread."""
@@ -171,6 +182,7 @@ class _Part:
             ruling=records.Ruling(node.status),
             source=node.source,
         )
+        row.revision = self._revision
         row.up, row.down, row.score = node.up, node.down, node.up - node.down
         row.edited = node.edited
         place(self.scheme, row, parent, self.thread)
@@ -185,6 +197,24 @@ class _Part:
             self.changed[row.parent] = None
         if row.listed:
             self._list_above(parent)
+
+    def restore(
+        self, row: comment_rows.CommentRow, node: records.ImportedComment, brought: str
+    ) -> None:
+        """Give an erased comment its content again, in the place that it kept for its replies."""
+        was_listed = row.listed
+        row.status, row.source, row.brought = node.status.value, node.source, brought
+        row.body, row.html, row.renderer = node.body, node.html, node.renderer
+        row.author_name, row.author_website = node.author.name, node.author.website
+        row.author_email, row.author_id = node.author.email, node.author.id
+        row.up, row.down, row.score = node.up, node.down, node.up - node.down
+        row.edited, row.listed = node.edited, was_listed or node.status is Status.APPROVED
+        self.changed[node.id] = self.added[node.id] = None
+        touch(row, was_listed=was_listed)
+        if node.pinned and node.status is Status.APPROVED:
+            self._pin(row)
+        if row.listed and not was_listed and row.parent:
+            self._list_above(self._row(row.parent))
 
     def _pin(self, row: comment_rows.CommentRow) -> None:
         if len(self.thread.pins) < MOST_PINS:

@@ -75,7 +75,7 @@ def retract(
     if row.status == Status.RETRACTED:
         return ChangeResult(conversion.comment_record(row))
     before = conversion.comment_state(row)
-    _erase(row)
+    erase_content(row)
     row.edited, was_listed = now, row.listed
     row.listed = row.child_count > 0 and has_listed_below(row, without="")
     touch(row, was_listed=was_listed)
@@ -111,7 +111,8 @@ def _with_imported(
     return up, down, up - down, *cast
 
 
-def _erase(row: comment_rows.CommentRow) -> None:
+def erase_content(row: comment_rows.CommentRow) -> None:
+    """Erase a comment's text, author, votes, pin, and what decided about it."""
     row.status = Status.RETRACTED.value
     row.body = row.html = row.renderer = ""
     row.author_name = row.author_website = row.author_email = row.author_id = ""

@@ -78,6 +78,21 @@ def touch_around_text(row: comment_rows.CommentRow, *, now: datetime) -> None:
         row.unfolded, row.fold_by = True, now + IN_TIME
 
 
+def flagged_as_moved(row: comment_rows.CommentRow) -> comment_rows.CommentRow:
+    """Let readers use the ordered query until the next compaction of the row's thread."""
+    raise_revision(row)
+    row.unfolded = row.moved = True
+    row.fold_by = at_once(row)
+    return row
+
+
+def raise_revision(row: comment_rows.CommentRow) -> None:
+    """Raise the revision of a comment, but not that of its text."""
+    text_revision = row.text_revision or row.revision
+    row.revision += 1
+    row.text_revision = text_revision
+
+
 def at_once(row: comment_rows.CommentRow) -> datetime | None:
     """Return the deadline for immediate compaction, or None for an unflagged row."""
     return AT_ONCE if row.unfolded else None

@@ -10,7 +10,15 @@ from comments.domain.counting import CountedChange as Counted
 from comments.events import outbox
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, conversion
-from comments.tree.comment_writes import OWNER, at_once, changed_at, touch, touch_around_text
+from comments.tree.comment_writes import (
+    OWNER,
+    at_once,
+    changed_at,
+    flagged_as_moved,
+    raise_revision,
+    touch,
+    touch_around_text,
+)
 from comments.tree.counters import in_transaction
 from comments.tree.threads import thread_terms
 from comments.tree.values import Recategorized, RenderedText, TreePlace
@@ -54,10 +62,7 @@ def ask_rebuild(ids: Sequence[str]) -> ownership.Writes:
     row = next((row for row in rows if row is not None and row.created is not None), None)
     if row is None:
         return ownership.Writes(OWNER)
-    _raise_revision(row)
-    row.unfolded = row.moved = True
-    row.fold_by = at_once(row)
-    return ownership.Writes(OWNER, put=(row,))
+    return ownership.Writes(OWNER, put=(flagged_as_moved(row),))
 
 
 def raise_revisions(ids: Sequence[str]) -> ownership.Writes:
@@ -65,15 +70,8 @@ def raise_revisions(ids: Sequence[str]) -> ownership.Writes:
     found = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
     rows = [row for row in found if row is not None and row.created is not None]
     for row in rows:
-        _raise_revision(row)
+        raise_revision(row)
     return ownership.Writes(OWNER, put=tuple(rows))
-
-
-def _raise_revision(row: comment_rows.CommentRow) -> None:
-    """Raise the revision of a comment, but not that of its text."""
-    text_revision = row.text_revision or row.revision
-    row.revision += 1
-    row.text_revision = text_revision
 
 
 def without_addresses(ids: Sequence[str]) -> ownership.Writes:

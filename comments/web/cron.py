@@ -80,6 +80,7 @@ def compact() -> flask.Response:
         thread_audit.run(context.settings().audit_reads, now=datetime.now(UTC))
     scheduler.settle(datetime.now(UTC))
     upload_worker.go_on(context.settings().secret, lambda: datetime.now(UTC))
+    scheduler.undo(datetime.now(UTC))
     usage.settle(now=datetime.now(UTC))
     response = flask.jsonify(folded=done.folded, cleared=done.cleared, waiting=done.waiting)
     response.headers["Cache-Control"] = "no-store"

@@ -1,14 +1,15 @@
-"""Convert the authors of an export: names, websites and ids.
+"""Convert the authors of an export: names, websites, addresses and ids.
 
 Most authors write many comments, so each is converted once.
 """
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from comments import errors
 from comments.domain import author_ids, records
-from comments.domain.crypto import keyed_hashes
+from comments.domain.crypto import guest_addresses, keyed_hashes
 from comments.domain.languages import error_texts
 from comments.domain.text import cleaning
 from comments.jobs.importers import import_report, import_source
@@ -27,7 +28,10 @@ class ImportedAuthor(NamedTuple):
 
 
 class Authors:
-    """The authors of one export. Author ids are derived with `secret`."""
+    """The authors of one export.
+
+    Author ids are derived with `secret`, and mail addresses are encrypted with it.
+    """
 
     def __init__(self, secret: str, site: str) -> None:
         self._secret = secret
@@ -58,9 +62,10 @@ class Authors:
         except errors.BadInput as error:
             faults.append((import_report.WEBSITES, error_texts.sentence(error)))
             website = ""
-        # The mail address serves only to identify the author and is not stored.
+        address = comment.email if _is_email(comment.email) else ""
+        sealed = guest_addresses.sealed_address(address, self._secret, now=datetime.now(UTC))
         known_as = author_id(self._secret, self._site, comment)
-        return ImportedAuthor(records.Author(name, website, "", known_as), faults)
+        return ImportedAuthor(records.Author(name, website, sealed, known_as), faults)
 
 
 def author_id(secret: str, site: str, comment: import_source.SourceComment) -> str:

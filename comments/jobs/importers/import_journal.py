@@ -7,7 +7,8 @@ is complete at every moment, and an undo (`import_undo`) removes exactly what th
     Job          key: "import/{site id}/{import id}"; `position` is an Import as JSON
     ImportBatch  key: "{site id}/{import id}/{number of the batch}.{the first added comment}";
                  `content` is a Batch as JSON; `at` is the time of the run that added the comments.
-                 After `TERM`, the row is deleted, and the addresses of its comments are erased
+                 After `TERM`, `import_expiry` deletes the row and erases the addresses of its
+                 comments
 
 Invariants:
 
@@ -17,7 +18,11 @@ Invariants:
    import was undone or its term has ended. Then a new journal begins.
 3. The transaction of a batch reads the import's row, so an import that is still running adds
    nothing after an undo has begun.
-4. The numbers of processed comments are only displayed. A repeated import finds the stored comments
+4. While an import of a site is being undone, no import into this site begins, and while an import
+   into a site runs, no undo begins.
+5. A comment that is imported again after an undo gets a revision that it never had, so no process
+   and no directory takes it for the deleted comment (`Import.revision`).
+6. The numbers of processed comments are only displayed. A repeated import finds the stored comments
    itself (`import_writer`).
 """
 
@@ -26,7 +31,7 @@ import functools
 import hashlib
 import time
 from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import msgspec
@@ -46,6 +51,7 @@ LATE = 60  # Seconds without a write after which an import counts as interrupted
 TERM: timedelta = retention.TERM  # After this time, an import can no longer be undone.
 _LONGEST_NAME = 200  # Characters.
 _LONGEST_ID = 10  # Characters.
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 MOST = 100  # Maximum number of imports in a list.
 
 
@@ -67,6 +73,7 @@ class Import(msgspec.Struct, frozen=True):
     `resumed` the time when the last run began, None in rows that an older release wrote. `undoing`
     is the time when an undo began, and `undone` the time when it ended; `removed` and `kept` are
     the numbers of comments that it removed, and that stay as tombstones above other comments.
+    `revision` is the highest revision of the removed comments.
 
     `id` is empty if an earlier release, which kept no journal, ran the import.
     """
@@ -86,6 +93,12 @@ class Import(msgspec.Struct, frozen=True):
     removed: int = 0
     kept: int = 0
     resumed: datetime | None = None
+    revision: int = 0
+
+    @property
+    def is_being_undone(self) -> bool:
+        """Return whether an undo has begun and is not complete."""
+        return self.undoing is not None and self.undone is None
 
     def goes_on(self, now: datetime) -> bool:
         """Return whether the import is unfinished and wrote its progress recently."""
@@ -147,12 +160,13 @@ class ImportJournal:
         self._seen = 0
         self._noted = 0.0
         self.id = ""
+        self.revision = 1  # The first revision of new comments.
 
     def begin(self) -> None:
         """Store the import, or continue its journal.
 
         Raises:
-            errors.ImportRefused: the import is being undone.
+            errors.ImportRefused: this or another import of the site is being undone.
         """
         self.id = transactions.transaction(self._begin)
         self._noted = time.monotonic()
@@ -187,6 +201,14 @@ class ImportJournal:
 
     def _begin(self) -> str:
         file, now = self._file, self._clock()
+        others = every(self.site)
+        undoing = next((each for each in others if each.is_being_undone), None)
+        if undoing is not None:
+            raise errors.ImportRefused(
+                f"The import {undoing.id} into {self.site} is being undone. Import the file when "
+                f"`imports show {undoing.id} --site {self.site}` says that it is undone."
+            )
+        self.revision = 1 + max((each.revision for each in others), default=0)
         for number in range(1_000_000):
             name = _id(self.site, file, number)
             found = _read(self.site, name)
@@ -219,18 +241,34 @@ class ImportJournal:
 
 
 def of(site: str) -> list[Import]:
-    """List a site's imports, starting with the most recently started."""
+    """List a site's imports, starting with the most recently started, up to `MOST`."""
+    return sorted(every(site), key=lambda each: each.began, reverse=True)[:MOST]
+
+
+def every(site: str) -> list[Import]:
+    """Return all imports of a site, in or outside a transaction."""
     start = f"{_JOBS}{site}/"
     query = reads.Query(
         "Job",
         where=(("__key__", ">", start), ("__key__", "<", f"{start}{_BEHIND}")),
         order=("__key__",),
     )
-    found = [
+    return [
         decoders.json(Import).decode(message.properties["position"].string_value)
-        for message in reads.walk(query)
+        for message in reads.fetch(query)
     ]
-    return sorted(found, key=lambda each: each.began, reverse=True)[:MOST]
+
+
+def being_undone() -> list[tuple[str, Import]]:
+    """Return the imports of all sites whose undo is not complete, each with its site."""
+    where = (("__key__", ">", _JOBS), ("__key__", "<", f"{_JOBS}{_BEHIND}"))
+    query = reads.Query("Job", where=where, order=("__key__",))
+    found = [
+        (message.key.path[-1].name.split("/")[1], message.properties["position"].string_value)
+        for message in reads.fetch(query)
+    ]
+    imports = [(site, decoders.json(Import).decode(text)) for site, text in found]
+    return [(site, each) for site, each in imports if each.is_being_undone]
 
 
 def get(site: str, import_id: str) -> Import:
@@ -276,8 +314,13 @@ def batches(site: str, import_id: str) -> Iterable[tuple[str, Batch]]:
 
 def old(before: datetime, limit: int) -> list[str]:
     """Return the key names of batches that were written up to a given time, oldest first."""
+    # The lower bound excludes null, which sorts before all times.
     query = reads.Query(
-        "ImportBatch", where=(("at", "<=", before),), order=("at",), limit=limit, keys_only=True
+        "ImportBatch",
+        where=(("at", ">", _NEVER), ("at", "<=", before)),
+        order=("at",),
+        limit=limit,
+        keys_only=True,
     )
     return [message.key.path[-1].name for message in reads.fetch(query)]
 

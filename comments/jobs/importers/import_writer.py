@@ -320,7 +320,11 @@ class _Run:
 
     def _imported(self) -> values.Imported:
         imported = bulk_append.append_imported(
-            self._scheme, self._batch, now=self._now, run=self._journal.id
+            self._scheme,
+            self._batch,
+            now=self._now,
+            run=self._journal.id,
+            revision=self._journal.revision,
         )
         closed = {each.name for each in self._batch if each.state is records.ThreadState.CLOSED}
         batch = import_journal.Batch(

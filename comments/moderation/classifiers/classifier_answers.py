@@ -93,9 +93,13 @@ def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
 
 def erased(events: Sequence[outbox.Event]) -> ownership.Writes:
     """Delete the answers about erased comments in the transaction that completes their events."""
-    keys = [moderation_rows.advice_key(event.comment) for event in events]
-    found = [row.key for row in reads.get_multi(keys) if row is not None]
-    return ownership.Writes(_OWNER, delete=tuple(found))
+    return without([event.comment for event in events])
+
+
+def without(comment_ids: Sequence[str]) -> ownership.Writes:
+    """Delete the answers about deleted or erased comments."""
+    rows = reads.get_multi([moderation_rows.advice_key(each) for each in comment_ids])
+    return ownership.Writes(_OWNER, delete=tuple(row.key for row in rows if row is not None))
 
 
 def read(row: moderation_rows.AdviceRow | None) -> StoredAnswers:

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
+from google.cloud import ndb
+
 from comments.domain import records
 from comments.reading.materialized import buckets, directories
 from comments.store import ownership, reads, transactions
@@ -30,11 +32,7 @@ def sweep(name: records.ThreadName) -> list[str]:
     Pass the keys to `delete_orphans` after `GRACE` seconds.
     """
     ancestor = comment_rows.thread_key(name)
-    stored = [
-        message.key.path[-1].name
-        for kind in ("Bucket", "Ranking")
-        for message in reads.fetch(reads.Query(kind, ancestor=ancestor, keys_only=True))
-    ]
+    stored = [each for kind in ("Bucket", "Ranking") for each in _names(kind, ancestor)]
     named = _named(name) if stored else set()
     return [key for key in stored if key not in named]
 
@@ -48,6 +46,26 @@ def delete_orphans(name: records.ThreadName, found: Sequence[str]) -> None:
 
     for part in in_parts(found):
         transactions.transaction(functools.partial(body, part))
+
+
+def of_thread(name: records.ThreadName) -> ownership.Writes:
+    """Return the writes that delete the directory, buckets and rankings of an emptied thread.
+
+    Apply them in the transaction that deletes the thread's last comment.
+    """
+    ancestor = comment_rows.thread_key(name)
+    keys = [
+        *(bucket_rows.bucket_key(name, each) for each in _names("Bucket", ancestor)),
+        *(bucket_rows.ranking_key(name, each) for each in _names("Ranking", ancestor)),
+    ]
+    if reads.get(bucket_rows.directory_key(name)) is not None:
+        keys.append(bucket_rows.directory_key(name))
+    return ownership.Writes(_OWNER, delete=tuple(keys))
+
+
+def _names(kind: str, ancestor: ndb.Key) -> list[str]:
+    query = reads.Query(kind, ancestor=ancestor, keys_only=True)
+    return [message.key.path[-1].name for message in reads.fetch(query)]
 
 
 def _named(name: records.ThreadName) -> set[str]:

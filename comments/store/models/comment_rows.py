@@ -13,6 +13,8 @@ from comments.store.models import schema
 # thread's key name, so a thread id is replaced by a digest long before the key name reaches that
 # limit.
 _LONGEST_PLAIN_ID = 500
+# The `source` of a comment whose import was undone. An import that contains it may restore it.
+ERASED = ""
 
 
 class SiteRow(schema.StoredRow):
@@ -92,6 +94,9 @@ class CommentRow(schema.StoredRow):
 
     Votes: `up` and `down` are totals. Of these votes, `cast_up` and `cast_down` are stored as Vote
     entities; the others were imported.
+
+    `source` is an imported comment's id in the other system, with the system's name; it is `ERASED`
+    after an undo of the import, and None for comments that were posted here.
 
     Moderation: `rule`, `why` and `reasons` are the reason for the status, `stood` is the previous
     status, and `judged` is the time of the decision.

@@ -19,7 +19,7 @@ _SURFACE = "admin."
 _SCRIPT = "script-"
 _LISTS = ("words", "names", "websites", "hosts", "scripts", "networks")
 _NUMBERS = ("links", "approved_under", "repeated", "younger_than")
-_SUBJECTS = ("rule", "thread")
+_SUBJECTS = ("rule", "thread", "import")
 # The formats in which `policy_changes` stores policies and times.
 _POLICY = re.compile(r"\A([a-z-]{1,20}),\D{1,40}(\d{1,9})\D{1,40}(\d{1,9})\D{1,40}")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00")

@@ -58,7 +58,10 @@ def _page(visit: site_visit.Visit, problem: str = "", mapping: str = "") -> flas
     response = site_visit.page(
         "imports.html",
         visit,
-        imports=[(each, each.goes_on(now)) for each in import_journal.of(visit.site.id)],
+        imports=[
+            (each, each.goes_on(now), each.undoing is None and each.can_be_undone(now))
+            for each in import_journal.of(visit.site.id)
+        ],
         upload=upload_store.get(visit.site.id),
         problem=problem,
         mapping=mapping,

@@ -10,6 +10,9 @@ from werkzeug.test import TestResponse
 from comments import config
 from comments.domain import records
 from comments.domain.records import Verb
+from comments.events import audit_log
+from comments.jobs import scheduler
+from comments.jobs.importers import import_journal, import_undo
 from comments.jobs.importers.uploads import upload_store, upload_worker
 from comments.jobs.importers.uploads.upload_store import UploadState
 from comments.moderation import decisions
@@ -237,3 +240,25 @@ def test_a_mapping_moves_the_pages(owner: Desk, site: records.Site, file: bytes)
     owner.settle("/imports", act="check", upload=upload, mapping="garden.example=demo.example")
     work()
     assert ">Import 4 comments<" in owner.page("/imports")
+
+
+def test_the_list_says_whether_an_import_can_be_undone(owner: Desk, file: bytes) -> None:
+    upload = send(owner, file)
+    work()
+    owner.settle("/imports", act="import", upload=upload)
+    work()
+    (found,) = import_journal.of("demo")
+    assert "Can be undone until <time" in owner.page("/imports")
+    actor = records.Actor("cli", "Ada")
+    import_undo.begin("demo", found.id, audit_log.Act(actor, "undo-import"), now=found.began)
+    assert "Being undone" in owner.page("/imports")
+    assert "Can be undone" not in owner.page("/imports")
+    assert import_undo.go_on("demo", found.id, now=found.began).waiting
+    scheduler.compact_whole(scheduler.threads("demo"), wait=lambda _: None)
+    assert import_undo.go_on("demo", found.id, now=found.began).found.undone
+    page = owner.page("/imports")
+    assert re.search(r"Undone <time[^>]*>[^<]*</time>; 0 comments stay as tombstones", page)
+    assert html_validator.complaints([page]) == [[]]
+    log = owner.page("/log")
+    assert "Undid an import" in log
+    assert f"Import {found.id}" in log

@@ -1,0 +1,186 @@
+"""List, show and undo imports: `imports`."""
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+from flask.cli import AppGroup
+
+from comments import errors
+from comments.cli import compaction_commands, console, import_progress, moderation_commands
+
+if TYPE_CHECKING:
+    from comments.jobs.importers import import_journal, import_undo
+
+imports = AppGroup("imports", help="List, show and undo imports.")
+
+_TRIES = 20  # of a waiting command, until it leaves the rest to a running server
+_PAUSE = 5.0  # seconds between two tries
+_SITE = click.option("--site", "site_id", required=True, help="The site of the imports.")
+
+
+@imports.command("list")
+@_SITE
+@console.reported
+def list_(site_id: str) -> None:
+    """List a site's imports, newest first: id, start, format, file, added comments, state."""
+    from comments.jobs.importers import import_journal
+
+    now = datetime.now(UTC)
+    for each in import_journal.of(console.site(site_id).id):
+        added = "" if each.added is None else str(each.added)
+        said = (each.id or "-", _time(each.began), each.system, each.file, added, _state(each, now))
+        click.echo("\t".join(said))
+
+
+@imports.command("show")
+@click.argument("import_id", metavar="ID")
+@_SITE
+@console.reported
+def show(import_id: str, site_id: str) -> None:
+    """Show an import: its file, its progress, and whether and until when it can be undone."""
+    from comments.jobs.importers import import_journal
+
+    now, site = datetime.now(UTC), console.site(site_id).id
+    found = import_journal.get(site, import_id)
+    lines = {
+        "id": found.id,
+        "file": found.file,
+        "format": found.system,
+        "SHA-256": found.digest,
+        "page mappings": " ".join(found.mapping),
+        "began": _time(found.began),
+        "last progress": _time(found.at),
+        "processed": f"{found.seen} of {console.counted(found.comments, 'comment')}",
+        "added": "" if found.added is None else console.counted(found.added, "comment"),
+        "state": _state(found, now),
+    }
+    if found.undoing is not None:
+        lines["undo began"] = _time(found.undoing)
+        lines["removed"] = console.counted(found.removed, "comment")
+    for name, value in lines.items():
+        if value:
+            click.echo(f"{name}: {value}")
+    if found.undoing is None and found.can_be_undone(now):
+        click.echo(_preview(site, found))
+
+
+@imports.command("undo")
+@click.argument("import_id", metavar="ID")
+@_SITE
+@click.option("--reason", default="", help="Reason, for the audit log.")
+@click.option("--yes", is_flag=True, help="Do not ask for a confirmation.")
+@click.option("--wait/--no-wait", default=False, help="Wait and finish in this command.")
+@console.reported
+def undo(import_id: str, site_id: str, *, reason: str, yes: bool, wait: bool) -> None:
+    """Remove the comments and threads that an import added.
+
+    Comments by people stay; an imported comment that they answered stays as a tombstone without its
+    text and author. Readers see the result when this command ends. If it is interrupted, run it
+    again; a running server finishes the undo, too. It is possible until 30 days after the import
+    began.
+    """
+    from comments.events import audit_log
+    from comments.jobs.importers import import_journal, import_undo
+
+    site, now = console.site(site_id).id, datetime.now(UTC)
+    act = audit_log.Act(moderation_commands.ACTOR, import_undo.VERB, reason)
+    found = import_journal.get(site, import_id)
+    import_undo.check(site, found, now)
+    if not found.is_being_undone:
+        click.echo(_preview(site, found))
+        if not yes:
+            click.confirm(f"Undo the import of {found.file} into {site}?", abort=True)
+    import_undo.begin(site, import_id, act, now=now)
+    done = _finished(site, import_id, wait=wait)
+    _report(site, done)
+
+
+def _finished(site: str, import_id: str, *, wait: bool) -> "import_undo.UndoProgress":
+    """Run an undo as far as possible now, or until its end."""
+    done = _go_on(site, import_id)
+    for _ in range(_TRIES if wait else 0):
+        if done.found.undone is not None:
+            break
+        if not _compact(site):
+            time.sleep(_PAUSE)  # A running server has compacted, and clears the flags.
+        done = _go_on(site, import_id)
+    return done
+
+
+def _go_on(site: str, import_id: str) -> "import_undo.UndoProgress":
+    from comments.events import dispatcher
+    from comments.jobs import wiring
+    from comments.jobs.importers import import_undo
+
+    events: list[str] = []
+    handlers = wiring.handlers(console.settings())
+    with import_progress.shown("Removing", None, "step") as advance:
+        done = import_undo.go_on(
+            site,
+            import_id,
+            now=datetime.now(UTC),
+            told=events.extend,
+            progress=lambda _: advance(1),
+        )
+    # Deliver the events here, because there may be no running server.
+    dispatcher.deliver(events, now=datetime.now(UTC), handlers=handlers)
+    return done
+
+
+def _compact(site: str) -> bool:
+    """Compact the changed threads of a site; return False if there is none."""
+    from comments.jobs import scheduler
+    from comments.reading.compaction import due_threads
+
+    names = [name for name in due_threads.due(datetime.now(UTC)) if name.site == site]
+    try:
+        done = scheduler.compact_whole(names, wait=compaction_commands.sleep)
+    except errors.Overloaded:
+        return False  # A running server is compacting the same threads.
+    return bool(done.cleared)
+
+
+def _report(site: str, done: "import_undo.UndoProgress") -> None:
+    found = done.found
+    removed, kept = console.counted(found.removed, "comment"), found.kept
+    if found.undone is not None:
+        click.echo(f"Undone: removed {removed}; {kept} stay as tombstones above other comments.")
+        return
+    click.echo(
+        f"Removed {removed}. Readers no longer see the imported comments. "
+        f"{console.counted(done.waiting, 'comment')} without content must wait until the pages are "
+        f"compacted: a running server finishes the undo within {compaction_commands.minutes() * 2} "
+        f"minutes, or run `imports undo {found.id} --site {site} --wait`."
+    )
+
+
+def _preview(site: str, found: "import_journal.Import") -> str:
+    from comments.jobs.importers import import_undo
+
+    made = import_undo.preview(site, found.id)
+    removed = console.counted(made.comments - made.answered, "comment")
+    stays = console.counted(made.answered, "comment")
+    return (
+        f"An undo of {found.id} removes {removed} and {console.counted(made.threads, 'thread')}, "
+        f"with their votes, reports and pins. {stays} stay as tombstones, without text and author, "
+        "because of replies that the import did not add. Comments by people stay."
+    )
+
+
+def _state(found: "import_journal.Import", now: datetime) -> str:
+    if found.undone is not None:
+        return f"undone at {_time(found.undone)}, {found.kept} tombstones stay"
+    if found.is_being_undone:
+        return "being undone"
+    if found.goes_on(now):
+        return "running"
+    state = "interrupted" if found.added is None else "finished"
+    if not found.can_be_undone(now):
+        return f"{state}, can no longer be undone"
+    return f"{state}, can be undone until {_time(found.ends)}"
+
+
+def _time(moment: datetime) -> str:
+    return moment.isoformat(sep=" ", timespec="minutes")

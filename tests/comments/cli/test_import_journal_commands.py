@@ -1,0 +1,153 @@
+"""`imports` lists, shows and undoes imports."""
+
+import functools
+import re
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click.testing
+import flask
+import msgspec
+import pytest
+
+from comments.domain import records
+from comments.jobs.importers import import_journal
+from comments.reading.compaction import compactor
+from comments.store import connection, transactions
+from tests.support.threads import sample_exports, sample_threads
+from tests.support.threads.sample_exports import post
+
+Run = Callable[..., click.testing.Result]
+LINK = '<thread dsq:id="1"><link>https://example.com/page</link></thread>\n'
+
+
+@pytest.fixture
+def run(app: flask.Flask) -> Run:
+    """Run a command as `flask --app main ...` does."""
+    runner = app.test_cli_runner()
+
+    def invoke(*arguments: object, answer: str = "") -> click.testing.Result:
+        return runner.invoke(args=list(map(str, arguments)), input=answer)
+
+    return invoke
+
+
+@pytest.fixture
+def imported(export: Callable[..., Path], site: records.Site, run: Run) -> str:
+    """The id of an import of three comments."""
+    path = export(LINK, post("1"), post("2", "1"), post("3"))
+    assert run("import", path, "--site", "demo").exit_code == 0
+    found = run("imports", "list", "--site", "demo").stdout
+    return found.partition("\t")[0]
+
+
+def stored(open_store: connection.Store) -> list[records.Comment]:
+    with open_store.context():
+        return sample_exports.rows()
+
+
+def test_the_list_says_what_was_imported_and_until_when_it_can_be_undone(
+    run: Run, imported: str
+) -> None:
+    (line,) = run("imports", "list", "--site", "demo").stdout.splitlines()
+    assert re.fullmatch(
+        rf"{imported}\t[-\d]{{10}} [\d:+]+\tdisqus\texport\.xml\t3\tfinished, can be undone until "
+        r"[-\d]{10} [\d:+]+",
+        line,
+    )
+    shown = run("imports", "show", imported, "--site", "demo").stdout
+    assert "processed: 3 of 3 comments\nadded: 3 comments\nstate: finished" in shown
+    assert "removes 3 comments and 1 thread" in shown
+
+
+def test_an_undo_asks_first(run: Run, imported: str, open_store: connection.Store) -> None:
+    for answer in ("n\n", ""):
+        refused = run("imports", "undo", imported, "--site", "demo", answer=answer)
+        assert refused.exit_code == 1
+        assert "removes 3 comments and 1 thread" in refused.output
+        assert "Undo the import of export.xml into demo? [y/N]" in refused.output
+        assert len(stored(open_store)) == 3
+    done = run("imports", "undo", imported, "--site", "demo", answer="y\n")
+    assert done.exit_code == 0
+    assert "Readers no longer see the imported comments." in done.output
+
+
+def test_an_undo_removes_what_the_import_added_and_keeps_replies(
+    run: Run, imported: str, open_store: connection.Store, site: records.Site
+) -> None:
+    first = stored(open_store)[0]
+    with open_store.context():
+        reply = sample_threads.post(site, "a reply", first.id, thread=first.thread)
+    done = run("imports", "undo", imported, "--site", "demo", "--yes", "--reason", "wrong blog")
+    assert done.exit_code == 0, done.output
+    assert "1 comment stay as tombstones" in done.output
+    assert "Undone: removed 2 comments; 1 stay as tombstones above other comments." in done.output
+    assert [row.body for row in stored(open_store)] == ["", reply.body]
+    assert run("recount", "demo").exit_code == 0
+    assert run("repair", "--site", "demo").exit_code == 0
+    log = run("moderate", "log", "demo").stdout.split("\t")
+    assert log[2:] == [
+        "the command line", "undo-import", f"import:{imported}", "imported", "undone",
+        "wrong blog\n",
+    ]  # fmt: skip
+    listed = run("imports", "list", "--site", "demo").stdout
+    assert re.search(r"\tundone at .*, 1 tombstones stay\n", listed)
+
+
+def test_a_compacted_thread_is_finished_by_waiting(
+    run: Run, imported: str, open_store: connection.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(time, "sleep", waits.append)
+    run("compact", "demo", "--wait")
+    done = run("imports", "undo", imported, "--site", "demo", "--yes")
+    assert "Removed 2 comments." in done.output
+    assert "1 comment without content must wait until the pages are compacted" in done.output
+    assert f"run `imports undo {imported} --site demo --wait`" in done.output
+    shown = run("imports", "show", imported, "--site", "demo").stdout
+    assert "state: being undone\nundo began: " in shown
+    assert "removed: 2 comments" in shown
+    again = run("imports", "undo", imported, "--site", "demo", "--wait")
+    assert again.exit_code == 0, again.output
+    assert "Undone: removed 3 comments; 0 stay" in again.output
+    assert waits == [compactor.GRACE] * 2
+    assert stored(open_store) == []
+
+
+def test_an_undo_is_refused_with_the_reason(
+    run: Run, imported: str, open_store: connection.Store
+) -> None:
+    unknown = run("imports", "undo", "unknown", "--site", "demo", "--yes")
+    assert unknown.exit_code == 1
+    assert "demo has no import 'unknown'. `imports list --site demo` lists" in unknown.output
+    assert run("imports", "show", "unknown", "--site", "demo").exit_code == 1
+    with open_store.context():
+        found = import_journal.get("demo", imported)
+    now = datetime.now(UTC)
+    for changed, said in (
+        (msgspec.structs.replace(found, began=now - import_journal.TERM), "could be undone until"),
+        (msgspec.structs.replace(found, added=None, at=now), "is still running. Wait until it"),
+        (msgspec.structs.replace(found, undoing=now, undone=now), "was undone already, at"),
+    ):
+        writes = import_journal.store("demo", changed)
+        with open_store.context():
+            transactions.transaction(functools.partial(transactions.apply, writes))
+        refused = run("imports", "undo", imported, "--site", "demo", "--yes")
+        assert refused.exit_code == 1
+        assert said in refused.output
+        assert len(stored(open_store)) == 3
+        assert run("imports", "list", "--site", "demo").exit_code == 0
+
+
+def test_the_same_file_can_be_imported_again(
+    run: Run, imported: str, export: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    run("imports", "undo", imported, "--site", "demo", "--yes", "--wait")
+    path = export(LINK, post("1"), post("2", "1"), post("3"))
+    again = run("import", path, "--site", "demo")
+    assert "Added 3 comments in 1 thread; 0 existed already." in again.output
+    assert "Verified 3 comments" in again.output
+    assert len(run("imports", "list", "--site", "demo").stdout.splitlines()) == 2
