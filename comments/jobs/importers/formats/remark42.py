@@ -39,6 +39,13 @@ _LEFT_OUT_OF_USERS = {
     "telegram": "Telegram names of users",
 }
 _LEFT_OUT_OF_AUTHORS = {"ip": "hashes of IP addresses", "picture": "pictures of authors"}
+_MARKS_OF_AUTHORS = {
+    "admin": "marks of administrators",
+    # remark42 shows the comments of blocked users, too.
+    "block": "marks of blocked users",
+    "verified": "marks of verified users",
+    "paid_sub": "marks of paying supporters",
+}
 _LEFT_OUT_OF_COMMENTS = {
     "votes": "lists of voters (the numbers of votes are kept)",
     "voted_ips": "hashes of the IP addresses of voters",
@@ -102,9 +109,9 @@ def _closed(head: Fields) -> set[str]:
         raise head.bad(f"the version is {version[:20]!r}, but {known}")
     for user in head.items("users"):
         if user.inside("blocked").flag("status"):
-            user.left_out({"blocked": "blocked users (their comments are rejected)"})
+            user.left_out({"blocked": "blocked users"})
         if user.flag("verified"):
-            user.left_out({"verified": "marks of verified users"})
+            user.left_out({"verified": "verified users"})
         user.inside("details").left_out(_LEFT_OUT_OF_USERS)
     return {each.text("url") for each in head.items("posts") if each.flag("read_only")}
 
@@ -126,7 +133,7 @@ def _comment(fields: Fields) -> import_source.SourceComment:
         line=fields.number,
         thread=" ".join(_place(fields)),
         parent=fields.parent("pid"),
-        status=_status(fields, user),
+        status=Status.RETRACTED if fields.flag("delete") else Status.APPROVED,
         created=fields.required_moment("time"),
         # remark42 stores names with HTML entities.
         name=html.unescape(user.text("name")),
@@ -144,15 +151,7 @@ def _leave_out(fields: Fields, user: Fields, edit: Fields) -> None:
     fields.left_out(_LEFT_OUT_OF_COMMENTS, _KEPT)
     user.left_out(_LEFT_OUT_OF_AUTHORS)
     edit.left_out({"summary": "summaries of edits"})
-    if user.flag("admin"):
-        user.left_out({"admin": "marks of administrators"})
-
-
-def _status(fields: Fields, user: Fields) -> Status:
-    if fields.flag("delete"):
-        return Status.RETRACTED
-    # remark42 shows the comments of blocked users to administrators only.
-    return Status.REJECTED if user.flag("block") else Status.APPROVED
+    user.left_out({name: what for name, what in _MARKS_OF_AUTHORS.items() if user.flag(name)})
 
 
 def _body(fields: Fields) -> tuple[str, Markup]:

@@ -207,6 +207,22 @@ CROOKED = {
             f"Corrected: {record_fields.NO_SCHEME} (1, comment 8)",
         ),
     ),
+    "ids that are not unique": Sample(
+        data=file(
+            row(1, "One."),
+            row(2, "Two.", tid=2),
+            row(1, "Again.", tid=2),
+            row(3, "Three.", tid=2, parent=1),
+            schema=COMMENTS.replace("id INTEGER PRIMARY KEY", "id INTEGER"),
+        ),
+        threads={ROSES: ExpectedThread("Roses & thorns"), TULIPS: ExpectedThread("Tulips")},
+        comments=(
+            _short(ROSES, 1, "One."),
+            _short(TULIPS, 2, "Two."),
+            _short(TULIPS, 3, "Three."),
+        ),
+        says=("  comment 1: 1, first in comment 1", "  comment 3: 3 replies to 1"),
+    ),
     "an old database with addresses and ids as pages": Sample(
         data=file(
             row(1, "One.", tid=11, mood=b"\xff\xff"),
@@ -251,6 +267,11 @@ REFUSED = {
     "a number of votes": (
         file(row(3, "x", likes="many")),
         ", comment 3: \"likes\" is not a whole number: 'many'",
+    ),
+    "a huge time": (file(row(2, "x", created=1e300)), ', comment 2: "created" is not a time'),
+    "no id": (
+        file(row(1, "x", id=None), schema=COMMENTS.replace("INTEGER PRIMARY KEY", "INTEGER")),
+        ', comment 0: "id" is missing',
     ),
     "bytes that are not text": (
         file(row(3, b"\xc4\xe3\xba\xc3")),
