@@ -69,6 +69,7 @@ _UNSPACED = re.compile(r"[^\x00-\x20\x7f]*")
 _TEXT_ENDS = re.compile(f"{ParserInline().terminator_re.pattern}|{bare_links.START}")
 # The maximum nesting of blocks. Markdown drops anything deeper, so deeper bodies are refused.
 MAX_NESTING = 20
+_ONLY_WITH_HTML = {"html_block", "html_inline", "softbreak"}
 _WORK, _COUNTED = "work", "tokens of blocks that are counted"
 
 
@@ -88,25 +89,33 @@ def render_markdown(source: str) -> str:
 def with_markup(source: str) -> str:
     """Render a body that may contain markup; see `render_markdown`."""
     cleaning.refuse("body", source, cleaning.REFUSED)
-    return sanitizing.safe(_rendered(_PARSER, source))
+    return sanitizing.safe(_rendered(source))
 
 
-def with_html(source: str) -> str:
+def with_html(source: str) -> str | None:
     """Render Markdown in which HTML and the ends of lines count, to unsanitized HTML.
+
+    Returns None if the text has no HTML and no line that continues a paragraph, so that
+    `render_markdown` renders it alike.
 
     Raises:
         errors.BadInput: see `render_markdown`.
     """
-    return _rendered(_HTML_PARSER, source)
+    tokens = _parsed(_HTML_PARSER, source)[0]
+    types = {each.type for token in tokens for each in (token, *(token.children or ()))}
+    return None if types.isdisjoint(_ONLY_WITH_HTML) else _html(_HTML_PARSER, tokens)
 
 
-def _rendered(parser: markdown_it.MarkdownIt, source: str) -> str:
+def _rendered(source: str) -> str:
     """Render a text to unsanitized HTML. Headings start at the third level.
 
     Raises:
         errors.BadInput: the text takes too much work, or its blocks are nested too deeply.
     """
-    tokens = _parsed(parser, source)[0]
+    return _html(_PARSER, parse(source)[0])
+
+
+def _html(parser: markdown_it.MarkdownIt, tokens: list[Token]) -> str:
     if any(token.nesting == 1 and token.level >= MAX_NESTING - 1 for token in tokens):
         raise errors.BadInput("body", "too-much-markup")
     for token in tokens:

@@ -4,7 +4,6 @@ import html
 
 import msgspec
 
-from comments import errors
 from comments.domain.text import imported_html, rendering, sanitizing
 from comments.jobs.importers.import_source import Markup
 
@@ -31,7 +30,7 @@ class ConvertedBody(msgspec.Struct, frozen=True):
 def convert(body: str, markup: Markup) -> ConvertedBody:
     """Convert a text. Plain text keeps its paragraphs and line breaks.
 
-    Mixed text stays Markdown if its HTML is the same as that of Markdown, and becomes HTML if not.
+    Mixed text becomes HTML if Markdown would show it differently, and stays Markdown if not.
 
     Raises:
         errors.BadInput: the text exceeds a limit or is not text.
@@ -42,17 +41,10 @@ def convert(body: str, markup: Markup) -> ConvertedBody:
         return _as_html(_with_paragraphs(body))
     sanitizing.check(body)
     if markup is Markup.MIXED and any(each in body for each in _MIXED):
-        return _of_mixed(body)
+        rendered = rendering.with_html(body)
+        if rendered is not None:
+            return _as_html(rendered)
     return _as_markdown(body)
-
-
-def _of_mixed(body: str) -> ConvertedBody:
-    found = _as_html(rendering.with_html(body))
-    try:
-        markdown = _as_markdown(body)
-    except errors.BadInput:  # For example, it has too many tags for a text that is not HTML.
-        return found
-    return markdown if markdown.html == found.html else found
 
 
 def _as_markdown(body: str) -> ConvertedBody:

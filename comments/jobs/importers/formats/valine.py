@@ -49,7 +49,7 @@ _LEFT_OUT = {
 }
 # Valine stores texts as HTML, and Waline as Markdown that may contain HTML. Both have texts of
 # other versions and systems, so a text that begins with a block is taken for HTML.
-_BLOCK = re.compile(r"\s*<(?:blockquote|div|h[1-6]|hr|ol|p|pre|table|ul)\b", re.IGNORECASE)
+_BLOCK = re.compile(r"<(?:blockquote|div|h[1-6]|hr|ol|p|pre|table|ul)\b", re.IGNORECASE)
 
 
 def read(path: Path) -> Iterator[import_source.Item]:
@@ -83,7 +83,7 @@ def items(fields: Fields, system: str, pages: set[str]) -> Iterator[import_sourc
 
 def _comment(fields: Fields, system: str, url: str) -> import_source.SourceComment:
     body = fields.text("comment")
-    is_html = _BLOCK.match(body) and body.rstrip().endswith(">")
+    is_html = _BLOCK.match(body.lstrip()) and body.rstrip().endswith(">")
     return import_source.SourceComment(
         system=system,
         id=fields.id("objectId"),

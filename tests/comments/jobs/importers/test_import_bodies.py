@@ -1,11 +1,20 @@
 """Texts of each markup become stored texts with HTML."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from comments import errors
 from comments.domain.text import rendering, sanitizing
 from comments.jobs.importers import import_bodies
 from comments.jobs.importers.import_source import Markup
+from tests.support.html import safe_html
+
+PIECES = (
+    "a", " ", "\n", "\n\n", "*", "**", "`", "```\n", "- ", "> ", "# ", "|", "|-\n", "    ", "&amp;",
+    "[a](http://b.c)", "![a](http://b.c)", "http://a.b", "\\", "<", ">", "<b>", "</b>", "<p>",
+    "<!--", "-->", "<br>", "<img src='http://b.c'>", "<http://b.c>",
+)  # fmt: skip
 
 
 def test_html_keeps_its_source_and_is_sanitized() -> None:
@@ -44,6 +53,26 @@ def test_mixed_text_with_html_or_lines_becomes_html(body: str, html: str) -> Non
     assert (found.html, found.renderer) == (html, sanitizing.SANITISER)
     # The stored HTML can be sanitized again.
     assert import_bodies.convert(found.body, Markup.HTML).html == html
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_mixed_text_becomes_html_only_if_markdown_would_differ(body: str) -> None:
+    found = import_bodies.convert(body, Markup.MIXED)
+    markdown = import_bodies.convert(body, Markup.MARKDOWN)
+    if found.renderer == rendering.RENDERER:
+        assert found == markdown
+        tokens = rendering._parsed(rendering._HTML_PARSER, body)[0]
+        with_html = rendering._html(rendering._HTML_PARSER, tokens)
+        assert sanitizing.safe(with_html) == found.html
+    else:
+        assert "\n" in body or "<" in body
+    safe_html.assert_safe(found.html)
+
+
+@pytest.mark.parametrize("attack", safe_html.ATTACKS)
+def test_html_in_mixed_text_is_safe(attack: str) -> None:
+    for body in (attack, f"**a**\n{attack}\n\n- b"):
+        safe_html.assert_safe(import_bodies.convert(body, Markup.MIXED).html)
 
 
 def test_mixed_text_may_have_more_tags_than_markdown() -> None:
