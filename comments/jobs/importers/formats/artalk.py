@@ -39,13 +39,13 @@ _LEFT_OUT = {
     "updated_at": "times of the last change",
     "password": "passwords",
     "badge_name": "badges",
+    "badge_color": "colors of badges",
 }
 # A flag that is not set is not data.
 _FLAGS_LEFT_OUT = {
     "is_collapsed": "marks of collapsed comments",
     "is_verified": "marks of verified authors",
 }
-_OTHERS = {"badge_color"}  # It belongs to the badge, which is counted.
 
 
 def read(path: Path) -> Iterator[import_source.Item]:
@@ -96,7 +96,7 @@ def _leave_out(fields: Fields) -> None:
     for name, what in _FLAGS_LEFT_OUT.items():
         if fields.flag(name):
             fields.left_out({name: what})
-    fields.left_out(_LEFT_OUT, {*_KEPT, *_FLAGS_LEFT_OUT, *_OTHERS})
+    fields.left_out(_LEFT_OUT, {*_KEPT, *_FLAGS_LEFT_OUT})
 
 
 def _thread(fields: Fields, address: str) -> import_source.SourceThread:

@@ -39,6 +39,7 @@ def test_mixed_text_that_looks_the_same_as_markdown_stays_markdown(body: str) ->
     ("body", "html"),
     [
         ("a\nb", "<p>a<br>\nb</p>\n"),
+        ("a\rb", "<p>a<br>\nb</p>\n"),
         ("# a\n*b* <u>c</u>", "<h3>a</h3>\n<p><em>b</em> <u>c</u></p>\n"),
         ("<p>a *b*</p>\n\n*c*", "<p>a *b*</p>\n<p><em>c</em></p>\n"),
         ("a<script>b</script>", "<p>a</p>\n"),

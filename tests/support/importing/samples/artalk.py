@@ -130,6 +130,7 @@ SANE = Sample(
     says=(
         "Not imported: IP addresses (7)",
         "Not imported: badges (1)",
+        "Not imported: colors of badges (1)",
         "Not imported: marks of collapsed comments (1)",
         "Not imported: marks of verified authors (1)",
         "Not imported: passwords (1)",

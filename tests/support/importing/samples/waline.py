@@ -10,7 +10,7 @@ ROSES, TULIPS = "garden.example/roses", "garden.example/tulips"
 
 
 def _file(*comments: dict[str, Any], **tables: Any) -> bytes:
-    data = {"Comment": list(comments), "Counter": [], "Users": []} | tables
+    data = {"Comment": list(comments)} | tables
     export = {"type": "waline", "version": 1, "time": 1, "tables": list(data), "data": data}
     return json.dumps(export, indent=1, ensure_ascii=False).encode()
 
@@ -38,8 +38,8 @@ SANE = Sample(
         _comment(
             4, "<p>To <em>Bob</em></p>", "Ada L.", pid="c3", rid="c1", mail="ADA@garden.example"
         ),
-        _comment(5, "Buy", "Eve", status="spam", mail=""),
-        _comment(6, "Held", "Bob", status="waiting", ua="Mozilla/5.0"),
+        _comment(5, "Buy", "Eve", status="spam", mail="", user_id="u2"),
+        _comment(6, "Held", "Eve 2", status="waiting", mail="", user_id="u2", ua="Mozilla/5.0"),
         _comment(7, 'Hm <img class="wl-emoji" src="https://e.example/a.png" alt="sad">', "Bob"),
         _comment(8, "Tulips", "Ada", url="/tulips", user_id="u1"),
         Counter=[{"objectId": "k1", "url": "/roses/", "time": 12}, {"objectId": "k2"}],
@@ -91,7 +91,8 @@ SANE = Sample(
             id="c6",
             status=Status.PENDING,
             created=at(2022, 3, 4, 10, 6, 0, 500_000),
-            name="Bob",
+            name="Eve 2",
+            person="Eve",
             text="Held",
             html="<p>Held</p>\n",
         ),
