@@ -64,7 +64,7 @@ PIECES = (
 
 
 def counted(
-    source: str, render: Callable[[str], str] = rendering.render_markdown
+    source: str, render: Callable[[str], str | None] = rendering.render_markdown
 ) -> tuple[str, int]:
     """Return the body's HTML or the refusal's code, and the number of calls."""
     number = 0
@@ -75,7 +75,7 @@ def counted(
 
     sys.setprofile(count)
     try:
-        outcome = render(source)
+        outcome = render(source) or ""
     except errors.BadInput as error:
         outcome = error.code
     finally:
