@@ -15,6 +15,7 @@ Invariants:
    signed out.
 """
 
+import functools
 import re
 import secrets
 from datetime import datetime, timedelta
@@ -34,6 +35,8 @@ LONGEST = timedelta(days=14)
 # `seen` is updated at most this often, no matter how often the session is used.
 _FRESH = timedelta(minutes=10)
 MOST = 20  # sessions per account; a new one beyond this ends the least recently used one
+_ENDING = ("Session", "ModerationSession", "Ticket")
+_AT_ONCE = 300  # Rows in one transaction.
 _TOKEN = re.compile(r"[a-z2-7]{26}\.[A-Za-z0-9_-]{43}")
 
 
@@ -135,6 +138,24 @@ def end(token: str, secret: str) -> None:
         transactions.apply(ownership.Writes(_OWNER, delete=keys))
 
     transactions.transaction(body)
+
+
+def end_all() -> int:
+    """End all sessions and one-time links of all accounts; return their number.
+
+    Only one process may use the store.
+    """
+    ended = 0
+    for kind in _ENDING:
+        keys = [
+            ndb.Key(*(part for each in message.key.path for part in (each.kind, each.name)))
+            for message in reads.walk(reads.Query(kind, keys_only=True))
+        ]
+        for start in range(0, len(keys), _AT_ONCE):
+            writes = ownership.Writes(_OWNER, delete=tuple(keys[start : start + _AT_ONCE]))
+            transactions.transaction(functools.partial(transactions.apply, writes))
+        ended += len(keys)
+    return ended
 
 
 def _is_good(row: account_rows.SessionRow, epoch: str, now: datetime) -> bool:

@@ -146,16 +146,18 @@ def _restored(restored: "store_restore.Restored") -> list[str]:
         lines.append(f"The replaced store is {restored.kept}. Remove it when you are sure.")
     if repeated is None:
         lines.append(
-            "The replaced store is missing or cannot be read, so comments that were deleted, and "
-            "subscriptions that were ended, after the backup are back. Repeat the erasures that "
+            "The replaced store is missing or cannot be read, so comments, accounts and "
+            "subscriptions that were deleted after the backup are back. Repeat the erasures that "
             "people have requested since."
         )
     else:
         lines.append(
             f"Deleted again, as in the replaced store: "
             f"{console.counted(repeated.comments, 'comment')}, "
+            f"{console.counted(repeated.accounts, 'account')}, "
             f"{console.counted(repeated.subscriptions, 'subscription')}."
         )
+    lines.append("All sessions and one-time links have ended. Owners and moderators sign in again.")
     if restored.held:
         lines.append(
             f"{console.counted(restored.held, 'message')} that were pending when the backup was "

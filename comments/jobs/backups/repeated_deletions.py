@@ -1,8 +1,8 @@
 """Repeat in a restored store what people deleted after the backup was made.
 
-A backup still contains comments that were retracted or erased since, and subscriptions that were
-ended since. If the store that the backup replaces can be read, it says which ones. They are deleted
-again before the restored store serves anybody.
+A backup still contains comments that were retracted or erased since, accounts that were removed
+since, and subscriptions that were ended since. If the store that the backup replaces can be read,
+it says which ones. They are deleted again before the restored store serves anybody.
 
 Invariants:
 
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
+from comments.accounts import accounts
 from comments.domain import records
 from comments.domain.records import Status
 from comments.notifications import subscriptions
@@ -23,31 +24,33 @@ from comments.store.models import comment_rows
 from comments.tree import changes, votes
 
 _AT_ONCE = 300  # Rows in one look-up.
-_Subscription = tuple[str, str]  # The subscriber's id and the subscription's name.
 
 
 class RepeatedDeletions(NamedTuple):
-    """The numbers of comments and subscriptions that were deleted again."""
+    """The numbers of comments, accounts and subscriptions that were deleted again."""
 
-    comments: int = 0
-    subscriptions: int = 0
+    comments: int
+    accounts: int
+    subscriptions: int
 
 
 def repeat(
     replaced: connection.Store, restored: connection.Store, *, now: datetime
 ) -> RepeatedDeletions:
-    """Delete from `restored` the comments and subscriptions that are deleted in `replaced`."""
+    """Delete from `restored` what is deleted in `replaced`."""
     with replaced.context():
         retracted = list(_retracted())
     with restored.context():
         comments = sum(_retract(each, now) for each in retracted)
-        kept = list(_subscriptions())
+        kept = [list(_paths(kind)) for kind in ("Account", "Subscription")]
     with replaced.context():
-        ended = list(_missing(kept))
+        removed, ended = (list(_missing(paths)) for paths in kept)
     with restored.context():
-        for subscriber, name in ended:
+        for ((_, account),) in removed:
+            accounts.remove(account)
+        for (_, subscriber), (_, name) in ended:
             subscriptions.unsubscribe(subscriber, [name], now=now)
-    return RepeatedDeletions(comments, len(ended))
+    return RepeatedDeletions(comments, len(removed), len(ended))
 
 
 def _retracted() -> Iterator[str]:
@@ -73,15 +76,12 @@ def _retract(comment_id: str, now: datetime) -> bool:
     return transactions.transaction(body)
 
 
-def _subscriptions() -> Iterator[_Subscription]:
-    for message in reads.walk(reads.Query("Subscription", keys_only=True)):
-        subscriber, name = message.key.path
-        yield subscriber.name, name.name
+def _paths(kind: str) -> Iterator[reads.Path]:
+    for message in reads.walk(reads.Query(kind, keys_only=True)):
+        yield tuple((each.kind, each.name) for each in message.key.path)
 
 
-def _missing(kept: list[_Subscription]) -> Iterator[_Subscription]:
-    for start in range(0, len(kept), _AT_ONCE):
-        part = kept[start : start + _AT_ONCE]
-        keys = [(("Subscriber", one), ("Subscription", name)) for one, name in part]
-        found = reads.read(keys)
-        yield from (each for each, row in zip(part, found, strict=True) if row is None)
+def _missing(paths: list[reads.Path]) -> Iterator[reads.Path]:
+    for start in range(0, len(paths), _AT_ONCE):
+        part = paths[start : start + _AT_ONCE]
+        yield from (path for path, row in zip(part, reads.read(part), strict=True) if row is None)

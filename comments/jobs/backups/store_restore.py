@@ -2,8 +2,8 @@
 
 A restore unpacks and checks the whole backup next to the data file before anything is changed. It
 opens the unpacked store, which upgrades it if an older release wrote it, repeats deletions
-(`repeated_deletions`), and holds the messages that were pending (`held_messages`). Then the engine
-gives the file its place in one step.
+(`repeated_deletions`), ends all sessions, because some have ended since, and holds the messages
+that were pending (`held_messages`). Then the engine gives the file its place in one step.
 
 Invariants:
 
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from comments import config, errors
+from comments.accounts import sessions
 from comments.jobs.backups import (
     backup_archive,
     engine_files,
@@ -70,6 +71,7 @@ def restore(
         with files.opened(staged, settings) as store:
             repeated = _repeated(files, settings, store, now)
             with store.context():
+                sessions.end_all()
                 held = held_messages.hold(settings, now=now)
         had_store = data.exists()
         files.install(staged, data, kept=kept)

@@ -168,7 +168,8 @@ def test_a_restore_says_what_it_did(run: Run, data: Path, tmp_path: Path) -> Non
     assert re.fullmatch(r"Restored \d+ rows as of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\.", first)
     assert rest == [
         f"The replaced store is {kept}. Remove it when you are sure.",
-        "Deleted again, as in the replaced store: 1 comment, 0 subscriptions.",
+        "Deleted again, as in the replaced store: 1 comment, 0 accounts, 0 subscriptions.",
+        "All sessions and one-time links have ended. Owners and moderators sign in again.",
     ]
 
 

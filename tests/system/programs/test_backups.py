@@ -111,8 +111,17 @@ def restored_and_served(backup: Path, data: Path, posted: list[str]) -> set[str]
     return found
 
 
-@pytest.mark.parametrize("place", ["backups", "data"])
-def test_a_full_disk_leaves_the_old_backups_and_says_so(tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("backups", "No space left on device"),
+        ("data", "cannot grow"),
+        ("read-only", "backups is not writable. Make it writable for the service's user."),
+    ],
+)
+def test_an_unusable_disk_leaves_the_old_backups_and_is_named(
+    tmp_path: Path, place: str, reason: str
+) -> None:
     optional_tools.mounts()
     data, folder = tmp_path / "data", tmp_path / "backups"
     folder.mkdir()
@@ -125,6 +134,8 @@ def test_a_full_disk_leaves_the_old_backups_and_says_so(tmp_path: Path, place: s
         "data": f"cp -r {data} {tmp_path}/kept && "
         f"mount -t tmpfs -o size=$(($(du -sk {data} | cut -f1) + 64))k tmpfs {data} && "
         f"cp -r {tmp_path}/kept/. {data} && touch {folder}/old",
+        "read-only": f"touch {folder}/old && mount --bind {folder} {folder} && "
+        f"mount -o remount,ro,bind {folder}",
     }[place]
     environ = programs.environment(DATA_DIR=str(data), BACKUP_DIR=str(folder))
     done = subprocess.run(
@@ -148,4 +159,4 @@ def test_a_full_disk_leaves_the_old_backups_and_says_so(tmp_path: Path, place: s
     assert status == "1"
     assert "old" in listed.split()
     assert not any(each.endswith((".partial", ".copy", ".tar.gz")) for each in listed.split())
-    assert "No space left on device" in said[0] or "cannot grow" in said[0]
+    assert reason in said[0]

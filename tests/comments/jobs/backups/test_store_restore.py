@@ -14,6 +14,7 @@ import pytest
 
 import embedded_engine
 from comments import config, errors
+from comments.accounts import accounts, one_time_links, sessions
 from comments.domain import records
 from comments.domain.crypto import secret_rotation
 from comments.jobs import recount, repair
@@ -24,6 +25,7 @@ from comments.store import reads
 from comments.store.models import conversion
 from emulator.storage import inspection
 from tests.support import forked_programs, store_snapshot
+from tests.support.people import account_holders
 from tests.support.threads import sample_threads
 
 pytestmark = pytest.mark.embedded
@@ -70,7 +72,7 @@ def test_a_restored_store_equals_the_one_that_was_backed_up(
     restored = store_restore.restore(backup, service, files, now=NOW)
     assert rows(service, open_service) == before
     assert restored.kept == service.data_dir / KEPT
-    assert (restored.repeated, restored.held) == ((0, 0), 0)
+    assert (restored.repeated, restored.held) == ((0, 0, 0), 0)
     assert rows(kept_as_data(service, tmp_path / "kept"), open_service) == after
 
 
@@ -168,7 +170,7 @@ def test_comments_deleted_since_the_backup_are_deleted_again(
                 found[text].id, author_id=found[text].author.id, revision=None, now=NOW
             )
     restored = store_restore.restore(backup, service, files, now=NOW)
-    assert restored.repeated == (2, 0)
+    assert restored.repeated == (2, 0, 0)
     assert b"author of 1.1\x12" not in service.data_file.read_bytes()
     with open_service(service):
         texts = [each.body for each in page()]
@@ -178,6 +180,32 @@ def test_comments_deleted_since_the_backup_are_deleted_again(
         recount.thread(NAME, tell=differences.append, fixes=False)
         assert differences == []
         assert repair.find_problems(service.scheme, NAME) == []
+
+
+def test_sessions_end_and_removed_accounts_stay_removed(
+    service: config.Settings, files: embedded_engine.DataFiles, open_service: Open, tmp_path: Path
+) -> None:
+    kinds = ("Account", "Identity", "Session", "Ticket")
+
+    def counts() -> list[int]:
+        return [reads.count(reads.Query(kind)) for kind in kinds]
+
+    with open_service(service):
+        made = {}
+        for name in ("ann", "bob"):
+            made[name] = account_holders.account(name)
+            sessions.begin(made[name].id, service.secret, now=NOW)
+        ticket = one_time_links.OneTimeLink(one_time_links.LinkPurpose.RESET, made["ann"].id)
+        one_time_links.issue(ticket, service.secret, now=NOW, term=timedelta(days=1))
+        assert counts() == [2, 2, 2, 1]
+    backup = store_backup.make(service, files, tmp_path / "backup", now=NOW).path
+    with open_service(service):
+        assert accounts.remove(made["bob"].id)
+    restored = store_restore.restore(backup, service, files, now=NOW)
+    assert restored.repeated == (0, 1, 0)
+    with open_service(service):
+        assert counts() == [1, 1, 0, 0]
+        assert accounts.get(made["ann"].id) is not None
 
 
 def page() -> list[records.Comment]:
