@@ -41,8 +41,6 @@ _MARKUPS = {
 _BOM = b"\xef\xbb\xbf"
 # Some tools write the numbers of a column that has empty cells as 12.0.
 _WHOLE = re.compile(r"([0-9]{1,18})\.0")
-
-
 _SHOWN = 40  # Maximum number of characters of a value in an error message.
 
 _Value = TypeVar("_Value")
@@ -116,13 +114,14 @@ def _comment(fields: Fields) -> import_source.SourceComment:
     comment_id = _whole(fields, fields.id("id"))
     if comment_id == "0":
         raise fields.bad('"id" is 0, which as a parent stands for none; number comments from 1')
+    parent = _whole(fields, fields.parent("parent") or "0")
     fields.left_out({}, kept=NAMES)
     return import_source.SourceComment(
         system=SYSTEM,
         id=comment_id,
         line=fields.number,
-        thread=fields.text("page").strip(),
-        parent=_whole(fields, fields.parent("parent") or "") or None,
+        thread=fields.required_text("page"),
+        parent=None if parent == "0" else parent,
         status=status,
         created=fields.required_moment("time"),
         name=fields.text("author"),

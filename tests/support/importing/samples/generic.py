@@ -173,6 +173,7 @@ REFUSED = {
         _lines(_comment(1, "x"), {"id": 2, "pgae": "/beans", "time": 0, "text": "y"}),
         ':2: "page" is missing; rename "pgae" if it is the "page"',
     ),
+    "a blank page": (_lines(_comment(1, "x", page=" ")), ':1: "page" is missing'),
     "a line without a text": (
         _lines({"id": 2, "page": "/beans", "time": 0}),
         ':1: "text" is missing',

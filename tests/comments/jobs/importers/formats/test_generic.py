@@ -84,6 +84,21 @@ def test_json_lines_and_csv_have_the_same_meaning(
     assert without_lines(lines) == without_lines(table)
 
 
+@pytest.mark.parametrize("parent", [None, "", 0, 0.0, "0", "0.0", " 0 "], ids=repr)
+def test_a_root_has_no_parent(tmp_path: Path, parent: object) -> None:
+    row = {"id": 1, "page": "/a", "time": 0, "text": "x", "parent": parent}
+    comments = [
+        item
+        for path in (
+            saved_lines(tmp_path / "rows.jsonl", [row]),
+            saved_table(tmp_path / "rows.csv", [row]),
+        )
+        for item in generic.read(path)
+        if isinstance(item, import_source.SourceComment)
+    ]
+    assert [comment.parent for comment in comments] == [None, None]
+
+
 @pytest.mark.parametrize(
     "head",
     [
