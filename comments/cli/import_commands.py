@@ -75,7 +75,7 @@ def import_(
             click.echo(line)
         import_writer.check(plan)
         if dry_run:
-            click.echo("Dry run: nothing was stored.")
+            _end_dry_run(plan, site)
             return
         events: list[str] = []
         with import_progress.shown("Importing", plan.report.comments, "comment") as advance:
@@ -109,6 +109,16 @@ def import_(
         click.echo(f"To view the longest thread, open /?{query} on the server.")
     if verified.unexplained:
         raise click.exceptions.Exit(1)
+
+
+def _end_dry_run(plan: "import_writer.CheckedImport", site: "records.Site") -> None:
+    """Propose mappings."""
+    from comments.jobs.importers.proposals import mapping_proposals
+
+    found = mapping_proposals.propose(plan.threads, site, plan.report.empty_pages)
+    for line in mapping_proposals.lines(found):
+        click.echo(line)
+    click.echo("Dry run: nothing was stored.")
 
 
 @contextlib.contextmanager

@@ -39,13 +39,17 @@ _MAX_TITLE = 500
 
 
 class PlannedThread(msgspec.Struct, frozen=True):
-    """A thread to store, with its comments in writing order."""
+    """A thread to store, with its comments in writing order.
+
+    `links` are the addresses of its pages in the file.
+    """
 
     name: records.ThreadName
     title: str
     url: str
     state: ThreadState
     nodes: tuple[write_order.Node, ...]
+    links: tuple[str, ...] = ()
 
 
 def comment_id(site: str, system: str, source_id: str) -> str:
@@ -82,6 +86,7 @@ class FirstPass:
         self._sources: dict[str, import_source.SourceThread] = {}
         self._nodes: dict[str, write_order.Node] = {}
         self._left_out: set[str] = set()
+        self._with_comments: set[str] = set()  # The keys of threads with comments.
         self._authors = import_authors.Authors(secret, site.id)
         self._mapping = mapping or page_mapping.PageMapping()
         self._doubles = doubled_posts.DoubledPosts()
@@ -123,6 +128,11 @@ class FirstPass:
             self._planned(name, names[name], write_order.arrange(nodes, levels))
             for name, nodes in by_thread.items()
         )
+
+    def empty_pages(self) -> tuple[str, ...]:
+        """Return the addresses of the pages without comments, after `threads` was called."""
+        others = (each for key, each in self._sources.items() if key not in self._with_comments)
+        return tuple(self._address(thread) for thread in others)
 
     def _note(self, kind: str, line: int, text: str) -> None:
         self.notes.append(import_report.Note(kind, line, text))
@@ -217,6 +227,7 @@ class FirstPass:
                 if name is not None:
                     found[name].append(thread)
             self._settle_node(node, thread, names[thread.key])
+        self._with_comments = set(names)
         self._note_threads(found)
         return found
 
@@ -253,9 +264,12 @@ class FirstPass:
             return self._id_without_link(thread, error)
 
     def _mapped(self, thread: import_source.SourceThread) -> page_mapping.MappedPage:
-        """Map the address of a page; a mere path is on the site's first origin."""
+        return self._mapping.apply(self._address(thread))
+
+    def _address(self, thread: import_source.SourceThread) -> str:
+        """Return the address of a page in the file; a mere path is on the site's first origin."""
         is_path = thread.link.startswith("/") and not thread.link.startswith("//")
-        return self._mapping.apply(self._site.origins[0] + thread.link if is_path else thread.link)
+        return self._site.origins[0] + thread.link if is_path else thread.link
 
     def _id_without_link(
         self, thread: import_source.SourceThread, reason: errors.BadInput
@@ -336,6 +350,7 @@ class FirstPass:
             url=next(_nonempty(_url(self._mapped(thread).url) for thread in sources), ""),
             state=ThreadState.CLOSED if is_closed else ThreadState.OPEN,
             nodes=tuple(nodes),
+            links=tuple(self._address(thread) for thread in sources),
         )
 
 

@@ -91,7 +91,8 @@ class Tallies:
 class ImportReport(msgspec.Struct, frozen=True):
     """The result of the first pass: how many comments will be stored, by status, and the notes.
 
-    `unit` is what the notes count in the file, such as "line".
+    `unit` is what the notes count in the file, such as "line". `empty_pages` are the addresses of
+    pages without comments.
     """
 
     file: str
@@ -101,6 +102,7 @@ class ImportReport(msgspec.Struct, frozen=True):
     notes: tuple[Note, ...]
     unit: str = "line"
     tallies: tuple[Tally, ...] = ()
+    empty_pages: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
         """Yield the report as text: totals, then the notes of each kind with their line numbers.

@@ -212,6 +212,7 @@ def plan(  # noqa: PLR0913 - one for each thing that a caller may choose
         notes=tuple(reading.notes),
         unit=unit,
         tallies=reading.tallies.counted(),
+        empty_pages=reading.empty_pages(),
     )
     return CheckedImport(
         store,

@@ -86,13 +86,16 @@ def threads_of(sizes: Sequence[int], author: str = "") -> list[str]:
     return lines
 
 
-def plan_of(path: Path, levels: int = 8, site: records.Site = SITE) -> import_writer.CheckedImport:
+def plan_of(
+    path: Path, levels: int = 8, site: records.Site = SITE, mapping: Sequence[str] = ()
+) -> import_writer.CheckedImport:
     return import_writer.plan(
         disqus.read,
         path,
         site=site,
         scheme=sorthash.Scheme(levels=levels),
         secret=SECRET,
+        mapping=mapping,
     )
 
 

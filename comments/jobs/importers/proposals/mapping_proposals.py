@@ -1,0 +1,91 @@
+"""Collect the proposed mappings for a checked export, and print them as options."""
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from urllib.parse import unquote
+
+from comments import errors
+from comments.domain import records, thread_ids
+from comments.jobs.importers import import_plan, page_mapping
+from comments.jobs.importers.proposals import foreign_hosts, page_twins
+from comments.jobs.importers.proposals.imported_pages import ImportedPage, Proposal, examples
+
+_SHOWN = 20  # The maximum number of proposals, and of reasons without a proposal.
+_LONGEST = 300  # The maximum number of characters of a reason.
+
+
+def propose(
+    threads: Sequence[import_plan.PlannedThread], site: records.Site, others: Iterable[str] = ()
+) -> list[Proposal]:
+    """Return proposals for the threads of an export, which the site's rules have named.
+
+    `others` are addresses of pages without comments.
+    """
+    pages = [page for thread in threads for page in _pages(thread, site)]
+    known = filter(None, (_canonical(link, site) for link in others))
+    hosts = list(foreign_hosts.propose(pages, site.origins, known))
+    given = [each.mapping for each in hosts if each.mapping]
+    mapping = page_mapping.PageMapping(given, site.origins)
+
+    def mapped(thread: str) -> str:
+        return _canonical(mapping.apply(f"https://{thread}").url, site) or thread
+
+    own = tuple(f"{origin.partition('://')[2]}/" for origin in site.origins)
+    on_site = (page for page in pages if mapped(page.thread).startswith(own))
+    return [*hosts, *page_twins.propose(on_site, mapped), *_queries(threads, site)]
+
+
+def lines(proposals: Sequence[Proposal]) -> Iterator[str]:
+    """Yield the proposals as text: options for the command, then what has none and why."""
+    proposed = [each for each in proposals if each.mapping]
+    others = [each.reason for each in proposals if not each.mapping]
+    if proposed:
+        yield "Proposed mappings. Check them, and add the right ones to the command:"
+        for each in proposed[:_SHOWN]:
+            yield f"  --map {shlex.quote(each.mapping)}"
+            yield f"      {each.reason[:_LONGEST]}"
+        if len(proposed) > _SHOWN:
+            yield f"  and {len(proposed) - _SHOWN} more; add these first, and run it again"
+    if others:
+        yield "No mapping is proposed for:"
+        yield from (f"  {reason[:_LONGEST]}" for reason in others[:_SHOWN])
+        if len(others) > _SHOWN:
+            yield f"  and {len(others) - _SHOWN} more"
+
+
+def _pages(thread: import_plan.PlannedThread, site: records.Site) -> Iterator[ImportedPage]:
+    """Yield the addresses of a thread; none if the thread is named by an id."""
+    addresses = {_canonical(link, site) for link in thread.links} - {""}
+    for address in sorted(addresses):
+        yield ImportedPage(address, thread.name.id, len(thread.nodes))
+
+
+def _canonical(link: str, site: records.Site) -> str:
+    try:
+        return thread_ids.canonical_page(
+            link, query_keys=site.query_keys, keep_trailing_slash=site.keep_trailing_slash
+        )
+    except errors.BadInput:
+        return ""
+
+
+def _queries(
+    threads: Sequence[import_plan.PlannedThread], site: records.Site
+) -> Iterator[Proposal]:
+    """Explain how to keep pages apart that differ only in a query which the site ignores."""
+    for thread in threads:
+        queries = {page_twins.tracking_apart(_query(link)) for link in thread.links}
+        parts = sorted({part for query in queries for part in query})
+        keys = {unquote(part.partition("=")[0]) for part in parts} - set(site.query_keys)
+        if len(queries) > 1 and keys:
+            options = " ".join(f"--query-key {shlex.quote(key)}" for key in sorted(keys)[:3])
+            yield Proposal(
+                "",
+                f"{thread.name.id}: its pages differ in their queries ({examples(parts)}) and "
+                f"become one thread. If they are different pages, run "
+                f"`site set {site.id} {options}` before the import",
+            )
+
+
+def _query(link: str) -> str:
+    return link.partition("#")[0].partition("?")[2]

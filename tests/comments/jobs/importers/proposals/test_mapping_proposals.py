@@ -1,0 +1,161 @@
+"""The dry run proposes mappings as options; added to the command, they are not proposed again."""
+
+import shlex
+from pathlib import Path
+
+import click.testing
+import flask
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comments.domain import records
+from comments.jobs.importers.proposals import mapping_proposals
+from comments.jobs.importers.proposals.imported_pages import Proposal
+from tests.support import optional_tools
+from tests.support.threads.sample_exports import SITE, plan_of, post, rows, saved
+
+
+def threads(*links: str) -> list[str]:
+    """Return an export of pages with one comment each."""
+    lines = []
+    for number, link in enumerate(links, start=1):
+        escaped = link.replace("&", "&amp;")
+        lines.append(f'<thread dsq:id="{number}"><link>{escaped}</link></thread>\n')
+        lines.append(post(str(number), minute=number, thread=str(number)))
+    return lines
+
+
+def proposals(path: Path, site: records.Site) -> list[Proposal]:
+    with plan_of(path, site=site) as plan:
+        return mapping_proposals.propose(plan.threads, site, plan.report.empty_pages)
+
+
+def run(app: flask.Flask, file: Path, *options: str) -> click.testing.Result:
+    return app.test_cli_runner().invoke(args=["import", str(file), "--site", "garden", *options])
+
+
+def test_a_dry_run_proposes_options_that_merge_the_pages(
+    app: flask.Flask, garden: records.Site, tmp_path: Path
+) -> None:
+    path = saved(
+        tmp_path / "export.xml",
+        *threads(
+            "http://garden.example/roses/",
+            "https://www.garden.example/roses",
+            "http://localhost:4000/roses/index.html",
+            "http://webcache.googleusercontent.com/search?q=cache:garden.example/roses",
+            "http://garden.example//tulips",
+        ),
+        '<thread dsq:id="9"><link>http://garden.example/roses/index.html</link></thread>\n',
+    )
+    shown = run(app, path, "--dry-run")
+    assert shown.exit_code == 0, shown.output
+    lines = shown.output.splitlines()
+    start = lines.index("Proposed mappings. Check them, and add the right ones to the command:")
+    assert lines[start + 1 :] == [
+        "  --map localhost:4000=garden.example",
+        "      localhost:4000 (1 page, 1 comment): 1 of 1 path also on garden.example",
+        "  --map www.garden.example=garden.example",
+        "      www.garden.example (1 page, 1 comment): differs from garden.example only by www.",
+        "  --map localhost:4000/roses/index.html=garden.example/roses",
+        "      the same page as garden.example/roses: the file that a server adds to a folder",
+        "  --map garden.example//tulips=garden.example/tulips",
+        "      the same page as garden.example/tulips: a doubled slash",
+        "No mapping is proposed for:",
+        (
+            "  webcache.googleusercontent.com (1 page, 1 comment): copies of pages by a search "
+            "engine, translator or archive"
+        ),
+        "Dry run: nothing was stored.",
+    ]
+    assert rows() == []
+    options = shlex.split(" ".join(line for line in lines if line.startswith("  --map ")))
+    again = run(app, path, *options, "--dry-run")
+    assert "Proposed mappings" not in again.output
+    assert "Added 5 comments in 3 threads" in run(app, path, *options).output
+    assert [row.thread for row in rows()] == [
+        *["garden.example/roses"] * 3,
+        "garden.example/tulips",
+        "webcache.googleusercontent.com/search",
+    ]
+
+
+def test_pages_that_differ_in_an_ignored_query_are_explained(tmp_path: Path) -> None:
+    links = ["https://garden.example/?p=1", "https://garden.example/?p=2&utm_source=x"]
+    path = saved(tmp_path / "export.xml", *threads(*links))
+    (found,) = proposals(path, SITE)
+    assert found.mapping == ""
+    assert found.reason == (
+        "garden.example/: its pages differ in their queries (p=1, p=2) and become one thread. If "
+        "they are different pages, run `site set garden --query-key p` before the import"
+    )
+    assert proposals(path, msgspec.structs.replace(SITE, query_keys=("p",))) == []
+    tracked = saved(tmp_path / "2.xml", *threads(links[0], links[0] + "&utm_source=x"))
+    assert proposals(tracked, SITE) == []
+
+
+def test_an_option_is_quoted_for_the_shell_and_long_lists_are_cut(tmp_path: Path) -> None:
+    site = msgspec.structs.replace(SITE, query_keys=("ref", "id"))
+    links = [f"https://garden.example/{n:02}?ref=x&id=1" for n in range(22)]
+    found = proposals(saved(tmp_path / "export.xml", *threads(*links)), site)
+    lines = list(mapping_proposals.lines(found))
+    assert lines[1] == "  --map 'garden.example/00?id=1&ref=x=garden.example/00?id=1'"
+    assert lines[-1] == "  and 2 more; add these first, and run it again"
+    assert len(lines) == 42
+
+
+def test_a_thread_that_is_named_by_an_id_has_no_proposal(tmp_path: Path) -> None:
+    thread = '<thread dsq:id="1"><id>old.example/a</id><link>none</link></thread>\n'
+    assert proposals(saved(tmp_path / "export.xml", thread, post("1")), SITE) == []
+
+
+HOSTS = ["garden.example", "www.garden.example", "localhost:4000", "old.example", "web.archive.org"]
+PATHS = ["/", "//a", "/a", "/a/", "/a/index.html", "/b?ref=x", "/b?id=1", "/blog/a", "/blog/b"]
+LINKS = st.lists(st.tuples(st.sampled_from(HOSTS), st.sampled_from(PATHS)), max_size=7)
+
+
+@given(LINKS, st.booleans(), st.sampled_from([(), ("id",), ("id", "ref")]), st.booleans())
+def test_proposals_that_were_added_are_not_made_again(
+    tmp_path_factory: pytest.TempPathFactory,
+    links: list[tuple[str, str]],
+    keeps: bool,
+    keys: tuple[str, ...],
+    several: bool,
+) -> None:
+    origins = (*SITE.origins, "https://other.example") if several else SITE.origins
+    site = msgspec.structs.replace(
+        SITE, keep_trailing_slash=keeps, query_keys=keys, origins=origins
+    )
+    path = tmp_path_factory.getbasetemp() / "export.xml"
+    saved(path, *threads(*(f"https://{host}{tail}" for host, tail in links)))
+    given_options: list[str] = []
+    for _ in range(3):
+        with plan_of(path, site=site, mapping=given_options) as plan:
+            found = mapping_proposals.propose(plan.threads, site)
+        more = [each.mapping for each in found if each.mapping]
+        assert not set(more) & set(given_options)
+        given_options += more
+        if not more:
+            break
+    assert more == []
+    assert not any("archive" in each for each in given_options)
+
+
+@pytest.mark.parametrize(
+    ("name", "origin", "mappings"),
+    [
+        (
+            "disqus/benbalter-1145.xml",
+            "https://ben.balter.com",
+            ["localhost:4000=ben.balter.com", "benbalter.github.com=ben.balter.com"],
+        ),
+        ("disqus/laisky-209.xml", "https://blog.laisky.com", ["localhost:27850=blog.laisky.com"]),
+        ("disqus/evanlin-189.xml", "https://evanlin.com", ["www.evanlin.com=evanlin.com"]),
+    ],
+)
+def test_the_hosts_of_a_real_export_are_mapped(name: str, origin: str, mappings: list[str]) -> None:
+    site = msgspec.structs.replace(SITE, origins=(origin,))
+    found = proposals(optional_tools.real_export(name), site)
+    assert [each.mapping for each in found if "/" not in each.mapping] == mappings
