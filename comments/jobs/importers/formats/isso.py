@@ -17,6 +17,7 @@ import html
 from collections.abc import Iterator
 from pathlib import Path
 
+from comments import errors
 from comments.domain.records import Status
 from comments.jobs.importers import import_source
 from comments.jobs.importers.parsing import record_fields, sqlite_reader, stray_bytes
@@ -75,7 +76,11 @@ def _fields(path: Path, row: dict[str, object]) -> record_fields.Fields:
     strays = 0
     for name, value in row.items():
         if isinstance(value, bytes) and name in _TEXTS:
-            text, found = stray_bytes.decode(str(path), number, value, _UNIT)
+            try:
+                text, found = stray_bytes.repaired(value.decode(errors="surrogateescape"))
+            except ValueError as error:
+                reason = f'"{name}" is not text in UTF-8; correct it in a copy of the database'
+                raise errors.BadImport(str(path), number, reason, _UNIT) from error
             strays += found
             row[name] = html.unescape(text) if name in _ESCAPED else text
     fields = record_fields.Fields(path, number, row, _UNIT)

@@ -275,7 +275,7 @@ REFUSED = {
     ),
     "bytes that are not text": (
         file(row(3, b"\xc4\xe3\xba\xc3")),
-        ", comment 3: the text is not UTF-8; convert",
+        ', comment 3: "text" is not text in UTF-8; correct it in a copy of the database',
     ),
     "no table": (
         _of_another_program(),

@@ -19,12 +19,14 @@ from comments.events import dispatcher, outbox
 from comments.jobs import repair, wiring
 from comments.jobs.importers import import_writer
 from comments.jobs.importers.formats import format_registry
+from comments.jobs.importers.uploads import upload_steps
+from comments.jobs.importers.uploads.upload_store import UploadState
 from comments.sites import site_settings
 from comments.store import connection
 from emulator import inprocess
 from tests.support import dying_programs, prepared_stores
 from tests.support.histories import counter_oracle
-from tests.support.importing import sample_files, stored_imports
+from tests.support.importing import sample_files, stored_imports, uploading
 from tests.support.threads import sample_exports
 from tests.support.threads.sample_exports import NOW, SCHEME
 
@@ -105,6 +107,16 @@ def test_an_import_stores_each_comment_of_the_file_once(
     again = run(app, path)
     assert f"Added 0 comments in {len(sample.threads)}" in again.output
     assert sample_exports.rows() == before
+
+
+@every_format
+def test_an_upload_stores_the_same_as_the_command(garden: records.Site, name: str) -> None:
+    sample, clock = samples(name).SANE, uploading.Clock()
+    checked = uploading.checked("garden", sample.data, clock)
+    assert (checked.state, checked.system) == (UploadState.CHECKED, name), checked.report
+    uploading.confirm("garden", checked.id, clock)
+    assert upload_steps.work("garden", sample_exports.SECRET, clock=clock)
+    assert_stored(name, sample)
 
 
 @every_format
