@@ -430,6 +430,11 @@ ROWS += [
     # There is no such upload, but callers without permission must not learn this.
     Row("POST", f"{DESK}/imports/finish", {**SETTLE, "moderator": 403, "owner": 409}, 403,
         form={"upload": "x"}),
+    # There is no such import, but callers without permission must not learn this.
+    Row("GET", f"{DESK}/imports/undo", {**AT_DESK, "moderator": 403, "owner": 409}, 303,
+        query={"id": "x"}),
+    Row("POST", f"{DESK}/imports/undo", {**SETTLE, "moderator": 403, "owner": 409}, 403,
+        form={"id": "x"}),
     Row("GET", f"{DESK}/imports/status", {**AT_DESK, "moderator": 403}, 303),
     Row("POST", f"{DESK}/turnstile", {**DECIDE, "moderator": 403}, 403, form={"act": "remove"}),
     Row("GET", "/admin/health", {"owner": 200, "elsewhere": 403, "moderator": 403}, 303),

@@ -276,6 +276,12 @@ class UploadDecisionForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     mapping: TextLine = ""
 
 
+class ImportQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An import of a site."""
+
+    id: Typed
+
+
 class EmptyQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A query without parameters."""
 

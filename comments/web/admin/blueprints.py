@@ -31,7 +31,7 @@ from comments.web.admin.pages import (
     statistics_page,
     thread_list_page,
 )
-from comments.web.admin.pages.transfer import import_page, upload_calls
+from comments.web.admin.pages.transfer import import_page, undo_page, upload_calls
 
 BLUEPRINTS = (
     queue_page.blueprint,
@@ -45,6 +45,7 @@ BLUEPRINTS = (
     limit_page.blueprint,
     import_page.blueprint,
     upload_calls.blueprint,
+    undo_page.blueprint,
     statistics_page.blueprint,
     audit_log_page.blueprint,
     health_page.blueprint,

@@ -9,7 +9,7 @@ from werkzeug.test import TestResponse
 
 from comments import config
 from comments.domain import records
-from comments.domain.records import Verb
+from comments.domain.records import Status, Verb
 from comments.events import audit_log
 from comments.jobs import scheduler
 from comments.jobs.importers import import_journal, import_undo
@@ -19,7 +19,7 @@ from comments.moderation import decisions
 from tests.support.html import html_validator
 from tests.support.people.account_holders import SECRET
 from tests.support.people.console_browser import DESK, OWN, Desk
-from tests.support.threads import raw_changes, sample_exports
+from tests.support.threads import raw_changes, sample_exports, sample_threads
 from tests.support.threads.sample_exports import NOW, threads_of
 
 SIZES = [3, 1]
@@ -262,3 +262,34 @@ def test_the_list_says_whether_an_import_can_be_undone(owner: Desk, file: bytes)
     log = owner.page("/log")
     assert "Undid an import" in log
     assert f"Import {found.id}" in log
+
+
+def test_an_owner_undoes_an_import_after_reading_what_it_removes(
+    owner: Desk, site: records.Site, file: bytes
+) -> None:
+    again(owner, file)
+    first = sample_exports.rows()[0]
+    name = records.ThreadName("demo", first.thread)
+    sample_threads.post(site, "a reply", parent=first.id, thread=first.thread)
+    (found,) = import_journal.of("demo")
+    assert f"/imports/undo?id={found.id}" in owner.page("/imports")
+    page = owner.page(f"/imports/undo?id={found.id}")
+    assert "3 imported comments will be removed" in page
+    assert "1 imported comment will stay as a tombstone" in page
+    assert "1 thread that the import made will be removed" in page
+    owner.settle("/imports/undo", id=found.id)
+    assert [row.body for row in sample_exports.rows() if row.status is Status.APPROVED] == [
+        "a reply"
+    ]
+    assert any(row.thread == name.id for row in sample_exports.rows())
+    assert "Undid an import" in owner.page("/log")
+    listed = owner.page("/imports")
+    assert html_validator.complaints([page, listed]) == [[], []]
+
+
+def test_an_undo_of_no_import_is_refused(owner: Desk, site: records.Site, desk: Desk) -> None:
+    missing = owner.client.get(f"{DESK}/imports/undo?id=none")
+    assert missing.status_code == 409
+    assert "Demo has no import" in missing.text
+    owner.settle("/imports/undo", id="none", status=409)
+    desk.settle("/imports/undo", id="none", status=403)

@@ -1,0 +1,48 @@
+"""The undo of an import: what it removes and what stays, and a button that begins it."""
+
+from datetime import UTC, datetime
+
+import flask
+
+from comments import errors
+from comments.domain import roles
+from comments.events import audit_log
+from comments.jobs.importers import import_journal, import_undo
+from comments.web.admin import admin_queries, labels, signed_in, site_visit
+from comments.web.http.decode import forms, query_strings
+
+blueprint = site_visit.blueprint("undo")
+
+
+@blueprint.get("/imports/undo")
+def show(site_id: str) -> flask.Response:
+    """Show what an undo will remove and what will stay."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    query = query_strings.read(admin_queries.ImportQuery)
+    site, now = visit.site.id, datetime.now(UTC)
+    try:
+        found = import_journal.get(site, query.id)
+        import_undo.check(site, found, now)
+    except errors.ImportRefused as error:
+        return _refused(visit, error)
+    preview = import_undo.preview(site, found.id)
+    return site_visit.page("undo.html", visit, found=found, preview=preview, problem="")
+
+
+@blueprint.post("/imports/undo")
+def begin(site_id: str) -> flask.Response:
+    """Begin an undo; the background worker continues it."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    sent = forms.read(admin_queries.ImportQuery)
+    act = audit_log.Act(visit.account.actor, import_undo.VERB)
+    try:
+        import_undo.start(visit.site.id, sent.id, act, now=datetime.now(UTC))
+    except errors.ImportRefused as error:
+        return _refused(visit, error)
+    return signed_in.go(f"admin/sites/{visit.site.id}/imports")
+
+
+def _refused(visit: site_visit.Visit, error: errors.ImportRefused) -> flask.Response:
+    response = site_visit.page("undo.html", visit, found=None, problem=labels.problem(error))
+    response.status_code = 409
+    return response
