@@ -1,9 +1,11 @@
 """A restore replaces the whole store in one step, or refuses and changes nothing."""
 
+import contextlib
 import dataclasses
 import os
 import shutil
 import signal
+import sqlite3
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -24,7 +26,7 @@ from comments.sites import site_settings
 from comments.store import reads
 from comments.store.models import conversion
 from emulator.storage import inspection
-from tests.support import forked_programs, store_snapshot
+from tests.support import forked_programs, programs, store_snapshot
 from tests.support.people import account_holders
 from tests.support.threads import sample_threads
 
@@ -147,6 +149,26 @@ def test_a_backup_of_another_project_is_refused(
     other = dataclasses.replace(service, project="other")
     with pytest.raises(errors.BackupFailed, match="Set DATASTORE_PROJECT_ID"):
         store_restore.restore(backup, other, files, now=NOW)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_backup_of_an_older_release_is_upgraded(
+    service: config.Settings, files: embedded_engine.DataFiles, tmp_path: Path, number: int
+) -> None:
+    script = programs.ROOT / "tests" / "emulator" / "storage" / f"format{number}.sql"
+    with contextlib.closing(sqlite3.connect(tmp_path / "old")) as database:
+        database.executescript(script.read_text(encoding="utf-8"))
+    shutil.copy(tmp_path / "old", tmp_path / "opened")
+    kinds = store_backup.examine(service, files, tmp_path / "opened")
+    found = backup_archive.digest(tmp_path / "old")
+    manifest = backup_archive.Manifest(
+        1, NOW, backup_archive.secret_mark(service.secret), found.size, found.sha256, kinds
+    )
+    backup_archive.pack(tmp_path / "old", manifest, tmp_path / "backup")
+    store_restore.restore(tmp_path / "backup", service, files, now=NOW)
+    report = inspection.check(service.data_file)
+    assert report.problems == []
+    assert report.entities > 1
 
 
 def test_a_damaged_store_is_replaced_and_kept(
