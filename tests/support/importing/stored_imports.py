@@ -4,7 +4,10 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable
 
+import msgspec
+
 from comments.domain import records
+from comments.domain.crypto import guest_addresses
 from comments.jobs.importers import import_plan
 from tests.support import stored_state
 from tests.support.importing.sample_files import Expected, ExpectedThread
@@ -37,6 +40,25 @@ def comments(system: str, source_ids: Iterable[str], site: str = "garden") -> li
             pinned=row.pinned,
         )
         for row in rows
+    ]
+
+
+def rows() -> list[records.Comment]:
+    """Return all stored comments, with their decrypted mail addresses.
+
+    The same address is encrypted differently each time.
+    """
+    return [
+        msgspec.structs.replace(
+            row,
+            author=msgspec.structs.replace(
+                row.author,
+                email=guest_addresses.address(
+                    row.author.email, sample_exports.SECRET, now=sample_exports.NOW
+                ),
+            ),
+        )
+        for row in sample_exports.rows()
     ]
 
 

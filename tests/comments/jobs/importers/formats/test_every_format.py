@@ -246,7 +246,7 @@ def test_an_import_that_is_killed_at_any_of_ten_points_is_completed_by_the_next(
     path = saved(tmp_path, sample.data)
     with prepared_stores.opened_copy(empty_site) as engine, opened_store(engine).context():
         imported(name, path)
-        uninterrupted = sample_exports.rows()
+        uninterrupted = stored_imports.rows()
     stops = set()
     stores = [tmp_path / f"store-{number}" for number in range(len(POINTS))]
     for store, rule in zip(stores, POINTS, strict=True):
@@ -257,7 +257,7 @@ def test_an_import_that_is_killed_at_any_of_ten_points_is_completed_by_the_next(
             stored = len(sample_exports.rows())
             stops.add(stored)
             assert imported(name, path) == len(sample.comments) - stored, rule
-            assert sample_exports.rows() == uninterrupted, rule
+            assert stored_imports.rows() == uninterrupted, rule
             assert_stored(name, sample)
             assert imported(name, path) == 0
     assert len(stops) > 2

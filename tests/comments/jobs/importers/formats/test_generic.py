@@ -191,7 +191,7 @@ def reddit_lines(path: Path) -> list[Row]:
             "text": row["body_html"],
             "format": "html",
             "time": int(row["created_utc"]),
-            "up": max(row["ups"], 0),
+            "up": max(row["ups"], 1),  # A post that was sent twice has no votes.
         }
         for row in found
     ]
