@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from benchmarks import audiences, fanout
 from benchmarks.bars import Benchmark
 from benchmarks.engine import engine_costs, whole_thread
+from benchmarks.importing import import_bars
 from benchmarks.lists import many_changes
 from benchmarks.mixed_load import endurance, kills
 from benchmarks.serving import served_pages, slow_clients, starts
@@ -32,6 +33,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "endurance": endurance.bars,
     "fanout": fanout.bars,
     "audiences": audiences.bars,
+    "imports": import_bars.bars,
     "lists": many_changes.bars,
     "widget": widget_loading.bars,
 }

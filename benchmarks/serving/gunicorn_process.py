@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -135,15 +135,29 @@ def command(
     data: Path, *words: str, root: Path = ROOT, environ: Mapping[str, str] | None = None
 ) -> "subprocess.CompletedProcess[str]":
     """Run a command of the product on a data folder."""
-    flask = Path(interpreter(root)).with_name("flask")
     return subprocess.run(
-        [flask, "--app", "main", *words],
+        _words(words, root),
         cwd=root,
         env=without_settings() | _settings_of(data) | dict(environ or {}),
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def started(data: Path, *words: str) -> "subprocess.Popen[bytes]":
+    """Start a command of the product on a data folder. Its output is dropped."""
+    return subprocess.Popen(
+        _words(words, ROOT),
+        cwd=ROOT,
+        env=without_settings() | _settings_of(data),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def _words(words: Sequence[str], root: Path) -> list[str]:
+    return [str(Path(interpreter(root)).with_name("flask")), "--app", "main", *words]
 
 
 def problems(data: Path, *, root: Path = ROOT) -> Iterator[str]:

@@ -411,3 +411,34 @@ def test_pins_above_the_limit_are_explained(garden: records.Site, tmp_path: Path
             ("3", "pinned"),
             ("4", "pinned"),
         }
+
+
+@pytest.mark.embedded
+def test_a_verification_needs_no_further_index(
+    plan: import_writer.CheckedImport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw_changes.delete_comments(plan.id_of("105"))
+    raw_changes.comment(plan.id_of("101"), pinned=True)
+    raw_changes.change(comment_rows.thread_key(ROSES), state="closed")
+
+    def make(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("emulator.execution.lazy_indexes.make", make)
+    assert {field for _, field in named(verify(plan))} == {
+        "comment", "pinned", "pins of the thread", "state",
+    }  # fmt: skip
+
+
+def test_a_thread_that_kept_its_levels_is_compared_in_its_own_order(
+    garden: records.Site, export: Callable[..., Path]
+) -> None:
+    replies = (post("2", "1", minute=1), post("3", "2", minute=9), post("4", "1", minute=5))
+    path = export(THREAD, post("1"), *replies)
+    sample_threads.shaped(garden, sorthash.Scheme(levels=2))
+    with plan_of(path, levels=2) as plan:
+        write(plan, levels=2)
+        assert [row.number for row in rows()] == [0, 1, 2, 3]
+    with plan_of(path, levels=8) as plan:
+        assert [node.id for node in plan.threads[0].nodes] == ["1", "2", "3", "4"]
+        assert verify(plan, levels=8).differences == ()
