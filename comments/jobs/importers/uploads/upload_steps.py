@@ -6,7 +6,7 @@ another one begins the step again after the claim; an import then adds only what
 """
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,12 +14,16 @@ from comments import errors
 from comments.domain.languages import error_texts
 from comments.jobs.importers import import_source, import_writer
 from comments.jobs.importers.formats import format_registry
+from comments.jobs.importers.proposals import mapping_proposals
+from comments.jobs.importers.proposals.imported_pages import Proposal
 from comments.jobs.importers.uploads import upload_store
-from comments.jobs.importers.uploads.upload_store import Upload, UploadState
+from comments.jobs.importers.uploads.upload_store import ProposedMapping, Upload, UploadState
 from comments.jobs.importers.verification import import_verification
 from comments.sites import site_settings
 
 _MOST_LINES = 300  # Lines of a report that are kept.
+_MOST_PROPOSED = 20  # Proposals that are kept.
+_LONGEST = 300  # Characters of a reason that are kept.
 _RENEW = timedelta(seconds=15)  # A claim is moved forward at most this often.
 
 Clock = Callable[[], datetime]
@@ -101,6 +105,8 @@ def _check(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
             problem = error_texts.sentence(error).replace(str(path), upload.name)
         lines = plan.report.lines()
         report = tuple(line.replace(str(path), upload.name) for line in lines)[:_MOST_LINES]
+        site = site_settings.get(upload.site)
+        proposals = mapping_proposals.propose(plan.threads, site, plan.report.empty_pages)
         upload_store.change(
             upload.site,
             upload.id,
@@ -111,7 +117,17 @@ def _check(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
             comments=plan.report.comments,
             report=report,
             problem=problem,
+            proposed=_proposed(proposals),
         )
+
+
+def _proposed(proposals: Sequence[Proposal]) -> tuple[ProposedMapping, ...]:
+    """Return the proposals with a mapping, then what has none and why, up to a maximum of each."""
+    with_mapping = [each for each in proposals if each.mapping][:_MOST_PROPOSED]
+    without = [each for each in proposals if not each.mapping][:_MOST_PROPOSED]
+    return tuple(
+        ProposedMapping(each.mapping, each.reason[:_LONGEST]) for each in (*with_mapping, *without)
+    )
 
 
 def _import(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:

@@ -70,6 +70,13 @@ class Failure(enum.StrEnum):
     ERROR = "error"
 
 
+class ProposedMapping(msgspec.Struct, frozen=True):
+    """A proposed page mapping and its reason; or why there is none, with an empty `mapping`."""
+
+    mapping: str
+    reason: str
+
+
 class Upload(msgspec.Struct, frozen=True):
     """An uploaded file.
 
@@ -78,7 +85,7 @@ class Upload(msgspec.Struct, frozen=True):
     and `present` are the numbers of comments that the import added, and that existed before.
     `explained` and `unexplained` are the numbers of differences that the verification found.
     `problem` says why a file was refused, and `failure` names a reason that is not in the file (a
-    `Failure`). `mapping` and `proposed` are page mappings as on the command line. `claimed` is the
+    `Failure`). `mapping` contains page mappings as on the command line. `claimed` is the
     time until which a process has claimed the work.
     """
 
@@ -99,7 +106,7 @@ class Upload(msgspec.Struct, frozen=True):
     problem: str = ""
     failure: str = ""
     mapping: tuple[str, ...] = ()
-    proposed: tuple[str, ...] = ()
+    proposed: tuple[ProposedMapping, ...] = ()
     claimed: datetime | None = None
 
     @property

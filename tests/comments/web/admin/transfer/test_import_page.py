@@ -16,11 +16,12 @@ from comments.jobs.importers import import_journal, import_undo
 from comments.jobs.importers.uploads import upload_store, upload_worker
 from comments.jobs.importers.uploads.upload_store import UploadState
 from comments.moderation import decisions
+from comments.sites import site_settings
 from tests.support.html import html_validator
 from tests.support.people.account_holders import SECRET
 from tests.support.people.console_browser import DESK, OWN, Desk
 from tests.support.threads import raw_changes, sample_exports, sample_threads
-from tests.support.threads.sample_exports import NOW, threads_of
+from tests.support.threads.sample_exports import NOW, SCHEME, threads_of
 
 SIZES = [3, 1]
 
@@ -31,22 +32,29 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return sample_exports.saved(path, *threads_of(SIZES)).read_bytes()
 
 
-def send_part(owner: Desk, upload: str, number: int, data: bytes, **headers: str) -> TestResponse:
+GARDEN = "/admin/sites/garden"
+
+
+def send_part(
+    owner: Desk, upload: str, number: int, data: bytes, *, desk: str = DESK, **headers: str
+) -> TestResponse:
     sent = {**OWN, "Content-Type": "application/octet-stream", "X-Form-Token": owner.token}
     return owner.client.post(
-        f"{DESK}/imports/part?upload={upload}&number={number}",
+        f"{desk}/imports/part?upload={upload}&number={number}",
         data=data,
         headers={**sent, **headers},
     )
 
 
-def send(owner: Desk, data: bytes, name: str = "old <blog>.xml") -> str:
+def send(owner: Desk, data: bytes, name: str = "old <blog>.xml", *, desk: str = DESK) -> str:
     """Upload a file as the page's script does; return the upload's id."""
-    begun = json.loads(owner.settle("/imports/upload", status=200, name=name, size=str(len(data))))
+    size = str(len(data))
+    begun = json.loads(owner.settle("/imports/upload", desk=desk, status=200, name=name, size=size))
     for number in range(-(-len(data) // begun["part"])):
         piece = data[number * begun["part"] : (number + 1) * begun["part"]]
-        assert send_part(owner, begun["upload"], number, piece).json == {"received": number}
-    owner.settle("/imports/finish", status=200, upload=begun["upload"])
+        sent = send_part(owner, begun["upload"], number, piece, desk=desk)
+        assert sent.json == {"received": number}
+    owner.settle("/imports/finish", desk=desk, status=200, upload=begun["upload"])
     return str(begun["upload"])
 
 
@@ -293,3 +301,22 @@ def test_an_undo_of_no_import_is_refused(owner: Desk, site: records.Site, desk: 
     assert "Demo has no import" in missing.text
     owner.settle("/imports/undo", id="none", status=409)
     desk.settle("/imports/undo", id="none", status=403)
+
+
+def test_proposed_mappings_are_used_with_one_press(owner: Desk, file: bytes) -> None:
+    """The export has pages of an old host, with the same paths as the website."""
+    site_settings.add("garden", ["https://new.example"], scheme=SCHEME, now=NOW)
+    data = file.replace(b"https://garden.example", b"https://old.example")
+    upload = send(owner, data, desk=GARDEN)
+    work()
+    page = owner.client.get(f"{GARDEN}/imports").text
+    assert "old.example=new.example" in page
+    proposed = re.search(r'name="mapping" value="([^"]+)"', page)
+    assert proposed is not None
+    owner.settle("/imports", desk=GARDEN, act="check", upload=upload, mapping=proposed[1])
+    work()
+    owner.settle("/imports", desk=GARDEN, act="import", upload=upload)
+    work()
+    assert {row.thread for row in sample_exports.rows()} == {
+        "new.example/page1", "new.example/page2",
+    }  # fmt: skip
