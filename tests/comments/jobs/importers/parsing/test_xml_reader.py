@@ -72,10 +72,13 @@ def test_elements_with_an_undeclared_prefix_are_ignored(tmp_path: Path) -> None:
 
 def test_a_usual_prefix_needs_no_declaration(tmp_path: Path) -> None:
     usual = dataclasses.replace(SHAPE, prefixes={"x": "urn:x"})
-    content = "<list>\n<x:letter x:id='1'/><o xmlns:x='urn:y'><x:letter/></o></list>"
+    content = "<list>\n<x:letter x:id='1'/><o xmlns:x='urn:y'><x:letter/></o><x:letter/></list>"
     found = list(xml_reader.read(file_of(tmp_path, content), usual))
     letters = [each for each in found if isinstance(each, xml_reader.Element)]
-    assert [(each.name, each.text("@id")) for each in letters] == [("list/letter", "1")]
+    assert [(each.name, each.text("@id")) for each in letters] == [
+        ("list/letter", "1"),
+        ("list/letter", ""),
+    ]
     assert (
         import_source.Corrected(2, "undeclared prefix x:, read with its usual namespace") in found
     )
@@ -319,6 +322,9 @@ def test_what_follows_the_document_is_ignored_if_it_is_no_document(tmp_path: Pat
     for rest in ("", "\n<?xml version='1.0'?>", "`" * 65_500):
         error = refused(tmp_path, letter("x") + rest + letter("y"))
         assert "a second document begins after the end of the first" in error.message
+    for size in range(64_960, 64_975):  # The second document begins at the end of a chunk.
+        content = letter("x") + "`" * size + letter("y") + "`" * 1_000
+        assert "a second" in refused(tmp_path, content).message
     wide = f"<?xml version='1.0' encoding='utf-16'?>{letter('x')}{letter('y')}".encode("utf-16")
     assert "a second document" in refused(tmp_path, wide).message
 
@@ -352,6 +358,8 @@ def test_a_text_that_was_not_escaped_is_read_and_reported(
         ("<![CDATA[&nbsp; & \x7f]]>", "&nbsp; & \x7f"),
         ("<![CDATA[a]]><x t=']]>'/>", "a"),
         ("<![CDATA[a]]><!-- ]]> --><?y ]]>?>", "a"),
+        ("<![CDATA[a]]><!-- <b> ]]> -->", "a"),
+        ("<![CDATA[a]]><?y <b> ]]>?>", "a"),
         ("<!-- <![CDATA[ & ]]> -->b", "b"),
         ("&amp;&#38;", "&&"),
     ],

@@ -66,6 +66,25 @@ def test_repairs_do_not_depend_on_chunks(text: str, cuts: list[int], strays: byt
         assert outcome(content, cuts) == outcome(content, [])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"a]]>b]]]]>&nbsp;c]]",
+        b"<![CDATA[a]]> <![CDATA[b]]>c]]>]]></t>]]>",
+        b"a\xe9b\xe9\xe9c",
+        b"a\xe9b\xc3\xa9\x08",
+        b"<!-- ]]> & --><!--->",
+    ],
+)
+def test_repairs_do_not_depend_on_any_single_cut(text: bytes) -> None:
+    content = b"<list><list><t>" + text + b"</t>" + b"d" * 40 + b"</list>"
+    with pytest.MonkeyPatch.context() as patch:
+        for name, size in (("_HEAD", 1), ("_KEPT", 8), ("_LOOKAHEAD", 32)):
+            patch.setattr(xml_repairs, name, size)
+        whole = outcome(content, [])
+        assert {cut for cut in range(6, len(content)) if outcome(content, [cut]) != whole} == set()
+
+
 def outcome(content: bytes, cuts: list[int]) -> tuple[bytes, list[import_source.Corrected]] | str:
     try:
         return repaired(content, cuts)

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from comments.domain import records
 from comments.jobs.importers.proposals import mapping_proposals
 from comments.jobs.importers.proposals.imported_pages import Proposal
+from comments.sites import site_settings
+from comments.store import connection
 from tests.support import optional_tools
-from tests.support.threads.sample_exports import SITE, plan_of, post, rows, saved
+from tests.support.threads.sample_exports import NOW, SCHEME, SITE, plan_of, post, rows, saved
 
 
 def threads(*links: str) -> list[str]:
@@ -159,3 +161,30 @@ def test_the_hosts_of_a_real_export_are_mapped(name: str, origin: str, mappings:
     site = msgspec.structs.replace(SITE, origins=(origin,))
     found = proposals(optional_tools.real_export(name), site)
     assert [each.mapping for each in found if "/" not in each.mapping] == mappings
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "origin", "added"),
+    [
+        ("disqus/laisky-209.xml", "https://blog.laisky.com", "209 comments in 59 threads"),
+        ("disqus/evanlin-189.xml", "https://evanlin.com", "189 comments in 55 threads"),
+    ],
+)
+def test_a_real_export_is_imported_and_verified_with_the_proposed_options(
+    app: flask.Flask, store: connection.Store, name: str, origin: str, added: str
+) -> None:
+    site_settings.add("garden", (origin,), scheme=SCHEME, now=NOW)
+    path = optional_tools.real_export(name)
+    lines = run(app, path, "--dry-run").output.splitlines()
+    options = shlex.split(" ".join(line for line in lines if line.startswith("  --map ")))
+    assert options
+    first = run(app, path, *options)
+    assert first.exit_code == 0, first.output
+    assert f"Added {added}" in first.output
+    before = rows()
+    assert {row.thread.partition("/")[0] for row in before} == {origin.removeprefix("https://")}
+    again = run(app, path, *options)
+    assert again.exit_code == 0, again.output
+    assert "Added 0 comments" in again.output
+    assert rows() == before
