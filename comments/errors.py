@@ -4,6 +4,7 @@
     |- BadImport               a line of an import file
     |- ImportRefused           an import, or its undo, that the stored imports do not allow
     |- BackupFailed            a backup that cannot be made or restored
+    |- ExportFailed            an export whose file cannot be written
     |- UnownedWrite            a write that bypasses the owner of a kind: a bug in this program
     |- Misconfigured           settings or stored data that the process must not start with
     |  `- NoStore              a command was given a folder without a store
@@ -64,6 +65,13 @@ class ImportRefused(FlatthreadError):
 
 class BackupFailed(FlatthreadError):
     """A backup cannot be made, or cannot be restored. The message says what to do."""
+
+
+class ExportFailed(FlatthreadError):
+    """The file of an export cannot be written. An older file with the same name is unchanged."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path} was not written: {reason}")
 
 
 class UnownedWrite(FlatthreadError):

@@ -98,6 +98,11 @@ COMMANDS = (
         "List, show and undo imports.",
     ),
     Deferred(
+        "export",
+        "export_commands.export",
+        "Export a website: settings, threads, comments and votes as of one moment.",
+    ),
+    Deferred(
         "repair",
         "repair_commands.repair",
         "Check every comment, its place, its pages and its thread's counters.",

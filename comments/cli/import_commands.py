@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import click
 import flask
 
-from comments.cli import compaction_commands, console, import_progress
+from comments.cli import compaction_commands, console, import_progress, import_restoring
 
 if TYPE_CHECKING:
     from comments.domain import records
@@ -49,11 +49,22 @@ mapped = click.option(
 @click.option("--site", "site_id", required=True, help="The site to import into.")
 @click.option("--dry-run", is_flag=True, help="Check the file and report, but store nothing.")
 @mapped
+@click.option(
+    "--settings",
+    "with_settings",
+    is_flag=True,
+    help="Replace the site's settings by those in an export of Flatthread.",
+)
 @flask.cli.with_appcontext
 @console.reported
 @rare_collections()
 def import_(
-    source: tuple[str, ...], site_id: str, *, dry_run: bool, mapping: tuple[str, ...]
+    source: tuple[str, ...],
+    site_id: str,
+    *,
+    dry_run: bool,
+    mapping: tuple[str, ...],
+    with_settings: bool,
 ) -> None:
     """Import the comments in an export from a different system.
 
@@ -69,7 +80,9 @@ def import_(
     from comments.jobs.importers.verification import verification_report
 
     found, file = format_and_file(source)
-    site = console.site(site_id)
+    restore, site = import_restoring.of(
+        found.name, file, console.site(site_id), with_settings=with_settings
+    )
     with planned(found, file, site, mapping) as plan:
         for line in plan.report.lines():
             click.echo(line)
@@ -77,6 +90,7 @@ def import_(
         if dry_run:
             _end_dry_run(plan, site)
             return
+        restore.run(plan.id_of)
         events: list[str] = []
         with import_progress.shown("Importing", plan.report.comments, "comment") as advance:
             summary = import_writer.write(
@@ -91,11 +105,10 @@ def import_(
         handlers = wiring.handlers(console.settings())
         dispatcher.deliver(events, now=datetime.now(UTC), handlers=handlers)
         verified = verify_commands.compared(plan, site)
-    added, threads = (
-        console.counted(summary.added, "comment"),
-        console.counted(summary.threads, "thread"),
+    click.echo(
+        f"Added {console.counted(summary.added, 'comment')} in "
+        f"{console.counted(summary.threads, 'thread')}; {summary.present} existed already."
     )
-    click.echo(f"Added {added} in {threads}; {summary.present} existed already.")
     for line in verification_report.outcome(verified):
         click.echo(line)
     if summary.added:

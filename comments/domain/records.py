@@ -347,6 +347,41 @@ class Comment(msgspec.Struct, frozen=True):
         return self.text_revision <= revision <= self.revision
 
 
+class MovedComment(msgspec.Struct, frozen=True):
+    """What only an export of Flatthread says about a comment, to be stored unchanged.
+
+    `number` is the comment's number among its siblings, None if a new one is to be used, and
+    `parent` is the comment above it. `slugs` are its former slugs. `brought` is its thread data as
+    the tree encodes it (`naming`). `votes` contains voters with their votes, which `up` and `down`
+    of the comment include. See `Case` for the other fields.
+    """
+
+    number: int | None = None
+    parent: str | None = None
+    slugs: tuple[str, ...] = ()
+    author: str = ""
+    is_staff: bool = False
+    rule: str = ""
+    why: str = ""
+    reasons: tuple[HoldReason, ...] = ()
+    stood: Status | None = None
+    judged: datetime | None = None
+    brought: str | None = None
+    votes: tuple[tuple[str, int], ...] = ()
+    source: str = ""
+
+
+class MovedThread(msgspec.Struct, frozen=True):
+    """What only an export of Flatthread says about a thread; see `Thread` for the fields."""
+
+    policy: Policy | None = None
+    categories: tuple[str, ...] = ()
+    created: datetime | None = None
+    own: tuple[str, ...] = ()
+    named_by: str = ""
+    named_at: datetime | None = None
+
+
 class ImportedComment(msgspec.Struct, frozen=True):
     """A comment from another system's export, not yet placed in a tree.
 
@@ -368,6 +403,7 @@ class ImportedComment(msgspec.Struct, frozen=True):
     down: int = 0
     edited: datetime | None = None
     pinned: bool = False
+    kept: MovedComment | None = None
 
 
 class PinnedComments(msgspec.Struct, frozen=True):

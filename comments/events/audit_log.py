@@ -17,6 +17,7 @@ Invariants:
 
 import dataclasses
 import secrets
+from collections.abc import Sequence
 from datetime import datetime
 
 from comments import errors
@@ -76,6 +77,29 @@ def noted(  # noqa: PLR0913 - one for each part of an entry
         back=back,
     )
     return ownership.Writes(_OWNER, insert=(row,))
+
+
+def imported(entries: Sequence[records.Audit]) -> ownership.Writes:
+    """Add entries from an export, except those whose ids exist already. They cannot be undone."""
+    rows = reads.get_multi([moderation_rows.audit_key(each.id) for each in entries])
+    insert = tuple(
+        moderation_rows.AuditEntryRow(
+            key=moderation_rows.audit_key(each.id),
+            site=each.site,
+            subject=each.subject,
+            verb=each.verb,
+            actor=each.actor.id,
+            actor_name=each.actor.name,
+            at=each.at,
+            before=each.before,
+            after=each.after,
+            reason=each.reason,
+            back="",
+        )
+        for each, row in zip(entries, rows, strict=True)
+        if row is None
+    )
+    return ownership.Writes(_OWNER, insert=insert)
 
 
 def entry(site: str, entry_id: str) -> records.Audit:

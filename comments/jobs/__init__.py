@@ -1,4 +1,4 @@
-"""Work outside of requests: compaction, delivery, repair, recounts, imports, erasure.
+"""Work outside of requests: compaction, delivery, repair, imports, exports, erasure.
 
 The entry points are `scheduler` (decides what is due and in which order) and `wiring` (lists a
 process's event handlers and channels). `background_worker`, cron and commands call the scheduler.

@@ -7,13 +7,13 @@ from typing import Any
 from google.cloud import ndb
 
 from comments import errors
-from comments.domain import records, sorthash
+from comments.domain import reasons, records, sorthash
 from comments.domain.counting import CountedChange as Counted
 from comments.domain.records import Status
 from comments.events import outbox
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, conversion
-from comments.tree import bulk_removal
+from comments.tree import bulk_removal, votes
 from comments.tree.comment_writes import (
     OWNER,
     at_once,
@@ -25,6 +25,9 @@ from comments.tree.placement import new_row, new_thread, place, site_scheme
 from comments.tree.status_changes import MOST_PINS
 from comments.tree.threads import naming
 from comments.tree.values import Draft, Imported, ImportedThread, RenderedText
+
+# The maximum number of votes that are stored in the same transaction as their comment.
+VOTES_AT_ONCE = 300
 
 
 def append_imported(
@@ -73,6 +76,7 @@ def append_imported(
     writes = (
         ownership.Writes(OWNER, put=put),
         *(part.entry.writes(each) for part, each in zip(grown, counted, strict=True)),
+        *(each for part in grown for each in part.votes),
         *told,
     )
     return Imported(
@@ -80,8 +84,17 @@ def append_imported(
         {part.name: len(part.added) for part in grown},
         tuple(events),
         ids=tuple(row_id for part in grown for row_id in part.added),
-        made=tuple(part.name for part in grown if part.is_new),
+        made=tuple(part.name for part in parts if part.is_new and (part.added or part.is_kept)),
     )
+
+
+def early_votes(
+    name: records.ThreadName, comment_id: str, cast: Sequence[tuple[str, int]]
+) -> ownership.Writes:
+    """Store some of the votes on a comment of an export before the comment, if it is new."""
+    if reads.get(comment_rows.comment_key(comment_id)) is not None:
+        return ownership.Writes(votes.OWNER)
+    return votes.imported(comment_id, comment_rows.thread_key_name(name), cast)
 
 
 def _read(
@@ -112,6 +125,7 @@ class _Part:
         self._given = given
         self._revision = revision
         self.name = given.name
+        self.is_kept = given.kept is not None
         ids = dict.fromkeys(node.id for node in given.nodes)
         ids.update(dict.fromkeys(node.reply_to for node in given.nodes if node.reply_to))
         self._comments = len(ids)
@@ -125,6 +139,7 @@ class _Part:
         ]
         self.changed: dict[str, None] = {}
         self.added: dict[str, None] = {}
+        self.votes: list[ownership.Writes] = []
 
     def fill(self, found: Sequence[Any]) -> None:
         self._stored: comment_rows.ThreadRow | None = found[0]
@@ -139,6 +154,8 @@ class _Part:
         if self._stored is None:
             self.thread = new_thread(self.name, now, scheme)
             self.thread.state = self._given.state.value
+            if self._given.kept is not None:
+                _keep_thread(self.thread, self._given, self._given.kept)
         else:
             self.thread = self._stored
         self.scheme = conversion.scheme_of(self.thread, scheme)
@@ -185,11 +202,17 @@ class _Part:
         row.revision = self._revision
         row.up, row.down, row.score = node.up, node.down, node.up - node.down
         row.edited = node.edited
+        if node.kept is not None:
+            _keep_comment(row, node)
+            _keep_number(self.thread if parent is None else parent, node.kept.number, parent)
+            self._cast(row, node.kept.votes)
         place(self.scheme, row, parent, self.thread)
+        if node.kept is not None:
+            row.populate(former_slugs=[each for each in node.kept.slugs if each != row.slug])
         self.rows[node.id] = row
         self.changed[node.id] = None
         self.added[node.id] = None
-        if node.pinned and node.status is Status.APPROVED:
+        if node.pinned and (node.status is Status.APPROVED or self.is_kept):
             self._pin(row)
         if parent is None:
             self.thread_changed = True
@@ -209,12 +232,23 @@ class _Part:
         row.author_email, row.author_id = node.author.email, node.author.id
         row.up, row.down, row.score = node.up, node.down, node.up - node.down
         row.edited, row.listed = node.edited, was_listed or node.status is Status.APPROVED
+        if node.kept is not None:
+            _keep_comment(row, node)
+            # Without early votes, all others are only counted.
+            self._cast(row, node.kept.votes[:VOTES_AT_ONCE])
         self.changed[node.id] = self.added[node.id] = None
         touch(row, was_listed=was_listed)
-        if node.pinned and node.status is Status.APPROVED:
+        if node.pinned and (node.status is Status.APPROVED or self.is_kept):
             self._pin(row)
         if row.listed and not was_listed and row.parent:
             self._list_above(self._row(row.parent))
+
+    def _cast(self, row: comment_rows.CommentRow, cast: Sequence[tuple[str, int]]) -> None:
+        """Count votes as cast, and store those that were not stored early."""
+        row.cast_up = sum(1 for _, value in cast if value == votes.UP)
+        row.cast_down = len(cast) - row.cast_up
+        if cast:
+            self.votes.append(votes.imported(row.key.id(), row.thread, cast[:VOTES_AT_ONCE]))
 
     def _pin(self, row: comment_rows.CommentRow) -> None:
         if len(self.thread.pins) < MOST_PINS:
@@ -260,3 +294,42 @@ class _Part:
             Counted(self._before.get(row_id), conversion.comment_state(self.rows[row_id]))
             for row_id in self.changed
         ]
+
+
+def _keep_thread(
+    thread: comment_rows.ThreadRow, given: ImportedThread, kept: records.MovedThread
+) -> None:
+    """Give a new thread the values that it had in an export of Flatthread.
+
+    If the comment that named the thread is not in the export, an added comment names it.
+    """
+    thread.title, thread.url = given.title, given.url
+    thread.populate(
+        policy="" if kept.policy is None else kept.policy.value,
+        categories=list(kept.categories),
+        own=list(kept.own),
+        named_by=kept.named_by,
+        named_at=kept.named_at,
+    )
+    if kept.created is not None:
+        thread.created = kept.created
+
+
+def _keep_comment(row: comment_rows.CommentRow, node: records.ImportedComment) -> None:
+    """Give a new comment the values that it had in an export of Flatthread."""
+    kept = node.kept or records.MovedComment()
+    row.source = kept.source or node.source
+    row.brought = kept.brought
+    row.rule, row.why, row.reasons = kept.rule, kept.why, reasons.encode(kept.reasons)
+    row.stood = "" if kept.stood is None else kept.stood.value
+    row.judged = kept.judged
+
+
+def _keep_number(
+    above: comment_rows.ThreadRow | comment_rows.CommentRow,
+    number: int | None,
+    parent: comment_rows.CommentRow | None,
+) -> None:
+    """Raise a counter, so that the next comment gets this number if it is still free."""
+    if number is not None:
+        above.child_count = max(above.child_count, number if parent is None else number - 1)

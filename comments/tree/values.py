@@ -76,7 +76,8 @@ class ChangeResult:
 class ImportedThread:
     """Comments to append to a thread. A new thread gets `state`.
 
-    The thread data of each comment is `title` and `url`.
+    The thread data of each comment is `title` and `url`, unless the comment has its own (`kept`). A
+    new thread is named by the first comments, or as `kept` says.
     """
 
     name: records.ThreadName
@@ -84,6 +85,7 @@ class ImportedThread:
     title: str = ""
     url: str = ""
     state: records.ThreadState = records.ThreadState.OPEN
+    kept: records.MovedThread | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

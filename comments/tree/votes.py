@@ -51,7 +51,7 @@ AT_ONCE = 200  # Maximum number of votes or networks that one transaction delete
 MOST_SEATS = 5_000  # Voters in one row: 140 kB.
 UP, DOWN, NONE = 1, -1, 0
 _SIGNS = {UP: "+", DOWN: "-"}
-_OWNER = "votes"
+OWNER = "votes"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
     _check(row, ballot)
     before = NONE if vote is None else vote.value
     if before == ballot.value:
-        return Cast(ownership.Writes(_OWNER))
+        return Cast(ownership.Writes(OWNER))
     put: list[ndb.Model] = []
     gone: list[ndb.Key] = []
     if ballot.value == NONE:
@@ -142,7 +142,7 @@ def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
                 put.append(seats)
     if waiting is None:
         put.append(_due(ballot.comment, row.thread, now + COUNT_AFTER))
-    return Cast(ownership.Writes(_OWNER, put=tuple(put), delete=tuple(gone)), waiting is None)
+    return Cast(ownership.Writes(OWNER, put=tuple(put), delete=tuple(gone)), waiting is None)
 
 
 def _counting(
@@ -170,13 +170,26 @@ def _check(row: comment_rows.CommentRow | None, ballot: Ballot) -> None:
 
 
 def _vote(ballot: Ballot, thread: str) -> vote_rows.VoteRow:
+    return _row(ballot.comment, thread, ballot.voter, ballot.value)
+
+
+def _row(comment_id: str, thread: str, voter: str, value: int) -> vote_rows.VoteRow:
     return vote_rows.VoteRow(
-        key=vote_rows.vote_key(ballot.comment, ballot.voter),
-        value=ballot.value,
-        side=_side(ballot.comment, ballot.value),
-        own=_own(ballot.voter, thread, ballot.value),
+        key=vote_rows.vote_key(comment_id, voter),
+        value=value,
+        side=_side(comment_id, value),
+        own=_own(voter, thread, value),
         thread=thread,
     )
+
+
+def imported(comment_id: str, thread: str, cast: Sequence[tuple[str, int]]) -> ownership.Writes:
+    """Store votes from an export, in the transaction that stores the comment or an earlier one.
+
+    `thread` is the thread's key name, and `cast` contains voters with their votes.
+    """
+    put = tuple(_row(comment_id, thread, voter, value) for voter, value in cast)
+    return ownership.Writes(OWNER, put=put)
 
 
 def _seats(
@@ -221,7 +234,7 @@ def waits(comment_id: str) -> bool:
 
 def counted(comment_id: str) -> ownership.Writes:
     """Mark a comment's votes as counted, in the transaction that counts them."""
-    return ownership.Writes(_OWNER, delete=(vote_rows.votes_due_key(comment_id),))
+    return ownership.Writes(OWNER, delete=(vote_rows.votes_due_key(comment_id),))
 
 
 def ended(comment_id: str, name: records.ThreadName, *, now: datetime) -> ownership.Writes:
@@ -229,9 +242,7 @@ def ended(comment_id: str, name: records.ThreadName, *, now: datetime) -> owners
 
     A comment may have many votes, so the next count deletes them.
     """
-    return ownership.Writes(
-        _OWNER, put=(_due(comment_id, comment_rows.thread_key_name(name), now),)
-    )
+    return ownership.Writes(OWNER, put=(_due(comment_id, comment_rows.thread_key_name(name), now),))
 
 
 def forgotten(comment_id: str) -> ownership.Writes:
@@ -245,7 +256,7 @@ def forgotten(comment_id: str) -> ownership.Writes:
             )
         )
     ]
-    return ownership.Writes(_OWNER, delete=tuple(gone))
+    return ownership.Writes(OWNER, delete=tuple(gone))
 
 
 def due(now: datetime, limit: int) -> list[str]:
@@ -268,7 +279,7 @@ def without(networks: list[ndb.Key], *, now: datetime) -> ownership.Writes:
     """Delete these networks, except networks whose retention time has been extended."""
     rows = reads.get_multi(networks)
     gone = tuple(row.key for row in rows if row is not None and row.due <= now)
-    return ownership.Writes(_OWNER, delete=gone)
+    return ownership.Writes(OWNER, delete=gone)
 
 
 def uncounted(comment_ids: Sequence[str]) -> dict[str, int]:
@@ -342,25 +353,40 @@ def withdrawn(comment_id: str, voter: str, *, now: datetime) -> ownership.Writes
     key, due = vote_rows.vote_key(comment_id, voter), vote_rows.votes_due_key(comment_id)
     vote, waiting = reads.get_multi([key, due])
     if vote is None:
-        return ownership.Writes(_OWNER)
+        return ownership.Writes(OWNER)
     put = () if waiting else (_due(comment_id, vote.thread, now + COUNT_AFTER),)
-    return ownership.Writes(_OWNER, put=put, delete=(key,))
+    return ownership.Writes(OWNER, put=put, delete=(key,))
 
 
 def of_thread(name: records.ThreadName) -> dict[str, tuple[int, int]]:
     """Count the votes for and against each comment of a thread in one query, for a recount."""
+    found: dict[str, tuple[int, int]] = {}
+    for comment, _, value in _sides(name):
+        up, down = found.get(comment, (0, 0))
+        found[comment] = (up + 1, down) if value == UP else (up, down + 1)
+    return found
+
+
+def by_comment(name: records.ThreadName) -> dict[str, dict[str, int]]:
+    """Return the votes on each comment of a thread, by voter, in one query, for an export."""
+    found: dict[str, dict[str, int]] = {}
+    for comment, voter, value in _sides(name):
+        found.setdefault(comment, {})[voter] = value
+    return found
+
+
+def _sides(name: records.ThreadName) -> Iterator[tuple[str, str, int]]:
+    """Yield each vote on a thread's comments: the comment, the voter and the value."""
     query = reads.Query(
         "Vote",
         where=(("thread", "=", comment_rows.thread_key_name(name)),),
         order=("side",),
         projection=("side",),
     )
-    found: dict[str, tuple[int, int]] = {}
+    values = {sign: value for value, sign in _SIGNS.items()}
     for message in reads.fetch(query):
         side = message.properties["side"].string_value
-        up, down = found.get(side[:-1], (0, 0))
-        found[side[:-1]] = (up + 1, down) if side[-1] == _SIGNS[UP] else (up, down + 1)
-    return found
+        yield side[:-1], message.key.path[-1].name, values[side[-1]]
 
 
 def waiting(name: records.ThreadName) -> set[str]:

@@ -194,9 +194,10 @@ class ImportJournal:
             errors.ImportRefused: the import is being undone.
         """
         _checked(_read(self.site, self.id))
-        if not batch.ids:
+        if not batch.ids and not batch.threads:
             return ownership.Writes(_OWNER)
-        key = f"{self.site}/{self.id}/{number:08}.{batch.ids[0]}"
+        first = batch.ids[0] if batch.ids else "threads"
+        key = f"{self.site}/{self.id}/{number:08}.{first}"
         return put(event_rows.ImportBatchRow(key=event_rows.import_batch_key(key), at=now), batch)
 
     def _begin(self) -> str:

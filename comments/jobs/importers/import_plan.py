@@ -9,7 +9,6 @@ unusable name becomes "Guest", and an unusable website is removed.
 Ids, links and dates are kept in memory; the texts are in a temporary file (`spool`).
 """
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from comments import errors
-from comments.domain import records, thread_ids
+from comments.domain import imported_ids, records, thread_ids
 from comments.domain.languages import error_texts
 from comments.domain.records import Status, ThreadState
 from comments.domain.text import cleaning, sanitizing
@@ -31,7 +30,6 @@ from comments.jobs.importers import (
     spool,
     write_order,
 )
-from comments.store.models import comment_rows
 
 # The maximum number of comments in one file. Each comment uses about half a kilobyte of memory.
 MAX_COMMENTS = 1_000_000
@@ -41,7 +39,8 @@ _MAX_TITLE = 500
 class PlannedThread(msgspec.Struct, frozen=True):
     """A thread to store, with its comments in writing order.
 
-    `links` are the addresses of its pages in the file.
+    `links` are the addresses of its pages in the file. A thread that an export of Flatthread
+    contains (`kept`) may have no comments.
     """
 
     name: records.ThreadName
@@ -50,17 +49,7 @@ class PlannedThread(msgspec.Struct, frozen=True):
     state: ThreadState
     nodes: tuple[write_order.Node, ...]
     links: tuple[str, ...] = ()
-
-
-def comment_id(site: str, system: str, source_id: str) -> str:
-    """Return the id of an imported comment, which is the same in every import."""
-    # This code must never change, because with different ids, a repeated import would add every
-    # comment again.
-    digest = hashlib.sha256()
-    for part in (site, system, source_id):
-        data = part.encode()
-        digest.update(len(data).to_bytes(4, "big") + data)
-    return comment_rows.comment_id(digest.digest())
+    kept: records.MovedThread | None = None
 
 
 class FirstPass:
@@ -79,6 +68,7 @@ class FirstPass:
         self.notes: list[import_report.Note] = []
         self.tallies = import_report.Tallies()
         self.system = ""
+        self.keeps_ids = False  # whether comments keep the ids that they have in the file
         self._file = file
         self._site = site
         self._unit = unit
@@ -119,14 +109,16 @@ class FirstPass:
         for text in self._mapping.texts:
             self.tallies.mention(import_report.MAPPED, text)
         names = self._settle_threads()
-        self._merge_doubles()
+        if not self.keeps_ids:  # an export of Flatthread has only comments that are to be kept
+            self._merge_doubles()
         self._settle_parents()
         by_thread: dict[str, list[write_order.Node]] = defaultdict(list)
         for node in self._nodes.values():
             by_thread[node.thread].append(node)
         return tuple(
-            self._planned(name, names[name], write_order.arrange(nodes, levels))
-            for name, nodes in by_thread.items()
+            self._planned(name, sources, write_order.arrange(by_thread.get(name, []), levels))
+            for name, sources in names.items()
+            if name in by_thread or sources[0].kept is not None
         )
 
     def empty_pages(self) -> tuple[str, ...]:
@@ -142,6 +134,8 @@ class FirstPass:
         self._note(kind, line, text)
 
     def _take_thread(self, thread: import_source.SourceThread) -> None:
+        if thread.kept is not None:
+            self.system, self.keeps_ids = imported_ids.OWN, True
         first = self._sources.setdefault(thread.key, thread)
         if first is not thread:
             self._note(
@@ -153,7 +147,7 @@ class FirstPass:
     def _take_comment(self, comment: import_source.SourceComment) -> None:
         if len(self._nodes) == MAX_COMMENTS:
             raise self._bad(comment.line, f"the file has more than {MAX_COMMENTS:,} comments")
-        self.system = comment.system
+        self.system, kept = comment.system, comment.kept
         self._doubles.add(comment)
         self._nodes[comment.id] = write_order.Node(
             id=comment.id,
@@ -163,6 +157,10 @@ class FirstPass:
             created=comment.created,
             status=comment.status,
             place=self._spool.add(self._imported(comment)),
+            rank=0 if kept is None else comment.line,
+            number=None if kept is None else kept.number,
+            above=None if kept is None else kept.parent,
+            more=0 if kept is None else len(kept.votes),
         )
 
     def _bad(self, line: int, message: str) -> errors.BadImport:
@@ -188,7 +186,7 @@ class FirstPass:
             if count:
                 self._note(kind, comment.line, comment.id)
         return records.ImportedComment(
-            id=comment_id(self._site.id, comment.system, comment.id),
+            id=imported_ids.comment_id(self._site.id, comment.system, comment.id),
             reply_to=None,
             author=records.Author("") if is_erased else self._author(comment),
             body=converted.body,
@@ -201,13 +199,17 @@ class FirstPass:
             down=comment.down,
             edited=comment.edited,
             pinned=comment.pinned,
+            kept=comment.kept,
         )
 
     def _author(self, comment: import_source.SourceComment) -> records.Author:
         described = self._authors.of(comment)
         for kind, said in described.faults:
             self._note(kind, comment.line, f"{comment.id}: {said}")
-        return described.author
+        if comment.kept is None:
+            return described.author
+        author, kept = described.author, comment.kept
+        return msgspec.structs.replace(author, id=kept.author, is_staff=kept.is_staff)
 
     def _settle_threads(self) -> dict[str, list[import_source.SourceThread]]:
         """Assign an id to each thread with comments.
@@ -228,6 +230,9 @@ class FirstPass:
                     found[name].append(thread)
             self._settle_node(node, thread, names[thread.key])
         self._with_comments = set(names)
+        for thread in self._sources.values():
+            if thread.kept is not None and thread.key not in names:
+                found[self._thread_id(thread) or thread.id].append(thread)
         self._note_threads(found)
         return found
 
@@ -252,6 +257,8 @@ class FirstPass:
         if thread.hidden:
             self._note(import_report.HIDDEN, thread.line, thread.link or thread.key)
         mapped = self._mapped(thread)
+        if thread.kept is not None and not mapped.by:
+            return self._kept_id(thread)
         for text in mapped.by:
             self.tallies.add(import_report.MAPPED, text, thread.line)
         try:
@@ -262,6 +269,12 @@ class FirstPass:
             )
         except errors.BadInput as error:
             return self._id_without_link(thread, error)
+
+    def _kept_id(self, thread: import_source.SourceThread) -> str:
+        try:
+            return thread_ids.canonical_id(thread.id)
+        except errors.BadInput as error:
+            raise self._bad(thread.line, error_texts.sentence(error)) from error
 
     def _mapped(self, thread: import_source.SourceThread) -> page_mapping.MappedPage:
         return self._mapping.apply(self._address(thread))
@@ -293,7 +306,7 @@ class FirstPass:
                 )
                 self._note(import_report.MERGED, threads[0].line, f"{name}: {links}")
             host = name.partition("/")[0]
-            if host not in own:
+            if host not in own and threads[0].kept is None:
                 elsewhere[host].append(threads[0])
         for host, threads in elsewhere.items():
             self._note(
@@ -342,15 +355,21 @@ class FirstPass:
     def _planned(
         self, name: str, sources: list[import_source.SourceThread], nodes: list[write_order.Node]
     ) -> PlannedThread:
+        for node in nodes:
+            if node.rank and node.number is None:
+                self._note(import_report.RENUMBERED, node.line, f"{name}: {node.id}")
         # A thread that combines several pages stays open if one of the pages is open.
         is_closed = all(thread.closed for thread in sources)
+        kept = sources[0].kept
+        titles = (_title(thread.title) if kept is None else thread.title for thread in sources)
         return PlannedThread(
             name=records.ThreadName(self._site.id, name),
-            title=next(_nonempty(_title(thread.title) for thread in sources), ""),
+            title=next(_nonempty(titles), ""),
             url=next(_nonempty(_url(self._mapped(thread).url) for thread in sources), ""),
             state=ThreadState.CLOSED if is_closed else ThreadState.OPEN,
             nodes=tuple(nodes),
             links=tuple(self._address(thread) for thread in sources),
+            kept=kept,
         )
 
 

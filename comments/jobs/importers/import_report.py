@@ -28,6 +28,7 @@ ORPHANS = "Replies to comments that are not in the file, imported as roots"
 UNROOTED = "Replies to skipped items, imported as roots"
 CROSSING = "Replies to comments of other threads, imported as roots"
 CYCLES = "Cycles of replies, cut at the earliest comment"
+RENUMBERED = "Comments whose places do not fit the site's levels, numbered anew"
 NAMELESS = 'Comments without a usable name, imported as "Guest"'
 WEBSITES = "Websites that are not valid http(s) addresses, removed"
 EMPTY = "Comments without text"
@@ -42,7 +43,7 @@ CORRECTED = "Corrected"
 MAPPED = "Mapped"
 
 # The kinds that need no action and can have thousands of notes.
-_IN_ONE_LINE = {SKIPPED, NAMELESS, WEBSITES, EMPTY, IMAGES, EMBEDS, UNLINKED, REMOVED}
+_IN_ONE_LINE = {SKIPPED, RENUMBERED, NAMELESS, WEBSITES, EMPTY, IMAGES, EMBEDS, UNLINKED, REMOVED}
 
 
 class Note(msgspec.Struct, frozen=True):

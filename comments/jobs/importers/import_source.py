@@ -33,6 +33,8 @@ class Markup(enum.Enum):
 class SourceThread(msgspec.Struct, frozen=True):
     """A page in the other system. `key` identifies the page within the file.
 
+    With `kept`, the thread keeps its `id`, title and address, and is stored even without comments.
+
     `link` is the page's address. If it is only a path ("/2024/first-post"), the page is on the
     site's first origin.
 
@@ -50,13 +52,14 @@ class SourceThread(msgspec.Struct, frozen=True):
     closed: bool = False
     hidden: bool = False
     deleted: bool = False
+    kept: records.MovedThread | None = None
 
 
 class SourceComment(msgspec.Struct, frozen=True):
     """A comment from the other system, with its text (`body`) unchanged.
 
     `account` identifies the author in the other system and is empty for a guest. `up` and `down`
-    are the numbers of votes.
+    are the numbers of votes. With `kept`, the comment keeps its id, its author's id and its place.
     """
 
     system: str
@@ -76,6 +79,7 @@ class SourceComment(msgspec.Struct, frozen=True):
     up: int = 0
     down: int = 0
     pinned: bool = False
+    kept: records.MovedComment | None = None
 
 
 class SkippedItem(msgspec.Struct, frozen=True):

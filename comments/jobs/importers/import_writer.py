@@ -16,8 +16,11 @@ Invariants:
    import adds the missing comments in their places.
 3. An import sends no mail and no webhooks.
 4. The transaction that adds comments also writes them to the import's journal (`import_journal`).
+5. The votes on a comment are stored before or with the comment, and only if it does not exist yet,
+   so a repeated import never overwrites later votes.
 """
 
+import functools
 import hashlib
 import itertools
 import time
@@ -29,7 +32,7 @@ from typing import Self, TypeVar
 import msgspec
 
 from comments import errors
-from comments.domain import records, sorthash
+from comments.domain import imported_ids, records, sorthash
 from comments.events import backlog
 from comments.jobs.importers import (
     import_journal,
@@ -40,7 +43,7 @@ from comments.jobs.importers import (
     write_order,
 )
 from comments.jobs.importers.import_report import ImportReport
-from comments.store import reads, transactions
+from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import bulk_append, values
 
@@ -72,9 +75,13 @@ class ImportSummary(msgspec.Struct, frozen=True):
 
 
 class CheckedImport:
-    """A checked export. This object owns a temporary file, so use it in a `with` statement."""
+    """A checked export. This object owns a temporary file, so use it in a `with` statement.
 
-    def __init__(
+    With `keeps_ids`, comments keep the ids in the file, unless another site has a comment with the
+    same id, which `check` finds out.
+    """
+
+    def __init__(  # noqa: PLR0913 - one for each part of a plan
         self,
         store: spool.Spool,
         *,
@@ -83,6 +90,7 @@ class CheckedImport:
         threads: tuple[import_plan.PlannedThread, ...],
         report: ImportReport,
         mapping: tuple[str, ...],
+        keeps_ids: bool = False,
     ) -> None:
         self.threads = threads
         self.report = report
@@ -91,6 +99,8 @@ class CheckedImport:
         self._spool = store
         self.site = site.id
         self._system = system
+        self._keeps_ids = keeps_ids
+        self._new_ids: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -100,7 +110,21 @@ class CheckedImport:
 
     def id_of(self, source_id: str) -> str:
         """Return the comment id for an id in the other system."""
-        return import_plan.comment_id(self.site, self._system, source_id)
+        if not self._keeps_ids:
+            return imported_ids.comment_id(self.site, self._system, source_id)
+        return self._new_ids.get(source_id, source_id)
+
+    def settle_ids(self) -> None:
+        """Choose other ids for comments whose ids belong to comments of other sites."""
+        if not self._keeps_ids:
+            return
+        ids = (node.id for thread in self.threads for node in thread.nodes)
+        while part := list(itertools.islice(ids, _LOOKUP)):
+            rows = reads.read([(("Comment", each),) for each in part])
+            for each, row in zip(part, rows, strict=True):
+                if row is not None and row.properties["site"].string_value != self.site:
+                    other = imported_ids.comment_id(self.site, imported_ids.OWN, each)
+                    self._new_ids[each] = other
 
     def file(self) -> import_journal.ImportedFile:
         """Describe the file for the journal, with a digest of its bytes."""
@@ -114,20 +138,46 @@ class CheckedImport:
     def batches(self) -> Iterator[list[values.ImportedThread]]:
         """Yield the threads with their comments in writing order, in one batch per transaction."""
         batch = _Batch()
-        for thread in self.threads:
-            batch.begin(thread)
+        for thread in map(self._named, self.threads):
+            if not batch.begin(thread):
+                yield batch.threads
+                batch = _Batch()
+                batch.begin(thread)
             for node in thread.nodes:
                 if not batch.takes(node):
                     yield batch.threads
                     batch = _Batch()
                     batch.begin(thread)
-                reply_to = None if node.answers is None else self.id_of(node.answers)
-                comment = self._spool.get(node.place)
-                batch.add(
-                    node, msgspec.structs.replace(comment, reply_to=reply_to, status=node.status)
-                )
-        if batch.comments:
+                batch.add(node, self._comment(node))
+        if batch.threads:
             yield batch.threads
+
+    def _comment(self, node: write_order.Node) -> records.ImportedComment:
+        """Return a comment with the ids under which it and the comment above it are stored."""
+        comment = self._spool.get(node.place)
+        kept = comment.kept
+        if kept is not None:
+            kept = msgspec.structs.replace(kept, number=node.number)
+        return msgspec.structs.replace(
+            comment,
+            id=self.id_of(node.id),
+            reply_to=None if node.answers is None else self.id_of(node.answers),
+            status=node.status,
+            kept=kept,
+        )
+
+    def _named(self, thread: import_plan.PlannedThread) -> import_plan.PlannedThread:
+        """Return a thread with the id and the time of the comment that names it."""
+        kept = thread.kept
+        if kept is None or not kept.named_by:
+            return thread
+        by = next((node for node in thread.nodes if node.id == kept.named_by), None)
+        kept = msgspec.structs.replace(
+            kept,
+            named_by="" if by is None else self.id_of(by.id),
+            named_at=None if by is None else by.created,
+        )
+        return msgspec.structs.replace(thread, kept=kept)
 
 
 class _Batch:
@@ -141,32 +191,47 @@ class _Batch:
         self._thread: import_plan.PlannedThread | None = None
         self._nodes: list[records.ImportedComment] = []
 
-    def begin(self, thread: import_plan.PlannedThread) -> None:
-        """Add the next comments to this thread."""
+    def begin(self, thread: import_plan.PlannedThread) -> bool:
+        """Add the next comments to this thread. Return False if a thread without comments is full.
+
+        Only an export of Flatthread contains threads without comments.
+        """
         self._thread, self._nodes = thread, []
+        if thread.nodes:
+            return True
+        if self._writes + _OF_THREAD > BATCH_WRITES:
+            return False
+        self._writes += _OF_THREAD
+        self._add_thread(thread)
+        return True
 
     def takes(self, node: write_order.Node) -> bool:
         """Return whether the batch can take one more comment; an empty batch takes any comment."""
         return not self.comments or (
             self.comments < BATCH
-            and self._writes + self._writes_of_next() <= BATCH_WRITES
+            and self._writes + self._writes_of_next(node) <= BATCH_WRITES
             and self._bytes + node.place[1] <= BATCH_BYTES
         )
 
     def add(self, node: write_order.Node, comment: records.ImportedComment) -> None:
-        self._writes += self._writes_of_next()
+        self._writes += self._writes_of_next(node)
         self._bytes += node.place[1]
         self.comments += 1
         if not self._nodes and self._thread is not None:
-            given = self._thread
-            self.threads.append(
-                values.ImportedThread(given.name, self._nodes, given.title, given.url, given.state)
-            )
+            self._add_thread(self._thread)
         self._nodes.append(comment)
 
-    def _writes_of_next(self) -> int:
+    def _add_thread(self, given: import_plan.PlannedThread) -> None:
+        self.threads.append(
+            values.ImportedThread(
+                given.name, self._nodes, given.title, given.url, given.state, given.kept
+            )
+        )
+
+    def _writes_of_next(self, node: write_order.Node) -> int:
         # In preorder, a parent is in the batch too, or is an ancestor of the batch's first comment.
-        return _OF_COMMENT if self._nodes else _OF_COMMENT + _OF_THREAD
+        of_comment = _OF_COMMENT + min(node.more, bulk_append.VOTES_AT_ONCE)
+        return of_comment if self._nodes else of_comment + _OF_THREAD
 
 
 def plan(  # noqa: PLR0913 - one for each thing that a caller may choose
@@ -221,6 +286,7 @@ def plan(  # noqa: PLR0913 - one for each thing that a caller may choose
         threads=threads,
         report=report,
         mapping=pages.texts,
+        keeps_ids=reading.keeps_ids,
     )
 
 
@@ -255,6 +321,8 @@ def write(  # noqa: PLR0913 - one for each thing that a caller may watch
     _patiently(journal.begin, wait)
     added = 0
     for number, batch in enumerate(plan.batches()):
+        for early in _early_votes(batch):
+            _patiently(early, wait)
         run = _Run(journal, number, batch, scheme=scheme, now=now)
         imported = _patiently(run.write, wait)
         added += imported.added
@@ -264,6 +332,24 @@ def write(  # noqa: PLR0913 - one for each thing that a caller may watch
         journal.advance(done)
     _patiently(journal.end, wait)
     return ImportSummary(added, plan.report.comments - added, len(plan.threads))
+
+
+def _early_votes(batch: Sequence[values.ImportedThread]) -> Iterator[Callable[[], None]]:
+    """Yield transactions that store the votes on comments with more votes than a batch may write.
+
+    If the import ends before the comment is stored, the next run stores these votes again.
+    """
+    for thread in batch:
+        for node in thread.nodes:
+            cast = () if node.kept is None else node.kept.votes[bulk_append.VOTES_AT_ONCE :]
+            for start in range(0, len(cast), bulk_append.VOTES_AT_ONCE):
+                part = cast[start : start + bulk_append.VOTES_AT_ONCE]
+                early = functools.partial(bulk_append.early_votes, thread.name, node.id, part)
+                yield functools.partial(_applied, early)
+
+
+def _applied(writes: Callable[[], ownership.Writes]) -> None:
+    transactions.transaction(lambda: transactions.apply(writes()))
 
 
 def _patiently(step: Callable[[], T], wait: Callable[[float], None]) -> T:
@@ -351,6 +437,7 @@ def check(plan: CheckedImport) -> None:
     """
     if plan.is_compared:
         return
+    plan.settle_ids()
     if _has_threads(plan.site):
         _compare(plan)
     plan.is_compared = True

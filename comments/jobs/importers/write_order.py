@@ -9,13 +9,14 @@ Invariants:
    reply to a comment on the deepest level becomes a child of that comment's parent (`tree`) and is
    sorted by its own date. One exception handles wrong dates: if a reply on the deepest level is
    dated before the comment that it replies to, the reply is written as soon after that comment as
-   its date allows.
+   its date allows. The comments of an export of Flatthread keep the order of the file.
 3. The comments are written in preorder. An interrupted import therefore leaves no gaps that a later
    run would fill out of order.
 """
 
 import dataclasses
 import heapq
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -30,7 +31,10 @@ class Node:
     """A comment in the export, without its text.
 
     `place` is the comment's position in the spool. `answers` is the source id of the comment that
-    it replies to; None if that link was cut.
+    it replies to; None if that link was cut. Siblings are ordered by `rank` first.
+
+    `number` and `above` are the number and the parent that the comment had in an installation of
+    Flatthread. `more` is the number of votes that are stored with the comment.
     """
 
     id: str
@@ -40,12 +44,16 @@ class Node:
     created: datetime
     status: Status
     place: tuple[int, int]
+    rank: int = 0
+    number: int | None = None
+    above: str | None = None
+    more: int = 0
 
     @property
-    def order(self) -> tuple[datetime, int, str]:
-        """Return the sort key for siblings: the date, then the id (numerically if possible)."""
+    def order(self) -> tuple[int, datetime, int, str]:
+        """Return the sort key for siblings: rank, date, then the id (numerically if possible)."""
         is_number = self.id.isascii() and self.id.isdigit() and len(self.id) < _LONGEST_NUMBER
-        return self.created, int(self.id) if is_number else -1, self.id
+        return self.rank, self.created, int(self.id) if is_number else -1, self.id
 
 
 def cycles(nodes: Mapping[str, Node]) -> Iterator[list[Node]]:
@@ -66,9 +74,13 @@ def cycles(nodes: Mapping[str, Node]) -> Iterator[list[Node]]:
 def arrange(nodes: Iterable[Node], levels: int) -> list[Node]:
     """Return the nodes of one thread in writing order.
 
-    The nodes must include every node that any `answers` names, and must not contain a cycle.
+    The nodes must include every node that any `answers` names, and must not contain a cycle. If
+    the numbers of some nodes do not fit this order, all nodes of the thread lose their numbers.
     """
     children = _by_tree_parent(nodes, levels)
+    if not all(_fit(parent, below) for parent, below in children.items()):
+        for node in itertools.chain.from_iterable(children.values()):
+            node.number = None
     out: list[Node] = []
     stack = list(reversed(_siblings(children.pop(None, []))))
     while stack:
@@ -97,11 +109,23 @@ def _by_tree_parent(nodes: Iterable[Node], levels: int) -> dict[str | None, list
     return children
 
 
+def _fit(parent: str | None, nodes: list[Node]) -> bool:
+    """Return whether the numbers of the children of a parent increase in their order."""
+    if any(node.number is None or node.above != parent for node in nodes):
+        return False
+    last = -1 if parent is None else 0
+    for node in _siblings(nodes):
+        if node.number is None or node.number <= last:
+            return False
+        last = node.number
+    return True
+
+
 def _siblings(nodes: list[Node]) -> list[Node]:
     """Sort siblings by `order`, but never put a reply before the sibling that it replies to."""
     ids = {node.id for node in nodes}
     held: dict[str, list[Node]] = defaultdict(list)
-    ready: list[tuple[tuple[datetime, int, str], Node]] = []
+    ready: list[tuple[tuple[int, datetime, int, str], Node]] = []
     for node in nodes:
         if node.answers in ids:
             held[node.answers or ""].append(node)

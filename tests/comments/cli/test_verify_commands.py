@@ -10,9 +10,9 @@ import flask
 import pytest
 
 from comments.cli import import_progress
-from comments.domain import records
+from comments.domain import imported_ids, records
 from comments.domain.records import Verb
-from comments.jobs.importers import import_plan, import_writer
+from comments.jobs.importers import import_writer
 from comments.moderation import decisions
 from comments.store import connection
 from tests.support.threads import raw_changes, sample_threads
@@ -35,7 +35,7 @@ def file(export: Callable[..., Path], site: records.Site) -> Path:
 
 
 def comment_id(source: str) -> str:
-    return import_plan.comment_id("demo", "disqus", source)
+    return imported_ids.comment_id("demo", "disqus", source)
 
 
 def test_an_import_verifies_itself(run: Run, file: Path) -> None:

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from comments.domain import records
+from comments.domain import imported_ids, records
 from comments.domain.crypto import guest_addresses
-from comments.jobs.importers import import_plan
 from tests.support import stored_state
 from tests.support.importing.sample_files import Expected, ExpectedThread
 from tests.support.threads import sample_exports
@@ -20,7 +19,10 @@ def comments(system: str, source_ids: Iterable[str], site: str = "garden") -> li
     Comments have their ids in the other system, or "?" if it is not one of `source_ids`. The person
     is the author id.
     """
-    names = {import_plan.comment_id(site, system, each): each for each in source_ids}
+    names = {
+        each if system == imported_ids.OWN else imported_ids.comment_id(site, system, each): each
+        for each in source_ids
+    }
     rows = sample_exports.rows()
     return [
         Expected(

@@ -102,7 +102,7 @@ def plan_of(
 def written(plan: import_writer.CheckedImport) -> dict[str, records.ImportedComment]:
     """Return the comments that a plan would write, by source id."""
     return {
-        comment.source.partition(":")[2]: comment
+        comment.source.partition(":")[2] or comment.id: comment
         for batch in plan.batches()
         for thread in batch
         for comment in thread.nodes

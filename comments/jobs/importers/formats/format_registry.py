@@ -15,11 +15,16 @@ _HEAD = 1 << 16  # Bytes at the start of a file that `recognize` reads.
 
 
 class Format(msgspec.Struct, frozen=True):
-    """A format. `unit` is what the report and errors count in its files."""
+    """A format. `unit` is what the report and errors count in its files.
+
+    Files of a format that keeps author ids could show comments and votes by the accounts of other
+    people, so only operators import these (`is_for_operators`).
+    """
 
     name: str
     title: str
     unit: str = "line"
+    is_for_operators: bool = False
 
     @property
     def read(self) -> import_source.Reader:
@@ -38,6 +43,7 @@ FORMATS = (
     Format("comentario", "Comentario JSON", "comment"),
     Format("commento", "Commento JSON", "comment"),
     Format("disqus", "Disqus XML"),
+    Format("flatthread", "Flatthread JSON lines", is_for_operators=True),
     Format("isso", "Isso's database", "comment"),
     Format("remark42", "remark42's backup"),
     Format("twikoo", "Twikoo JSON", "comment"),

@@ -97,6 +97,13 @@ class _Claim:
 
 def _check(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
     found = format_registry.recognize(path)
+    if found.is_for_operators:
+        raise errors.BadImport(
+            str(path),
+            None,
+            f"files of the format {found.title} contain the ids of people, so only an operator can "
+            f"import them: flask --app main import FILE --site {upload.site}",
+        )
     with _plan(found, upload, path, secret, claim) as plan:
         problem = ""
         try:

@@ -298,7 +298,8 @@ class _ThreadVerifier:
         self, planned: records.ImportedComment, stored: StoredComment
     ) -> Iterator[FieldDifference]:
         is_listed = self._stored is not None and planned.id in self._stored.pins
-        expected = planned.pinned and planned.status is Status.APPROVED
+        is_shown = planned.status is Status.APPROVED or planned.kept is not None
+        expected = planned.pinned and is_shown
         if stored.status == Status.RETRACTED:
             expected = False
         if stored.is_pinned != expected:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from comments import errors
-from comments.domain import records
+from comments.domain import imported_ids, records
 from comments.domain.records import Status, ThreadState
 from comments.domain.text import sanitizing
 from comments.jobs.importers import (
@@ -331,10 +331,10 @@ def test_what_becomes_a_link_or_text_is_counted_by_comment(export: Callable[...,
 
 def test_comment_ids_are_stable() -> None:
     # If this value changed, a repeated import would store every comment a second time.
-    assert import_plan.comment_id("garden", "disqus", "101") == "2ulufdhehb6oevol6lpj6wfqky"
+    assert imported_ids.comment_id("garden", "disqus", "101") == "2ulufdhehb6oevol6lpj6wfqky"
     digest = hashlib.sha256(b"\0\0\0\x06garden\0\0\0\x06disqus\0\0\0\x03101").digest()
-    assert import_plan.comment_id("garden", "disqus", "101") == comment_rows.comment_id(digest)
-    assert import_plan.comment_id("a", "bc", "d") != import_plan.comment_id("ab", "c", "d")
+    assert imported_ids.comment_id("garden", "disqus", "101") == comment_rows.comment_id(digest)
+    assert imported_ids.comment_id("a", "bc", "d") != imported_ids.comment_id("ab", "c", "d")
 
 
 def test_a_batch_is_bounded_in_comments_and_in_bytes(export: Callable[..., Path]) -> None:

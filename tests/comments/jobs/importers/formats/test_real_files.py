@@ -16,10 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from comments.domain import records, sorthash
+from comments.domain import imported_ids, records, sorthash
 from comments.domain.records import Status
 from comments.jobs import repair
-from comments.jobs.importers import import_plan
 from comments.jobs.importers.formats import format_registry
 from tests.support import optional_tools
 from tests.support.threads import sample_exports
@@ -185,7 +184,7 @@ def test_a_real_file_is_stored_as_an_independent_reader_understands_it(
         sample_exports.write(plan, LEVELS)
         assert sample_exports.write(plan, LEVELS).added == 0
     rows = sample_exports.rows()
-    by_id = {import_plan.comment_id("garden", name, each.id): each for each in expected}
+    by_id = {imported_ids.comment_id("garden", name, each.id): each for each in expected}
     ids = {each.id for each in expected}
     threads = sorted({each.thread for each in expected})
     assert [by_id[row.id].id for row in rows] == [

@@ -1,0 +1,101 @@
+"""Export a whole website to a file or a folder: `export SITE [FILE]`."""
+
+import contextlib
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+import flask
+
+from comments.cli import console
+
+if TYPE_CHECKING:
+    from comments.jobs.exporters import site_export
+
+_JSON_LINES, _WXR = "jsonl", "wxr"
+_EXTENSIONS = {_JSON_LINES: ".jsonl.gz", _WXR: ".xml.gz"}
+
+
+@click.command("export")
+@click.argument("site_id", metavar="SITE")
+@click.argument("target", required=False, metavar="[FILE]", type=click.Path(path_type=Path))
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice([_JSON_LINES, _WXR]),
+    default=_JSON_LINES,
+    show_default=True,
+    help="JSON lines, which contain everything, or WXR for WordPress and others.",
+)
+@click.option("--addresses", is_flag=True, help="Include mail addresses and networks in rules.")
+@click.option("--audit-log", is_flag=True, help="Include the audit log.")
+@click.option(
+    "--keep",
+    type=click.IntRange(min=1),
+    help="FILE is a folder: write a new file into it, and keep only this number of files.",
+)
+@flask.cli.with_appcontext
+@console.reported
+def export(
+    site_id: str,
+    target: Path | None,
+    *,
+    format_: str,
+    addresses: bool,
+    audit_log: bool,
+    keep: int | None,
+) -> None:
+    """Export a website: settings, threads, comments and votes as of one moment.
+
+    Without FILE, print the export. A FILE whose name ends in .gz is packed. FILE appears when it is
+    complete; until then, an older FILE stays. The service may run meanwhile.
+    """
+    from comments.jobs.exporters import export_file, export_folder, site_contents, site_export
+
+    if format_ == _WXR and audit_log:
+        raise click.UsageError("WXR has no place for the audit log. Omit --audit-log.")
+    if keep is not None and (target is None or not target.is_dir()):
+        raise click.UsageError("--keep needs a folder that exists in place of FILE.")
+    console.site(site_id)
+    run = site_export.SiteExport(
+        site_id,
+        site_export.FORMATS[format_],
+        site_contents.Choices(addresses=addresses, audit_log=audit_log),
+        console.settings().secret,
+        datetime.now(UTC),
+    )
+    if target is None:
+        _print(run)
+        return
+    path, extension = target, _EXTENSIONS[format_]
+    if target.is_dir():
+        path = export_folder.new_file(target, site_id, extension, run.now)
+    found = run.write(lambda: export_file.complete(path))
+    comments, threads = (
+        console.counted(found.comments, "comment"),
+        console.counted(found.threads, "thread"),
+    )
+    click.echo(f"Exported {comments} in {threads} to {path}.")
+    if keep is not None:
+        for each in export_folder.remove_old(target, site_id, extension, keep):
+            click.echo(f"Removed {each}.")
+
+
+def _print(run: "site_export.SiteExport") -> None:
+    """Print an export when it is complete, so that a failure does not print a part of it."""
+    with tempfile.TemporaryFile() as file:
+
+        @contextlib.contextmanager
+        def opened() -> Iterator[IO[bytes]]:
+            file.seek(0)
+            file.truncate()
+            yield file
+
+        run.write(opened)
+        file.seek(0)
+        shutil.copyfileobj(file, sys.stdout.buffer)

@@ -1,0 +1,102 @@
+"""Apply the settings, counters and audit log in an export of Flatthread, for `import`."""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+if TYPE_CHECKING:
+    from comments.domain import records
+    from comments.jobs.importers.own_format import site_restore
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Restore:
+    """What to apply to a site besides comments; `parts` is None for files of other formats."""
+
+    site: str
+    path: Path
+    parts: "site_restore.SiteParts | None"
+    with_settings: bool
+
+    def run(self, id_of: Callable[[str], str]) -> None:
+        """Apply the parts, and print what was applied. `id_of` returns a comment's stored id.
+
+        Counters are declared without `--settings` only if the site has none.
+        """
+        if self.parts is None:
+            return
+        now = datetime.now(UTC)
+        for line in itertools.chain(
+            self._apply_settings(self.parts, now),
+            self._declare_counters(self.parts, now),
+            self._add_audit_log(id_of),
+        ):
+            click.echo(line)
+
+    def _apply_settings(self, parts: "site_restore.SiteParts", now: datetime) -> Iterator[str]:
+        from comments.jobs.importers.own_format import site_restore
+
+        if parts.settings is None:
+            return
+        if not self.with_settings:
+            yield "The settings in the file were not applied. Add --settings to apply them."
+            return
+        site_restore.apply_settings(self.site, parts, now=now)
+        yield "Replaced the site's settings by those in the file."
+
+    def _declare_counters(self, parts: "site_restore.SiteParts", now: datetime) -> Iterator[str]:
+        from comments.jobs.importers.own_format import site_restore
+        from comments.tree.counters import declarations
+
+        if not parts.counters:
+            return
+        if declarations.of_site(self.site).counters and not self.with_settings:
+            yield "The counters in the file were not declared. Add --settings to declare them."
+            return
+        declared = site_restore.declare_counters(self.site, parts, now=now)
+        if declared.added:
+            yield f"Declared counters: {', '.join(declared.added)}."
+        if declared.present:
+            yield f"Counters that the site has already: {', '.join(declared.present)}."
+
+    def _add_audit_log(self, id_of: Callable[[str], str]) -> Iterator[str]:
+        from comments.jobs.importers.own_format import site_restore
+
+        entries = site_restore.add_audit_log(self.site, self.path, id_of)
+        if entries.added or entries.present:
+            number = "1 entry" if entries.added == 1 else f"{entries.added} entries"
+            yield f"Added {number} to the audit log; {entries.present} existed already."
+
+
+def of(
+    format_name: str, path: Path, site: "records.Site", *, with_settings: bool
+) -> tuple[Restore, "records.Site"]:
+    """Read what a file contains besides comments.
+
+    Return it, and the site with the scheme that new threads will get.
+
+    Raises:
+        click.UsageError: settings are to be applied, but the file has another format.
+        errors.BadImport: a value in the file is not valid.
+    """
+    from comments.domain import imported_ids
+
+    if format_name != imported_ids.OWN:
+        if with_settings:
+            raise click.UsageError("Only exports of Flatthread contain settings. Omit --settings.")
+        return Restore(site.id, path, None, with_settings), site
+    from comments.jobs.importers.own_format import site_restore
+
+    parts = site_restore.read(path)
+    scheme = parts.scheme
+    if with_settings and scheme is not None and not site_restore.has_threads(site.id):
+        site = msgspec.structs.replace(
+            site, digits=scheme.digits, width=scheme.width, levels=scheme.levels
+        )
+    return Restore(site.id, path, parts, with_settings), site

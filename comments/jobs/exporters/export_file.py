@@ -1,0 +1,83 @@
+"""Write a file that is complete as soon as it has its name, also when the process is killed.
+
+The data is written to a temporary file in the same folder, named ".NAME.part", which is
+synchronized with the disk and then renamed. A killed process leaves only the temporary file, which
+the next export to the same name overwrites.
+
+Only the owner of the file may read it, because an export contains comments that readers do not see.
+"""
+
+import contextlib
+import fcntl
+import gzip
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from comments import errors
+
+Output = IO[bytes] | gzip.GzipFile
+
+_GZIP = ".gz"
+_LEVEL = 6
+
+
+@contextlib.contextmanager
+def complete(path: Path) -> Iterator[Output]:
+    """Open a file for writing, and give it its name if the `with` block ends without an error.
+
+    A name that ends in ".gz" packs the file with gzip.
+
+    Raises:
+        errors.ExportFailed: the file cannot be written, or another process is writing it.
+    """
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with _locked(part) as raw:
+            try:
+                with _packed(raw, is_gzip=path.name.endswith(_GZIP)) as file:
+                    yield file
+                raw.flush()
+                os.fsync(raw.fileno())
+                part.replace(path)
+            except BaseException:
+                part.unlink(missing_ok=True)
+                raise
+        _synchronize(path.parent)
+    except OSError as error:
+        raise errors.ExportFailed(str(path), error.strerror or str(error)) from error
+
+
+@contextlib.contextmanager
+def _packed(raw: IO[bytes], *, is_gzip: bool) -> Iterator[Output]:
+    """Pack what is written with gzip, or pass it on."""
+    if not is_gzip:
+        yield raw
+        return
+    # Without a name and a time, equal contents make equal files.
+    with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=_LEVEL, mtime=0) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def _locked(part: Path) -> Iterator[IO[bytes]]:
+    """Open the temporary file, and lock it until it is closed."""
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT, 0o600)
+    with open(descriptor, "wb") as file:  # noqa: PTH123 - it is open already
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            reason = "another process is writing this file"
+            raise errors.ExportFailed(str(part), reason) from error
+        file.truncate()
+        yield file
+
+
+def _synchronize(folder: Path) -> None:
+    """Write a folder's entries to the disk, so that the new name outlasts a power failure."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

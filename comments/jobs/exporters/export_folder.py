@@ -1,0 +1,29 @@
+"""Keep the latest exports of a site in a folder, one file for each export.
+
+Files are named "SITE-20261128T031500Z.EXTENSION", so their order by name is their order by time.
+"""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+_TIME = "%Y%m%dT%H%M%SZ"
+_NAME = re.compile(r"(.+)-([0-9]{8}T[0-9]{6}Z)(\.[a-z.]{1,20})")
+
+
+def new_file(folder: Path, site: str, extension: str, now: datetime) -> Path:
+    """Return the path of a new export, such as "blog-20261128T031500Z.jsonl.gz"."""
+    return folder / f"{site}-{now.astimezone(UTC).strftime(_TIME)}{extension}"
+
+
+def remove_old(folder: Path, site: str, extension: str, keep: int) -> list[Path]:
+    """Delete all but the latest `keep` exports of a site with an extension; return their paths."""
+    found = sorted(
+        each
+        for each in folder.iterdir()
+        if (match := _NAME.fullmatch(each.name)) and match.group(1, 3) == (site, extension)
+    )
+    old = found[:-keep]
+    for each in old:
+        each.unlink(missing_ok=True)
+    return old

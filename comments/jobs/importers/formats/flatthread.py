@@ -1,0 +1,45 @@
+"""Read an export of Flatthread itself (docs/export-format.md).
+
+Comments keep their ids, their authors' ids, their places and their votes. Settings, counters and
+the audit log are not part of the comments; `own_format.site_restore` reads them.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from comments import errors
+from comments.jobs.exporters import export_lines
+from comments.jobs.importers import import_source
+from comments.jobs.importers.own_format import export_reader, kept_fields
+from comments.tree.threads import naming
+
+
+def read(path: Path) -> Iterator[import_source.Item]:
+    """Yield the threads and comments in an export.
+
+    Raises:
+        errors.BadImport: the file is invalid; the error names the line.
+    """
+    pages: dict[str, naming.Brought] = {}
+    for line in export_reader.read(path):
+        for each in line.unknown:
+            yield import_source.LeftOut(line.number, each)
+        fields = kept_fields.KeptFields(path, line.number)
+        if isinstance(line.value, export_lines.ThreadLine):
+            thread = fields.thread(line.value)
+            pages[thread.key] = fields.page(_page_of(line.value))
+            yield thread
+        elif isinstance(line.value, export_lines.CommentLine):
+            if line.value.thread not in pages:
+                message = f"no line above describes the thread {line.value.thread[:80]!r}"
+                raise errors.BadImport(str(path), line.number, message)
+            yield fields.comment(line.value, pages[line.value.thread])
+
+
+def recognizes(head: bytes) -> bool:
+    """Return whether a file that begins with these bytes seems to be an export of Flatthread."""
+    return export_reader.recognizes(head)
+
+
+def _page_of(thread: export_lines.ThreadLine) -> export_lines.ExportedPage:
+    return export_lines.ExportedPage(thread.title, thread.url, thread.categories)

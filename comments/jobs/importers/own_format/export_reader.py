@@ -1,0 +1,153 @@
+"""Read the lines of an export of Flatthread, and check that the file is complete and undamaged."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from comments import errors
+from comments.domain import decoders
+from comments.jobs.exporters import export_lines
+from comments.jobs.importers.parsing import stray_bytes, text_lines
+
+_LONGEST_NAME = 40  # characters of an unknown field or kind in a report
+_ADVICE = (
+    'If you edited the file, remove "sha256" and the numbers from its last line; otherwise, export '
+    "the site again."
+)
+
+
+class ExportLine(NamedTuple):
+    """A line of the file: its number and its value. `unknown` says what else the line contains."""
+
+    number: int
+    value: export_lines.Line | None
+    unknown: tuple[str, ...] = ()
+
+
+_TYPES = {
+    each.__struct_config__.tag: each
+    for each in (
+        export_lines.HeaderLine,
+        export_lines.SettingsLine,
+        export_lines.CounterLine,
+        export_lines.ThreadLine,
+        export_lines.CommentLine,
+        export_lines.AuditLine,
+        export_lines.EndLine,
+    )
+}
+
+
+def recognizes(head: bytes) -> bool:
+    """Return whether a file that begins with these bytes seems to be an export of Flatthread."""
+    first = head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0]
+    return first.startswith(b"{") and b'"header"' in first and b'"flatthread"' in first
+
+
+def read(path: Path) -> Iterator[ExportLine]:
+    """Yield the lines between the header and the end.
+
+    Raises:
+        errors.BadImport: the file is not an export of a known version, or is cut off or damaged;
+            the error names the line.
+    """
+    seen = _Seen(path)
+    for line in text_lines.read(path):
+        if line.text.strip():
+            found = _decoded(path, line)
+            if seen.is_content(line, found.value):
+                yield found
+    seen.check_end()
+
+
+class _Seen:
+    """The lines that were read so far, for the comparison with the end line."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._is_begun = False
+        self._ended = 0
+        self._last = 0
+        self._digest = hashlib.sha256()
+        self._numbers: Counter[str] = Counter()
+
+    def is_content(self, line: text_lines.Line, value: Any) -> bool:
+        """Take the next line, and return whether it is neither the header nor the end."""
+        self._last = line.number
+        if not self._is_begun:
+            self._begin(line.number, value)
+            return False
+        if self._ended:
+            raise self._bad(line.number, f"this line follows the end in line {self._ended}")
+        if isinstance(value, export_lines.EndLine):
+            self._end(line.number, value)
+            return False
+        if isinstance(value, export_lines.HeaderLine):
+            raise self._bad(line.number, "the file has a second header. Import one export per file")
+        self._digest.update(f"{line.text.strip()}\n".encode(errors="surrogatepass"))
+        self._numbers[type(value).__name__] += 1
+        return True
+
+    def check_end(self) -> None:
+        """Check that the file has an end line."""
+        if not self._is_begun:
+            raise self._bad(None, "the file is empty")
+        if not self._ended:
+            raise self._bad(
+                self._last, "the file is cut off: its last line is not the end line of an export"
+            )
+
+    def _begin(self, number: int, value: Any) -> None:
+        self._is_begun = True
+        if not isinstance(value, export_lines.HeaderLine) or value.format != export_lines.FORMAT:
+            raise self._bad(number, "the first line is not the header of an export of Flatthread")
+        if value.version != export_lines.VERSION:
+            raise self._bad(
+                number,
+                f"the export has version {value.version}, but this release reads version "
+                f"{export_lines.VERSION}. Upgrade Flatthread, then import the file.",
+            )
+
+    def _end(self, number: int, end: export_lines.EndLine) -> None:
+        self._ended = number
+        for name, stated, kind in (
+            ("threads", end.threads, export_lines.ThreadLine),
+            ("comments", end.comments, export_lines.CommentLine),
+            ("audit entries", end.audit, export_lines.AuditLine),
+        ):
+            found = self._numbers[kind.__name__]
+            if stated is not None and stated != found:
+                raise self._bad(number, f"the export had {stated} {name}, not {found}. {_ADVICE}")
+        if end.sha256 and end.sha256 != self._digest.hexdigest():
+            raise self._bad(number, f"the lines do not have the digest of the export. {_ADVICE}")
+
+    def _bad(self, number: int | None, message: str) -> errors.BadImport:
+        return errors.BadImport(str(self._path), number, message)
+
+
+def _decoded(path: Path, line: text_lines.Line) -> ExportLine:
+    """Decode a line; a line of an unknown kind has no value."""
+    try:
+        fields = decoders.json(dict[str, Any]).decode(line.text)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise errors.BadImport(str(path), line.number, f"invalid JSON: {error}") from error
+    kind = fields.get("kind")
+    type_ = _TYPES.get(kind) if isinstance(kind, str) else None
+    unknown = [stray_bytes.CORRECTION] if line.strays else []
+    if type_ is None:
+        return ExportLine(line.number, None, (*unknown, f"lines of the unknown kind {_name(kind)}"))
+    try:
+        value: Any = decoders.converted(fields, type_)
+    except msgspec.ValidationError as error:
+        raise errors.BadImport(str(path), line.number, f"{kind}: {error}") from error
+    known = {"kind", *type_.__struct_fields__}
+    more = (f"unknown fields {_name(each)} of {kind} lines" for each in fields if each not in known)
+    return ExportLine(line.number, value, (*unknown, *more))
+
+
+def _name(text: object) -> str:
+    return repr(str(text)[:_LONGEST_NAME])

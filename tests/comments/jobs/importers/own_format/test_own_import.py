@@ -1,0 +1,214 @@
+"""An import of our own export keeps ids, adds nothing twice, and trusts nothing."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import flask
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comments import errors
+from comments.domain import imported_ids, records, sorthash
+from comments.jobs import repair
+from comments.jobs.importers import import_writer
+from comments.jobs.importers.formats import flatthread
+from comments.sites import site_settings
+from comments.store import connection
+from comments.tree import bulk_append, votes
+from tests.support.exporting import site_exports
+from tests.support.histories import counter_oracle
+from tests.support.importing.samples import flatthread as samples
+from tests.support.threads import sample_exports, sample_threads, sample_votes
+from tests.support.threads.sample_exports import NOW, SCHEME
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 3),
+    st.text(max_size=5),
+    st.sampled_from(["a:x", "g:ada", "approved", "2025-01-01T00:00:00Z", "1-1"]),
+)
+NESTED = st.one_of(
+    VALUES, st.lists(VALUES, max_size=2), st.dictionaries(st.text(max_size=4), VALUES, max_size=2)
+)
+
+
+def saved(folder: Path, *lines: dict[str, Any]) -> Path:
+    path = folder / "export.jsonl"
+    path.write_bytes(samples.lines(samples.HEADER, *lines, {"kind": "end"}))
+    return path
+
+
+def plan_of(path: Path, site: records.Site) -> import_writer.CheckedImport:
+    return import_writer.plan(
+        flatthread.read, path, site=site, scheme=site.scheme, secret=sample_exports.SECRET
+    )
+
+
+def load(path: Path, site: records.Site) -> int:
+    with plan_of(path, site) as plan:
+        return import_writer.write(plan, scheme=site.scheme, now=NOW).added
+
+
+def add_site(site_id: str, levels: int = sorthash.DEFAULT_LEVELS) -> records.Site:
+    return site_settings.add(
+        site_id, ["https://garden.example"], scheme=sorthash.Scheme(levels=levels), now=NOW
+    )
+
+
+def test_ids_that_another_site_uses_lead_to_the_comments_that_got_other_ids(
+    app: flask.Flask, store: connection.Store, tmp_path: Path
+) -> None:
+    first, second = add_site("first"), add_site("second")
+    grown = sample_threads.grow(first, sample_threads.TREE, thread="page")
+    path = site_exports.save(tmp_path / "x.jsonl", "first")
+    assert load(path, second) == len(grown)
+    assert load(path, second) == 0
+    client = app.test_client()
+    for text, comment in grown.items():
+        own = imported_ids.comment_id("second", "flatthread", comment.id)
+        for site, expected in (("first", comment.id), ("second", own)):
+            said = client.get(
+                f"/api/v1/sites/{site}/comments",
+                query_string={"thread": "page", "around": comment.id, "limit": 1},
+            )
+            assert said.status_code == 200, said.text
+            (found,) = said.json["comments"]
+            assert found["id"] == expected
+            assert found["html"] == f"<p>{text}</p>\n"
+        said = client.get(
+            "/api/v1/sites/second/comments",
+            query_string={"thread": "page", "parent": comment.id},
+        )
+        assert said.status_code == 200
+        assert {each["id"] for each in said.json["comments"]} == {
+            imported_ids.comment_id("second", "flatthread", each.id)
+            for each in grown.values()
+            if each.parent == comment.id
+        }
+    other = client.get(
+        "/api/v1/sites/second/comments", query_string={"thread": "b", "around": grown["1"].id}
+    )
+    assert other.status_code == 400
+    assert [repair.find_problems(SCHEME, records.ThreadName("second", "page"))] == [[]]
+
+
+def test_an_unknown_id_stays_unknown(app: flask.Flask, site: records.Site) -> None:
+    said = app.test_client().get(
+        "/api/v1/sites/demo/comments", query_string={"thread": "page", "around": "a" * 26}
+    )
+    assert said.status_code == 404
+
+
+def test_an_import_into_its_own_site_restores_only_what_is_missing(
+    site: records.Site, store: connection.Store, tmp_path: Path
+) -> None:
+    grown = sample_threads.grow(site, sample_threads.TREE)
+    path = site_exports.save(tmp_path / "x.jsonl", "demo")
+    later = sample_threads.post(site, "later", grown["1"].id)
+    before = sample_exports.rows()
+    assert load(path, site) == 0
+    assert sample_exports.rows() == before
+    assert later in before
+
+
+def test_a_thread_with_other_comments_gets_the_imported_ones_behind_them(
+    store: connection.Store, tmp_path: Path
+) -> None:
+    first, second = add_site("first"), add_site("second")
+    sample_threads.grow(first, sample_threads.TREE, thread="page")
+    path = site_exports.save(tmp_path / "x.jsonl", "first")
+    sample_threads.post(second, "own", thread="page")
+    assert load(path, second) == len(sample_threads.ORDER)
+    assert sample_threads.listed(second) == ["own", *sample_threads.ORDER]
+    assert repair.find_problems(SCHEME, records.ThreadName("second", "page")) == []
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3, 12])
+def test_a_site_with_other_levels_keeps_order_answers_and_former_slugs(
+    store: connection.Store, tmp_path: Path, levels: int
+) -> None:
+    first, second = add_site("first"), add_site("second", levels=levels)
+    sample_threads.grow(first, sample_threads.TREE, thread="page")
+    path = site_exports.save(tmp_path / "x.jsonl", "first")
+    assert load(path, second) == len(sample_threads.ORDER)
+    assert sample_threads.listed(second) == sample_threads.ORDER
+    problems = repair.find_problems(second.scheme, records.ThreadName("second", "page"))
+    assert problems == []
+    found = site_exports.save(tmp_path / "y.jsonl", "second")
+    slugs = {each["text"]: each["slug"] for each in site_exports.of_kind(path, "comment")}
+    for each in site_exports.of_kind(found, "comment"):
+        assert slugs[each["text"]] in {each["slug"], *each.get("former_slugs", [])}
+
+
+def test_a_comment_with_more_votes_than_a_transaction_keeps_them(
+    store: connection.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk_append, "VOTES_AT_ONCE", 3)
+    site = add_site("garden")
+    cast = {f"g:{n:02}": 1 if n % 3 else -1 for n in range(11)}
+    path = saved(
+        tmp_path,
+        samples.thread(),
+        samples.comment("a", 0, up=9, down=4, votes=cast),
+        samples.comment("b", 1, "a"),
+    )
+    assert load(path, site) == 2
+    assert sample_votes.cast() == {samples.id_of("a"): cast}
+    assert sample_votes.stored(samples.id_of("a")) == (9, 4, 5)
+    counter_oracle.assert_counted()
+    # A later vote is not overwritten by a repeated import.
+    comment = sample_votes.comment(samples.id_of("a"))
+    sample_votes.vote(comment, "05", votes.DOWN)
+    sample_votes.vote(comment, "06", votes.NONE)
+    assert load(path, site) == 0
+    sample_votes.count_waiting()
+    assert sample_votes.stored(comment.id) == (8, 4, 4)
+    again = site_exports.save(tmp_path / "y.jsonl", "garden")
+    (first, _) = site_exports.of_kind(again, "comment")
+    del cast["g:06"]
+    assert first["votes"] == {**cast, "g:05": -1}
+
+
+def test_html_in_a_file_is_never_stored(store: connection.Store, tmp_path: Path) -> None:
+    site = add_site("garden")
+    hostile = "<script>alert(1)</script><b onclick=x>bold</b>"
+    path = saved(
+        tmp_path,
+        samples.thread(title="<script>"),
+        samples.comment("a", 0, text="plain", html=hostile),
+        samples.comment("b", 1, text=hostile, markup="html"),
+        samples.comment("c", 2, text=hostile, markup="markdown"),
+    )
+    load(path, site)
+    assert [row.html for row in sample_exports.rows()] == [
+        "<p>plain</p>\n",
+        "<b>bold</b>",
+        "<p>&lt;script&gt;alert(1)&lt;/script&gt;&lt;b onclick=x&gt;bold&lt;/b&gt;</p>\n",
+    ]
+
+
+CHANGES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 20), NESTED), min_size=1, max_size=3)
+
+
+@given(changes=CHANGES)
+def test_changed_values_are_refused_or_stored_soundly(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, int, Any]]
+) -> None:
+    lines = [json.loads(each) for each in samples.SANE.data.splitlines()][1:-1]
+    for line, field, value in changes:
+        chosen = lines[line % len(lines)]
+        names = [name for name in chosen if name != "kind"]
+        chosen[names[field % len(names)]] = value
+    path = saved(tmp_path_factory.mktemp("changed"), *lines)
+    try:
+        plan = plan_of(path, sample_exports.SITE)
+    except errors.BadImport:
+        return
+    with plan:
+        assert list(plan.report.lines())
+        for batch in plan.batches():
+            for thread in batch:
+                assert len({node.id for node in thread.nodes}) == len(thread.nodes)
