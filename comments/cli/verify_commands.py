@@ -53,7 +53,9 @@ def compared(
     from comments.jobs.importers.verification import import_verification
 
     with import_progress.shown("Verifying", plan.report.comments, "comment") as advance:
-        return import_verification.verify(plan, scheme=site.scheme, progress=advance)
+        return import_verification.verify(
+            plan, scheme=site.scheme, secret=console.settings().secret, progress=advance
+        )
 
 
 def _document(found: "verification_result.Verification") -> dict[str, object]:

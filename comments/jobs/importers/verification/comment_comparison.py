@@ -6,7 +6,7 @@ decision sets `judged`, and the votes cast here are counted apart from the impor
 changed in another way has a difference without a reason.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from comments.domain import author_ids, records
@@ -28,8 +28,10 @@ MOVING = "not compared, because the site's scheme was being changed"
 NAMED_HERE = "named by a comment that is not in the file"
 OLDER_RELEASE = "stored by an older release"
 EXISTED = "the thread existed before the import"
+EXPIRED = "erased after its term, or not stored by an older release"
 PIN_LIMIT = "a thread has at most 3 pinned comments"
 
+_NONE, _SOME, _OTHER = "none", "one", "another one"  # what a report shows of mail addresses
 MISSING = "comment"  # the field of a comment that is not stored
 
 
@@ -42,32 +44,45 @@ class FieldDifference(NamedTuple):
     reason: str = ""
 
 
-def is_changed(planned: records.ImportedComment, stored: StoredComment) -> bool:
-    """Return whether the service has changed a comment since its import.
+class CommentEvidence(NamedTuple):
+    """What is known of an import: the first revision of its comments, and how to read addresses.
 
-    An import stores an approved comment once. It may change another comment once more, when it
-    adds a reply that readers see.
+    Without `address_of`, addresses are not compared.
     """
-    return stored.revision > (1 if planned.status is Status.APPROVED else 2)
+
+    first_revision: int = 1
+    address_of: Callable[[str], str] | None = None
+
+    def is_changed(self, planned: records.ImportedComment, stored: StoredComment) -> bool:
+        """Return whether the service has changed a comment since its import.
+
+        An import stores an approved comment once. It may change another comment once more, when it
+        adds a reply that readers see.
+        """
+        changes = 0 if planned.status is Status.APPROVED else 1
+        return stored.revision > self.first_revision + changes
 
 
 def differences(
-    planned: records.ImportedComment, stored: StoredComment
+    planned: records.ImportedComment, stored: StoredComment, evidence: CommentEvidence
 ) -> Iterator[FieldDifference]:
     """Yield the fields that differ, except for the place in the tree and the pin."""
+    is_changed = evidence.is_changed(planned, stored)
     yield from _identity(planned, stored)
-    if _is_erased(planned, stored):
+    if is_changed and _is_erased(planned, stored):
         yield FieldDifference("status", stored.status, planned.status.value, ERASED)
         yield from _left_after_erasure(stored)
         return
     if stored.status != planned.status:
-        was_judged = is_changed(planned, stored) and stored.judged is not None
+        was_judged = is_changed and stored.judged is not None
         yield FieldDifference(
             "status", stored.status, planned.status.value, MODERATED if was_judged else ""
         )
-    yield from _text(planned, stored)
+    yield from _text(planned, stored, is_changed=is_changed)
     yield from _author(planned, stored)
-    yield from _votes(planned, stored)
+    if evidence.address_of is not None:
+        yield from _address(planned, stored, evidence.address_of)
+    yield from _votes(planned, stored, is_changed=is_changed)
 
 
 def has_other_secret(found: FieldDifference) -> bool:
@@ -90,7 +105,6 @@ def _is_erased(planned: records.ImportedComment, stored: StoredComment) -> bool:
     return (
         stored.status == Status.RETRACTED
         and planned.status is not Status.RETRACTED
-        and is_changed(planned, stored)
         and stored.edited != planned.edited
     )
 
@@ -104,13 +118,17 @@ def _left_after_erasure(stored: StoredComment) -> Iterator[FieldDifference]:
         "author id": stored.author_id,
     }
     yield from (FieldDifference(field, value, "") for field, value in left.items() if value)
+    if stored.author_email:
+        yield FieldDifference("address", _SOME, _NONE)
     if stored.up or stored.down or stored.score:
         yield FieldDifference("votes", (stored.up, stored.down, stored.score), (0, 0, 0))
 
 
-def _text(planned: records.ImportedComment, stored: StoredComment) -> Iterator[FieldDifference]:
+def _text(
+    planned: records.ImportedComment, stored: StoredComment, *, is_changed: bool
+) -> Iterator[FieldDifference]:
     is_edited = (
-        is_changed(planned, stored)
+        is_changed
         and stored.edited is not None
         and (planned.edited is None or stored.edited > planned.edited)
     )
@@ -141,7 +159,28 @@ def _author(planned: records.ImportedComment, stored: StoredComment) -> Iterator
             yield FieldDifference(field, value, expected)
 
 
-def _votes(planned: records.ImportedComment, stored: StoredComment) -> Iterator[FieldDifference]:
+def _address(
+    planned: records.ImportedComment, stored: StoredComment, address_of: Callable[[str], str]
+) -> Iterator[FieldDifference]:
+    """Compare the mail addresses, which no report shows."""
+    given, kept = address_of(planned.author.email), address_of(stored.author_email)
+    if given == kept and bool(given) == bool(stored.author_email):
+        return
+    value = (_OTHER if given else _SOME) if stored.author_email else _NONE
+    # An address that was encrypted with another secret cannot be read.
+    is_other_key = not kept and bool(stored.author_email) and _has_other_id(planned, stored)
+    reason = OTHER_KEY if is_other_key else ""
+    yield FieldDifference("address", value, _SOME if given else _NONE, reason)
+
+
+def _has_other_id(planned: records.ImportedComment, stored: StoredComment) -> bool:
+    is_imported = stored.author_id.startswith(author_ids.IMPORTED)
+    return is_imported and stored.author_id != planned.author.id
+
+
+def _votes(
+    planned: records.ImportedComment, stored: StoredComment, *, is_changed: bool
+) -> Iterator[FieldDifference]:
     votes = (stored.up, stored.down)
     imported = (stored.up - stored.cast_up, stored.down - stored.cast_down)
     expected = (planned.up, planned.down)
@@ -153,5 +192,5 @@ def _votes(planned: records.ImportedComment, stored: StoredComment) -> Iterator[
             "votes", (*votes, stored.score), (*expected, planned.up - planned.down)
         )
     elif votes != expected:
-        reason = VOTED if is_changed(planned, stored) else ""
+        reason = VOTED if is_changed else ""
         yield FieldDifference("votes", votes, expected, reason)

@@ -33,6 +33,7 @@ class ImportHistory:
     def __init__(self, site: str) -> None:
         self._site = site
         self._imports: list[import_journal.Import] | None = None
+        self._highest: int | None = None  # the highest revision of undone imports
         self._numbers: dict[ImportRun, int] = {}
         self._runs: list[ImportRun] = []
         self._comments: dict[str, int] = {}
@@ -43,6 +44,20 @@ class ImportHistory:
         self._load()
         number = self._comments.get(comment_id)
         return None if number is None else self._runs[number]
+
+    def first_revision(self, comment_id: str) -> int:
+        """Return the revision with which an import stored a comment.
+
+        After an undo, it is higher than every revision of the removed comments.
+        """
+        if self._highest is None:
+            imports = import_journal.every(self._site)
+            self._highest = max((each.revision for each in imports), default=0)
+        run = self.run_of(comment_id) if self._highest else None
+        if run is None or run.at is None:
+            return 1
+        before = [each for each in self._imports or () if each.undone and each.undone <= run.at]
+        return 1 + max((each.revision for each in before), default=0)
 
     def run_that_made(self, thread_id: str) -> ImportRun | None:
         """Return the last run that made a thread, or None if no journal has it."""

@@ -10,11 +10,14 @@ The comparison shares the readers, the plan and the conversion of texts with the
 cannot find their faults. The tests of the formats find those with independent readers.
 """
 
+import functools
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 
 from comments.domain import records, sorthash
+from comments.domain.crypto import guest_addresses
 from comments.domain.records import Status
 from comments.events import audit_log
 from comments.jobs.importers import import_plan, import_report, import_writer, write_order
@@ -42,6 +45,7 @@ _LEFT_OUT = (
     import_report.DOUBLED,
     import_report.SKIPPED,
 )
+_AUTHORS = 20_000  # the maximum number of decrypted addresses in memory
 # An earlier import of another file does not explain a contradiction within a row.
 _WITHIN_ROW = {"number", "sort_hash", "shape"}
 
@@ -50,17 +54,19 @@ def verify(
     plan: import_writer.CheckedImport,
     *,
     scheme: sorthash.Scheme,
+    secret: str = "",
     progress: Callable[[int], None] = lambda _: None,
 ) -> verification_result.Verification:
     """Compare all comments of a checked file with the store, without writing anything.
 
     This function calls `progress` with the number of comments in each compared batch. `scheme` is
-    the scheme of the site.
+    the scheme of the site. Mail addresses are decrypted with `secret` and compared; without it,
+    they are not compared.
 
     Raises:
         errors.Overloaded: the store did not respond in time.
     """
-    verifier = _Verifier(plan, scheme)
+    verifier = _Verifier(plan, scheme, secret)
     threads = iter(plan.threads)
     current: _ThreadVerifier | None = None
     for batch in plan.batches():
@@ -80,6 +86,14 @@ def verify(
     if current is not None:
         current.end()
     return verifier.result()
+
+
+def _decryption(secret: str) -> Callable[[str], str]:
+    """Return a function that decrypts addresses. Comments of one author often share their bytes."""
+    now = datetime.now(UTC)
+    return functools.lru_cache(_AUTHORS)(
+        lambda stored: guest_addresses.address(stored, secret, now=now)
+    )
 
 
 class _Side:
@@ -107,8 +121,11 @@ class _Side:
 class _Verifier:
     """What is found in all threads."""
 
-    def __init__(self, plan: import_writer.CheckedImport, scheme: sorthash.Scheme) -> None:
+    def __init__(
+        self, plan: import_writer.CheckedImport, scheme: sorthash.Scheme, secret: str
+    ) -> None:
         self.plan = plan
+        self.address_of = _decryption(secret) if secret else None
         self.scheme = scheme
         self.digest = plan.file().digest
         self.history = import_history.ImportHistory(plan.site)
@@ -216,7 +233,9 @@ class _ThreadVerifier:
             ):
                 self._all.add(found, self._where("", None))
         elif self._stored_depths:
-            missing = FieldDifference("thread", None, self.planned.name.id)
+            is_undone = self._all.history.is_undone(self._all.digest)
+            reason = comment_comparison.UNDONE if is_undone else ""
+            missing = FieldDifference("thread", None, self.planned.name.id, reason)
             self._all.add(missing, self._where("", None))
         if self._tree is None:
             return
@@ -277,21 +296,29 @@ class _ThreadVerifier:
         )
 
     def _missing(self, comment_id: str) -> FieldDifference:
-        run = self._all.history.run_of(comment_id)
-        is_undone = self._all.history.is_undone(self._all.digest) if run is None else run.is_erased
-        reason = comment_comparison.UNDONE if is_undone else ""
+        reason = comment_comparison.UNDONE if self._is_undone(comment_id) else ""
         return FieldDifference(comment_comparison.MISSING, None, comment_id, reason)
+
+    def _is_undone(self, comment_id: str) -> bool:
+        """Return whether the import of a comment was undone; its journal ends with the undo."""
+        run = self._all.history.run_of(comment_id)
+        return self._all.history.is_undone(self._all.digest) if run is None else run.is_erased
 
     def _fields(
         self, planned: records.ImportedComment, stored: StoredComment
     ) -> Iterator[FieldDifference]:
-        for found in comment_comparison.differences(planned, stored):
-            if found.reason == comment_comparison.ERASED:
+        evidence = comment_comparison.CommentEvidence(
+            self._all.history.first_revision(planned.id), self._all.address_of
+        )
+        for found in comment_comparison.differences(planned, stored, evidence):
+            reason = found.reason
+            if reason == comment_comparison.ERASED and self._is_undone(planned.id):
+                reason = comment_comparison.UNDONE
+            # While the journal has the comment, its address is kept.
+            if found.field == "address" and not stored.author_email and not reason:
                 run = self._all.history.run_of(planned.id)
-                if run is not None and run.is_erased:
-                    yield found._replace(reason=comment_comparison.UNDONE)
-                    continue
-            yield found
+                reason = comment_comparison.EXPIRED if run is None else ""
+            yield found._replace(reason=reason)
         yield from self._pin(planned, stored)
 
     def _pin(

@@ -35,6 +35,7 @@ class StoredComment(msgspec.Struct, frozen=True, gc=False):
     author_name: str
     author_website: str
     author_id: str
+    author_email: str
     created: datetime | None
     edited: datetime | None
     judged: datetime | None
@@ -149,6 +150,7 @@ def _comment(message: Any) -> StoredComment:
         author_name=values["author_name"].string_value,
         author_website=values["author_website"].string_value,
         author_id=values["author_id"].string_value,
+        author_email=values["author_email"].string_value,
         created=_time(message, "created"),
         edited=_time(message, "edited"),
         judged=_time(message, "judged"),

@@ -9,8 +9,15 @@ import pytest
 
 from comments.domain import records, sorthash
 from comments.domain.records import Status, ThreadState, Verb
+from comments.events import audit_log
 from comments.jobs import repair, rescheming, thread_overrides
-from comments.jobs.importers import import_journal, import_source, import_writer
+from comments.jobs.importers import (
+    import_expiry,
+    import_journal,
+    import_source,
+    import_undo,
+    import_writer,
+)
 from comments.jobs.importers.formats import wordpress
 from comments.jobs.importers.verification import (
     comment_comparison,
@@ -21,7 +28,13 @@ from comments.moderation import decisions, policy_changes
 from comments.store import reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import changes, values
-from tests.support.threads import raw_changes, sample_exports, sample_threads, sample_votes
+from tests.support.threads import (
+    compaction,
+    raw_changes,
+    sample_exports,
+    sample_threads,
+    sample_votes,
+)
 from tests.support.threads.sample_exports import (
     NOW,
     ROSES,
@@ -41,7 +54,7 @@ Found = verification_result.Verification
 
 
 def verify(plan: import_writer.CheckedImport, levels: int = 8) -> Found:
-    return import_verification.verify(plan, scheme=sorthash.Scheme(levels=levels))
+    return import_verification.verify(plan, scheme=sorthash.Scheme(levels=levels), secret=SECRET)
 
 
 def named(found: Found, *, explained: bool = False) -> set[tuple[str, str]]:
@@ -122,6 +135,7 @@ DAMAGES: dict[str, tuple[dict[str, object], set[str]]] = {
     "emptied": ({"html": ""}, {"html"}),
     "name": ({"author_name": "Eve"}, {"author name"}),
     "website": ({"author_website": "https://eve.example"}, {"author website"}),
+    "address": ({"author_email": "eve@mail.example"}, {"address"}),
     "author": ({"author_id": "g:eve"}, {"author id"}),
     "created": ({"created": NOW}, {"created"}),
     "edited": ({"edited": NOW}, {"edited"}),
@@ -372,9 +386,13 @@ def test_another_secret_explains_the_ids_of_authors(
         secret=f"not {SECRET}",
     )
     with other:
-        found = verify(other)
+        secret = f"not {SECRET}"
+        found = import_verification.verify(other, scheme=SCHEME, secret=secret)
         assert found.unexplained == 0
-        assert reasons(found) == {"author id": {comment_comparison.OTHER_KEY}}
+        assert reasons(found) == {
+            "author id": {comment_comparison.OTHER_KEY},
+            "address": {comment_comparison.OTHER_KEY},
+        }
         # The author of one comment becomes that of another one.
         known = {row.author.id for row in rows() if row.author.id} - {stored(plan, "101").author.id}
         raw_changes.comment(plan.id_of("101"), author_id=min(known))
@@ -442,3 +460,77 @@ def test_a_thread_that_kept_its_levels_is_compared_in_its_own_order(
     with plan_of(path, levels=8) as plan:
         assert [node.id for node in plan.threads[0].nodes] == ["1", "2", "3", "4"]
         assert verify(plan, levels=8).differences == ()
+
+
+def undo(site: str) -> None:
+    """Undo the last import of a site to its end."""
+    (found, *_) = import_journal.of(site)
+    act = audit_log.Act(ACTOR, import_undo.VERB)
+    import_undo.begin(site, found.id, act, now=LATER)
+    for _ in range(5):
+        if import_undo.go_on(site, found.id, now=LATER).found.undone is not None:
+            return
+        for name in repair.threads(site):
+            compaction.whole(name)
+    raise AssertionError
+
+
+def test_an_undone_import_is_explained_and_can_be_repeated(
+    garden: records.Site, plan: import_writer.CheckedImport
+) -> None:
+    sample_threads.post(garden, "a reply", plan.id_of("101"), thread=ROSES.id)
+    undo("garden")
+    found = verify(plan)
+    assert found.unexplained == 0
+    assert reasons(found) == {
+        "comment": {comment_comparison.UNDONE},
+        "status": {comment_comparison.UNDONE},
+        "title": {comment_comparison.NAMED_HERE},
+        "url": {comment_comparison.NAMED_HERE},
+    }
+    assert (found.in_store.comments, found.other_comments) == (1, 1)
+
+
+def test_damage_after_an_undo_and_another_import_is_named(
+    garden: records.Site, plan: import_writer.CheckedImport
+) -> None:
+    undo("garden")
+    with planned("disqus.xml") as again:
+        import_writer.write(again, scheme=SCHEME, now=LATER + timedelta(days=1))
+        assert verify(again).differences == ()
+        raw_changes.comment(again.id_of("101"), edited=LATER)
+        assert named(verify(again)) == {("101", "edited")}
+
+
+def test_an_undo_beside_a_verification_is_explained(
+    plan: import_writer.CheckedImport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_writer, "BATCH", 4)
+    raw_changes.delete_comments(next(iter(plan.batches()))[0].nodes[0].id)
+    steps = list[int]()
+
+    def progress(done: int) -> None:
+        steps.append(done)
+        if len(steps) == 1:
+            undo("garden")
+
+    found = import_verification.verify(plan, scheme=SCHEME, progress=progress)
+    assert len(steps) > 2
+    assert found.unexplained == 1
+    assert {each for each in reasons(found)["comment"] if each} == {comment_comparison.UNDONE}
+
+
+def test_an_address_is_explained_once_its_term_is_over(
+    plan: import_writer.CheckedImport,
+) -> None:
+    nodes = {plan.id_of(node.id): node.id for thread in plan.threads for node in thread.nodes}
+    source = next(nodes[row.id] for row in rows() if row.author.email)
+    raw_changes.comment(plan.id_of(source), author_email="")
+    assert named(verify(plan)) == {(source, "address")}
+    raw_changes.comment(plan.id_of(source), author_email="eve@mail.example")
+    (group,) = verify(plan).differences
+    assert [(each.stored, each.expected) for each in group.examples] == [("another one", "one")]
+    import_expiry.expire(NOW + 2 * import_journal.TERM)
+    found = verify(plan)
+    assert found.unexplained == 0
+    assert reasons(found) == {"address": {comment_comparison.EXPIRED}}
