@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from comments.domain.crypto import guest_addresses
 from comments.domain.records import Status
 from comments.jobs.importers.formats import format_registry
 from tests.support.importing import reading_order
@@ -22,6 +23,12 @@ from tests.support.threads import sample_exports
 
 LEVELS = 3
 START = datetime(2020, 2, 28, 23, 50, tzinfo=UTC)
+# Mail addresses and websites by name.
+PEOPLE = {
+    "Ann": ("ann@mail.example", "https://ann.example"),
+    "B\u00e9n": ("", "http://ben.example/?a=b"),
+    "\u9673": ("chen@mail.example", ""),
+}
 STATUSES = st.sampled_from([Status.APPROVED, Status.PENDING, Status.SPAM, Status.RETRACTED])
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 
@@ -57,7 +64,7 @@ def pages(draw: st.DrawFn) -> list[Comment]:
                 created=created,
                 status=draw(STATUSES),
                 text=f"{draw(TEXTS)} {number}",  # The same text twice would be a doubled post.
-                name=draw(st.sampled_from(["Ann", "B\u00e9n", "\u9673"])),
+                name=draw(st.sampled_from(sorted(PEOPLE))),
                 score=draw(st.integers(-3, 3)),
             )
         )
@@ -81,7 +88,12 @@ def commento(comments: list[Comment]) -> str:
         for each in comments
     ]
     people = [
-        {"commenterHex": f"key of {each.name}", "name": each.name, "link": "undefined"}
+        {
+            "commenterHex": f"key of {each.name}",
+            "name": each.name,
+            "email": PEOPLE[each.name][0] or "undefined",
+            "link": PEOPLE[each.name][1] or "undefined",
+        }
         for each in comments
     ]
     return json.dumps({"version": 1, "comments": rows, "commenters": people}, ensure_ascii=False)
@@ -103,7 +115,10 @@ def comentario(comments: list[Comment]) -> str:
         for each in comments
     ]
     threads = [{"id": f"id of {each}", "path": each} for each in ("/beans", "/peas")]
-    people = [{"id": f"id of {each.name}", "name": each.name} for each in comments]
+    people = [
+        {"id": f"id of {name}", "name": name, "email": email, "websiteUrl": website}
+        for name, (email, website) in PEOPLE.items()
+    ]
     return json.dumps({"pages": threads, "comments": rows, "commenters": people})
 
 
@@ -114,6 +129,8 @@ def rows_of(comments: list[Comment]) -> list[dict[str, object]]:
             "parent": each.parent,
             "page": each.page,
             "author": each.name,
+            "email": PEOPLE[each.name][0],
+            "website": PEOPLE[each.name][1],
             "time": each.created.isoformat(),
             "text": each.text,
             "status": "deleted" if each.status is Status.RETRACTED else each.status.value,
@@ -147,6 +164,8 @@ def artalk(comments: list[Comment]) -> str:
             "created_at": each.created.strftime("%Y-%m-%d %H:%M:%S +0000 UTC"),
             "is_pending": str(each.status is Status.PENDING).lower(),
             "nick": each.name,
+            "email": PEOPLE[each.name][0],
+            "link": PEOPLE[each.name][1],
             "vote_up": str(max(each.score, 0)),
             "vote_down": str(max(-each.score, 0)),
         }
@@ -166,6 +185,8 @@ def twikoo(comments: list[Comment]) -> str:
             "created": int(each.created.timestamp() * 1000),
             "isSpam": each.status is Status.SPAM,
             "nick": each.name,
+            "mail": PEOPLE[each.name][0],
+            "link": PEOPLE[each.name][1],
             "like": [f"reader {number}" for number in range(each.score)],
         }
         for each in comments
@@ -184,6 +205,8 @@ def rows_of_waline(comments: list[Comment]) -> list[dict[str, object]]:
             "insertedAt": each.created.isoformat(),
             "status": states[each.status],
             "nick": each.name,
+            "mail": PEOPLE[each.name][0],
+            "link": PEOPLE[each.name][1],
             "like": each.score,
         }
         | ({"pid": each.parent, "rid": "a root"} if each.parent else {"pid": None})
@@ -268,4 +291,7 @@ def test_written_threads_are_read_as_they_were(
         assert stored.up - stored.down == each.score
         if name not in MIXED or not set("<\n\r") & set(each.text):
             assert stored.body == ("" if is_erased else each.text)
-        assert stored.author.name == ("" if is_erased else each.name)
+        author = stored.author
+        email = guest_addresses.address(author.email, sample_exports.SECRET, now=sample_exports.NOW)
+        expected = ("", "", "") if is_erased else (each.name, *PEOPLE[each.name])
+        assert (author.name, email, author.website) == expected
