@@ -34,6 +34,7 @@ class Proposal(NamedTuple):
 
 
 def examples(texts: list[str]) -> str:
-    """Return the first of several texts."""
+    """Return the first of several texts, without characters that could change a terminal."""
     more = len(texts) - MOST_EXAMPLES
-    return ", ".join(texts[:MOST_EXAMPLES]) + (f" and {more} more" if more > 0 else "")
+    shown = ", ".join(texts[:MOST_EXAMPLES]) + (f" and {more} more" if more > 0 else "")
+    return "".join(c if c.isprintable() else "\ufffd" for c in shown)

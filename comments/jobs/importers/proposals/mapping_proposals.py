@@ -8,7 +8,12 @@ from comments import errors
 from comments.domain import records, thread_ids
 from comments.jobs.importers import import_plan, page_mapping
 from comments.jobs.importers.proposals import foreign_hosts, page_twins
-from comments.jobs.importers.proposals.imported_pages import ImportedPage, Proposal, examples
+from comments.jobs.importers.proposals.imported_pages import (
+    MOST_EXAMPLES,
+    ImportedPage,
+    Proposal,
+    examples,
+)
 
 _SHOWN = 20  # The maximum number of proposals, and of reasons without a proposal.
 _LONGEST = 300  # The maximum number of characters of a reason.
@@ -74,11 +79,16 @@ def _queries(
 ) -> Iterator[Proposal]:
     """Explain how to keep pages apart that differ only in a query which the site ignores."""
     for thread in threads:
-        queries = {page_twins.tracking_apart(_query(link)) for link in thread.links}
+        links = [link for link in thread.links if _canonical(link, site)]
+        queries = {page_twins.tracking_apart(_query(link)) for link in links}
         parts = sorted({part for query in queries for part in query})
-        keys = {unquote(part.partition("=")[0]) for part in parts} - set(site.query_keys)
+        found = {unquote(part.partition("=")[0]) for part in parts} - set(site.query_keys)
+        keys = sorted(key for key in found if key.isprintable())[:MOST_EXAMPLES]
         if len(queries) > 1 and keys:
-            options = " ".join(f"--query-key {shlex.quote(key)}" for key in sorted(keys)[:3])
+            # The option replaces the site's keys.
+            options = " ".join(
+                f"--query-key {shlex.quote(each)}" for each in (*site.query_keys, *keys)
+            )
             yield Proposal(
                 "",
                 f"{thread.name.id}: its pages differ in their queries ({examples(parts)}) and "

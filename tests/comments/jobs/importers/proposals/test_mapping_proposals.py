@@ -94,6 +94,8 @@ def test_pages_that_differ_in_an_ignored_query_are_explained(tmp_path: Path) -> 
         "they are different pages, run `site set garden --query-key p` before the import"
     )
     assert proposals(path, msgspec.structs.replace(SITE, query_keys=("p",))) == []
+    (kept,) = proposals(path, msgspec.structs.replace(SITE, query_keys=("id",)))
+    assert "--query-key id --query-key p`" in kept.reason
     tracked = saved(tmp_path / "2.xml", *threads(links[0], links[0] + "&utm_source=x"))
     assert proposals(tracked, SITE) == []
 
@@ -106,6 +108,15 @@ def test_an_option_is_quoted_for_the_shell_and_long_lists_are_cut(tmp_path: Path
     assert lines[1] == "  --map 'garden.example/00?id=1&ref=x=garden.example/00?id=1'"
     assert lines[-1] == "  and 2 more; add these first, and run it again"
     assert len(lines) == 42
+
+
+def test_a_proposal_contains_no_escape_sequences_from_the_file(tmp_path: Path) -> None:
+    links = [f"https://garden.example/?%1b{n}=1&\u202e=2" for n in range(2)]
+    links += [f"https://old.example/\u202e{n}" for n in range(2)]
+    links += [f"https://garden.example/a?x{n}=\u202e" for n in range(2)]
+    found = proposals(saved(tmp_path / "export.xml", *threads(*links)), SITE)
+    assert len(found) == 2
+    assert all(line.isprintable() for line in mapping_proposals.lines(found))
 
 
 def test_a_thread_that_is_named_by_an_id_has_no_proposal(tmp_path: Path) -> None:
