@@ -32,7 +32,7 @@ def working(path: Path, ending: str) -> Iterator[Path]:
 
 def remove_left(path: Path) -> None:
     """Remove the working files next to a file that belong to processes that have ended."""
-    for each in path.parent.glob(f"{path.name}.*"):
+    for each in _beginning_with(path):
         found = _NAME.match(each.name, len(path.name))
         if found and not _is_running(int(found[1])):
             _remove(each)
@@ -40,11 +40,16 @@ def remove_left(path: Path) -> None:
 
 def _remove(path: Path) -> None:
     """Remove a file, and what the engine keeps next to it: its log and its locks."""
-    for each in path.parent.glob(f"{path.name}*"):
+    for each in _beginning_with(path):
         if each.is_dir():
             shutil.rmtree(each, ignore_errors=True)
         else:
             each.unlink(missing_ok=True)
+
+
+def _beginning_with(path: Path) -> list[Path]:
+    # A pattern for `glob` would give a meaning to some characters of the name.
+    return [each for each in path.parent.iterdir() if each.name.startswith(path.name)]
 
 
 def _is_running(pid: int) -> bool:
