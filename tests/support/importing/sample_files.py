@@ -60,12 +60,14 @@ class ExpectedThread(NamedTuple):
 class Sample:
     """A file, and what its import stores.
 
-    `comments` are sorted by thread, then in reading order. `says` are lines of the report.
+    `comments` are sorted by thread, then in reading order. `addresses` are the mail addresses of
+    people, in lower case, and are compared for `SANE` only. `says` are lines of the report.
     """
 
     data: bytes
     comments: tuple[Expected, ...]
     threads: Mapping[str, ExpectedThread]
+    addresses: Mapping[str, str] = dataclasses.field(default_factory=dict)
     says: tuple[str, ...] = ()
 
 

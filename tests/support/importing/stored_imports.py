@@ -19,10 +19,7 @@ def comments(system: str, source_ids: Iterable[str], site: str = "garden") -> li
     Comments have their ids in the other system, or "?" if it is not one of `source_ids`. The person
     is the author id.
     """
-    names = {
-        each if system == imported_ids.OWN else imported_ids.comment_id(site, system, each): each
-        for each in source_ids
-    }
+    names = _names(system, source_ids, site)
     rows = sample_exports.rows()
     return [
         Expected(
@@ -45,6 +42,14 @@ def comments(system: str, source_ids: Iterable[str], site: str = "garden") -> li
     ]
 
 
+def _names(system: str, source_ids: Iterable[str], site: str) -> dict[str, str]:
+    """Return the source ids by the ids of the stored comments."""
+    return {
+        each if system == imported_ids.OWN else imported_ids.comment_id(site, system, each): each
+        for each in source_ids
+    }
+
+
 def rows() -> list[records.Comment]:
     """Return all stored comments, with their decrypted mail addresses.
 
@@ -62,6 +67,14 @@ def rows() -> list[records.Comment]:
         )
         for row in sample_exports.rows()
     ]
+
+
+def addresses(system: str, source_ids: Iterable[str], site: str = "garden") -> dict[str, str]:
+    """Return the mail addresses of the authors, in lower case, by comment."""
+    names = _names(system, source_ids, site)
+    assert not any("@" in row.author.email for row in sample_exports.rows())
+    found = {names.get(row.id, "?"): row.author.email for row in rows()}
+    return {comment: email.lower() for comment, email in found.items() if email}
 
 
 def threads() -> dict[str, ExpectedThread]:

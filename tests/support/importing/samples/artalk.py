@@ -56,6 +56,7 @@ SANE = Sample(
             8, "Tulips", "Ada", badge_name="Boss", badge_color="#f00", password="x", **_TULIPS
         ),
     ),
+    addresses={"Ada": "ada@garden.example", "Bob": "bob@garden.example"},
     threads={
         ROSES: ExpectedThread("Roses & thorns"),
         TULIPS: ExpectedThread("", ThreadState.CLOSED),

@@ -97,6 +97,7 @@ SANE = Sample(
             _commenter(BOB, "Bob", hasAvatar=True, federatedIdP="github"),
         ],
     ),
+    addresses={"Ada L.": "ada@mail.example", "Bob": "bob@mail.example"},
     threads={BEANS: ExpectedThread("Beans", ThreadState.CLOSED), PEAS: ExpectedThread()},
     comments=(
         Expected(

@@ -75,6 +75,7 @@ SANE = Sample(
             _ADA,
         ],
     ),
+    addresses={"Ada L.": "ada@mail.example"},
     threads={BEANS: ExpectedThread(), PEAS: ExpectedThread()},
     comments=(
         Expected(

@@ -49,6 +49,7 @@ SANE = Sample(
         _post(8, "<p>On tulips.</p>", _ADA, thread=2),
         _post(9, "<p>Yes.</p>", _BOB, thread=2, more=_answer(8)),
     ),
+    addresses={"Ada": "ada@garden.example"},
     threads={
         ROSES: ExpectedThread("Roses & thorns"),
         TULIPS: ExpectedThread("Tulips", ThreadState.CLOSED),

@@ -58,6 +58,7 @@ SANE = Sample(
         _comment(7, "Gone.", author="Eve", status="deleted", parent=1),
         _comment(8, "On peas.", **_ADA, page="/peas", time=1617602880, ip="192.0.2.7"),
     ),
+    addresses={"Ada": "ada@mail.example"},
     threads={BEANS: ExpectedThread("Beans", ThreadState.CLOSED), PEAS: ExpectedThread()},
     comments=(
         _stored(

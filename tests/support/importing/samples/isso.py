@@ -83,6 +83,7 @@ SANE = Sample(
         row(6, "On tulips.", tid=2, author="Ada", email="ada@garden.example"),
         row(7, "<p>From Disqus<br>in <script>x</script>HTML.</p>", tid=2, parent=6),
     ),
+    addresses={"Ada": "ada@garden.example"},
     threads={ROSES: ExpectedThread("Roses & thorns"), TULIPS: ExpectedThread("Tulips")},
     comments=(
         Expected(

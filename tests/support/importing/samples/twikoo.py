@@ -46,6 +46,7 @@ SANE = Sample(
         _comment(7, "<p>Last</p>", "Bob", ip="192.0.2.1", avatar="https://a.example/b.png"),
         _comment(8, "<p>Tulips</p>", "Bob", url="/tulips"),
     ),
+    addresses={"Ada": "ada@garden.example", "Bob": "bob@garden.example"},
     threads={ROSES: ExpectedThread(), TULIPS: ExpectedThread()},
     comments=(
         Expected(

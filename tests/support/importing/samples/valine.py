@@ -49,6 +49,7 @@ SANE = Sample(
         _comment(7, "Only **Markdown** :smile:", "Bob", ip="192.0.2.1", QQAvatar="x"),
         _comment(8, "<p>Tulips</p>", "Eve", url="/tulips"),
     ),
+    addresses={"Al": "al@garden.example", "Bob": "bob@garden.example", "Eve": "eve@garden.example"},
     threads={ROSES: ExpectedThread(), TULIPS: ExpectedThread()},
     comments=(
         Expected(

@@ -45,6 +45,7 @@ SANE = Sample(
         Counter=[{"objectId": "k1", "url": "/roses/", "time": 12}, {"objectId": "k2"}],
         Users=[{"objectId": "u1", "email": "ada@garden.example", "password": "$2a$08$x"}],
     ),
+    addresses={"Ada": "ada@garden.example", "Bob": "bob@garden.example"},
     threads={ROSES: ExpectedThread(), TULIPS: ExpectedThread()},
     comments=(
         Expected(

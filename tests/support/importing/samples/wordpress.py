@@ -54,6 +54,7 @@ SANE = Sample(
             "peas", _comment(7, "On peas.", "Ada L.", _ADA), _comment(8, "Yes.", "Bob", parent=7)
         ),
     ),
+    addresses={"Ada": "ada@garden.example"},
     threads={
         BEANS: ExpectedThread("Beans & more", ThreadState.CLOSED),
         PEAS: ExpectedThread("Peas & more"),

@@ -92,6 +92,16 @@ def assert_stored(name: str, sample: sample_files.Sample) -> None:
     counter_oracle.assert_counted()
 
 
+def assert_addresses(name: str, sample: sample_files.Sample) -> None:
+    """Check that the addresses of authors are stored encrypted."""
+    expected = {
+        each.id: sample.addresses[person]
+        for each in sample.comments
+        if (person := each.person or each.name) in sample.addresses
+    }
+    assert stored_imports.addresses(name, [each.id for each in sample.comments]) == expected
+
+
 @every_format
 def test_an_import_stores_each_comment_of_the_file_once(
     app: flask.Flask, garden: records.Site, tmp_path: Path, name: str
@@ -103,13 +113,16 @@ def test_an_import_stores_each_comment_of_the_file_once(
     assert f"Added {len(sample.comments)} comments in {len(sample.threads)}" in first.output
     assert set(sample.says) <= set(first.output.splitlines())
     assert_stored(name, sample)
+    assert_addresses(name, sample)
     before = sample_exports.rows()
     again = run(app, path)
     assert f"Added 0 comments in {len(sample.threads)}" in again.output
     assert sample_exports.rows() == before
 
 
-@every_format
+@pytest.mark.parametrize(
+    "name", [each.name for each in format_registry.FORMATS if not each.is_for_operators]
+)
 def test_an_upload_stores_the_same_as_the_command(garden: records.Site, name: str) -> None:
     sample, clock = samples(name).SANE, uploading.Clock()
     checked = uploading.checked("garden", sample.data, clock)
@@ -117,6 +130,16 @@ def test_an_upload_stores_the_same_as_the_command(garden: records.Site, name: st
     uploading.confirm("garden", checked.id, clock)
     assert upload_steps.work("garden", sample_exports.SECRET, clock=clock)
     assert_stored(name, sample)
+
+
+@pytest.mark.parametrize(
+    "name", [each.name for each in format_registry.FORMATS if each.is_for_operators]
+)
+def test_a_format_for_operators_cannot_be_uploaded(garden: records.Site, name: str) -> None:
+    upload = uploading.checked("garden", samples(name).SANE.data, uploading.Clock())
+    assert upload.state is UploadState.REFUSED
+    assert upload.problem
+    assert sample_exports.entities() == 0
 
 
 @every_format
