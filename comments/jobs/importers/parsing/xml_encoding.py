@@ -40,14 +40,16 @@ def advice(declared: str) -> str:
 
     `declared` is "" if the file declares no encoding.
     """
-    if declared.lower() not in _OF_THE_PARSER and _is_utf_8(declared):
-        return f'set encoding="UTF-8" in the first line; "{declared}" is not the standard name'
     name = declared or "UTF-8"
     return f"if the text is not {name}, {_ADVICE}"
 
 
-def _is_utf_8(name: str) -> bool:
-    return codecs.lookup(name).name in _UTF_8 if name else False
+def is_utf_8(declared: str) -> bool:
+    """Return whether a declared encoding is UTF-8, perhaps under a name that is not standard."""
+    try:
+        return codecs.lookup(declared).name in _UTF_8
+    except (LookupError, ValueError):
+        return False
 
 
 def _has_a_table(name: str) -> bool:

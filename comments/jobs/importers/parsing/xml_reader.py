@@ -44,6 +44,15 @@ _NOT_THE_ENCODING = {
     expat.errors.codes[expat.errors.XML_ERROR_INCORRECT_ENCODING],
     expat.errors.codes[expat.errors.XML_ERROR_UNKNOWN_ENCODING],
 }
+# Advice for errors whose text does not say how to correct them.
+_ADVICE = {
+    expat.errors.codes[expat.errors.XML_ERROR_SYNTAX]: "the file is not XML",
+    expat.errors.codes[expat.errors.XML_ERROR_TAG_MISMATCH]: (
+        "close each element before the one around it, and put HTML into a CDATA section"
+    ),
+    expat.errors.codes[expat.errors.XML_ERROR_DUPLICATE_ATTRIBUTE]: "remove one of them",
+    expat.errors.codes[expat.errors.XML_ERROR_BAD_CHAR_REF]: "remove the reference",
+}
 # Errors at the end of a file that is incomplete.
 _CUT_OFF = {
     expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS],
@@ -206,6 +215,8 @@ class _Builder:
             reason += "; write < in a text as &lt;, and put quotes around the values of attributes"
         elif error.code in _NOT_THE_ENCODING:
             reason += f"; {xml_encoding.advice(self._encoding)}"
+        elif error.code in _ADVICE:
+            reason += f"; {_ADVICE[error.code]}"
         return errors.BadImport(self._file, error.lineno + self.first_line - 1, reason)
 
     def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:

@@ -2,6 +2,7 @@
 
 - Text or blank lines before the XML declaration are dropped: warnings of PHP, a second byte order
   mark.
+- Other names of UTF-8 (`utf8`) are replaced.
 - Stray bytes of a single-byte encoding are read as Windows-1252 (`stray_bytes`).
 - Control characters, which XML does not allow, are removed.
 - `]]>` in a text is kept as text, although the exporter did not escape it.
@@ -25,7 +26,7 @@ from collections.abc import Iterator
 
 from comments import errors
 from comments.jobs.importers import import_source
-from comments.jobs.importers.parsing import stray_bytes
+from comments.jobs.importers.parsing import stray_bytes, xml_encoding
 
 # The first bytes of a file, in which the XML declaration is searched.
 _HEAD = 1 << 16
@@ -49,6 +50,7 @@ _UNESCAPED = re.compile(
 
 BEFORE = "text before the XML declaration, ignored"
 BLANK = "blanks or byte order marks before the XML declaration, ignored"
+NAMED = "another name of UTF-8 in the XML declaration"
 CONTROL = "control characters, which XML does not allow, removed"
 BRACKETS = '"]]>" that was not escaped, read as text'
 ENTITIES = "HTML entities that XML does not define (such as &nbsp;), read as characters"
@@ -103,10 +105,21 @@ class XmlRepairs:
                 self._corrected.append(import_source.Corrected(1, BLANK if is_blank else BEFORE))
         self.first_line += before.count(b"\n")
         self._text.line = self._sections.line = self.first_line
-        declared = _ENCODING.match(kept)
-        self.is_utf_8 = declared is None or declared[1].lower() == b"utf-8"
+        kept = self._with_standard_name(kept)
         # The parser checks a byte order mark against the declared encoding.
-        return head if before == codecs.BOM_UTF8 else kept
+        return before + kept if before == codecs.BOM_UTF8 else kept
+
+    def _with_standard_name(self, data: bytes) -> bytes:
+        """Find the declared encoding; replace other names of UTF-8, which the parser ignores."""
+        declared = _ENCODING.match(data)
+        if declared is None:
+            return data
+        name = declared[1].decode("latin-1")
+        self.is_utf_8 = xml_encoding.is_utf_8(name)
+        if not self.is_utf_8 or name.lower() == "utf-8":
+            return data
+        self._corrected.append(import_source.Corrected(self.first_line, NAMED))
+        return data[: declared.start(1)] + b"UTF-8" + data[declared.end(1) :]
 
     def _start(self, head: bytes) -> int:
         declaration, root = _DECLARATION.search(head), head.find(self._root)

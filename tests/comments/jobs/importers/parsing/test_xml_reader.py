@@ -187,7 +187,6 @@ def test_an_unsupported_encoding_is_refused_with_advice(
         (declaring("utf-8").encode("utf-16"), 1, "if the text is not utf-8, convert"),
         (declaring("utf-16").encode("utf-8"), 1, "if the text is not utf-16, convert"),
         (declaring("utf-8").encode("utf-32"), 1, "if the text is not UTF-8, convert"),
-        (declaring("utf8").encode(), 3, 'set encoding="UTF-8" in the first line'),
     ],
 )
 def test_bytes_of_another_encoding_are_refused_with_advice(
@@ -384,6 +383,27 @@ def test_markup_that_is_not_escaped_is_refused_with_advice(tmp_path: Path, body:
     error = refused(tmp_path, letter(body))
     assert error.line == 2
     assert "write < in a text as &lt;, and put quotes around the values" in error.message
+
+
+@pytest.mark.parametrize("name", ["utf8", "UTF_8", "utf-8-sig", "cp65001"])
+def test_another_name_of_utf_8_is_corrected(tmp_path: Path, name: str) -> None:
+    for mark in ("", "\ufeff"):
+        content = mark + declaring(name)
+        assert read(tmp_path, content)[0].text("body") == "caf\u00e9"
+        assert corrected(tmp_path, content) == [(1, xml_repairs.NAMED)]
+
+
+@pytest.mark.parametrize(
+    ("content", "advice"),
+    [
+        ("letters", "syntax error; the file is not XML"),
+        ("<list><b></list>", "mismatched tag; close each element before the one around it"),
+        ("<list a='1' a='2'/>", "duplicate attribute; remove one of them"),
+        (letter("&#8;"), "reference to invalid character number; remove the reference"),
+    ],
+)
+def test_other_faults_are_refused_with_advice(tmp_path: Path, content: str, advice: str) -> None:
+    assert advice in refused(tmp_path, content).message
 
 
 def test_a_file_that_ends_too_early_is_refused_with_advice(tmp_path: Path) -> None:
