@@ -14,7 +14,7 @@ from comments.store.models import comment_rows, conversion
 class StoredComment(msgspec.Struct, frozen=True, gc=False):
     """A comment's row.
 
-    `thread_key` is the key name of its thread. Times are None if they are missing or damaged.
+    `thread_key` is the key name of its thread. Times are None if they are missing.
     """
 
     id: str
@@ -151,9 +151,9 @@ def _comment(message: Any) -> StoredComment:
         author_website=values["author_website"].string_value,
         author_id=values["author_id"].string_value,
         author_email=values["author_email"].string_value,
-        created=_time(message, "created"),
-        edited=_time(message, "edited"),
-        judged=_time(message, "judged"),
+        created=conversion.stored_time(message, "created"),
+        edited=conversion.stored_time(message, "edited"),
+        judged=conversion.stored_time(message, "judged"),
         up=values["up"].integer_value,
         down=values["down"].integer_value,
         score=values["score"].integer_value,
@@ -162,10 +162,3 @@ def _comment(message: Any) -> StoredComment:
         is_pinned=values["pinned"].boolean_value,
         revision=values["revision"].integer_value,
     )
-
-
-def _time(message: Any, name: str) -> datetime | None:
-    try:
-        return conversion.stored_time(message, name)
-    except (ValueError, OverflowError):
-        return None

@@ -534,3 +534,106 @@ def test_an_address_is_explained_once_its_term_is_over(
     found = verify(plan)
     assert found.unexplained == 0
     assert reasons(found) == {"address": {comment_comparison.EXPIRED}}
+
+
+def test_a_change_of_the_scheme_beside_a_verification_is_no_fault(
+    plan: import_writer.CheckedImport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_writer, "BATCH", 4)
+
+    def progress(_: int) -> None:
+        rescheming.begin("garden", sorthash.Scheme(levels=2), ACTOR, now=LATER)
+        rescheming.run("garden")
+
+    found = import_verification.verify(plan, scheme=SCHEME, progress=progress)
+    assert reasons(found) == {"places": {comment_comparison.MOVING}}
+    assert verify(plan).differences == ()
+
+
+@pytest.mark.parametrize("scheme", ["[", '["BA",2,8]', '{"levels": 1}'])
+def test_a_damaged_scheme_of_a_thread_is_no_crash(
+    plan: import_writer.CheckedImport, scheme: str
+) -> None:
+    raw_changes.change(comment_rows.thread_key(ROSES), scheme=scheme)
+    assert verify(plan).in_store.comments == 12
+
+
+@pytest.mark.parametrize(
+    ("name", "field"), [("created", "created"), ("html", "html"), ("sort_hash", "sort_hash")]
+)
+def test_a_missing_property_is_named(
+    plan: import_writer.CheckedImport, name: str, field: str
+) -> None:
+    raw_changes.without(plan.id_of("101"), name)
+    assert named(verify(plan)) == {("101", field)}
+
+
+TITLED = THREAD.replace("</link>", "</link><title>Roses</title>")
+
+
+@pytest.fixture
+def titled(
+    garden: records.Site, export: Callable[..., Path]
+) -> Iterator[import_writer.CheckedImport]:
+    """The plan of an imported thread with a title and one comment."""
+    with plan_of(export(TITLED, post("1"))) as plan:
+        write(plan)
+        yield plan
+
+
+def test_a_thread_whose_comments_were_refused_loses_its_title(
+    titled: import_writer.CheckedImport,
+) -> None:
+    decisions.decide("garden", titled.id_of("1"), Verb.SPAM, ACTOR, now=LATER)
+    found = verify(titled)
+    assert named(found) == set()
+    assert reasons(found) == {
+        field: {comment_comparison.MODERATED} for field in ("status", "title", "url")
+    }
+
+
+def test_a_thread_of_an_older_release_is_explained(titled: import_writer.CheckedImport) -> None:
+    raw_changes.change(comment_rows.thread_key(ROSES), named_by=None, title="Old roses")
+    assert reasons(verify(titled)) == {"title": {comment_comparison.OLDER_RELEASE}}
+
+
+def test_a_thread_that_lost_its_naming_comment_is_a_fault(
+    titled: import_writer.CheckedImport,
+) -> None:
+    raw_changes.change(comment_rows.thread_key(ROSES), named_by="", title="")
+    assert named(verify(titled)) == {("", "title")}
+
+
+def test_a_title_of_an_earlier_file_is_explained(
+    titled: import_writer.CheckedImport, export: Callable[..., Path]
+) -> None:
+    renamed = export(TITLED.replace("Roses", "Tulips"), post("1"), post("2"), name="later.xml")
+    with plan_of(renamed) as later:
+        write(later)
+        assert reasons(verify(later)) == {"title": {comment_comparison.EARLIER_FILE}}
+    raw_changes.change(comment_rows.thread_key(ROSES), title="Tulips")
+    assert named(verify(titled)) == {("", "title")}
+
+
+def test_a_pin_that_moderators_removed_is_explained(garden: records.Site, tmp_path: Path) -> None:
+    def read(_: Path) -> Iterator[import_source.Item]:
+        yield import_source.SourceThread("1", 1, "/roses")
+        for n in range(2):
+            yield import_source.SourceComment(
+                "disqus", str(n), n + 2, "1", None, Status.APPROVED, NOW, "Ada", "text", pinned=True
+            )
+
+    path = tmp_path / "export"
+    path.touch()
+    with import_writer.plan(read, path, site=garden, scheme=SCHEME, secret=SECRET) as plan:
+        write(plan)
+        assert verify(plan).differences == ()
+        decisions.decide("garden", plan.id_of("0"), Verb.UNPIN, ACTOR, now=LATER)
+        # Pinning another comment removes the pin of one that readers no longer see.
+        sample_threads.post(garden, "mine", thread=ROSES.id)
+        decisions.decide("garden", plan.id_of("1"), Verb.HIDE, ACTOR, now=LATER)
+        mine = next(row for row in rows() if row.body == "mine")
+        decisions.decide("garden", mine.id, Verb.PIN, ACTOR, now=LATER)
+        found = verify(plan)
+    assert named(found, explained=True) == {("0", "pinned"), ("1", "pinned"), ("1", "status")}
+    assert found.unexplained == 0
