@@ -230,6 +230,7 @@ class _Part:
         row.body, row.html, row.renderer = node.body, node.html, node.renderer
         row.author_name, row.author_website = node.author.name, node.author.website
         row.author_email, row.author_id = node.author.email, node.author.id
+        row.by_staff = node.author.is_staff
         row.up, row.down, row.score = node.up, node.down, node.up - node.down
         row.edited, row.listed = node.edited, was_listed or node.status is Status.APPROVED
         if node.kept is not None:

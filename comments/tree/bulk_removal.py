@@ -35,6 +35,7 @@ from comments.tree.changes import erase_content
 from comments.tree.comment_writes import OWNER, flagged_as_moved, touch
 from comments.tree.counters import in_transaction
 from comments.tree.threads import category_journal, naming, thread_terms
+from comments.tree.values import ThreadSettings
 from comments.tree.visibility import Changed
 
 AT_ONCE = 50  # Maximum number of comments in a transaction, each with up to six rows.
@@ -157,17 +158,15 @@ def needed(name: records.ThreadName, ids: Collection[str]) -> set[str] | None:
     return found.intersection(ids).intersection(links) if found else None
 
 
-def delete_thread(name: records.ThreadName, *, was_closed: bool) -> tuple[ownership.Writes, ...]:
+def delete_thread(name: records.ThreadName, made: ThreadSettings) -> tuple[ownership.Writes, ...]:
     """Return the writes that delete a thread without comments, in the current transaction.
 
-    There are none if the thread has comments, settings of moderators or several counter shards.
-    `was_closed` tells whether the thread was made closed. The number of its followers stays, as the
-    followers do.
+    There are none if the thread has comments, several counter shards, or other settings than those
+    with which it was made. The number of its followers stays, as the followers do.
     """
     key = counter_rows.thread_counter_key(name, 0)
     thread, counter = reads.get_multi([comment_rows.thread_key(name), key])
-    made = ThreadState.CLOSED if was_closed else ThreadState.OPEN
-    if thread is None or thread.own or thread.policy or thread.state != made:
+    if thread is None or _settings(thread) != made:
         return ()
     if (thread.shards or 1) > 1 or _first(name, ()) is not None:
         return ()
@@ -178,6 +177,11 @@ def delete_thread(name: records.ThreadName, *, was_closed: bool) -> tuple[owners
         ownership.Writes(OWNER, delete=(thread.key, category_journal.key(thread.key.id()))),
         ownership.Writes(counter_rows.OWNER, delete=() if has_numbers else (key,)),
     )
+
+
+def _settings(thread: comment_rows.ThreadRow) -> ThreadSettings:
+    is_closed = thread.state == ThreadState.CLOSED
+    return ThreadSettings(is_closed, thread.policy or "", tuple(thread.own))
 
 
 def is_erased(row: comment_rows.CommentRow) -> bool:
@@ -296,14 +300,17 @@ class _Deleted:
         found = _first(self.name, self.gone)
         if found is not None:
             self._flagged = found
-        elif not any(row.unfolded or row.shelved or row.listed for row in self.gone.values()):
+        elif not any(map(_was_seen, self.gone.values())):
             self.is_emptied = True
         else:
             last = min(self.gone.values(), key=lambda row: row.sort_hash)
             del self.gone[last.key.id()]
             self.waiting = 1
-            # A row that is alone has the flag already, and nothing else disappears.
-            self._flagged = last if self.gone else None
+            # A process may use the next directory for some time after the thread is deleted, and
+            # even for new comments, so that directory must not contain the time of a change.
+            if self.gone or last.changed is not None:
+                last.changed = None
+                self._flagged = last
 
     def writes(self) -> Iterator[ownership.Writes]:
         """Yield the writes of the rows and of the thread's counters."""
@@ -312,6 +319,11 @@ class _Deleted:
         yield ownership.Writes(OWNER, delete=tuple(row.key for row in self.gone.values()))
         states = map(conversion.comment_state, self.gone.values())
         yield in_transaction.entered(self.name, [Counted(state, None) for state in states])
+
+
+def _was_seen(row: comment_rows.CommentRow) -> bool:
+    """Return whether readers have seen a comment and a directory may still show its changes."""
+    return bool(row.unfolded or row.shelved or row.listed or row.changed is not None)
 
 
 def _rows(ids: Iterable[str]) -> list[comment_rows.CommentRow]:

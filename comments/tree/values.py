@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -86,6 +87,14 @@ class ImportedThread:
     url: str = ""
     state: records.ThreadState = records.ThreadState.OPEN
     kept: records.MovedThread | None = None
+
+
+class ThreadSettings(NamedTuple):
+    """A thread's lock, its own policy, and the names of the fields that a moderator set."""
+
+    is_closed: bool = False
+    policy: str = ""
+    own: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ from comments.domain.crypto import keyed_hashes
 from comments.moderation import retention
 from comments.store import ownership, reads, transactions
 from comments.store.models import event_rows
+from comments.tree.values import ThreadSettings
 
 _OWNER = "import_journal"
 _JOBS = "import/"
@@ -132,14 +133,22 @@ class Import(msgspec.Struct, frozen=True):
 class Batch(msgspec.Struct, frozen=True):
     """What one transaction added: comments by id, and the threads that it made, by thread id.
 
-    `closed` contains the threads among them that it made closed. `is_erased` tells whether an undo
-    has erased the comments. Each comment is then either deleted or left as a tombstone.
+    `closed` contains the threads among them that it made closed, and `settings` the policies and
+    the fields set by moderators that an export of Flatthread contains for them. `is_erased` tells
+    whether an undo has erased the comments. Each comment is then either deleted or left as a
+    tombstone.
     """
 
     ids: tuple[str, ...]
     threads: tuple[str, ...] = ()
     closed: tuple[str, ...] = ()
     is_erased: bool = False
+    settings: dict[str, ThreadSettings] = {}
+
+    def settings_of(self, thread: str) -> ThreadSettings:
+        """Return the settings with which a thread was made."""
+        found = self.settings.get(thread, ThreadSettings())
+        return found._replace(is_closed=thread in self.closed)
 
 
 class ImportJournal:

@@ -44,7 +44,7 @@ from comments.posting import cast_vote
 from comments.reading.compaction import leftovers
 from comments.store import reads, transactions
 from comments.store.models import comment_rows, event_rows, vote_rows
-from comments.tree import bulk_removal
+from comments.tree import bulk_removal, values
 from comments.tree.counters import sharding
 
 VERB = "undo-import"
@@ -313,31 +313,32 @@ class _Undo:
     def _deleted(self, ids: Sequence[str], answers: bulk_removal.Answered) -> bulk_removal.Deletion:
         found = bulk_removal.delete(ids, answers, now=self._now, run=self._id)
         stored = import_journal.get(self._site, self._id)
-        if not found.ids:
-            return found
         changed = msgspec.structs.replace(
             stored,
             removed=stored.removed + len(found.ids),
             revision=max(stored.revision, found.revision),
         )
-        transactions.apply(
-            *found.writes,
-            import_journal.store(self._site, changed),
-            *map(leftovers.of_thread, found.emptied),
-            retention_marks.without(found.ids),
-            reports.without(found.ids),
-            classifier_answers.without(found.ids),
-        )
+        transactions.apply(*found.writes)
+        if found.ids:
+            transactions.apply(
+                import_journal.store(self._site, changed),
+                *map(leftovers.of_thread, found.emptied),
+                retention_marks.without(found.ids),
+                reports.without(found.ids),
+                classifier_answers.without(found.ids),
+            )
         return found
 
     def _end(self, name: str) -> None:
         """Delete the threads that a batch made, if they are empty, and then the batch."""
         batch = self._batch(name)
-        for thread in () if batch is None else batch.threads:
+        if batch is None:
+            return
+        for thread in batch.threads:
             found = records.ThreadName(self._site, thread)
+            made = batch.settings_of(thread)
             sharding.gather(found)
-            was_closed = batch is not None and thread in batch.closed
-            transactions.transaction(functools.partial(_delete_thread, found, was_closed))
+            transactions.transaction(functools.partial(_delete_thread, found, made))
         transactions.transaction(functools.partial(self._ended, name))
 
     def _ended(self, name: str) -> None:
@@ -376,8 +377,8 @@ class _Undo:
         return found
 
 
-def _delete_thread(name: records.ThreadName, was_closed: bool) -> None:  # noqa: FBT001
-    transactions.apply(*bulk_removal.delete_thread(name, was_closed=was_closed))
+def _delete_thread(name: records.ThreadName, made: values.ThreadSettings) -> None:
+    transactions.apply(*bulk_removal.delete_thread(name, made))
 
 
 def _stored(ids: Sequence[str]) -> list[comment_rows.CommentRow]:

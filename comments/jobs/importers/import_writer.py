@@ -418,6 +418,13 @@ class _Run:
             imported.ids,
             tuple(name.id for name in imported.made),
             tuple(name.id for name in imported.made if name in closed),
+            settings={
+                each.name.id: values.ThreadSettings(
+                    policy=each.kept.policy or "", own=each.kept.own
+                )
+                for each in self._batch
+                if each.kept is not None and each.name in imported.made
+            },
         )
         noted = self._journal.batch(self._number, batch, self._now)
         transactions.apply(*imported.writes, noted)

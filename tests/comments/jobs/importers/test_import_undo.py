@@ -347,6 +347,21 @@ def test_a_thread_with_settings_of_moderators_stays(garden: records.Site, path: 
     undone.assert_sound()
 
 
+def test_a_thread_with_the_settings_of_its_export_is_deleted(
+    garden: records.Site, tmp_path: Path
+) -> None:
+    kept = records.MovedThread(policy=records.Policy.LINKS, own=("title",))
+    pages = {"tulips": {"kept": kept, "id": TULIPS, "closed": True}}
+    pages["lilies"] = {"kept": kept, "id": "lilies"}
+    export = [comment("1", page="tulips"), comment("2", page="lilies")]
+    found = undone.brought(undone.saved(tmp_path / "export", export, **pages))
+    rows = [reads.get(comment_rows.thread_key(name)) for name in undone.threads()]
+    assert {(row.policy, *row.own) for row in rows} == {("links", "title")}
+    policy_changes.set_thread(records.ThreadName("garden", "lilies"), ADA, now=NOW, inherits=True)
+    undone.undo(found)
+    assert [name.id for name in undone.threads()] == ["lilies"]
+
+
 def test_a_preview_says_what_an_undo_does(garden: records.Site, path: Path) -> None:
     found = undone.brought(path)
     post(garden, "to an import", ids()["4"])
