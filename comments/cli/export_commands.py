@@ -74,7 +74,7 @@ def export(
         return
     path, extension = target, _EXTENSIONS[format_]
     if target.is_dir():
-        path = export_folder.new_file(target, site_id, extension, run.now)
+        path = target / export_folder.file_name(site_id, extension, run.now)
     found = run.write(lambda: export_file.complete(path))
     comments, threads = (
         console.counted(found.comments, "comment"),

@@ -435,6 +435,7 @@ ROWS += [
         query={"id": "x"}),
     Row("POST", f"{DESK}/imports/undo", {**SETTLE, "moderator": 403, "owner": 409}, 403,
         form={"id": "x"}),
+    Row("GET", f"{DESK}/export", {**AT_DESK, "moderator": 403}, 303),
     Row("GET", f"{DESK}/imports/status", {**AT_DESK, "moderator": 403}, 303),
     Row("POST", f"{DESK}/turnstile", {**DECIDE, "moderator": 403}, 403, form={"act": "remove"}),
     Row("GET", "/admin/health", {"owner": 200, "elsewhere": 403, "moderator": 403}, 303),

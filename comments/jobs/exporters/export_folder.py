@@ -11,9 +11,9 @@ _TIME = "%Y%m%dT%H%M%SZ"
 _NAME = re.compile(r"(.+)-([0-9]{8}T[0-9]{6}Z)(\.[a-z.]{1,20})")
 
 
-def new_file(folder: Path, site: str, extension: str, now: datetime) -> Path:
-    """Return the path of a new export, such as "blog-20261128T031500Z.jsonl.gz"."""
-    return folder / f"{site}-{now.astimezone(UTC).strftime(_TIME)}{extension}"
+def file_name(site: str, extension: str, now: datetime) -> str:
+    """Return the name of a new export, such as "blog-20261128T031500Z.jsonl.gz"."""
+    return f"{site}-{now.astimezone(UTC).strftime(_TIME)}{extension}"
 
 
 def remove_old(folder: Path, site: str, extension: str, keep: int) -> list[Path]:

@@ -276,6 +276,13 @@ class UploadDecisionForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     mapping: TextLine = ""
 
 
+class ExportQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An export: its format, and whether it includes the audit log, which WXR has no place for."""
+
+    format: Literal["jsonl", "wxr"] = "jsonl"
+    audit_log: Box = ""
+
+
 class ImportQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An import of a site."""
 

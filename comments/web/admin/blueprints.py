@@ -31,7 +31,7 @@ from comments.web.admin.pages import (
     statistics_page,
     thread_list_page,
 )
-from comments.web.admin.pages.transfer import import_page, undo_page, upload_calls
+from comments.web.admin.pages.transfer import export_page, import_page, undo_page, upload_calls
 
 BLUEPRINTS = (
     queue_page.blueprint,
@@ -46,6 +46,7 @@ BLUEPRINTS = (
     import_page.blueprint,
     upload_calls.blueprint,
     undo_page.blueprint,
+    export_page.blueprint,
     statistics_page.blueprint,
     audit_log_page.blueprint,
     health_page.blueprint,

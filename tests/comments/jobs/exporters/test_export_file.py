@@ -75,13 +75,13 @@ def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_keeps_the_latest_exports_of_a_site(tmp_path: Path) -> None:
     names = [
-        export_folder.new_file(tmp_path, "blog", ".jsonl.gz", NOW + timedelta(days=day))
+        tmp_path / export_folder.file_name("blog", ".jsonl.gz", NOW + timedelta(days=day))
         for day in range(4)
     ]
     assert names[0].name == "blog-20261128T031500Z.jsonl.gz"
     others = [
-        export_folder.new_file(tmp_path, "blog-2", ".jsonl.gz", NOW),
-        export_folder.new_file(tmp_path, "blog", ".xml.gz", NOW),
+        tmp_path / export_folder.file_name("blog-2", ".jsonl.gz", NOW),
+        tmp_path / export_folder.file_name("blog", ".xml.gz", NOW),
         tmp_path / "blog-notes.jsonl.gz",
     ]
     for each in (*names, *others):

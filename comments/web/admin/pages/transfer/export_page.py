@@ -1,0 +1,65 @@
+"""Download everything of a site as one file, for owners.
+
+The file is made in the request, so it is limited to `MOST_COMMENTS`; the command line exports
+larger sites.
+"""
+
+import contextlib
+import gzip
+import io
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import flask
+
+from comments import errors
+from comments.domain import records, roles
+from comments.jobs.exporters import export_folder, site_contents, site_export
+from comments.tree.counters import totals
+from comments.web.admin import admin_queries, site_visit
+from comments.web.http.decode import query_strings
+
+blueprint = site_visit.blueprint("exports")
+
+MOST_COMMENTS = 50_000
+_EXTENSIONS = {"jsonl": ".jsonl.gz", "wxr": ".xml.gz"}
+
+
+@blueprint.get("/export")
+def download(site_id: str) -> flask.Response:
+    """Return the export of the site, packed with gzip.
+
+    Raises:
+        errors.Conflict: the site has too many comments.
+    """
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    query = query_strings.read(admin_queries.ExportQuery)
+    if comments_of(visit.site.id) > MOST_COMMENTS:
+        raise errors.Conflict("export-too-large", limit=MOST_COMMENTS)
+    buffer = io.BytesIO()
+
+    @contextlib.contextmanager
+    def packed() -> Iterator[gzip.GzipFile]:
+        buffer.seek(0)
+        buffer.truncate()
+        with gzip.GzipFile(filename="", fileobj=buffer, mode="wb", mtime=0) as file:
+            yield file
+
+    run = site_export.SiteExport(
+        visit.site.id,
+        site_export.FORMATS[query.format],
+        site_contents.Choices(audit_log=bool(query.audit_log) and query.format == "jsonl"),
+        site_visit.settings().secret,
+        datetime.now(UTC),
+    )
+    run.write(packed)
+    name = export_folder.file_name(visit.site.id, _EXTENSIONS[query.format], run.now)
+    response = flask.Response(buffer.getvalue(), content_type="application/gzip")
+    response.headers.set("Content-Disposition", "attachment", filename=name)
+    return response
+
+
+def comments_of(site: str) -> int:
+    """Return the number of stored comments of a site, with any status."""
+    numbers = totals.of_site(site)
+    return sum(numbers.get(status.value, 0) for status in records.Status)
