@@ -3,6 +3,7 @@
 import itertools
 import threading
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,38 @@ def test_an_export_contains_addresses_only_on_request_and_secrets_never(
     assert site_exports.lines(everything)[0]["includes"] == ["addresses", "audit-log"]
     for hidden in (sealed, "turnstile"):
         assert hidden not in everything.read_text()
+
+
+def test_an_export_does_not_see_what_people_write_meanwhile(
+    site: records.Site, datastore: datastores.Datastore, tmp_path: Path
+) -> None:
+    others = datastore.connect()
+    with others.context():
+        first = [sample_threads.post(site, "first", thread=thread) for thread in ("a", "b")]
+
+    queries = 0
+
+    def post() -> None:
+        with others.context():
+            sample_threads.post(site, "reply", first[1].id, thread="b")
+            sample_threads.post(site, "other", thread="c")
+
+    def write(method: str, _: object, proceed: Callable[[], Any]) -> Any:
+        """Write in the last thread, and in a new one, after the first threads were read."""
+        nonlocal queries
+        queries += method == "RunQuery"
+        if queries == 2:
+            queries += 1
+            writer = threading.Thread(target=post)
+            writer.start()
+            writer.join()
+        return proceed()
+
+    with datastore.connect(write).context():
+        path = site_exports.save(tmp_path / "x.jsonl", "demo")
+    assert queries > 2
+    assert [each["text"] for each in comments_of(path)] == ["first", "first"]
+    assert [each["id"] for each in site_exports.of_kind(path, "thread")] == ["a", "b"]
 
 
 @pytest.mark.slow

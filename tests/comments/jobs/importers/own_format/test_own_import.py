@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from comments import errors
 from comments.domain import imported_ids, records, sorthash
 from comments.jobs import repair
-from comments.jobs.importers import import_writer
+from comments.jobs.importers import import_journal, import_writer
 from comments.jobs.importers.formats import flatthread
 from comments.sites import site_settings
 from comments.store import connection
@@ -21,6 +21,7 @@ from tests.support.exporting import site_exports
 from tests.support.histories import counter_oracle
 from tests.support.importing.samples import flatthread as samples
 from tests.support.threads import sample_exports, sample_threads, sample_votes
+from tests.support.threads import undone_imports as undone
 from tests.support.threads.sample_exports import NOW, SCHEME
 
 VALUES = st.one_of(
@@ -93,6 +94,40 @@ def test_ids_that_another_site_uses_lead_to_the_comments_that_got_other_ids(
     )
     assert other.status_code == 400
     assert [repair.find_problems(SCHEME, records.ThreadName("second", "page"))] == [[]]
+
+
+def test_comments_keep_the_values_of_the_file(store: connection.Store, tmp_path: Path) -> None:
+    site = add_site("garden")
+    path = tmp_path / "export.jsonl"
+    path.write_bytes(samples.SANE.data)
+    load(path, site)
+    exported = site_exports.save(tmp_path / "x.jsonl", "garden")
+    found = {each["id"]: each for each in site_exports.of_kind(exported, "comment")}
+    given = site_exports.of_kind(path, "comment")
+    assert len(found) == len(given)
+    for each in given:
+        read = found[each["id"]]
+        names = ("number", "parent", "reply_to", "status", "up", "down", "votes", "pinned", "rule")
+        assert {name: read.get(name) for name in names} == {name: each.get(name) for name in names}
+        assert read["author"].get("id") == each["author"].get("id")
+        assert read["author"].get("staff") == each["author"].get("staff")
+    threads = site_exports.of_kind(exported, "thread")
+    assert threads[0]["own"] == ["title"]
+    assert threads[0]["named_by"] == samples.id_of("a")
+
+
+def test_addresses_are_stored_encrypted_and_exported_on_request(
+    store: connection.Store, tmp_path: Path
+) -> None:
+    site = add_site("garden")
+    author = {"id": "g:ada", "name": "Ada", "email": "ada@private.example"}
+    path = saved(tmp_path, samples.thread(), samples.comment("a", 0, author=author))
+    load(path, site)
+    (row,) = sample_exports.rows()
+    assert row.author.email
+    assert "@" not in row.author.email
+    again = site_exports.save(tmp_path / "x.jsonl", "garden", site_exports.ALL)
+    assert site_exports.of_kind(again, "comment")[0]["author"] == author
 
 
 def test_an_unknown_id_stays_unknown(app: flask.Flask, site: records.Site) -> None:
@@ -170,6 +205,58 @@ def test_a_comment_with_more_votes_than_a_transaction_keeps_them(
     (first, _) = site_exports.of_kind(again, "comment")
     del cast["g:06"]
     assert first["votes"] == {**cast, "g:05": -1}
+
+
+def test_an_undo_removes_an_import_with_its_votes(store: connection.Store, tmp_path: Path) -> None:
+    undone.Clock.current()
+    site = site_settings.add("garden", sample_exports.SITE.origins, scheme=undone.SCHEME, now=NOW)
+    path = tmp_path / "export.jsonl"
+    path.write_bytes(samples.SANE.data)
+    before = undone.plain()
+    assert load(path, site) == 7
+    undone.deliver()
+    undone.assert_sound()
+    exported = site_exports.content(site_exports.save(tmp_path / "1.jsonl", "garden"))
+    (journal,) = import_journal.of("garden")
+    undone.settle()
+    ended = undone.undo(journal, NOW)
+    assert (ended.removed, ended.kept) == (7, 0)
+    undone.settle()
+    undone.assert_sound()
+    assert undone.plain() == before
+    assert sample_votes.cast() == {}
+    assert load(path, site) == 7
+    undone.deliver()
+    undone.assert_sound()
+    again = site_exports.content(site_exports.save(tmp_path / "2.jsonl", "garden"))
+    assert again == exported
+
+
+def test_a_comment_that_people_answered_gets_its_values_again_after_an_undo(
+    store: connection.Store, tmp_path: Path
+) -> None:
+    undone.Clock.current()
+    site = site_settings.add("garden", sample_exports.SITE.origins, scheme=undone.SCHEME, now=NOW)
+    given = samples.comment(
+        "a", 0, up=2, votes={"g:bob": 1}, rule="moderator", why="fine", pinned=True, source="isso:7"
+    )
+    path = saved(tmp_path, samples.thread(), given)
+    assert load(path, site) == 1
+    before = site_exports.of_kind(site_exports.save(tmp_path / "1.jsonl", "garden"), "comment")
+    (journal,) = import_journal.of("garden")
+    reply = sample_threads.post(site, "reply", samples.id_of("a"), thread=samples.ROSES)
+    undone.settle()
+    ended = undone.undo(journal, NOW)
+    assert (ended.removed, ended.kept) == (0, 1)
+    undone.settle()
+    assert load(path, site) == 1
+    undone.settle()
+    undone.assert_sound()
+    found = site_exports.of_kind(site_exports.save(tmp_path / "2.jsonl", "garden"), "comment")
+    # The thread lost the address that the imported comment gave it, so the line has it now.
+    assert found[0].pop("page") == {"url": f"https://{samples.ROSES}"}
+    assert found[0] == before[0]
+    assert found[1]["id"] == reply.id
 
 
 def test_html_in_a_file_is_never_stored(store: connection.Store, tmp_path: Path) -> None:
