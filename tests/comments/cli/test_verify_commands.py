@@ -69,7 +69,7 @@ def test_faults_and_changes_are_reported_apart(
 ) -> None:
     run("import", file, "--site", "demo")
     with open_store.context():
-        raw_changes.comment(comment_id("1"), html="<p>text \x1b1</p>")
+        raw_changes.comment(comment_id("1"), html="text \x1b1")
         decisions.decide(
             "demo",
             comment_id("2"),
@@ -82,9 +82,9 @@ def test_faults_and_changes_are_reported_apart(
     assert found.exit_code == 1
     assert found.stdout.splitlines()[6:] == [
         "html: 1, for no known reason",
-        r"  example.com/page, comment 1 in line 3: html is '<p>text \x1b1</p>', should be 'text 1'",
+        r"  example.com/page, comment 1 in line 3: html is 'text \x1b1', in the file 'text 1'",
         "status: 1, moderated here",
-        "  example.com/page, comment 2 in line 4: status is 'spam', should be 'approved'",
+        "  example.com/page, comment 2 in line 4: status is 'spam', in the file 'approved'",
         "The site also has 1 other comment and 1 other thread, which are not in the file.",
         "1 difference between the file and the store for no known reason.",
     ]
@@ -98,7 +98,7 @@ def test_an_import_with_a_fault_exits_with_1(
         raw_changes.comment(comment_id("2"), up=7)
     again = run("import", file, "--site", "demo")
     assert again.exit_code == 1
-    assert "comment 2 in line 4: votes is (7, 0, 0), should be (0, 0, 0)" in again.output
+    assert "comment 2 in line 4: votes is (7, 0, 0), in the file (0, 0, 0)" in again.output
 
 
 def test_a_file_that_was_never_imported_is_missing(run: Run, file: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_mapped_import_is_verified_with_the_same_mapping(run: Run, file: Path)
     assert run("verify", file, "--site", "demo", *mapped).exit_code == 0
     other = run("verify", file, "--site", "demo")
     assert other.exit_code == 1
-    assert "thread is 'blog.example/page', should be 'example.com/page'" in other.stdout
+    assert "thread is 'blog.example/page', in the file 'example.com/page'" in other.stdout
 
 
 def test_a_file_that_cannot_be_read_is_refused(

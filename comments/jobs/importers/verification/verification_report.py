@@ -67,6 +67,10 @@ def _place(example: ImportDifference, unit: str) -> str:
 
 
 def _values(field: str, example: ImportDifference) -> str:
+    if example.stored is None and example.expected is None:
+        return "not compared"
     if example.stored is None and field in {MISSING, "thread"}:
         return "is not stored"
-    return shown_values.difference(field, example.stored, example.expected)
+    stored = shown_values.shown(example.stored, example.expected)
+    expected = shown_values.shown(example.expected, example.stored)
+    return f"{field} is {stored}, in the file {expected}"

@@ -22,6 +22,7 @@ from comments.jobs.importers.formats import wordpress
 from comments.jobs.importers.verification import (
     comment_comparison,
     import_verification,
+    verification_report,
     verification_result,
 )
 from comments.moderation import decisions, policy_changes
@@ -547,6 +548,7 @@ def test_a_change_of_the_scheme_beside_a_verification_is_no_fault(
 
     found = import_verification.verify(plan, scheme=SCHEME, progress=progress)
     assert reasons(found) == {"places": {comment_comparison.MOVING}}
+    assert f"  {ROSES.id}: not compared" in list(verification_report.lines(found))
     assert verify(plan).differences == ()
 
 
