@@ -47,7 +47,11 @@ mapped = click.option(
 @click.command("import")
 @click.argument("source", nargs=-1, required=True, metavar="[FORMAT] FILE")
 @click.option("--site", "site_id", required=True, help="The site to import into.")
-@click.option("--dry-run", is_flag=True, help="Check the file and report, but store nothing.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Check the file, report and propose mappings, but store nothing.",
+)
 @mapped
 @click.option(
     "--settings",
