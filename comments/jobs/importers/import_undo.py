@@ -269,7 +269,6 @@ class _Undo:
         if row is None:
             return bulk_removal.Erasure()
         batch = msgspec.structs.replace(import_journal.content(row), is_erased=is_last)
-        row.at = None  # The addresses are erased here, so `import_expiry` has nothing to do.
         transactions.apply(
             *found.writes,
             import_journal.put(row, batch),

@@ -133,7 +133,7 @@ def write_on_top(garden: records.Site) -> dict[str, records.Comment]:
     decide(imported["9"], Verb.SPAM)
     decide(posted[3].id, Verb.PIN)
     asked = sample_threads.request("garden", network="192.0.2.1")
-    file_report.report(imported["8"], reports.Reason.ABUSE, asked, author="g:eve")
+    file_report.report(imported["1"], reports.Reason.ABUSE, asked, author="g:eve")
     undone.deliver()
     undone.assert_sound()
     return {row.body: row for row in posted}
@@ -206,6 +206,22 @@ def test_the_same_file_can_be_imported_again_after_an_undo(
     undone.undo(second)
     undone.assert_sound()
     assert undone.bodies().keys().isdisjoint(ids().values())
+
+
+def test_a_comment_that_is_imported_again_with_another_text_is_shown_with_it(
+    garden: records.Site, tmp_path: Path
+) -> None:
+    """A process that has read the removed comment does not show it instead."""
+    post(garden, "here before")
+    undone.settle()
+    first = undone.brought(undone.saved(tmp_path / "first", [comment("1")]))
+    undone.assert_sound()
+    undone.undo(first)
+    undone.settle()
+    other = [comment("1", body="another text")]
+    undone.brought(undone.saved(tmp_path / "second", other))
+    undone.assert_sound()
+    assert sample_threads.listed(garden, ROSES) == ["here before", "another text"]
 
 
 def test_another_import_fills_the_places_that_an_undo_kept(
