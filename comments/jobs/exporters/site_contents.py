@@ -72,14 +72,27 @@ def read(
 
     Raises:
         errors.NotFound: the site does not exist.
-        errors.Overloaded: the site was not read completely after `reads.LONGEST` seconds.
+        errors.ExportFailed: the site was not read completely after `reads.LONGEST` seconds.
+        errors.Overloaded: the store did not answer in time.
     """
 
     def body() -> T:
-        return use(_Contents(site_id, choices, secret, now).lines())
+        return use(_in_time(site_id, _Contents(site_id, choices, secret, now).lines()))
 
     with connection.within(reads.LONGEST):
         return transactions.at_one_moment(body)
+
+
+def _in_time(site_id: str, lines: Iterator[export_lines.Line]) -> Iterator[export_lines.Line]:
+    for line in lines:
+        if not connection.seconds_left():
+            reason = (
+                f"reading the site took longer than {reads.LONGEST:.0f} seconds, after which a "
+                "store gives no consistent view. Try again when the store is less busy, or make a "
+                "backup of the whole store"
+            )
+            raise errors.ExportFailed(f"the export of {site_id}", reason)
+        yield line
 
 
 class _Contents:

@@ -69,6 +69,17 @@ def test_a_site_that_does_not_exist_is_refused_and_leaves_no_file(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_site_that_takes_too_long_is_refused_and_leaves_no_file(
+    site: records.Site, store: connection.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample_threads.grow(site, sample_threads.TREE)
+    left = iter([9.0, 5.0, 1.0])
+    monkeypatch.setattr(connection, "seconds_left", lambda: next(left, 0.0))
+    with pytest.raises(errors.ExportFailed, match="the export of demo was not written: reading"):
+        site_exports.save(tmp_path / "x.jsonl", "demo")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_failure_of_the_store_starts_the_file_again(
     site: records.Site, store: connection.Store, faults: store_interceptors.Faults, tmp_path: Path
 ) -> None:
