@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 _TIME = "%Y%m%dT%H%M%SZ"
-_NAME = re.compile(r"(.+)-([0-9]{8}T[0-9]{6}Z)(\.[a-z.]{1,20})")
+_NAME = re.compile(r"\A(.+)-([0-9]{8}T[0-9]{6}Z)(\.[a-z.]{1,20})")
 
 
 def file_name(site: str, extension: str, now: datetime) -> str:
