@@ -13,6 +13,8 @@ from comments.web.http.decode import forms, query_strings
 
 blueprint = site_visit.blueprint("undo")
 
+_STEPS = 10  # Transactions in the request; the background worker runs the others.
+
 
 @blueprint.get("/imports/undo")
 def show(site_id: str) -> flask.Response:
@@ -36,7 +38,7 @@ def begin(site_id: str) -> flask.Response:
     sent = forms.read(admin_queries.ImportQuery)
     act = audit_log.Act(visit.account.actor, import_undo.VERB)
     try:
-        import_undo.start(visit.site.id, sent.id, act, now=datetime.now(UTC))
+        import_undo.start(visit.site.id, sent.id, act, now=datetime.now(UTC), steps=_STEPS)
     except errors.ImportRefused as error:
         return _refused(visit, error)
     return signed_in.go(f"admin/sites/{visit.site.id}/imports")

@@ -94,6 +94,8 @@ def test_ids_that_another_site_uses_lead_to_the_comments_that_got_other_ids(
     )
     assert other.status_code == 400
     assert [repair.find_problems(SCHEME, records.ThreadName("second", "page"))] == [[]]
+    verified = app.test_cli_runner().invoke(args=["verify", str(path), "--site", "second"])
+    assert verified.exit_code == 0, verified.output
 
 
 def test_comments_keep_the_values_of_the_file(store: connection.Store, tmp_path: Path) -> None:
