@@ -23,7 +23,8 @@ from comments import errors
 from comments.domain import records
 from comments.domain.records import Status
 from comments.jobs.exporters import export_file, export_lines
-from comments.jobs.importers import import_bodies, import_source
+from comments.jobs.importers import import_source
+from comments.jobs.importers.checking import import_bodies
 
 _STATUSES = {
     Status.APPROVED: "1",

@@ -34,15 +34,9 @@ import msgspec
 from comments import errors
 from comments.domain import imported_ids, records, sorthash
 from comments.events import backlog
-from comments.jobs.importers import (
-    import_journal,
-    import_plan,
-    import_source,
-    page_mapping,
-    spool,
-    write_order,
-)
-from comments.jobs.importers.import_report import ImportReport
+from comments.jobs.importers import import_journal, import_source
+from comments.jobs.importers.checking import import_plan, page_mapping, spool, write_order
+from comments.jobs.importers.checking.import_report import ImportReport
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import bulk_append, values

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from comments.jobs.importers.import_report import counted
+from comments.jobs.importers.checking.import_report import counted
 from comments.jobs.importers.proposals.imported_pages import ImportedPage, Proposal, examples
 
 # Hosts of search engines, translators and archives, and the ends of the names of such hosts.

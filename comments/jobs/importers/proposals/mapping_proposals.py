@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from comments import errors
 from comments.domain import records, thread_ids
-from comments.jobs.importers import import_plan, page_mapping
+from comments.jobs.importers.checking import import_plan, page_mapping
 from comments.jobs.importers.proposals import foreign_hosts, page_twins
 from comments.jobs.importers.proposals.imported_pages import (
     MOST_EXAMPLES,

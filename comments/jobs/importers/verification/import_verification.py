@@ -20,7 +20,8 @@ from comments.domain import records, sorthash
 from comments.domain.crypto import guest_addresses
 from comments.domain.records import Status
 from comments.events import audit_log
-from comments.jobs.importers import import_plan, import_report, import_writer, write_order
+from comments.jobs.importers import import_writer
+from comments.jobs.importers.checking import import_plan, import_report, write_order
 from comments.jobs.importers.verification import (
     comment_comparison,
     import_history,

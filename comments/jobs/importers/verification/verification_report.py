@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from comments.domain.text import shown_values
-from comments.jobs.importers.import_report import counted
+from comments.jobs.importers.checking.import_report import counted
 from comments.jobs.importers.verification.comment_comparison import MISSING
 from comments.jobs.importers.verification.verification_result import (
     ImportDifference,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments.jobs.importers import import_plan, import_report
+from comments.jobs.importers.checking import import_plan, import_report
 from tests.support.threads.sample_exports import notes, plan_of, post, saved
 
 LINKS = [

@@ -12,7 +12,8 @@ import pytest
 from comments import errors
 from comments.domain import records, sorthash
 from comments.jobs import repair
-from comments.jobs.importers import import_report, import_writer
+from comments.jobs.importers import import_writer
+from comments.jobs.importers.checking import import_report
 from comments.jobs.importers.formats import format_registry
 from comments.jobs.importers.parsing import xml_repairs
 from comments.tree import ordered_query

@@ -11,7 +11,8 @@ import flask
 from comments import errors
 from comments.domain import roles
 from comments.events import audit_log
-from comments.jobs.importers import import_journal, page_mapping
+from comments.jobs.importers import import_journal
+from comments.jobs.importers.checking import page_mapping
 from comments.jobs.importers.formats import format_registry
 from comments.jobs.importers.uploads import upload_store, upload_worker
 from comments.web.admin import admin_queries, labels, signed_in, site_visit

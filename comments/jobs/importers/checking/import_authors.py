@@ -12,7 +12,8 @@ from comments.domain import author_ids, records
 from comments.domain.crypto import guest_addresses, keyed_hashes
 from comments.domain.languages import error_texts
 from comments.domain.text import cleaning
-from comments.jobs.importers import import_report, import_source
+from comments.jobs.importers import import_source
+from comments.jobs.importers.checking import import_report
 
 GUEST = "Guest"
 # The maximum number of authors in memory. When there are more, all of them are dropped.

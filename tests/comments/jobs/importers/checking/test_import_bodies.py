@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from comments import errors
 from comments.domain.text import rendering, sanitizing
-from comments.jobs.importers import import_bodies
+from comments.jobs.importers.checking import import_bodies
 from comments.jobs.importers.import_source import Markup
 from tests.support.html import safe_html
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comments.domain.records import Status
-from comments.jobs.importers import write_order
+from comments.jobs.importers.checking import write_order
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from comments.domain import records
 from comments.domain.records import Status
-from comments.jobs.importers import doubled_posts, import_report, import_source, import_writer
+from comments.jobs.importers import import_source, import_writer
+from comments.jobs.importers.checking import doubled_posts, import_report
 from tests.support.threads.sample_exports import (
     NOW,
     THREAD,

@@ -20,12 +20,12 @@ from comments.domain import imported_ids, records, thread_ids
 from comments.domain.languages import error_texts
 from comments.domain.records import Status, ThreadState
 from comments.domain.text import cleaning, sanitizing
-from comments.jobs.importers import (
+from comments.jobs.importers import import_source
+from comments.jobs.importers.checking import (
     doubled_posts,
     import_authors,
     import_bodies,
     import_report,
-    import_source,
     page_mapping,
     spool,
     write_order,

@@ -13,7 +13,8 @@ from datetime import datetime, time, timedelta
 import msgspec
 
 from comments.domain.records import Status
-from comments.jobs.importers import import_source, write_order
+from comments.jobs.importers import import_source
+from comments.jobs.importers.checking import write_order
 
 WINDOW = timedelta(seconds=10)
 _DIGEST = 8  # Bytes; a chance equality would also need the same parent and time.

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from comments import errors
 from comments.domain import thread_ids
-from comments.jobs.importers import page_mapping
+from comments.jobs.importers.checking import page_mapping
 
 
 def mapped(url: str, *mappings: str, origins: tuple[str, ...] = ()) -> str:

@@ -12,13 +12,8 @@ from comments import errors
 from comments.domain import imported_ids, records
 from comments.domain.records import Status, ThreadState
 from comments.domain.text import sanitizing
-from comments.jobs.importers import (
-    import_authors,
-    import_plan,
-    import_report,
-    import_source,
-    import_writer,
-)
+from comments.jobs.importers import import_source, import_writer
+from comments.jobs.importers.checking import import_authors, import_plan, import_report
 from comments.jobs.importers.formats import wordpress
 from comments.store.models import comment_rows
 from tests.support.threads.sample_exports import (
