@@ -59,6 +59,10 @@ class BadImport(FlatthreadError):
         self.line = line
 
 
+class UnknownFormat(BadImport):
+    """No import format recognizes a file."""
+
+
 class ImportRefused(FlatthreadError):
     """An import or the undo of an import is not possible now, or no longer."""
 

@@ -1,5 +1,5 @@
 /**
- * Upload a file to import, and show how far its check and its import are.
+ * Upload a file to import, show how far its check and its import are, and copy the lines for pages.
  *
  * The file is sent in parts that fit into a request body. A part whose request fails is sent again
  * a few times. The script never reads the file's text.
@@ -81,6 +81,7 @@ function watch(form) {
     event.preventDefault();
     const [chosen] = file.files ?? [];
     if (!chosen) return say(t("script-upload-choose"), true);
+    if (chosen.size === 0) return say(t("script-upload-empty"), true);
     if (chosen.size > Number(form.dataset.most)) return say(t("script-upload-large"), true);
     button.disabled = true;
     bar.hidden = false;
@@ -118,5 +119,18 @@ async function follow(upload) {
   location.reload();
 }
 
+/** Offer to copy the text of the element that a button names. */
+function offer(button) {
+  if (!navigator.clipboard) return; // Only secure pages and loopback addresses have one.
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    const named = document.getElementById(button.dataset.copies);
+    await navigator.clipboard.writeText(named?.textContent ?? "");
+    button.textContent = t("script-copied");
+    live.textContent = t("script-copied");
+  });
+}
+
+for (const button of document.querySelectorAll("[data-copies]")) offer(button);
 if (form) watch(form);
 if (upload) follow(upload);

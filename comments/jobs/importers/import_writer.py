@@ -467,7 +467,7 @@ def _compare(plan: CheckedImport) -> None:
                     node.line,
                     f"comment {node.id} belongs to thread {thread.name.id} but is already "
                     f"stored in thread {message.properties['thread_id'].string_value}. If an "
-                    "earlier import used other --map options, use the same ones. Import the "
-                    "exports of different websites into different sites.",
+                    "earlier import used other page mappings (--map), use the same ones. Import "
+                    "the exports of different websites into different sites.",
                     plan.report.unit,
                 )

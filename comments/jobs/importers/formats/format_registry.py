@@ -71,7 +71,7 @@ def recognize(path: Path) -> Format:
         head = _as_utf_8(file.read(_HEAD))
     found = next((each for each in FORMATS if each.recognizes(head)), None)
     if found is None:
-        raise errors.BadImport(
+        raise errors.UnknownFormat(
             str(path),
             None,
             f"the format is not recognized. Name the format before the file: {', '.join(NAMES)}",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from comments import errors
 from comments.domain.languages import error_texts
-from comments.jobs.importers import import_source, import_writer
+from comments.jobs.importers import import_journal, import_source, import_writer
 from comments.jobs.importers.formats import format_registry
 from comments.jobs.importers.proposals import mapping_proposals
 from comments.jobs.importers.proposals.imported_pages import Proposal
@@ -56,6 +56,8 @@ def work(
     with tempfile.TemporaryDirectory() as folder:
         try:
             step(upload, upload_store.copy(upload, Path(folder), secret, clock), secret, claim)
+        except errors.UnknownFormat:
+            _refuse(upload, claim, failure=upload_store.Failure.FORMAT)
         except (errors.BadImport, errors.ImportRefused) as error:
             _refuse(upload, claim, problem=error_texts.sentence(error).replace(f"{folder}/", ""))
         except errors.BadLink:
@@ -114,6 +116,7 @@ def _check(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
         report = tuple(line.replace(str(path), upload.name) for line in lines)[:_MOST_LINES]
         site = site_settings.get(upload.site)
         proposals = mapping_proposals.propose(plan.threads, site, plan.report.empty_pages)
+        proposed = _earlier(upload, found.name) if problem else _proposed(proposals)
         upload_store.change(
             upload.site,
             upload.id,
@@ -124,8 +127,16 @@ def _check(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
             comments=plan.report.comments,
             report=report,
             problem=problem,
-            proposed=_proposed(proposals),
+            proposed=proposed,
         )
+
+
+def _earlier(upload: Upload, system: str) -> tuple[ProposedMapping, ...]:
+    """Return the page mappings of the latest import of the same system, if it had some."""
+    for each in import_journal.of(upload.site):
+        if each.system == system and each.undone is None:
+            return tuple(ProposedMapping(text, "", each.file) for text in each.mapping)
+    return ()
 
 
 def _proposed(proposals: Sequence[Proposal]) -> tuple[ProposedMapping, ...]:

@@ -64,17 +64,27 @@ _ENDED = {UploadState.DONE, UploadState.REFUSED}
 
 
 class Failure(enum.StrEnum):
-    """A reason that is not in the file: another secret, or an error that the log describes."""
+    """Why a file was refused, if no place in the file is wrong.
+
+    `FORMAT`: no format recognizes the file. `SECRET`: the service's secret has changed. `ERROR`:
+    the log describes an error.
+    """
+
+    FORMAT = "format"
 
     SECRET = "secret"  # noqa: S105 - the name of a reason
     ERROR = "error"
 
 
 class ProposedMapping(msgspec.Struct, frozen=True):
-    """A proposed page mapping and its reason; or why there is none, with an empty `mapping`."""
+    """A proposed page mapping and its reason; or why there is none, with an empty `mapping`.
+
+    If an earlier import used the mapping, `file` is the name of its file, and there is no reason.
+    """
 
     mapping: str
     reason: str
+    file: str = ""
 
 
 class Upload(msgspec.Struct, frozen=True):
@@ -84,9 +94,9 @@ class Upload(msgspec.Struct, frozen=True):
     is the recognized format, and `report` contains the lines of the report about the file. `added`
     and `present` are the numbers of comments that the import added, and that existed before.
     `explained` and `unexplained` are the numbers of differences that the verification found.
-    `problem` says why a file was refused, and `failure` names a reason that is not in the file (a
-    `Failure`). `mapping` contains page mappings as on the command line. `claimed` is the
-    time until which a process has claimed the work.
+    `problem` says why a file was refused or cannot be imported as it is, and `failure` names a
+    reason of another kind (`Failure`). `mapping` contains page mappings as on the command line.
+    `claimed` is the time until which a process has claimed the work.
     """
 
     id: str

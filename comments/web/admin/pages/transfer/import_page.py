@@ -47,11 +47,19 @@ def decide(site_id: str) -> flask.Response:
         except errors.ImportRefused as error:
             return _page(visit, labels.problem(error), sent.mapping)
         upload_store.check_again(site.id, sent.upload, mapping, now=now)
+    elif tuple(sent.mapping.split()) != _mapping(site.id):
+        return _page(visit, labels.text("admin.imports-unchecked"), sent.mapping)
     else:
         act = audit_log.Act(visit.account.actor, "import")
         upload_store.confirm(site.id, sent.upload, act, now=now)
     upload_worker.nudge()
     return signed_in.go(f"admin/sites/{site.id}/imports")
+
+
+def _mapping(site: str) -> tuple[str, ...]:
+    """Return the page mappings with which the uploaded file was checked."""
+    upload = upload_store.get(site)
+    return () if upload is None else upload.mapping
 
 
 def _page(visit: site_visit.Visit, problem: str = "", mapping: str = "") -> flask.Response:

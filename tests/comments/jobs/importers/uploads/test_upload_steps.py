@@ -77,7 +77,7 @@ def test_an_invalid_file_is_refused_with_its_line_and_own_name(
     assert "/" not in upload.problem.partition(" ")[0]
     assert list(stored_state.rows("ImportPart")) == []
     upload = checked("garden", b"neither XML nor JSON", clock, name="notes.txt")
-    assert upload.problem.startswith("notes.txt: the format is not recognized")
+    assert (upload.state, upload.failure) == (UploadState.REFUSED, Failure.FORMAT)
 
 
 def test_an_export_of_flatthread_is_left_to_operators(garden: records.Site, clock: Clock) -> None:

@@ -235,7 +235,8 @@ def test_a_mapping_moves_the_pages(owner: Desk, site: records.Site, file: bytes)
     work()
     page = owner.page("/imports")
     assert 'value="garden.example=demo.example"' in page
-    owner.settle("/imports", act="import", upload=upload)
+    mapping = "garden.example=demo.example"
+    owner.settle("/imports", act="import", upload=upload, mapping=mapping)
     work()
     threads = {row.thread for row in sample_exports.rows()}
     assert threads == {"demo.example/page1", "demo.example/page2"}
@@ -245,6 +246,8 @@ def test_a_mapping_moves_the_pages(owner: Desk, site: records.Site, file: bytes)
     page = owner.page("/imports")
     assert "is already stored in thread demo.example/page1" in page
     assert ">Import 4 comments<" not in page
+    assert "Used by the import of old &lt;blog&gt;.xml." in page
+    assert 'name="mapping" value="garden.example=demo.example"' in page
     owner.settle("/imports", act="check", upload=upload, mapping="garden.example=demo.example")
     work()
     assert ">Import 4 comments<" in owner.page("/imports")
@@ -315,8 +318,34 @@ def test_proposed_mappings_are_used_with_one_press(owner: Desk, file: bytes) -> 
     assert proposed is not None
     owner.settle("/imports", desk=GARDEN, act="check", upload=upload, mapping=proposed[1])
     work()
-    owner.settle("/imports", desk=GARDEN, act="import", upload=upload)
+    owner.settle("/imports", desk=GARDEN, act="import", upload=upload, mapping=proposed[1])
     work()
     assert {row.thread for row in sample_exports.rows()} == {
         "new.example/page1", "new.example/page2",
     }  # fmt: skip
+
+
+def test_a_mapping_that_was_not_checked_is_not_ignored(
+    owner: Desk, site: records.Site, file: bytes
+) -> None:
+    upload = send(owner, file)
+    work()
+    mapping = "garden.example=demo.example"
+    page = owner.settle("/imports", status=400, act="import", upload=upload, mapping=mapping)
+    assert "The page mappings have changed since the check." in page
+    assert f'value="{mapping}"' in page
+    assert status(owner)["state"] == "checked"
+    owner.settle("/imports", act="check", upload=upload, mapping=mapping)
+    work()
+    owner.settle("/imports", act="import", upload=upload, mapping=mapping)
+
+
+@pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n" + b"\0" * 50, b"notes", b"<rss></rss>"])
+def test_a_file_of_another_kind_is_refused_without_advice_for_commands(
+    owner: Desk, site: records.Site, data: bytes
+) -> None:
+    send(owner, data)
+    work()
+    page = owner.page("/imports")
+    assert "This is not an export that Flatthread knows." in page
+    assert "Name the format" not in page
