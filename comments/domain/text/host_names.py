@@ -20,6 +20,9 @@ _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 # A last label of this form makes browsers read the host as an IPv4 address.
 _NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _PORT = re.compile(r"[0-9]{1,6}")
+# Last labels of names that are used only on one machine or in a private network (RFC 6761, 6762,
+# 8375, and the reserved "internal"). Names without a dot are private too.
+_PRIVATE = (".localhost", ".local", ".test", ".internal", ".home.arpa")
 _DOTS = re.compile("[.\u3002\uff0e\uff61]")
 # Scripts that one word may combine, by Unicode's "highly restrictive" profile (UTS 39).
 _MIXED = (
@@ -46,6 +49,18 @@ def canonical(name: str, field: str) -> str:
     if len(ascii_name) > LONGEST or not all(_LABEL.fullmatch(label) for label in labels):
         raise errors.BadInput(field, "bad-host")
     return ascii_name
+
+
+def is_local(host: str) -> bool:
+    """Return whether a canonical host is a test machine: a private name or a private address.
+
+    The host may have a port.
+    """
+    name = host.rpartition("]")[0].strip("[") or host.partition(":")[0]
+    try:
+        return ipaddress.ip_address(name).is_private
+    except ValueError:
+        return "." not in name or name.endswith(_PRIVATE)
 
 
 def port(scheme: str, text: str, field: str) -> int:

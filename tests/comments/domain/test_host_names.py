@@ -84,3 +84,29 @@ def test_a_port_must_exist() -> None:
         with pytest.raises(errors.BadInput) as caught:
             host_names.port("https", text, "website")
         assert caught.value.field == "website"
+
+
+@pytest.mark.parametrize(
+    ("host", "is_local"),
+    [
+        ("localhost", True),
+        ("localhost:8000", True),
+        ("127.0.0.1:80", True),
+        ("10.1.2.3", True),
+        ("192.168.0.7:8080", True),
+        ("[::1]", True),
+        ("[fe80::1]:80", True),
+        ("desk", True),
+        ("desk.local:4000", True),
+        ("blog.test", True),
+        ("blog.example", False),
+        ("localhost.example:80", False),
+        ("10.example", False),
+        ("mylocalhost.example", False),
+        ("test.example", False),
+        ("8.8.8.8:80", False),
+        ("[2606:4700::1111]:443", False),
+    ],
+)
+def test_private_names_and_addresses_are_local(host: str, is_local: bool) -> None:
+    assert host_names.is_local(host) is is_local

@@ -3,6 +3,7 @@
 A host is mapped to the origin that has the same paths. Without such paths, a host is mapped if it
 differs from an origin only by "www.". If the site has one origin, local hosts and stages
 ("staging.") are mapped too, and the main host if the file has no page of the origin.
+Origins on local hosts are for test pages, so they count only if the site has no other origin.
 Copies that search engines and archives made are never mapped, because their paths are not those of
 the pages.
 """
@@ -12,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from comments.domain.text import host_names
 from comments.jobs.importers.checking.import_report import counted
 from comments.jobs.importers.proposals.imported_pages import ImportedPage, Proposal, examples
 
@@ -23,9 +25,7 @@ _COPIES = {
 _ENDS_OF_COPIES = (
     ".ampproject.org", ".googleusercontent.com", ".translate.goog", ".turbopages.org",
 )  # fmt: skip
-_LOCAL = ("localhost", "127.", "192.168.", "10.", "[::1]")
 _STAGES = {"beta", "dev", "preview", "stage", "staging", "test"}
-_ENDS_OF_LOCAL = (".localhost", ".local", ".test")
 
 
 class _Origin(NamedTuple):
@@ -46,7 +46,8 @@ def propose(
     paths: dict[str, set[str]] = defaultdict(set)
     for other in others:
         paths[other.partition("/")[0]].add(other[other.index("/") :])
-    own = [origin.partition("://")[2] for origin in origins]
+    every = [origin.partition("://")[2] for origin in origins]
+    own = [host for host in every if not host_names.is_local(host)] or every
     by_host: dict[str, list[ImportedPage]] = defaultdict(list)
     for page in pages:
         by_host[page.host].append(page)
@@ -56,7 +57,9 @@ def propose(
     if len(known) == 1 and not known[0].paths:
         # The file has no page of the origin: its pages probably have the paths of the main host.
         usable = [host for host in hosts if not _is_copy(host)]
-        main = next((host for host in usable if not _is_local(host)), next(iter(usable), ""))
+        main = next(
+            (host for host in usable if not host_names.is_local(host)), next(iter(usable), "")
+        )
         known = [_Origin(own[0], main, paths[main])]
     for host in hosts:
         unmapped = [page for page in by_host[host] if page.address == page.thread]
@@ -75,15 +78,16 @@ def _proposal(host: str, pages: list[ImportedPage], known: list[_Origin]) -> Pro
     twin = next((each.host for each in known if _plain(each.host) == _plain(host)), None)
     if twin is not None:
         return Proposal(f"{host}={twin}", f"{where}: differs from {twin} only by www.")
+    test_copy = f"{where} looks like a test copy of your website"
     if origin.source == host:
-        said = f"{where}: the site has one origin, and the file has no page of it"
+        former = f"{where}: probably the former address, as the file has no page of {origin.host}"
+        said = test_copy if host_names.is_local(host) else former
         return Proposal(f"{host}={origin.host}", said)
     if count:
         said = f"{where}: {count} of {counted(len(paths), 'path')} also on {origin.source}"
         return Proposal(f"{host}{old}={origin.host}{new}", said)
-    if len(known) == 1 and (_is_local(host) or _is_stage(host, origin.host)):
-        said = f"{where}: a copy for tests, and the site has one origin"
-        return Proposal(f"{host}={origin.host}", said)
+    if len(known) == 1 and (host_names.is_local(host) or _is_stage(host, origin.host)):
+        return Proposal(f"{host}={origin.host}", test_copy)
     reason = f"no path of this host is also on {origin.source}"
     if len(known) > 1:
         reason = "the site has several origins, and no path of this host is on one of them"
@@ -120,10 +124,6 @@ def _comments(pages: Iterable[ImportedPage]) -> int:
 
 def _is_copy(host: str) -> bool:
     return host in _COPIES or host.endswith(_ENDS_OF_COPIES)
-
-
-def _is_local(host: str) -> bool:
-    return host.startswith(_LOCAL) or host.partition(":")[0].endswith(_ENDS_OF_LOCAL)
 
 
 def _is_stage(host: str, origin: str) -> bool:

@@ -57,9 +57,16 @@ def test_the_main_host_is_mapped_if_the_file_has_no_page_of_the_only_origin() ->
         "127.0.0.1:80=blog.example",
         "localhost=blog.example",
     ]
-    assert "the site has one origin, and the file has no page of it" in found[0].reason
+    assert found[0].reason == (
+        "old.example (2 pages, 4 comments): probably the former address, as the file has no page "
+        "of blog.example"
+    )
     assert "1 of 1 path also on old.example" in found[2].reason
-    assert "localhost:4000=blog.example" in proposed("localhost:4000/a")
+    assert proposed("localhost:4000/a") == {
+        "localhost:4000=blog.example": (
+            "localhost:4000 (1 page, 2 comments) looks like a test copy of your website"
+        )
+    }
 
 
 def test_a_host_that_differs_by_www_is_mapped() -> None:
@@ -75,9 +82,24 @@ def test_a_host_that_differs_by_www_is_mapped() -> None:
 def test_a_copy_for_tests_is_mapped_to_the_only_origin(host: str) -> None:
     ((mapping, reason),) = proposed(f"{host}/a", "blog.example/b").items()
     assert mapping == f"{host}=blog.example"
-    assert reason.endswith("a copy for tests, and the site has one origin")
+    assert reason == f"{host} (1 page, 2 comments) looks like a test copy of your website"
     several = (*BLOG, "https://x.example")
     assert "" in proposed(f"{host}/a", "blog.example/b", origins=several)
+
+
+def test_an_origin_for_test_pages_changes_no_proposal() -> None:
+    addresses = ("localhost:4000/a", "localhost:4000/b", "www.blog.example/b", "blog.example/c")
+    alone = proposed(*addresses)
+    assert alone.keys() == {"localhost:4000=blog.example", "www.blog.example=blog.example"}
+    for local in ("http://localhost:8000", "http://localhost:4000", "http://192.168.0.7"):
+        assert proposed(*addresses, origins=(local, *BLOG)) == alone
+    assert "old.example=blog.example" in proposed("old.example/a", origins=(*BLOG, local))
+
+
+def test_a_site_on_local_hosts_only_has_these_origins() -> None:
+    only = ("http://localhost:8000",)
+    assert "old.example=localhost:8000" in proposed("old.example/a", origins=only)
+    assert proposed("localhost:8000/a", origins=only) == {}
 
 
 @pytest.mark.parametrize(
