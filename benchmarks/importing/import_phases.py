@@ -19,7 +19,7 @@ from xml.etree import ElementTree as ET
 
 from benchmarks.importing import export_files
 from benchmarks.threads import loading
-from comments.cli import import_commands
+from comments.cli import import_files
 from comments.jobs.importers import import_writer
 from comments.jobs.importers.formats import format_registry
 from comments.jobs.importers.verification import import_verification
@@ -59,7 +59,7 @@ def run(system: str, path: Path, database: Path) -> dict[str, float]:
     with (
         inprocess.open_engine(database, indexes=ROOT / "index.yaml") as engine,
         connection.Store(inprocess.Channel(engine), project=loading.PROJECT).context(),
-        import_commands.rare_collections(),
+        import_files.rare_collections(),
     ):
         scheme = loading.SCHEME
         site = site_settings.add("bench", [export_files.ORIGIN], scheme=scheme, now=now)

@@ -7,22 +7,20 @@ import click
 import flask
 import msgspec
 
-from comments.cli import console, difference_report, import_commands, import_progress
+from comments.cli import console, difference_report, import_files
 
 if TYPE_CHECKING:
-    from comments.domain import records
-    from comments.jobs.importers import import_writer
     from comments.jobs.importers.verification import verification_result
 
 
 @click.command("verify")
 @click.argument("source", nargs=-1, required=True, metavar="[FORMAT] FILE")
 @click.option("--site", "site_id", required=True, help="The site into which it was imported.")
-@import_commands.mapped
+@import_files.mapped
 @difference_report.as_json
 @flask.cli.with_appcontext
 @console.reported
-@import_commands.rare_collections()
+@import_files.rare_collections()
 def verify(
     source: tuple[str, ...], site_id: str, *, mapping: tuple[str, ...], is_json: bool
 ) -> None:
@@ -33,10 +31,10 @@ def verify(
     """
     from comments.jobs.importers.verification import verification_report
 
-    found_format, file = import_commands.format_and_file(source)
+    found_format, file = import_files.format_and_file(source)
     site = console.site(site_id)
-    with import_commands.planned(found_format, file, site, mapping) as plan:
-        found = compared(plan, site)
+    with import_files.planned(found_format, file, site, mapping) as plan:
+        found = import_files.compared(plan, site)
     if is_json:
         click.echo(msgspec.json.format(msgspec.json.encode(_document(found))).decode())
     else:
@@ -44,18 +42,6 @@ def verify(
             click.echo(line)
     if found.unexplained:
         raise click.exceptions.Exit(1)
-
-
-def compared(
-    plan: "import_writer.CheckedImport", site: "records.Site"
-) -> "verification_result.Verification":
-    """Compare a checked file with the store, and show the progress."""
-    from comments.jobs.importers.verification import import_verification
-
-    with import_progress.shown("Verifying", plan.report.comments, "comment") as advance:
-        return import_verification.verify(
-            plan, scheme=site.scheme, secret=console.settings().secret, progress=advance
-        )
 
 
 def _document(found: "verification_result.Verification") -> dict[str, object]:

@@ -1,0 +1,104 @@
+"""What commands about a file to import share: its arguments, its first pass, its verification."""
+
+import contextlib
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from comments.cli import console, import_progress
+
+if TYPE_CHECKING:
+    from comments.domain import records
+    from comments.jobs.importers import import_writer
+    from comments.jobs.importers.formats import format_registry
+    from comments.jobs.importers.verification import verification_result
+
+# New objects until a garbage collection. An import makes millions of objects, but few cycles.
+# Collections after every 700 objects took a tenth of its processor time.
+_OBJECTS = 50_000
+
+
+@contextlib.contextmanager
+def rare_collections() -> Iterator[None]:
+    """Collect garbage rarely, because an import makes millions of objects, but few cycles."""
+    before = gc.get_threshold()
+    gc.set_threshold(_OBJECTS, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+mapped = click.option(
+    "--map",
+    "mapping",
+    multiple=True,
+    metavar="OLD=NEW",
+    help="Move pages: old.example=blog.example, /blog=/posts, or the address of one page. "
+    "Repeat for several.",
+)
+
+
+@contextlib.contextmanager
+def planned(
+    found: "format_registry.Format", file: Path, site: "records.Site", mapping: tuple[str, ...]
+) -> "Iterator[import_writer.CheckedImport]":
+    """Read and check a file, and show the progress.
+
+    Raises:
+        errors.BadImport: the file is invalid; the error names the line.
+        errors.ImportRefused: a mapping is invalid.
+    """
+    from comments.jobs.importers import import_writer
+
+    lines = import_progress.lines_in(file) if found.unit == "line" else None
+    with import_progress.shown("Reading", lines, found.unit) as advance:
+        plan = import_writer.plan(
+            found.read,
+            file,
+            site=site,
+            scheme=site.scheme,
+            secret=console.settings().secret,
+            unit=found.unit,
+            mapping=mapping,
+            progress=advance,
+        )
+    with plan:
+        yield plan
+
+
+def format_and_file(source: tuple[str, ...]) -> "tuple[format_registry.Format, Path]":
+    """Return the format and the file that a command's arguments name: `[FORMAT] FILE`.
+
+    Raises:
+        click.UsageError: the arguments are not a file, or a known format and a file.
+        errors.BadImport: no format is given, and the file has none that is known.
+    """
+    from comments.jobs.importers.formats import format_registry
+
+    file = click.Path(exists=True, dir_okay=False, path_type=Path)
+    match source:
+        case [path]:
+            if path in format_registry.NAMES:
+                raise click.UsageError(f"Name the file to import after the format: {path} FILE")
+            checked = file.convert(path, None, None)
+            return format_registry.recognize(checked), checked
+        case [name, path]:
+            choice = click.Choice(format_registry.NAMES).convert(name, None, None)
+            return format_registry.get(choice), file.convert(path, None, None)
+    raise click.UsageError("Name one file, or a format and one file.")
+
+
+def compared(
+    plan: "import_writer.CheckedImport", site: "records.Site"
+) -> "verification_result.Verification":
+    """Compare a checked file with the store, and show the progress."""
+    from comments.jobs.importers.verification import import_verification
+
+    with import_progress.shown("Verifying", plan.report.comments, "comment") as advance:
+        return import_verification.verify(
+            plan, scheme=site.scheme, secret=console.settings().secret, progress=advance
+        )
