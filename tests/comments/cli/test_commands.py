@@ -374,7 +374,7 @@ def test_a_dry_run_refuses_an_import_that_cannot_be_stored(
 def test_a_damaged_file_is_refused_with_its_line_and_stores_nothing(
     run: Runner, site: records.Site, store: connection.Store, export: Path
 ) -> None:
-    export.write_text(FIXTURE.replace("</disqus>", "<atom:link/></disqus>"), encoding="utf-8")
+    export.write_text(FIXTURE.replace("</disqus>", "<thread></disqus>"), encoding="utf-8")
     refused = run("import", "disqus", export, "--site", "demo")
     assert refused.exit_code == 1
     assert f"{export}:13:" in refused.output
