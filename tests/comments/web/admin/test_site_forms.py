@@ -23,7 +23,7 @@ from comments.tree.counters import statistics
 from comments.web.admin import labels, plots
 from comments.web.http import context
 from tests.support import stored_state
-from tests.support.html import html_validator
+from tests.support.html import html_reader, html_validator
 from tests.support.people import account_holders
 from tests.support.people.console_browser import DESK, Desk
 from tests.support.threads import sample_threads
@@ -132,6 +132,19 @@ def test_a_rule_is_tried_without_effect_then_saved_changed_and_removed(
 def test_an_invalid_rule_is_refused(desk: Desk, form: dict[str, str]) -> None:
     desk.settle("/rules", status=400, **form)
     assert rulebook.read("demo").rules == ()
+
+
+def test_fields_for_several_values_say_how_to_separate_them(owner: Desk) -> None:
+    page = owner.page("/settings")
+    described = {
+        values["id"]: values["aria-describedby"]
+        for tag, values in html_reader.Elements(page).elements
+        if tag == "input" and "aria-describedby" in values
+    }
+    assert described.keys() == {"origins", "query_keys", "moderators", "images"}
+    for note in described.values():
+        assert f'<p id="{note}" class="ft-note">Separate several values with spaces.</p>' in page
+    assert "Allowed origins (websites whose pages may post comments, such as" in page
 
 
 def test_an_owner_changes_the_sites_settings_and_the_log_names_it(owner: Desk) -> None:
