@@ -36,7 +36,7 @@ def test_a_page_with_a_wrong_site_says_so_in_words_and_in_the_console(
     assert hint in told.value.text
 
 
-def test_a_refused_post_names_the_page_s_origin_in_the_console(
+def test_a_refused_post_says_why_and_names_the_page_s_origin_in_the_console(
     server: str, website: Website, open_tab: OpenTab, say: Say
 ) -> None:
     say("public")
@@ -46,13 +46,14 @@ def test_a_refused_post_names_the_page_s_origin_in_the_console(
     )
     foreign = website.put("foreign", html).replace("127.0.0.1", "localhost")
     tab = open_tab(foreign)
-    tab.expected += ["blocked by CORS policy", "net::ERR_FAILED", "Flatthread: "]
+    tab.expected += ["status of 403", "Flatthread: "]
     form = widget_form.opened(tab.page)
     widget_form.fill(form, "may I?", "Ada")
     with tab.page.expect_console_message(_told) as told:
         form.get_by_role("button", name="Post comment").click()
     assert "site set demo --origin http://localhost:" in told.value.text
-    expect(form.get_by_role("alert").filter(has_text="Your text is kept.")).to_be_visible()
+    expect(form.get_by_role("alert").filter(has_text="not registered for the site")).to_be_visible()
+    expect(form.get_by_role("textbox").first).to_have_value("may I?")
 
 
 def test_a_page_that_was_offline_loads_when_the_network_is_back(

@@ -113,9 +113,14 @@ def post_comment(site_id: str) -> flask.Response:  # noqa: ARG001 - `admit` read
 
 @blueprint.get("/sites/<site:site_id>/challenge")
 def challenge(site_id: str) -> flask.Response:
-    """Create a challenge without storing anything."""
+    """Create a challenge without storing anything.
+
+    A page whose origin may not post gets the refusal here. It can read the answer to this GET, but
+    not why its browser did not send the post.
+    """
     purpose = query_strings.read(request_shapes.ChallengeQuery).purpose
     request = context.request_to(site_settings.get(site_id))
+    cors.check(request.site)
     if purpose is proof_policy.ChallengePurpose.POST:
         return responses.fresh(admission.challenge(request))
     return responses.fresh(proof_policy.challenge(request, purpose))

@@ -70,6 +70,22 @@ def test_a_preflight_from_a_foreign_page_allows_nothing(client: FlaskClient, ori
         assert not [name for name in response.headers if name[0].startswith("Access-Control")]
 
 
+@pytest.mark.parametrize("origin", FOREIGN)
+def test_a_foreign_page_can_read_that_it_may_not_post(client: FlaskClient, origin: str) -> None:
+    response = client.get("/api/v1/sites/demo/challenge", headers={"Origin": origin})
+    assert (response.status_code, response.headers[ALLOW]) == (403, "*")
+    assert json.loads(response.text)["code"] == "origin-not-allowed"
+    assert "no-store" in response.headers["Cache-Control"]
+    assert "Access-Control-Allow-Credentials" not in response.headers
+
+
+@pytest.mark.parametrize("headers", [{}, {"Origin": REGISTERED}, {"Origin": "http://localhost"}])
+def test_pages_that_may_post_get_a_challenge(client: FlaskClient, headers: dict[str, str]) -> None:
+    response = client.get("/api/v1/sites/demo/challenge", headers=headers)
+    assert response.status_code == 200
+    assert "challenge" in json.loads(response.text)
+
+
 def test_null_is_never_an_allowed_origin(client: FlaskClient, open_store: connection.Store) -> None:
     with open_store.context():
         row = site_settings.get("demo")
