@@ -10,7 +10,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import flask
-import msgspec
 
 from comments import errors
 from comments.accounts import accounts, first_owner, invitations, moderation_sessions, sessions
@@ -71,7 +70,7 @@ def sign_out_everywhere() -> flask.Response:
 @blueprint.get("/welcome")
 def ask_for_an_account() -> flask.Response:
     """Show the page for an invitation link."""
-    return signed_in.page("admin/welcome.html", sent=request_shapes.Accepted())
+    return welcome_page(request_shapes.Accepted())
 
 
 @blueprint.post("/welcome")
@@ -85,7 +84,7 @@ def accept() -> flask.Response:
             sent.token, form, browser=signed_in.cookie(), secret=_secret(), now=datetime.now(UTC)
         )
     except (errors.BadInput, errors.Conflict) as error:
-        return _again("admin/welcome.html", error, sent)
+        return _welcome_again(error, sent)
     first_owner.remove(context.settings())
     return signed_in.give(signed_in.go("admin"), session)
 
@@ -97,13 +96,12 @@ def accept_as_oneself() -> flask.Response:
     token, account = forms.read(request_shapes.OneTimeLinkForm).token, signed_in.signed_in()
     sent = request_shapes.Accepted(token=token)
     if account is None:
-        said = labels.text("admin.welcome-sign-in-first")
-        return signed_in.page("admin/welcome.html", status=403, problem=said, sent=sent)
+        return welcome_page(sent, labels.text("admin.welcome-sign-in-first"), status=403)
     now = datetime.now(UTC)
     try:
         invitations.accept_as(account.id, token, secret=_secret(), now=now)
     except (errors.BadInput, errors.Conflict, errors.Forbidden) as refused:
-        return _again("admin/welcome.html", refused, sent)
+        return _welcome_again(refused, sent)
     first_owner.remove(context.settings())
     return _renewed(account.id, now)
 
@@ -123,7 +121,10 @@ def reset() -> flask.Response:
     try:
         session = invitations.renew(sent.token, choice, secret=_secret(), now=datetime.now(UTC))
     except (errors.BadInput, errors.TooMany) as error:
-        return _again("admin/reset.html", error, sent)
+        said = _problem_of_link(error)
+        return signed_in.page(
+            "admin/reset.html", status=signed_in.status_of(error), problem=said, sent=sent
+        )
     return signed_in.give(signed_in.go("admin"), session)
 
 
@@ -176,6 +177,26 @@ def end_moderation() -> flask.Response:
     return signed_in.go("admin/account")
 
 
+def welcome_page(
+    sent: request_shapes.Accepted, problem: str = "", *, status: int = 200
+) -> flask.Response:
+    """Render the page for an invitation link, with what was sent and the problem if there is one.
+
+    While the service has no owner, the page is for the link that creates the first owner. The
+    server cannot see which link was opened, because the key is in the fragment. The first owner has
+    an account only if the browser is signed in.
+    """
+    is_owned = accounts.is_owned()
+    return signed_in.page(
+        "admin/welcome.html",
+        status=status,
+        problem=problem,
+        sent=sent,
+        is_owned=is_owned,
+        has_account=is_owned or signed_in.signed_in() is not None,
+    )
+
+
 def offer_providers(blueprint: flask.Blueprint) -> None:
     """Give the templates of a blueprint the list of sign-in providers."""
     blueprint.context_processor(lambda: {"providers_of_desk": providers.of_desk})
@@ -222,11 +243,14 @@ def _renewed(account: str, now: datetime) -> flask.Response:
     return signed_in.give(signed_in.go("admin"), session)
 
 
-def _again(template: str, error: errors.FlatthreadError, sent: msgspec.Struct) -> flask.Response:
-    """Show a form again, with its error."""
+def _welcome_again(error: errors.FlatthreadError, sent: request_shapes.Accepted) -> flask.Response:
+    return welcome_page(sent, _problem_of_link(error), status=signed_in.status_of(error))
+
+
+def _problem_of_link(error: errors.FlatthreadError) -> str:
+    """Return the message for an error of a form that a link opened."""
     is_link = isinstance(error, errors.BadLink)
-    said = labels.text("admin.link-used") if is_link else labels.problem(error)
-    return signed_in.page(template, status=signed_in.status_of(error), problem=said, sent=sent)
+    return labels.text("admin.link-used") if is_link else labels.problem(error)
 
 
 def _network() -> str:

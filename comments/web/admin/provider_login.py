@@ -76,12 +76,8 @@ def accept() -> flask.Response:
         name = accounts.checked_name(sent.name) if sent.name.strip() else ""
     except errors.BadInput as error:
         form = request_shapes.Accepted(token=sent.token, name=sent.name)
-        return signed_in.page(
-            "admin/welcome.html",
-            status=signed_in.status_of(error),
-            problem=labels.problem(error),
-            sent=form,
-        )
+        said, status = labels.problem(error), signed_in.status_of(error)
+        return account_pages.welcome_page(form, said, status=status)
     goal = login_flow.Goal(
         login_flow.LoginPurpose.INVITATION,
         provider.name,

@@ -62,6 +62,27 @@ def _added(app: flask.Flask, _token: str) -> None:
     assert app.test_cli_runner().invoke(args=arguments, input=typed).exit_code == 0
 
 
+def test_the_page_of_the_link_speaks_of_an_invitation_only_when_there_is_an_owner(
+    app: flask.Flask, offer: apps.Offer
+) -> None:
+    client, token = browser(app), _token(offer)
+    invited = ("You have been invited", "the invitation was sent to", "Already have an account?")
+    form = {"name": "Ann", "login": "ann", "password": "short"}
+    refused = send(client, "/admin/welcome", token=token, **form)
+    assert refused.status_code == 400
+    for page in (client.get("/admin/welcome").text, refused.text):
+        assert "This link makes you the owner of the service." in page
+        assert not [words for words in invited if words in page]
+    account_holders.account("bob", moderator())
+    sign_in(client, "bob")
+    page = client.get("/admin/welcome").text
+    assert [words for words in invited if words in page] == ["Already have an account?"]
+    _joined(app, token)
+    page = browser(app).get("/admin/welcome").text
+    assert "makes you the owner" not in page
+    assert [words for words in invited if words in page] == list(invited)
+
+
 def test_only_the_services_user_may_read_it_even_if_a_link_was_there(
     app: flask.Flask, settings: config.Settings, tmp_path: Path
 ) -> None:
