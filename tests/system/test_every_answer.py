@@ -44,7 +44,7 @@ STAFF = ("/admin", "/sign-in", "/moderate")
 LINKED = ("/subscriptions", "/decisions")  # the URLs of these links are credentials
 TYPES = {
     "application/json", "application/problem+json", "application/atom+xml; charset=utf-8",
-    "text/html; charset=utf-8", "text/javascript; charset=utf-8",
+    "text/html; charset=utf-8", "text/javascript; charset=utf-8", "application/gzip",
 }  # fmt: skip
 CANARY = "a canary of a fault"
 NOWHERE = (
