@@ -39,6 +39,8 @@ _JOBS = "upload/"
 _BEHIND = "\U0010ffff"
 _PURPOSE = "uploaded export"
 MOST_BYTES = 100_000_000  # Larger files are imported on the command line.
+# Bytes in one part. Encrypted and in base64, it has to fit into one row of the store.
+_MOST_IN_PART = 500_000
 _LONGEST_NAME = 60  # Characters, because file systems accept names of up to 255 bytes.
 KEPT = timedelta(days=1)  # An upload that nobody confirms is deleted after this time.
 CLAIM = timedelta(seconds=60)
@@ -143,6 +145,8 @@ def waiting(now: datetime) -> list[str]:
 def begin(site: str, name: str, size: int, part: int, *, now: datetime) -> Upload:
     """Start an upload, which replaces the site's previous one.
 
+    `part` is the number of bytes that fit into a request.
+
     Raises:
         errors.BadInput: the file is empty or too large.
         errors.Conflict: the previous file is being imported.
@@ -150,7 +154,8 @@ def begin(site: str, name: str, size: int, part: int, *, now: datetime) -> Uploa
     if not 0 < size <= MOST_BYTES:
         raise errors.BadInput("size", "out-of-range", minimum=1, maximum=MOST_BYTES)
     discard(site)
-    upload = Upload(secrets.token_hex(8), site, _file_name(name), size, part, now)
+    length = min(part, _MOST_IN_PART)
+    upload = Upload(secrets.token_hex(8), site, _file_name(name), size, length, now)
     transactions.transaction(lambda: transactions.apply(_stored(upload)))
     return upload
 

@@ -55,6 +55,17 @@ def test_a_part_that_is_sent_again_replaces_itself(
     assert upload_store.copy(current("garden"), tmp_path, SECRET, clock).read_bytes() == DATA
 
 
+def test_parts_fit_into_the_store_whatever_fits_into_a_request(
+    garden: records.Site, clock: Clock, tmp_path: Path
+) -> None:
+    data = bytes(range(256)) * 5_000
+    upload = upload_store.begin("garden", "export.xml", len(data), 1 << 20, now=clock())
+    for number in range(upload.parts):
+        piece = data[number * upload.part :][: upload.part]
+        upload_store.receive("garden", upload.id, number, piece, secret=SECRET, now=clock())
+    assert upload_store.copy(upload, tmp_path, SECRET, clock).read_bytes() == data
+
+
 @pytest.mark.parametrize("name", ["../../etc/passwd", "C:\\docs\\passwd", "passwd", "a/passwd"])
 def test_the_name_is_never_a_path(garden: records.Site, clock: Clock, name: str) -> None:
     sent("garden", DATA, clock, name=name)
