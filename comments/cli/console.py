@@ -188,7 +188,12 @@ def refusing() -> Iterator[None]:
         said = error_texts.sentence(error)
         if isinstance(error, errors.Overloaded):
             said = f"{said} Reason: {error.reason}."
-        raise click.ClickException(said) from error
+        raise click.ClickException(_printable(said)) from error
+
+
+def _printable(text: str) -> str:
+    """Make an error safe for a terminal, because it may quote a file: no escape sequences."""
+    return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
 
 
 def _inside(command: Callable[P, T], *, creates: bool) -> Callable[P, T]:

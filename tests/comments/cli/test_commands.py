@@ -459,3 +459,16 @@ def test_the_commands_use_the_applications_settings(
 ) -> None:
     run("site", "add", "blog", "--origin", "https://blog.example")
     assert site_settings.get("blog").digits == settings.scheme.digits
+
+
+def test_errors_contain_no_escape_sequences_of_a_file(
+    app: flask.Flask, garden: records.Site, tmp_path: Path
+) -> None:
+    file = tmp_path / "comments.csv"
+    file.write_text("page,\x1b]0;title\x07,text\n")
+    shown = app.test_cli_runner().invoke(
+        args=["import", "generic", str(file), "--site", "garden"], color=True
+    )
+    assert shown.exit_code == 1
+    assert "]0;title" in shown.output
+    assert not {"\x1b", "\x07"} & set(shown.output)
