@@ -5,12 +5,14 @@ synchronized with the disk and then renamed. A killed process leaves only the te
 the next export to the same name overwrites.
 
 Only the owner of the file may read it, because an export contains comments that readers do not see.
+In a folder that others can write to, a temporary file that somebody else has made is refused.
 """
 
 import contextlib
 import fcntl
 import gzip
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -33,6 +35,8 @@ def complete(path: Path) -> Iterator[Output]:
         errors.ExportFailed: the file cannot be written, or another process is writing it.
     """
     part = path.with_name(f".{path.name}.part")
+    if path.exists() and not path.is_file():  # a rename would replace a device such as /dev/null
+        raise errors.ExportFailed(str(path), "this is not a regular file")
     try:
         with _locked(part) as raw:
             try:
@@ -63,8 +67,10 @@ def _packed(raw: IO[bytes], *, is_gzip: bool) -> Iterator[Output]:
 @contextlib.contextmanager
 def _locked(part: Path) -> Iterator[IO[bytes]]:
     """Open the temporary file, and lock it until it is closed."""
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT, 0o600)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    descriptor = os.open(part, flags, 0o600)
     with open(descriptor, "wb") as file:  # noqa: PTH123 - it is open already
+        _check_is_own(part, descriptor)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -72,6 +78,13 @@ def _locked(part: Path) -> Iterator[IO[bytes]]:
             raise errors.ExportFailed(str(part), reason) from error
         file.truncate()
         yield file
+
+
+def _check_is_own(part: Path, descriptor: int) -> None:
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_nlink != 1:
+        raise errors.ExportFailed(str(part), "somebody else has made this file; remove it")
+    os.fchmod(descriptor, 0o600)
 
 
 def _synchronize(folder: Path) -> None:

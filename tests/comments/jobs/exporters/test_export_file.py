@@ -54,6 +54,38 @@ def test_equal_contents_make_equal_gzip_files(tmp_path: Path) -> None:
     assert gzip.decompress(paths[0].read_bytes()) == b"text\n" * 100
 
 
+def _export(path: Path) -> None:
+    with export_file.complete(path) as file:
+        file.write(b"new\n")
+
+
+def test_links_and_pipes_in_place_of_the_temporary_file_are_refused(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(OLD)
+    part = tmp_path / ".export.jsonl.part"
+    for make in (part.symlink_to, part.hardlink_to, lambda _: os.mkfifo(part)):
+        make(other)
+        with pytest.raises(errors.ExportFailed):
+            _export(tmp_path / "export.jsonl")
+        part.unlink()
+    assert other.read_bytes() == OLD
+    assert list(tmp_path.iterdir()) == [other]
+
+
+def test_only_the_owner_can_read_an_export_after_a_temporary_file_was_left(tmp_path: Path) -> None:
+    (tmp_path / ".export.jsonl.part").touch(mode=0o644)
+    _export(tmp_path / "export.jsonl")
+    assert (tmp_path / "export.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_device_is_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(errors.ExportFailed, match="not a regular file"):
+        _export(pipe)
+    assert pipe.is_fifo()
+
+
 def test_a_file_that_is_being_written_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "export.jsonl"
     with export_file.complete(path) as file:
