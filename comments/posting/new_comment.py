@@ -42,9 +42,10 @@ RESUMES = timedelta(hours=1)
 class Submission:
     """A comment as a reader sent it. `parent` is the id of the comment to which it replies.
 
-    `title`, `url` and `categories` are thread data (`naming`). `key` is the idempotency key.
-    `since` is the creation time of the author's account, if the author has one. `admission` checks
-    `proof`, `turnstile`, `trap` and `is_plain`, which is True for a form without JavaScript.
+    `title`, `url` and `categories` are thread data (`naming`). They are not stored with a comment
+    from a test page, because they may not be those of the thread's page. `key` is the idempotency
+    key. `since` is the creation time of the author's account, if the author has one. `admission`
+    checks `proof`, `turnstile`, `trap` and `is_plain`, which is True for a form without JavaScript.
     """
 
     thread: str
@@ -60,6 +61,7 @@ class Submission:
     turnstile: str = ""
     trap: str = ""
     is_plain: bool = False
+    is_from_test_page: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -164,7 +166,7 @@ def _prepared(
         # upgrade.
         former_fingerprint=hashlib.sha256(keyed_hashes.joined(said)).digest(),
         created=now,
-        brought=naming.encode(brought),
+        brought="" if sent.is_from_test_page else naming.encode(brought),
         origin=origin,
         came_from=came_from,
     )

@@ -14,6 +14,7 @@ Invariants:
    comments was not stored, so these comments cannot name the thread; a new comment can.
 4. An imported comment names a thread only if no other comment names it, because the imported
    comment was added later, regardless of its date.
+5. A comment from a test page (`cors.is_test_page`) has no thread data, so it never names a thread.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -332,6 +332,7 @@ def submission(request: SiteRequest, speaker: api_callers.Speaker | None) -> new
         proof=sent.proof,
         turnstile=sent.turnstile,
         trap=sent.subject,
+        is_from_test_page=cors.is_test_page(request.site, thread),
     )
 
 

@@ -14,6 +14,7 @@ import flask
 
 from comments import errors
 from comments.domain import records
+from comments.domain.text import host_names
 from comments.sites import site_settings
 
 _READS = {"GET", "HEAD"}
@@ -65,6 +66,18 @@ def check(site: records.Site) -> None:
     if not _is_registered(origin, site):
         raise errors.Forbidden("origin-not-allowed", site=site.id)
     flask.g.cors_origin = origin
+
+
+def is_test_page(site: records.Site, thread: str) -> bool:
+    """Return whether a page on a local host calls about a thread of a website on public hosts.
+
+    The thread is not of this page, so the page's title and categories may be other ones.
+    """
+    host = flask.request.headers.get("Origin", "").partition("://")[2]
+    if not host or not host_names.is_local(host) or thread.startswith(f"{host}/"):
+        return False
+    hosts = (origin.partition("://")[2] for origin in site.origins)
+    return not all(map(host_names.is_local, hosts))
 
 
 def preflight(site: records.Site | None) -> flask.Response:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from flask.testing import FlaskClient
 
 from comments import errors
 from comments.domain import records
@@ -27,6 +28,7 @@ from tests.support.threads.undone_imports import NOW, comment
 ADA = sample_threads.ADA
 ROSES = "garden.example/roses"
 TULIPS = "garden.example/tulips"
+TEST_PAGE = "http://localhost:8000"
 EXPORT = [
     comment("1", email="ada@mail.example", website="https://ada.example", up=3, pinned=True),
     comment("2", "1", edited=NOW - timedelta(days=3)),
@@ -179,6 +181,53 @@ def test_a_thread_that_stays_shows_what_people_wrote(garden: records.Site, path:
         assert shown == ["-", "-", reply.body, deepest.body, sibling.body, "edited"]
         undone.settle()
     assert sample_threads.listed(garden, TULIPS) == []
+
+
+def heading() -> tuple[str, str]:
+    """Return the title and the page's address that the thread of the roses shows."""
+    row = reads.get(comment_rows.thread_key(records.ThreadName("garden", ROSES)))
+    return row.title, row.url
+
+
+def send(client: FlaskClient, origin: str) -> None:
+    """Post a comment about the roses from a page with a title of its own."""
+    url = f"https://{ROSES}"
+    response = client.post(
+        "/api/v1/sites/garden/comments",
+        query_string={"page": url},
+        json={"name": "Ann", "body": "from a page", "title": "A page", "url": url},
+        headers={"Origin": origin},
+    )
+    assert response.status_code == 201, response.text
+    undone.deliver()
+
+
+def test_a_test_page_names_no_thread_of_the_website(
+    garden: records.Site, client: FlaskClient, tmp_path: Path
+) -> None:
+    site_settings.change("garden", origins=(*garden.origins, TEST_PAGE))
+    path = undone.saved(tmp_path / "export", [comment("1")], roses={"title": "Roses"})
+    found = undone.brought(path)
+    assert heading() == ("Roses", f"https://{ROSES}")
+    send(client, TEST_PAGE)
+    assert heading() == ("Roses", f"https://{ROSES}")
+    undone.undo(found)
+    assert heading() == ("", "")
+    undone.brought(path)
+    assert heading() == ("Roses", f"https://{ROSES}")
+
+
+def test_a_real_page_names_the_thread_while_no_import_does(
+    garden: records.Site, client: FlaskClient, tmp_path: Path
+) -> None:
+    path = undone.saved(tmp_path / "export", [comment("1")], roses={"title": "Roses"})
+    found = undone.brought(path)
+    send(client, garden.origins[0])
+    assert heading()[0] == "Roses"
+    undone.undo(found)
+    assert heading() == ("A page", f"https://{ROSES}")
+    undone.brought(path)
+    assert heading()[0] == "A page"
 
 
 def test_the_same_file_can_be_imported_again_after_an_undo(

@@ -2,6 +2,7 @@
 
 import json
 
+import flask
 import pytest
 from flask.testing import FlaskClient
 
@@ -10,9 +11,11 @@ from comments.domain.records import Verb
 from comments.moderation import decisions
 from comments.sites import site_settings
 from comments.store import connection
+from comments.web.http import cors
 from tests.support.people.account_holders import here
 
 THREAD = "/api/v1/sites/demo/comments?thread=t"
+BLOG = "https://blog.example"
 REGISTERED = "http://localhost:8080"
 SENT = {"name": "Ann", "body": "Hello"}
 ALLOW = "Access-Control-Allow-Origin"
@@ -216,3 +219,24 @@ def test_an_edit_accepts_only_json(client: FlaskClient) -> None:
         headers={"Authorization": f"Bearer {posted['token']}"},
     )
     assert response.status_code == 415
+
+
+@pytest.mark.parametrize(
+    ("origin", "thread", "origins", "is_test"),
+    [
+        ("http://localhost:8000", "blog.example/a", ("http://localhost:8000", BLOG), True),
+        ("http://192.168.0.7", "an-id", ("http://192.168.0.7", BLOG), True),
+        ("http://localhost:8000", "localhost:8000/a", ("http://localhost:8000", BLOG), False),
+        ("http://localhost:8000", "localhost:80/a", ("http://localhost:8000",), False),
+        (BLOG, "blog.example/a", ("http://localhost:8000", BLOG), False),
+        ("https://www.blog.example", "blog.example/a", (BLOG,), False),
+        (None, "blog.example/a", (BLOG,), False),
+    ],
+)
+def test_a_page_on_a_local_host_is_a_test_page_of_a_public_website(
+    app: flask.Flask, origin: str | None, thread: str, origins: tuple[str, ...], is_test: bool
+) -> None:
+    site = records.Site("blog", origins, "", 2)
+    headers = {} if origin is None else {"Origin": origin}
+    with app.test_request_context(headers=headers):
+        assert cors.is_test_page(site, thread) is is_test
