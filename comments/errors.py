@@ -67,6 +67,10 @@ class ImportRefused(FlatthreadError):
     """An import or the undo of an import is not possible now, or no longer."""
 
 
+class UndoRunning(ImportRefused):
+    """An import is not possible while an earlier import is being undone."""
+
+
 class BackupFailed(FlatthreadError):
     """A backup cannot be made, or cannot be restored. The message says what to do."""
 

@@ -55,13 +55,14 @@ def import_(
     """
     from comments.events import dispatcher
     from comments.jobs import wiring
-    from comments.jobs.importers import import_writer
+    from comments.jobs.importers import import_journal, import_writer
     from comments.jobs.importers.verification import verification_report
 
     found, file = import_files.format_and_file(source)
     restore, site = import_restoring.of(
         found.name, file, console.site(site_id), with_settings=with_settings
     )
+    import_journal.check_no_undo(site.id)
     with import_files.planned(found, file, site, mapping) as plan:
         for line in plan.report.lines():
             click.echo(line)
@@ -90,17 +91,22 @@ def import_(
     )
     for line in verification_report.outcome(verified):
         click.echo(line)
-    if summary.added:
+    _say_what_follows(plan, site.id, added=summary.added)
+    if verified.unexplained:
+        raise click.exceptions.Exit(1)
+
+
+def _say_what_follows(plan: "import_writer.CheckedImport", site: str, *, added: int) -> None:
+    """Say when the pages are fast, and where to look."""
+    if added:
         click.echo(
             "Readers see them now. A running server makes the pages fast within "
-            f"{compaction_commands.minutes()} minutes, or run `compact {site.id} --wait`."
+            f"{compaction_commands.minutes()} minutes, or run `compact {site} --wait`."
         )
     if plan.threads:
         longest = max(plan.threads, key=lambda thread: len(thread.nodes)).name
         query = urlencode({"site": longest.site, "thread": longest.id})
         click.echo(f"To view the longest thread, open /?{query} on the server.")
-    if verified.unexplained:
-        raise click.exceptions.Exit(1)
 
 
 def _end_dry_run(plan: "import_writer.CheckedImport", site: "records.Site") -> None:

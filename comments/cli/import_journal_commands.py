@@ -58,7 +58,11 @@ def show(import_id: str, site_id: str) -> None:
     }
     if found.undoing is not None:
         lines["undo began"] = _time(found.undoing)
-        lines["removed"] = console.counted(found.removed, "comment")
+        imported = found.comments if found.added is None else found.added
+        lines["removed"] = f"{found.removed} of {console.counted(imported, 'comment')}"
+        if found.is_being_undone and found.waiting:
+            waiting = console.counted(found.waiting, "comment")
+            lines["waiting"] = f"{waiting} without content, until the pages are compacted"
     for name, value in lines.items():
         if value:
             click.echo(f"{name}: {value}")
@@ -145,14 +149,15 @@ def _compact(site: str) -> bool:
 def _report(site: str, done: "import_undo.UndoProgress") -> None:
     found = done.found
     removed, kept = console.counted(found.removed, "comment"), found.kept
+    waiting = console.counted(len(done.waiting), "comment")
     if found.undone is not None:
         click.echo(f"Undone: removed {removed}; {kept} stay as tombstones above other comments.")
         return
     click.echo(
         f"Removed {removed}. Readers no longer see the imported comments. "
-        f"{console.counted(done.waiting, 'comment')} without content must wait until the pages are "
-        f"compacted: a running server finishes the undo within {compaction_commands.minutes() * 2} "
-        f"minutes, or run `imports undo {found.id} --site {site} --wait`."
+        f"{waiting} without content must wait until the pages are compacted: a running server "
+        f"finishes the undo within {compaction_commands.minutes()} minutes, or run "
+        f"`imports undo {found.id} --site {site} --wait`."
     )
 
 

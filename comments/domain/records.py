@@ -174,6 +174,13 @@ class VotedComment(msgspec.Struct, frozen=True):
     id: str
 
 
+class ImportUndo(msgspec.Struct, frozen=True):
+    """An undo of an import that has begun: the site and the import's id."""
+
+    site: str
+    id: str
+
+
 class Thread(msgspec.Struct, frozen=True):
     """The discussion of one page.
 

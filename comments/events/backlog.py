@@ -1,10 +1,10 @@
-"""The backlog of this process: threads and lists to compact, votes to count, events to deliver.
+"""The backlog of this process: compactions, votes to count, undos of imports, events to deliver.
 
 A thread is due `ERASE_AFTER` seconds after an edit or a retraction. Otherwise, it is due when it
 has `FOLD_ROWS` pending changes or when its oldest pending change is `FOLD_AFTER` seconds old. A
 list is due when one of its marks requests compaction; a comment is due `COUNT_AFTER` seconds after
-its first uncounted vote. Each thread, list, comment and event is in the backlog only once, no
-matter how often it changes.
+its first uncounted vote. An undo of an import is due immediately. Each of these is in the backlog
+only once, no matter how often it changes.
 
 Invariants:
 
@@ -25,7 +25,7 @@ from typing import Protocol
 from comments.domain import records
 from comments.store import per_process
 
-Name = records.ThreadName | records.SetName | records.VotedComment
+Name = records.ThreadName | records.SetName | records.VotedComment | records.ImportUndo
 TELL_AFTER = 0.5  # Seconds after the last event until the collected events are delivered together.
 # Seconds that an event waits at most while more events arrive, because a larger delivery takes less
 # processor time for each event, and writes a busy site's counter rows less often.
@@ -209,6 +209,11 @@ def erased(name: records.ThreadName) -> None:
 def voted(name: records.VotedComment) -> None:
     """Report that a comment has votes to count. Call this function after the commit."""
     _notes().add(name, changes=0, within=COUNT_AFTER)
+
+
+def undoing(undo: records.ImportUndo) -> None:
+    """Report that an undo of an import has work to do. Call this function after the commit."""
+    _notes().add(undo, changes=0, within=0.0)
 
 
 def again(name: Name, *, within: float) -> None:

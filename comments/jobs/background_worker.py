@@ -30,7 +30,6 @@ from comments.store import connection
 
 SWEEP_EVERY = 30.0  # Seconds between two sweeps for events that ended processes left.
 LOOK_EVERY = 300.0  # Seconds between two searches for threads that ended processes left.
-UNDO_EVERY = 1.0  # Seconds between two parts of an undo of an import that can go on at once.
 AUDIT_EVERY = 300.0  # Seconds between two rounds of the audit.
 BACKUP_EVERY = 60.0  # Seconds between two checks whether a nightly backup is due.
 _PORTIONS = 10  # Maximum portions of the process's own events that are delivered in a row.
@@ -179,8 +178,6 @@ class BackgroundWorker:
             for name in scheduler.look():
                 self._backlog.add(name, changes=0, within=0.0)
             scheduler.settle(datetime.now(UTC))
-            if scheduler.undo(datetime.now(UTC)):
-                self._next_look = self._backlog.clock() + UNDO_EVERY
         except Exception as error:  # noqa: BLE001 - the next search tries again
             scheduler.report("Searching for threads to compact", error)
         self._upkeep.expire()

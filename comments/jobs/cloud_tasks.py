@@ -3,9 +3,9 @@
 On App Engine, no code runs after a response, so a process cannot empty its backlog (`backlog`).
 `TaskQueue` replaces the backlog; it enqueues tasks that call `/tasks/deliver` and `/tasks/compact`.
 
-Edits and retractions request the compaction of their thread; marks in a large set request the
-compaction of that set. Other changes wait for cron, because compacting after each of them would
-cost writes without benefiting readers.
+Edits and retractions request the compaction of their thread, marks in a large set the compaction of
+that set, and undos of imports their next part. Other changes wait for cron, because compacting
+after each of them would cost writes without benefiting readers.
 
 This module does not use google-cloud-tasks, because a single POST is enough. The client library
 would add 33 ms and 8 MB to the start of an instance; google-auth's session adds nothing, because
@@ -89,7 +89,7 @@ class TaskQueue:
         self._ask(DELIVER)
 
     def add(self, _name: backlog.Name, *, changes: int = 1, within: float = math.inf) -> None:
-        """Request the compaction of a thread or list if it cannot wait for cron."""
+        """Request the compaction of a thread or list, or a part of an undo, unless it can wait."""
         del changes
         if within <= backlog.ERASE_AFTER:
             self._ask(COMPACT)

@@ -3,7 +3,9 @@
 The scheduler compacts threads that are due and records the time of each switch by this process's
 monotonic clock. After `compactor.GRACE`, the scheduler clears the flags and deletes replaced and
 unreferenced buckets. The scheduler also compacts large sets (`set_compaction`) and counts votes
-(`cast_vote`), neither of which needs a second step. The scheduler delivers the process's own events
+(`cast_vote`), neither of which needs a second step. It runs the undos of imports in parts, between
+which other work goes on, and continues an undo as soon as the compactions that it waits for are
+cleared. The scheduler delivers the process's own events
 shortly after their commit. A sweep delivers the events of processes that have ended (`dispatcher`).
 
 On a single machine, a thread in each serving process runs the scheduler (`background_worker`). On
@@ -53,6 +55,8 @@ from comments.store.large_sets import set_compaction, set_search
 from comments.tree.counters import sharding, thread_counts
 
 _RETRY_AFTER = 5.0  # Seconds; a random factor up to 2 keeps two processes apart.
+# Seconds until an undo is tried again whose threads another process may have compacted.
+_UNDO_AGAIN = compactor.GRACE + 15.0
 _TRIES = 5  # Maximum number of a command's attempts to compact one thread.
 
 _log = logging.getLogger("flatthread")
@@ -99,6 +103,8 @@ class Scheduler:
         self.now = now
         self.handlers = wiring.HANDLERS if handlers is None else handlers
         self._switched: list[Switched] = []
+        # The undos that wait for compactions, each with the threads that are not cleared yet.
+        self._undos: dict[records.ImportUndo, set[records.ThreadName]] = {}
         self._turn = threading.Lock()
         self._visitor = threading.Lock()
 
@@ -155,7 +161,9 @@ class Scheduler:
     def round(
         self, names: Iterable[backlog.Name], between: Callable[[], None] = lambda: None
     ) -> RoundSummary:
-        """Count votes, compact the other entries, and clear compactions after their grace period.
+        """Count votes, continue undos, compact the other entries, and clear old compactions.
+
+        A compaction is cleared after its grace period.
 
         Only one round runs at a time. `between` is called after each entry, because a round of many
         compactions takes long.
@@ -163,7 +171,7 @@ class Scheduler:
         folded = 0
         with self._turn:
             for name in sorted(names, key=_is_voted, reverse=True):
-                folded += self._try(name) and not _is_voted(name)
+                folded += self._try(name) and _is_compacted(name)
                 between()
             return RoundSummary(folded, self._clear(), len(self._switched))
 
@@ -223,7 +231,7 @@ class Scheduler:
             if self._fold(name):
                 return True
         except Exception as error:  # noqa: BLE001 - one failure must not stop the others
-            report(f"Compacting {' '.join(msgspec.structs.astuple(name))}", error)
+            report(f"{_work(name)} {' '.join(msgspec.structs.astuple(name))}", error)
         retry = _RETRY_AFTER * (1 + random.random())  # noqa: S311 - only to spread retries
         backlog.again(name, within=retry)
         return False
@@ -234,19 +242,43 @@ class Scheduler:
         if isinstance(name, records.VotedComment):
             cast_vote.count(name.id, now=self.now())
             return True
+        if isinstance(name, records.ImportUndo):
+            self._undo(name)
+            return True
         return self.fold(name, only_due=True)
+
+    def _undo(self, undo: records.ImportUndo) -> None:
+        """Run a part of an undo, and schedule the next one."""
+        done = import_undo.go_on(undo.site, undo.id, now=self.now(), steps=import_undo.STEPS)
+        self._undos.pop(undo, None)
+        if done.is_left:
+            backlog.undoing(undo)
+        elif done.found.is_being_undone:
+            self._undos[undo] = set(done.waiting)
+            backlog.again(undo, within=_UNDO_AGAIN)
 
     def _clear(self) -> int:
         due = [each for each in self._switched if each.due <= self._clock()]
+        cleared = set()
         for each in due:
             self._switched.remove(each)
             try:
                 clear(each)
+                cleared.add(each.folded.name)
             except Exception as error:  # noqa: BLE001 - one failure must not stop the others
                 report(f"Clearing {each.folded.name.site} {each.folded.name.id}", error)
                 later = dataclasses.replace(each, due=self._clock() + _RETRY_AFTER)
                 self._switched.append(later)
+        self._continue_undos(cleared.difference(each.folded.name for each in self._switched))
         return len(due)
+
+    def _continue_undos(self, cleared: set[records.ThreadName]) -> None:
+        """Continue the undos that waited only for these threads."""
+        for undo, threads in self._undos.items():
+            if threads:
+                threads.difference_update(cleared)
+                if not threads:
+                    backlog.undoing(undo)
 
 
 def _delivered(found: dispatcher.DeliveryCounts) -> dispatcher.DeliveryCounts:
@@ -276,9 +308,14 @@ def of_process(
 
 
 def look(now: datetime | None = None) -> list[backlog.Name]:
-    """Find all due work in the store: votes to count, threads and lists to compact."""
+    """Find all due work in the store: votes to count, undos, threads and lists to compact."""
     now = datetime.now(UTC) if now is None else now
-    return [*cast_vote.waiting(now), *due_threads.due(now), *set_search.asking()]
+    return [
+        *cast_vote.waiting(now),
+        *import_undo.unfinished(),
+        *due_threads.due(now),
+        *set_search.asking(),
+    ]
 
 
 def settle(now: datetime) -> int:
@@ -351,6 +388,14 @@ def rebuild_whole(
 
 def _is_voted(name: backlog.Name) -> bool:
     return isinstance(name, records.VotedComment)
+
+
+def _is_compacted(name: backlog.Name) -> bool:
+    return isinstance(name, records.ThreadName | records.SetName)
+
+
+def _work(name: backlog.Name) -> str:
+    return "Undoing the import" if isinstance(name, records.ImportUndo) else "Compacting"
 
 
 def report(what: str, error: Exception) -> None:

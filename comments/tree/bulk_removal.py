@@ -59,8 +59,8 @@ class Erasure(NamedTuple):
 class Deletion(NamedTuple):
     """The writes of a step that deletes rows, its events, its threads, and the deleted comments.
 
-    `kept` is the number of erased comments that other comments need, and `waiting` the number of
-    comments that a compaction must clear first. `emptied` contains the threads that have no
+    `kept` is the number of erased comments that other comments need. `waiting` contains the threads
+    whose last comment a compaction must clear first, and `emptied` the threads that have no
     comments left. `revision` is the highest revision of the deleted rows.
     """
 
@@ -69,7 +69,7 @@ class Deletion(NamedTuple):
     threads: tuple[records.ThreadName, ...] = ()
     ids: tuple[str, ...] = ()
     kept: int = 0
-    waiting: int = 0
+    waiting: tuple[records.ThreadName, ...] = ()
     emptied: tuple[records.ThreadName, ...] = ()
     revision: int = 0
 
@@ -121,7 +121,7 @@ def delete(ids: Sequence[str], answered: Answered, *, now: datetime, run: str) -
         tuple(part.name for part in parts if part.gone),
         tuple(row.key.id() for row, _ in changes),
         sum(part.kept for part in parts),
-        sum(part.waiting for part in parts),
+        tuple(part.name for part in parts if part.is_waiting),
         tuple(part.name for part in parts if part.is_emptied),
         max((row.revision for row, _ in changes), default=0),
     )
@@ -281,8 +281,8 @@ class _Deleted:
     ) -> None:
         self.name = name
         self.gone: dict[str, comment_rows.CommentRow] = {}
-        self.kept = self.waiting = 0
-        self.is_emptied = False
+        self.kept = 0
+        self.is_emptied = self.is_waiting = False
         self._flagged: comment_rows.CommentRow | None = None
         hashes: dict[str, str] = {}
         # Replies come after the comment that they answer, so this order begins with the replies.
@@ -305,7 +305,7 @@ class _Deleted:
         else:
             last = min(self.gone.values(), key=lambda row: row.sort_hash)
             del self.gone[last.key.id()]
-            self.waiting = 1
+            self.is_waiting = True
             # A process may use the next directory for some time after the thread is deleted, and
             # even for new comments, so that directory must not contain the time of a change.
             if self.gone or last.changed is not None:

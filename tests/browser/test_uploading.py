@@ -9,6 +9,8 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
+from comments.jobs import scheduler
+from comments.jobs.importers import import_journal, import_undo
 from comments.jobs.importers.uploads import upload_worker
 from comments.store import connection
 from tests.browser.conftest import OpenTab, Tab, Website
@@ -89,6 +91,31 @@ def test_a_refused_file_says_where_and_the_next_one_can_follow(
     expect(page.get_by_role("heading", name="Report about disqus.xml")).to_be_visible()
     page.get_by_role("button", name="Discard").click()
     expect(page.get_by_role("button", name="Upload and check")).to_be_visible()
+
+
+def test_the_page_follows_an_undo(
+    data: Tab, export: Path, worker: None, open_store: connection.Store
+) -> None:
+    page = data.page
+    choose(page, export)
+    page.get_by_role("button", name="Import 43 comments").click()
+    page.get_by_role("link", name="Undo the import of disqus.xml").click()
+    page.clock.install()
+    page.get_by_role("button", name="Undo import").click()
+    row = page.get_by_role("row").filter(has_text="disqus.xml")
+    expect(row).to_contain_text("Being undone: ")
+    assert accessibility.complaints(page) == []
+    with open_store.context():
+        (found,) = import_journal.of("demo")
+        while import_journal.get("demo", found.id).is_being_undone:
+            import_undo.go_on("demo", found.id, now=datetime.now(UTC))
+            scheduler.compact_whole(scheduler.threads("demo"), wait=lambda _: None)
+    page.get_by_role("link", name="Data").focus()
+    page.clock.run_for(20_000)
+    expect(row).to_contain_text("Being undone")  # A reload would move the focus.
+    page.evaluate("document.activeElement.blur()")
+    page.clock.run_for(5_000)
+    expect(row).to_contain_text("Undone")
 
 
 def test_an_upload_survives_requests_that_fail(data: Tab, export: Path, worker: None) -> None:

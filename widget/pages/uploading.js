@@ -1,5 +1,6 @@
 /**
- * Upload a file to import, show how far its check and its import are, and copy the lines for pages.
+ * Upload a file to import, show how far its check, its import and an undo are, and copy the lines for
+ * pages.
  *
  * The file is sent in parts that fit into a request body. A part whose request fails is sent again
  * a few times. The script never reads the file's text.
@@ -9,6 +10,7 @@ import { t } from "./desk-texts.js";
 
 const TRIES = 4;
 const PAUSE = 1000; // Milliseconds between two tries, and between two questions about the progress.
+const UNDO_PAUSE = 5 * PAUSE;
 const form = /** @type {HTMLFormElement | null} */ (document.querySelector("#send"));
 const upload = /** @type {HTMLElement | null} */ (document.querySelector("#upload"));
 const live = /** @type {HTMLElement} */ (document.querySelector("#live"));
@@ -131,6 +133,17 @@ function offer(button) {
   });
 }
 
+/** Reload the page while an undo runs, unless this would disturb somebody who uses the page. */
+async function followUndo() {
+  for (;;) {
+    await pause(UNDO_PAUSE);
+    const inputs = [...document.querySelectorAll("input")];
+    const isUsed = document.activeElement !== document.body;
+    if (!isUsed && inputs.every((each) => each.value === each.defaultValue)) location.reload();
+  }
+}
+
 for (const button of document.querySelectorAll("[data-copies]")) offer(button);
 if (form) watch(form);
 if (upload) follow(upload);
+if (document.querySelector("[data-undoing]")) followUndo();

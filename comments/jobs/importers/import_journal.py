@@ -73,7 +73,8 @@ class Import(msgspec.Struct, frozen=True):
     runs of the import added; None until a run ends. `at` is the time of the last write, and
     `resumed` the time when the last run began, None in rows that an older release wrote. `undoing`
     is the time when an undo began, and `undone` the time when it ended; `removed` and `kept` are
-    the numbers of comments that it removed, and that stay as tombstones above other comments.
+    the numbers of comments that it removed, and that stay as tombstones above other comments. When
+    nothing else is left of an undo, `waiting` comments without content wait for a compaction.
     `revision` is the highest revision of the removed comments.
 
     `id` is empty if an earlier release, which kept no journal, ran the import.
@@ -95,6 +96,7 @@ class Import(msgspec.Struct, frozen=True):
     kept: int = 0
     resumed: datetime | None = None
     revision: int = 0
+    waiting: int = 0
 
     @property
     def is_being_undone(self) -> bool:
@@ -175,7 +177,7 @@ class ImportJournal:
         """Store the import, or continue its journal.
 
         Raises:
-            errors.ImportRefused: this or another import of the site is being undone.
+            errors.UndoRunning: this or another import of the site is being undone.
         """
         self.id = transactions.transaction(self._begin)
         self._noted = time.monotonic()
@@ -211,13 +213,7 @@ class ImportJournal:
 
     def _begin(self) -> str:
         file, now = self._file, self._clock()
-        others = every(self.site)
-        undoing = next((each for each in others if each.is_being_undone), None)
-        if undoing is not None:
-            raise errors.ImportRefused(
-                f"The import {undoing.id} into {self.site} is being undone. Import the file when "
-                f"`imports show {undoing.id} --site {self.site}` says that it is undone."
-            )
+        others = check_no_undo(self.site)
         self.revision = 1 + max((each.revision for each in others), default=0)
         for number in range(1_000_000):
             name = _id(self.site, file, number)
@@ -267,6 +263,23 @@ def every(site: str) -> list[Import]:
         decoders.json(Import).decode(message.properties["position"].string_value)
         for message in reads.fetch(query)
     ]
+
+
+def check_no_undo(site: str) -> list[Import]:
+    """Check that an import into a site can begin now, and return all imports of the site.
+
+    Raises:
+        errors.UndoRunning: an import of the site is being undone.
+    """
+    found = every(site)
+    undoing = next((each for each in found if each.is_being_undone), None)
+    if undoing is not None:
+        raise errors.UndoRunning(
+            f"The import {undoing.id} into {site} is being undone, so no file can be imported now. "
+            f"Try again in a few minutes, when `imports show {undoing.id} --site {site}` says that "
+            "it is undone."
+        )
+    return found
 
 
 def being_undone() -> list[tuple[str, Import]]:

@@ -20,8 +20,8 @@ Invariants:
 1. Each step checks the stored rows, and its commit also counts the removed comments. The undo can
    therefore be interrupted anywhere and continued by any process, and several processes can share
    it.
-2. An undo that has begun ends: while the import's row has `undoing` but not `undone`, the scheduler
-   of a running server continues it.
+2. An undo that has begun ends: while the import's row has `undoing` but not `undone`, each server
+   process that finds it continues it (`scheduler`).
 3. Phase 2 begins when all comments are erased. Nobody can answer an erased comment, and no import
    begins meanwhile, so no comment becomes necessary after the search for replies.
 4. An undo sends no mail and no webhooks.
@@ -57,15 +57,15 @@ Told = Callable[[Sequence[str]], None]
 
 
 class UndoProgress(NamedTuple):
-    """The progress of an undo: its import, and the numbers of comments of one call.
+    """The progress of an undo: its import, and the number of comments that one call erased.
 
-    `waiting` is the number of comments that wait for a compaction. `is_left` tells whether the call
-    ended because of its limit.
+    `waiting` contains the threads whose last comment waits for a compaction. `is_left` tells
+    whether the call ended because of its limit.
     """
 
     found: import_journal.Import
     erased: int = 0
-    waiting: int = 0
+    waiting: tuple[records.ThreadName, ...] = ()
     is_left: bool = False
 
 
@@ -84,7 +84,7 @@ class UndoPreview(NamedTuple):
 def start(
     site: str, import_id: str, act: audit_log.Act, *, now: datetime, steps: int = STEPS
 ) -> UndoProgress:
-    """Begin an undo and run its first steps; the scheduler of a server continues it.
+    """Begin an undo and run its first steps; this process's worker continues it at once.
 
     An undo that has begun is continued. `act` names the person, for the audit log.
 
@@ -93,7 +93,10 @@ def start(
         errors.Overloaded: the store did not respond in time. The undo may have begun.
     """
     begin(site, import_id, act, now=now)
-    return go_on(site, import_id, now=now, steps=steps)
+    try:
+        return go_on(site, import_id, now=now, steps=steps)
+    finally:
+        backlog.undoing(records.ImportUndo(site, import_id))
 
 
 def begin(site: str, import_id: str, act: audit_log.Act, *, now: datetime) -> import_journal.Import:
@@ -111,7 +114,7 @@ def _begin(site: str, import_id: str, act: audit_log.Act, now: datetime) -> impo
     if found.is_being_undone:
         return found
     check(site, found, now)
-    begun = msgspec.structs.replace(found, undoing=now, removed=0, kept=0)
+    begun = msgspec.structs.replace(found, undoing=now, removed=0, kept=0, waiting=0)
     noted = audit_log.noted(
         act, site, f"{SUBJECT}{import_id}", before="imported", after="undone", now=now
     )
@@ -194,15 +197,18 @@ def go_on(
         # A compaction of a large thread takes long, so tell each thread only once.
         for name in undo.threads:
             backlog.erased(name)
-    return UndoProgress(
-        import_journal.get(site, import_id), undo.erased, 0 if is_left else undo.waiting, is_left
-    )
+    waiting = () if is_left else tuple(undo.waiting)
+    return UndoProgress(import_journal.get(site, import_id), undo.erased, waiting, is_left)
+
+
+def unfinished() -> list[records.ImportUndo]:
+    """List every undo that has begun and is not complete."""
+    return [records.ImportUndo(site, each.id) for site, each in import_journal.being_undone()]
 
 
 def finish(*, now: datetime, steps: int = STEPS) -> bool:
     """Continue every undo that has begun; return whether one of them has more to do at once."""
-    begun = import_journal.being_undone()
-    found = [go_on(site, each.id, now=now, steps=steps) for site, each in begun]
+    found = [go_on(each.site, each.id, now=now, steps=steps) for each in unfinished()]
     return any(each.is_left for each in found)
 
 
@@ -214,7 +220,8 @@ class _Undo:
         self._id = import_id
         self._now = now
         self._told = told
-        self.erased = self.waiting = 0
+        self.erased = 0
+        self.waiting: list[records.ThreadName] = []
         self.threads: dict[records.ThreadName, None] = {}
         self._answers: dict[records.ThreadName, dict[str, set[str]]] = {}
 
@@ -226,7 +233,9 @@ class _Undo:
         for name in names:
             yield from self._erase(name)
         yield from self._delete_all(names)
-        if not self.waiting:
+        if self.waiting:
+            transactions.transaction(self._note_waiting)
+        else:
             for name in names:
                 self._end(name)
                 yield 0
@@ -235,7 +244,8 @@ class _Undo:
     def _delete_all(self, names: Sequence[str]) -> Iterator[int]:
         """Delete the comments of all batches, until none of the others can be deleted now."""
         for _ in range(_PASSES):
-            self.waiting = kept = deleted = 0
+            self.waiting = []
+            kept = deleted = 0
             for name in names:
                 for found in self._delete(name):
                     self.waiting += found.waiting
@@ -348,6 +358,12 @@ class _Undo:
         stored = import_journal.get(self._site, self._id)
         changed = msgspec.structs.replace(stored, kept=stored.kept + kept)
         transactions.apply(import_journal.store(self._site, changed), import_journal.gone(row))
+
+    def _note_waiting(self) -> None:
+        stored = import_journal.get(self._site, self._id)
+        if stored.waiting != len(self.waiting):
+            noted = msgspec.structs.replace(stored, waiting=len(self.waiting))
+            transactions.apply(import_journal.store(self._site, noted))
 
     def _mark(self) -> None:
         stored = import_journal.get(self._site, self._id)

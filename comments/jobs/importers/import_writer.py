@@ -435,9 +435,11 @@ def check(plan: CheckedImport) -> None:
 
     Raises:
         errors.BadImport: comments in the file are already stored in other threads.
+        errors.UndoRunning: an earlier import is being undone, so stored comments will be removed.
     """
     if plan.is_compared:
         return
+    import_journal.check_no_undo(plan.site)
     plan.settle_ids()
     if _has_threads(plan.site):
         _compare(plan)

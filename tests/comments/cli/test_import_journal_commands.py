@@ -108,7 +108,7 @@ def test_a_compacted_thread_is_finished_by_waiting(
     assert f"run `imports undo {imported} --site demo --wait`" in done.output
     shown = run("imports", "show", imported, "--site", "demo").stdout
     assert "state: being undone\nundo began: " in shown
-    assert "removed: 2 comments" in shown
+    assert "removed: 2 of 3 comments\nwaiting: 1 comment without content" in shown
     again = run("imports", "undo", imported, "--site", "demo", "--wait")
     assert again.exit_code == 0, again.output
     assert "Undone: removed 3 comments; 0 stay" in again.output
@@ -139,6 +139,23 @@ def test_an_undo_is_refused_with_the_reason(
         assert said in refused.output
         assert len(stored(open_store)) == 3
         assert run("imports", "list", "--site", "demo").exit_code == 0
+
+
+def test_no_file_is_read_while_an_import_is_being_undone(
+    run: Run, imported: str, export: Callable[..., Path]
+) -> None:
+    run("compact", "demo")
+    run("imports", "undo", imported, "--site", "demo", "--yes")
+    # The comment is stored in a different thread, but not for long.
+    path = export(LINK.replace("page", "moved"), post("1"), post("2", "1"), post("3"))
+    for more in ((), ("--dry-run",)):
+        refused = run("import", path, "--site", "demo", *more)
+        assert refused.exit_code == 1
+        assert refused.output == (
+            f"Error: The import {imported} into demo is being undone, so no file can be imported "
+            f"now. Try again in a few minutes, when `imports show {imported} --site demo` says "
+            "that it is undone.\n"
+        )
 
 
 def test_the_same_file_can_be_imported_again(

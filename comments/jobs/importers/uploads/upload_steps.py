@@ -58,6 +58,8 @@ def work(
             step(upload, upload_store.copy(upload, Path(folder), secret, clock), secret, claim)
         except errors.UnknownFormat:
             _refuse(upload, claim, failure=upload_store.Failure.FORMAT)
+        except errors.UndoRunning:
+            _postpone(upload, claim)
         except (errors.BadImport, errors.ImportRefused) as error:
             _refuse(upload, claim, problem=error_texts.sentence(error).replace(f"{folder}/", ""))
         except errors.BadLink:
@@ -72,6 +74,14 @@ def work(
 
 def _refuse(upload: Upload, claim: "_Claim", **reason: str) -> None:
     upload_store.end(upload, now=claim.now(), state=UploadState.REFUSED, **reason)
+
+
+def _postpone(upload: Upload, claim: "_Claim") -> None:
+    """Keep a file that an owner wants to import while an undo runs."""
+    checked, undoing = UploadState.CHECKED, upload_store.Failure.UNDOING
+    upload_store.change(
+        upload.site, upload.id, upload.state, now=claim.now(), state=checked, failure=undoing
+    )
 
 
 class _Claim:
@@ -107,9 +117,11 @@ def _check(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
             f"import them: flask --app main import FILE --site {upload.site}",
         )
     with _plan(found, upload, path, secret, claim) as plan:
-        problem = ""
+        problem = failure = ""
         try:
             import_writer.check(plan)
+        except errors.UndoRunning:
+            failure = upload_store.Failure.UNDOING
         except errors.BadImport as error:  # Another mapping may help, so the file is kept.
             problem = error_texts.sentence(error).replace(str(path), upload.name)
         lines = plan.report.lines()
@@ -127,6 +139,7 @@ def _check(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
             comments=plan.report.comments,
             report=report,
             problem=problem,
+            failure=failure,
             proposed=proposed,
         )
 

@@ -66,16 +66,16 @@ _ENDED = {UploadState.DONE, UploadState.REFUSED}
 
 
 class Failure(enum.StrEnum):
-    """Why a file was refused, if no place in the file is wrong.
+    """Why a file cannot be imported, if no place in the file is wrong.
 
     `FORMAT`: no format recognizes the file. `SECRET`: the service's secret has changed. `ERROR`:
-    the log describes an error.
+    the log describes an error. `UNDOING`: an earlier import is being undone.
     """
 
     FORMAT = "format"
-
     SECRET = "secret"  # noqa: S105 - the name of a reason
     ERROR = "error"
+    UNDOING = "undoing"  # The file is kept, and can be checked again after the undo.
 
 
 class ProposedMapping(msgspec.Struct, frozen=True):

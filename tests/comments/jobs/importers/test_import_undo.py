@@ -348,12 +348,12 @@ def test_the_last_comment_of_a_compacted_thread_waits_for_a_compaction(
     undone.settle()
     undone.begin(found)
     done = import_undo.go_on("garden", found.id, now=NOW)
-    assert (done.waiting, done.found.undone) == (2, None)  # Readers never saw the lilies.
+    assert (len(done.waiting), done.found.undone) == (2, None)  # Readers never saw the lilies.
     assert {name.id for name in undone.threads()} >= {ROSES, TULIPS}
     undone.deliver()
     undone.settle()
     done = import_undo.go_on("garden", found.id, now=NOW)
-    assert (done.waiting, done.found.undone) == (0, NOW)
+    assert (done.waiting, done.found.undone) == ((), NOW)
     assert undone.threads() == []
     assert import_undo.go_on("garden", found.id, now=NOW).found == done.found
 

@@ -65,13 +65,15 @@ def _mapping(site: str) -> tuple[str, ...]:
 def _page(visit: site_visit.Visit, problem: str = "", mapping: str = "") -> flask.Response:
     """Show the page, or after a mapping that is not valid the problem with this mapping."""
     now = datetime.now(UTC)
+    imports = import_journal.of(visit.site.id)
     response = site_visit.page(
         "imports.html",
         visit,
         imports=[
             (each, each.goes_on(now), each.undoing is None and each.can_be_undone(now))
-            for each in import_journal.of(visit.site.id)
+            for each in imports
         ],
+        is_undoing=any(each.is_being_undone for each in imports),
         upload=upload_store.get(visit.site.id),
         problem=problem,
         mapping=mapping,

@@ -9,7 +9,8 @@ import pytest
 
 from comments.domain import records
 from comments.events import audit_log
-from comments.jobs.importers import import_journal, import_writer
+from comments.jobs import scheduler
+from comments.jobs.importers import import_journal, import_undo, import_writer
 from comments.jobs.importers.uploads import upload_steps, upload_store, upload_worker
 from comments.jobs.importers.uploads.upload_store import Failure, UploadState
 from comments.sites import site_settings
@@ -65,6 +66,41 @@ def test_the_same_file_again_adds_nothing(garden: records.Site, file: bytes, clo
         upload_steps.work("garden", SECRET, clock=clock)
         done = current("garden")
         assert (done.added, done.present) == (added, COUNT - added)
+
+
+def undo(clock: Clock) -> None:
+    """Begin the undo of the only import."""
+    (found,) = import_journal.of("garden")
+    act = audit_log.Act(records.Actor("cli", "Ada"), import_undo.VERB)
+    import_undo.begin("garden", found.id, act, now=clock())
+
+
+def test_a_file_is_kept_while_an_earlier_import_is_being_undone(
+    garden: records.Site, file: bytes, clock: Clock
+) -> None:
+    confirm("garden", checked("garden", file, clock).id, clock)
+    upload_steps.work("garden", SECRET, clock=clock)
+    # The comments of this file are stored in other threads, but not for long.
+    moved = file.replace(b"/page", b"/moved")
+    upload = checked("garden", moved, clock)
+    assert (upload.failure, "already stored" in upload.problem) == ("", True)
+    undo(clock)
+    upload = checked("garden", moved, clock)
+    assert (upload.state, upload.failure) == (UploadState.CHECKED, Failure.UNDOING)
+    assert (upload.problem, upload.comments) == ("", COUNT)
+    confirm("garden", upload.id, clock)  # by an old page
+    upload_steps.work("garden", SECRET, clock=clock)
+    assert current("garden").state is UploadState.CHECKED
+    (found,) = import_journal.of("garden")
+    while import_journal.get("garden", found.id).is_being_undone:
+        import_undo.go_on("garden", found.id, now=clock())
+        scheduler.compact_whole(scheduler.threads("garden"), wait=lambda _: None)
+    upload_store.check_again("garden", upload.id, (), now=clock())
+    upload_steps.work("garden", SECRET, clock=clock)
+    assert (current("garden").failure, current("garden").problem) == ("", "")
+    confirm("garden", upload.id, clock)
+    upload_steps.work("garden", SECRET, clock=clock)
+    assert current("garden").added == COUNT
 
 
 def test_an_invalid_file_is_refused_with_its_line_and_own_name(

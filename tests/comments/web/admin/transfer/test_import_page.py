@@ -263,14 +263,25 @@ def test_the_list_says_whether_an_import_can_be_undone(owner: Desk, file: bytes)
     assert "Can be undone until <time" in owner.page("/imports")
     actor = records.Actor("cli", "Ada")
     import_undo.begin("demo", found.id, audit_log.Act(actor, "undo-import"), now=found.began)
-    assert "Being undone" in owner.page("/imports")
-    assert "Can be undone" not in owner.page("/imports")
+    pages = [owner.page("/imports")]
+    assert "<span data-undoing>Being undone: 0 of 4 comments removed</span>" in pages[0]
+    assert '<noscript><meta http-equiv="refresh"' in pages[0]
+    assert "Can be undone" not in pages[0]
+    upload = send(owner, file)
+    work()
+    pages.append(owner.page("/imports"))
+    assert "An earlier import is being undone." in pages[1]
+    assert ">Import 4 comments<" not in pages[1]
+    assert '<noscript><meta http-equiv="refresh"' not in pages[1]  # Reloading empties the form.
     assert import_undo.go_on("demo", found.id, now=found.began).waiting
+    pages.append(owner.page("/imports"))
+    assert "2 empty entries will be deleted within about two minutes." in pages[2]
     scheduler.compact_whole(scheduler.threads("demo"), wait=lambda _: None)
     assert import_undo.go_on("demo", found.id, now=found.began).found.undone
     page = owner.page("/imports")
     assert re.search(r"Undone <time[^>]*>[^<]*</time>; 0 comments stay as tombstones", page)
-    assert html_validator.complaints([page]) == [[]]
+    assert "data-undoing" not in page
+    assert html_validator.complaints([*pages, page]) == [[]] * 4
     log = owner.page("/log")
     assert "Undid an import" in log
     assert f"Import {found.id}" in log
