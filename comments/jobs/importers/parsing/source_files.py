@@ -1,22 +1,75 @@
-"""Open the files that formats read, packed with gzip or not."""
+"""Open the files that formats read, packed with gzip or not.
+
+`watched` limits how much a packed file may unpack to, and lets a caller do something while a file
+is read: a small packed file can unpack to many gigabytes that contain no comment.
+"""
 
 import codecs
 import contextlib
+import contextvars
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from comments import errors
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 _GZIP = b"\x1f\x8b"
 _ZIP = b"PK\x03\x04"
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_CHUNK = 1 << 17  # Bytes that are unpacked at once.
+
+
+class _Watch(NamedTuple):
+    most: int
+    progress: Callable[[], object]
+
+
+_WATCH: contextvars.ContextVar[_Watch | None] = contextvars.ContextVar("watch", default=None)
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
+def watched(most: int, progress: Callable[[], object]) -> Iterator[None]:
+    """Refuse files that have more than `most` bytes, and call `progress` while files are read.
+
+    This applies to the files that `opened` opens inside the `with` block.
+    """
+    token = _WATCH.set(_Watch(most, progress))
+    try:
+        yield
+    finally:
+        _WATCH.reset(token)
+
+
+class _WatchedFile(io.RawIOBase):
+    """A file that counts what is read."""
+
+    def __init__(self, path: Path, file: io.BufferedIOBase, watch: _Watch) -> None:
+        self._path = path
+        self._file = file
+        self._watch = watch
+        self._size = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        self._watch.progress()
+        count = self._file.readinto(buffer)
+        self._size += count
+        if self._size > self._watch.most:
+            reason = f"the file has more than {self._watch.most:,} bytes when it is unpacked"
+            raise errors.BadImport(str(self._path), None, reason)
+        return count
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[io.BufferedReader]:
     """Open a file for reading, and unpack it if it is a gzip file.
 
     Raises:
@@ -31,14 +84,21 @@ def opened(path: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
                 raise errors.BadImport(str(path), None, reason)
             if head.startswith(_GZIP):
                 with gzip.GzipFile(fileobj=file) as unpacked:
-                    yield unpacked
+                    yield _buffered(path, unpacked)
             else:
-                yield file
+                yield _buffered(path, file)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         reason = f"the compressed file is damaged or incomplete: {error}"
         raise errors.BadImport(str(path), None, reason) from error
     except OSError as error:
         raise errors.BadImport(str(path), None, error.strerror or str(error)) from error
+
+
+def _buffered(path: Path, file: io.BufferedReader | gzip.GzipFile) -> io.BufferedReader:
+    watch = _WATCH.get()
+    if watch is not None:
+        return io.BufferedReader(_WatchedFile(path, file, watch), _CHUNK)
+    return file if isinstance(file, io.BufferedReader) else io.BufferedReader(file, _CHUNK)
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from comments import errors
 from comments.domain.languages import error_texts
 from comments.jobs.importers import import_journal, import_source, import_writer
 from comments.jobs.importers.formats import format_registry
+from comments.jobs.importers.parsing import source_files
 from comments.jobs.importers.proposals import mapping_proposals
 from comments.jobs.importers.proposals.imported_pages import Proposal
 from comments.jobs.importers.uploads import upload_store
@@ -24,6 +25,8 @@ from comments.sites import site_settings
 _MOST_LINES = 300  # Lines of a report that are kept.
 _MOST_PROPOSED = 20  # Proposals that are kept.
 _LONGEST = 300  # Characters of a reason that are kept.
+# The most bytes of an unpacked file: exports are packed to a tenth of their size.
+_MOST_UNPACKED = 10 * upload_store.MOST_BYTES
 _RENEW = timedelta(seconds=15)  # A claim is moved forward at most this often.
 
 Clock = Callable[[], datetime]
@@ -55,7 +58,9 @@ def work(
     step = _check if upload.state is UploadState.CHECKING else _import
     with tempfile.TemporaryDirectory() as folder:
         try:
-            step(upload, upload_store.copy(upload, Path(folder), secret, clock), secret, claim)
+            path = upload_store.copy(upload, Path(folder), secret, clock)
+            with source_files.watched(_MOST_UNPACKED, claim.renew):
+                step(upload, path, secret, claim)
         except errors.UnknownFormat:
             _refuse(upload, claim, failure=upload_store.Failure.FORMAT)
         except errors.UndoRunning:

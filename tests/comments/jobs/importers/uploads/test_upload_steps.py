@@ -1,6 +1,6 @@
 """Uploaded files are checked, and imported only after a confirmation, whatever interrupts it."""
 
-import functools
+import gzip
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -153,9 +153,8 @@ def test_a_process_that_ends_leaves_the_upload_to_another(
     monkeypatch.setattr(import_writer, "BATCH", 4)
     upload = checked("garden", file, clock)
     confirm("garden", upload.id, clock)
-    asked = iter([True] * (5 + COUNT + 1) + [False])  # until after the first batch
     with pytest.raises(upload_steps.Stopped):
-        upload_steps.work("garden", SECRET, clock=clock, is_open=functools.partial(next, asked))
+        upload_steps.work("garden", SECRET, clock=clock, is_open=lambda: not rows())
     assert 0 < len(rows()) < COUNT
     assert current("garden").claimed is None
     upload_worker.go_on(SECRET, clock)
@@ -178,6 +177,38 @@ def test_a_claim_lasts_as_long_as_the_work(
     assert current("garden").state is UploadState.CHECKED
     assert len(claims) > COUNT
     assert not any(claims)
+
+
+def test_a_claim_lasts_while_a_file_without_comments_is_read(
+    garden: records.Site, clock: Clock
+) -> None:
+    head = b'<?xml version="1.0"?><disqus xmlns="http://disqus.com">'
+    finished("garden", gzip.compress(head + b" " * 2_000_000 + b"</disqus>"), clock)
+    claims = list[bool]()
+
+    def is_open() -> bool:
+        clock.advance(seconds=20)
+        claims.append(upload_store.claim("garden", clock()) is not None)
+        return True
+
+    upload_steps.work("garden", SECRET, clock=clock, is_open=is_open)
+    assert current("garden").state is UploadState.CHECKED
+    assert len(claims) > 10
+    assert not any(claims)
+
+
+def test_a_file_that_unpacks_to_too_much_is_refused(
+    garden: records.Site, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upload_steps, "_MOST_UNPACKED", 5_000_000)
+    line = b'{"id":1,"page":"/a","time":"2024-01-01T00:00:00Z","text":"hi"}\n'
+    for data in (line + b"\n" * 6_000_000, b"[" + b" " * 6_000_000, b" " * 6_000_000):
+        for start in (b"", b'<?xml version="1.0"?><disqus xmlns="http://disqus.com">'):
+            upload = checked("garden", gzip.compress(start + data), clock)
+            assert upload.state is UploadState.REFUSED
+            is_known = upload.failure != Failure.FORMAT
+            assert is_known == ("5,000,000 bytes when it is unpacked" in upload.problem)
+    assert is_known
 
 
 def test_the_thread_works_when_it_is_nudged_and_stops_when_it_is_told(
