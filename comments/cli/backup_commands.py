@@ -32,13 +32,13 @@ _path = click.Path(path_type=Path)
 def backup(target: Path | None, *, nightly: bool) -> None:
     """Make a backup of the store while the service runs.
 
-    The backup is written to a new file in FOLDER, to FILE, or to a new file in BACKUP_DIR. It is
-    checked before the file gets its name.
+    Create the file FILE, or a file in FOLDER or, without an argument, in BACKUP_DIR. The file gets
+    its name only when the backup has been checked.
 
     The secret is not in the backup. Keep a copy of it in another safe place.
     """
     if nightly and target is not None:
-        raise click.UsageError("--nightly writes to BACKUP_DIR. Name no folder or file.")
+        raise click.UsageError("--nightly writes to BACKUP_DIR. Omit the folder or file.")
     with console.refusing():
         settings = console.settings_without_store(creates=False)
         if nightly:
@@ -66,7 +66,7 @@ def _backup(target: Path | None, settings: "config.Settings") -> None:
 
 
 def _nightly(settings: "config.Settings") -> None:
-    """Make the nightly backup. The log of the service tells what became of it."""
+    """Make the nightly backup, and write the result to the log of the service."""
     from comments.jobs.backups import nightly_backup
 
     os.nice(_NICE)
@@ -110,8 +110,8 @@ def _size(size: int) -> str:
 def restore(file: Path, *, lost_secret: bool) -> None:
     """Replace the store by a backup.
 
-    Stop the service first. The whole backup is checked before anything is changed, and the replaced
-    store keeps a name of its own.
+    Stop the service first. The command checks the whole backup before it changes anything, and
+    keeps the replaced store under another name.
     """
     from comments.jobs.backups import store_restore
 
@@ -143,7 +143,9 @@ def _restored(restored: "store_restore.Restored") -> list[str]:
     rows = console.counted(f"{sum(manifest.kinds.values()):,}", "row")
     lines = [f"Restored {rows} as of {manifest.created:%Y-%m-%d %H:%M:%S} UTC."]
     if restored.kept is not None:
-        lines.append(f"The replaced store is {restored.kept}. Remove it when you are sure.")
+        lines.append(
+            f"The replaced store is now {restored.kept}. Remove it when you no longer need it."
+        )
     if repeated is None:
         lines.append(
             "The replaced store is missing or cannot be read, so comments, accounts and "
@@ -157,10 +159,12 @@ def _restored(restored: "store_restore.Restored") -> list[str]:
             f"{console.counted(repeated.accounts, 'account')}, "
             f"{console.counted(repeated.subscriptions, 'subscription')}."
         )
-    lines.append("All sessions and one-time links have ended. Owners and moderators sign in again.")
+    lines.append(
+        "All sessions and one-time links have ended. Owners and moderators must sign in again."
+    )
     if restored.held:
         lines.append(
-            f"{console.counted(restored.held, 'message')} that were pending when the backup was "
-            "made are held as dead letters. They were probably sent since (`delivery dead`)."
+            f"Turned {console.counted(restored.held, 'pending message')} into dead letters, "
+            "because the service has probably sent them since. `delivery dead` lists them."
         )
     return lines

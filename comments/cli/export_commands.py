@@ -30,7 +30,7 @@ _EXTENSIONS = {_JSON_LINES: ".jsonl.gz", _WXR: ".xml.gz"}
     type=click.Choice([_JSON_LINES, _WXR]),
     default=_JSON_LINES,
     show_default=True,
-    help="JSON lines, which contain everything, or WXR for WordPress and others.",
+    help="jsonl (JSON lines) contains everything; wxr is for WordPress and other systems.",
 )
 @click.option("--addresses", is_flag=True, help="Include mail addresses and networks in rules.")
 @click.option("--audit-log", is_flag=True, help="Include the audit log.")
@@ -52,15 +52,15 @@ def export(
 ) -> None:
     """Export a website: settings, threads, comments and votes as of one moment.
 
-    Without FILE, print the export. A FILE whose name ends in .gz is packed. FILE appears when it is
-    complete; until then, an older FILE stays. The service may run meanwhile.
+    Without FILE, print the export. If the name of FILE ends in .gz, pack it with gzip. An older
+    FILE is replaced only when the export is complete. The service may run meanwhile.
     """
     from comments.jobs.exporters import export_file, export_folder, site_contents, site_export
 
     if format_ == _WXR and audit_log:
-        raise click.UsageError("WXR has no place for the audit log. Omit --audit-log.")
+        raise click.UsageError("WXR cannot contain the audit log. Omit --audit-log.")
     if keep is not None and (target is None or not target.is_dir()):
-        raise click.UsageError("--keep needs a folder that exists in place of FILE.")
+        raise click.UsageError("With --keep, name an existing folder instead of FILE.")
     console.site(site_id)
     run = site_export.SiteExport(
         site_id,

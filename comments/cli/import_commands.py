@@ -1,4 +1,4 @@
-"""Import comments from a different system: `import [FORMAT] FILE`."""
+"""Import comments from another system or from an export: `import [FORMAT] FILE`."""
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Check the file, report and propose mappings, but store nothing.",
+    help="Check the file, print the report and propose mappings, but store nothing.",
 )
 @import_files.mapped
 @click.option(
     "--settings",
     "with_settings",
     is_flag=True,
-    help="Replace the site's settings by those in an export of Flatthread.",
+    help="Apply the settings in an export of Flatthread to the site.",
 )
 @flask.cli.with_appcontext
 @console.reported
@@ -46,12 +46,12 @@ def import_(
     mapping: tuple[str, ...],
     with_settings: bool,
 ) -> None:
-    """Import the comments in an export from a different system.
+    """Import the comments in a file that another system, or Flatthread, exported.
 
-    The format is recognized from the file, or can be given before it.
+    Name the format before the file if the command does not recognize it.
 
-    The whole file is checked before anything is stored. Running the import again adds nothing. If
-    the import is interrupted, run it again to finish it.
+    The command checks the whole file before it stores anything. If an import is interrupted, run it
+    again to finish it. Repeating a finished import adds nothing.
     """
     from comments.events import dispatcher
     from comments.jobs import wiring
@@ -97,11 +97,12 @@ def import_(
 
 
 def _say_what_follows(plan: "import_writer.CheckedImport", site: str, *, added: int) -> None:
-    """Say when the pages are fast, and where to look."""
+    """Say when the comments are compacted, and how to view them."""
     if added:
         click.echo(
-            "Readers see them now. A running server makes the pages fast within "
-            f"{compaction_commands.minutes()} minutes, or run `compact {site} --wait`."
+            "Readers can see them now. A running server compacts them within "
+            f"{compaction_commands.minutes()} minutes. To compact them now, run "
+            f"`compact {site} --wait`."
         )
     if plan.threads:
         longest = max(plan.threads, key=lambda thread: len(thread.nodes)).name

@@ -74,16 +74,16 @@ def show(import_id: str, site_id: str) -> None:
 @click.argument("import_id", metavar="ID")
 @_SITE
 @click.option("--reason", default="", help="Reason, for the audit log.")
-@click.option("--yes", is_flag=True, help="Do not ask for a confirmation.")
-@click.option("--wait/--no-wait", default=False, help="Wait and finish in this command.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--wait/--no-wait", default=False, help="Wait until the undo is complete.")
 @console.reported
 def undo(import_id: str, site_id: str, *, reason: str, yes: bool, wait: bool) -> None:
     """Remove the comments and threads that an import added.
 
-    Comments by people stay; an imported comment that they answered stays as a tombstone without its
-    text and author. Readers see the result when this command ends. If it is interrupted, run it
-    again; a running server finishes the undo, too. It is possible until 30 days after the import
-    began.
+    Comments that people wrote here stay. If they answered an imported comment, it stays as a
+    tombstone, without its text and author. When this command ends, readers no longer see the
+    imported comments. If it is interrupted, a running server finishes the undo, or run it again. An
+    import can be undone until 30 days after it began.
     """
     from comments.events import audit_log
     from comments.jobs.importers import import_journal, import_undo
@@ -148,15 +148,16 @@ def _compact(site: str) -> bool:
 
 def _report(site: str, done: "import_undo.UndoProgress") -> None:
     found = done.found
-    removed, kept = console.counted(found.removed, "comment"), found.kept
-    waiting = console.counted(len(done.waiting), "comment")
+    removed = console.counted(found.removed, "comment")
     if found.undone is not None:
-        click.echo(f"Undone: removed {removed}; {kept} stay as tombstones above other comments.")
+        kept = console.counted(found.kept, "tombstone")
+        click.echo(f"The undo is complete. Removed {removed}; {kept} left above other comments.")
         return
     click.echo(
         f"Removed {removed}. Readers no longer see the imported comments. "
-        f"{waiting} without content must wait until the pages are compacted: a running server "
-        f"finishes the undo within {compaction_commands.minutes()} minutes, or run "
+        f"The undo can delete {console.counted(len(done.waiting), 'comment')} without content only "
+        "after a compaction. A running server does this within "
+        f"{compaction_commands.minutes()} minutes. To finish now, run "
         f"`imports undo {found.id} --site {site} --wait`."
     )
 
@@ -166,17 +167,17 @@ def _preview(site: str, found: "import_journal.Import") -> str:
 
     made = import_undo.preview(site, found.id)
     removed = console.counted(made.comments - made.answered, "comment")
-    stays = console.counted(made.answered, "comment")
+    kept = console.counted(made.answered, "tombstone")
     return (
         f"An undo of {found.id} removes {removed} and {console.counted(made.threads, 'thread')}, "
-        f"with their votes, reports and pins. {stays} stay as tombstones, without text and author, "
-        "because of replies that the import did not add. Comments by people stay."
+        f"with their votes, reports and pins. It leaves {kept}, without text and author, because "
+        "of replies that this import did not add. All comments that people wrote here stay."
     )
 
 
 def _state(found: "import_journal.Import", now: datetime) -> str:
     if found.undone is not None:
-        return f"undone at {_time(found.undone)}, {found.kept} tombstones stay"
+        return f"undone at {_time(found.undone)}, {console.counted(found.kept, 'tombstone')} left"
     if found.is_being_undone:
         return "being undone"
     if found.goes_on(now):

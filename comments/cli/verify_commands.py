@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command("verify")
 @click.argument("source", nargs=-1, required=True, metavar="[FORMAT] FILE")
-@click.option("--site", "site_id", required=True, help="The site into which it was imported.")
+@click.option("--site", "site_id", required=True, help="The site into which the file was imported.")
 @import_files.mapped
 @difference_report.as_json
 @flask.cli.with_appcontext
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 def verify(
     source: tuple[str, ...], site_id: str, *, mapping: tuple[str, ...], is_json: bool
 ) -> None:
-    """Compare an export with the comments that the site has, without changing anything.
+    """Compare an export with the comments that were imported from it.
 
-    The report says what differs, and why: edits, votes and decisions since the import have a
-    reason. Exit with 1 if a difference has no known reason.
+    The command changes nothing. The report lists the differences and their reasons, such as edits,
+    votes and decisions since the import. Exit with 1 if a difference has no known reason.
     """
     from comments.jobs.importers.verification import verification_report
 

@@ -1,9 +1,9 @@
-"""Backups of an embedded store: making them, at night too, and restoring them.
+"""Make backups of an embedded store, at any time or every night, and restore them.
 
 Use `store_backup` to make a backup, `store_restore` to replace the store by one, and
-`nightly_backup` for the backups that a running service makes itself. `backup_archive` owns the form
-of the file. `engine_files` says what these modules need of the embedded engine, which
-`embedded_engine.py` provides.
+`nightly_backup` for the backups that a running service makes itself. `backup_archive` defines
+the format of the file. `engine_files` lists the operations of the embedded engine that these
+modules need; `embedded_engine.py` implements them.
 
 Invariants:
 

@@ -152,7 +152,7 @@ def _unpacked(path: Path, packed: gzip.GzipFile, target: Path | None) -> Manifes
         if (size, found.hexdigest()) != (manifest.size, manifest.sha256):
             raise tarfile.ReadError("the data file does not match its checksum")
         if next(members, None) is not None:
-            raise tarfile.ReadError("the archive contains a further file")
+            raise tarfile.ReadError("the archive contains an unknown file")
     return manifest
 
 

@@ -1,4 +1,4 @@
-"""What backups need of the embedded engine: operations on whole data files.
+"""Define the operations on whole data files that backups need from the embedded engine.
 
 The backend does not import the engine. `embedded_engine.py` implements this protocol, and passes it
 to the commands.

@@ -1,6 +1,6 @@
 """Hold the messages that were pending when a backup was made.
 
-The service that was backed up has sent them since, in all likelihood within seconds. A restored
+The service has probably sent them since, within seconds of the backup. A restored
 service must not send them again. It cannot know which ones were sent, so it holds all of them as
 dead letters, which an owner can send or discard.
 

@@ -127,7 +127,7 @@ def _is_missing(last: datetime | None, settings: config.Settings, now: datetime)
 
 
 def _made(folder: Path, now: datetime) -> list[tuple[datetime, Path]]:
-    """List the nightly backups, oldest first, without those that a wrong clock dated ahead."""
+    """List the nightly backups, oldest first, without those dated in the future."""
     found = []
     with contextlib.suppress(OSError):
         for path in folder.iterdir():

@@ -2,7 +2,7 @@
 
 A backup still contains comments that were retracted or erased since, accounts that were removed
 since, and subscriptions that were ended since. If the store that the backup replaces can be read,
-it says which ones. They are deleted again before the restored store serves anybody.
+it shows which ones. They are deleted again before the restored store serves requests.
 
 Invariants:
 

@@ -1,4 +1,4 @@
-"""Write a file that is complete as soon as it has its name, also when the process is killed.
+"""Write a file that gets its name only when it is complete, even if the process is killed.
 
 The data is written to a temporary file in the same folder, named ".NAME.part", which is
 synchronized with the disk and then renamed. A killed process leaves only the temporary file, which

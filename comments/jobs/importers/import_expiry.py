@@ -1,8 +1,8 @@
 """End the term of imports: erase the addresses of imported comments, and delete the journal.
 
-Imported authors' addresses are stored encrypted, as those of guests are. `retention` erases the
-address of a guest some time after the comment was created; an imported comment may be older than
-that at once, so its address is erased here instead, `import_journal.TERM` after its import.
+The addresses of imported authors are stored encrypted, like those of guests. `retention` erases the
+address of a guest some time after the comment was created. An imported comment may already be older
+when it is stored, so this module erases its address `import_journal.TERM` after the import.
 """
 
 import functools

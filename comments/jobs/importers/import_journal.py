@@ -1,4 +1,4 @@
-"""The journal of imports: what each import added, and how far it is.
+"""The journal of imports: what each import added, and its progress.
 
 This module owns the kind ImportBatch and the Job rows of imports. Each file that is imported into a
 site has one journal. Each transaction that adds comments also writes what it added, so the journal
@@ -237,7 +237,9 @@ class ImportJournal:
             )
             transactions.apply(store(self.site, stored))
             return name
-        raise errors.ImportRefused("the file was imported and undone too often")
+        raise errors.ImportRefused(
+            "The file was imported and undone too often. Change the file, then import it."
+        )
 
     def _change(self, **changed: int) -> None:
         found = _read(self.site, self.id)

@@ -126,7 +126,7 @@ def checked_id(file: Path, line: int, raw: str, unit: str = "line") -> str:
     """
     text = raw.strip()
     if not text or len(text) > _MAX_ID or not text.isprintable():
-        message = f"not a valid id: {text[:40]!r}. Write another one, or remove the item"
+        message = f"not a valid id: {text[:40]!r}. Use a different id, or remove the item"
         raise errors.BadImport(str(file), line, message, unit)
     return text
 

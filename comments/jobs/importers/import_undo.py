@@ -376,7 +376,7 @@ class _Undo:
         return None if row is None else import_journal.content(row)
 
     def _applied(self, body: Callable[[], T]) -> T:
-        """Run a step, and tell of its events and threads."""
+        """Run a step, and report its events and threads."""
         runs: list[T] = []
 
         def noted() -> None:

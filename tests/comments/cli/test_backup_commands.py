@@ -115,7 +115,7 @@ def test_a_nightly_backup_is_made_once(
     ("words", "said"),
     [
         (("backup",), "Name a folder or a file, or set BACKUP_DIR."),
-        (("backup", "--nightly", "x"), "--nightly writes to BACKUP_DIR. Name no folder or file."),
+        (("backup", "--nightly", "x"), "--nightly writes to BACKUP_DIR. Omit the folder or file."),
         (("restore", "missing"), "File 'missing' does not exist."),
     ],
 )
@@ -167,9 +167,9 @@ def test_a_restore_says_what_it_did(run: Run, data: Path, tmp_path: Path) -> Non
     first, *rest = done.stdout.splitlines()
     assert re.fullmatch(r"Restored \d+ rows as of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\.", first)
     assert rest == [
-        f"The replaced store is {kept}. Remove it when you are sure.",
+        f"The replaced store is now {kept}. Remove it when you no longer need it.",
         "Deleted again, as in the replaced store: 1 comment, 0 accounts, 0 subscriptions.",
-        "All sessions and one-time links have ended. Owners and moderators sign in again.",
+        "All sessions and one-time links have ended. Owners and moderators must sign in again.",
     ]
 
 

@@ -282,7 +282,7 @@ def test_an_import_stores_the_file_once(
     first = run("import", "disqus", export, "--site", "demo")
     assert first.exit_code == 0
     assert "Added 2 comments in 1 thread; 0 existed already.\n" in first.output
-    assert "makes the pages fast within 7 minutes, or run `compact demo --wait`" in first.output
+    assert "within 7 minutes. To compact them now, run `compact demo --wait`" in first.output
     assert first.output.endswith("open /?site=demo&thread=example.com%2Fpage on the server.\n")
     again = run("import", "disqus", export, "--site", "demo")
     assert "Added 0 comments in 1 thread; 2 existed already.\n" in again.output

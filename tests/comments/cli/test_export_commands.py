@@ -61,8 +61,8 @@ def test_a_folder_keeps_the_latest_files(run: Run, tmp_path: Path) -> None:
     ("words", "status", "message"),
     [
         (["none"], 1, "Error: "),
-        (["demo", "--keep", "2"], 2, "--keep needs a folder that exists in place of FILE."),
-        (["demo", "--format", "wxr", "--audit-log"], 2, "WXR has no place for the audit log."),
+        (["demo", "--keep", "2"], 2, "With --keep, name an existing folder instead of FILE."),
+        (["demo", "--format", "wxr", "--audit-log"], 2, "WXR cannot contain the audit log."),
         (["demo", "/nowhere/x.jsonl"], 1, "x.jsonl was not written: No such file"),
         (["demo", "--keep", "0", "."], 2, "--keep"),
     ],
@@ -109,7 +109,7 @@ def test_settings_counters_and_the_audit_log_are_applied_once(run: Run, tmp_path
     second = run("import", path, "--site", "demo", "--settings")
     assert "Replaced the site's settings by those in the file." in second.output
     assert "Declared counters: some." in second.output
-    assert "Counters that the site has already: all." in second.output
+    assert "Counters that the site already has: all." in second.output
     assert "Added 0 entries to the audit log; 1 existed already." in second.output
     found = tmp_path / "y.jsonl"
     run("export", "demo", found, "--audit-log")

@@ -82,8 +82,8 @@ def test_an_undo_removes_what_the_import_added_and_keeps_replies(
         reply = sample_threads.post(site, "a reply", first.id, thread=first.thread)
     done = run("imports", "undo", imported, "--site", "demo", "--yes", "--reason", "wrong blog")
     assert done.exit_code == 0, done.output
-    assert "1 comment stay as tombstones" in done.output
-    assert "Undone: removed 2 comments; 1 stay as tombstones above other comments." in done.output
+    assert "It leaves 1 tombstone, without text and author" in done.output
+    assert "Removed 2 comments; 1 tombstone left above other comments." in done.output
     assert [row.body for row in stored(open_store)] == ["", reply.body]
     assert run("recount", "demo").exit_code == 0
     assert run("repair", "--site", "demo").exit_code == 0
@@ -93,7 +93,7 @@ def test_an_undo_removes_what_the_import_added_and_keeps_replies(
         "wrong blog\n",
     ]  # fmt: skip
     listed = run("imports", "list", "--site", "demo").stdout
-    assert re.search(r"\tundone at .*, 1 tombstones stay\n", listed)
+    assert re.search(r"\tundone at .*, 1 tombstone left\n", listed)
 
 
 def test_a_compacted_thread_is_finished_by_waiting(
@@ -104,14 +104,14 @@ def test_a_compacted_thread_is_finished_by_waiting(
     run("compact", "demo", "--wait")
     done = run("imports", "undo", imported, "--site", "demo", "--yes")
     assert "Removed 2 comments." in done.output
-    assert "1 comment without content must wait until the pages are compacted" in done.output
+    assert "can delete 1 comment without content only after a compaction" in done.output
     assert f"run `imports undo {imported} --site demo --wait`" in done.output
     shown = run("imports", "show", imported, "--site", "demo").stdout
     assert "state: being undone\nundo began: " in shown
     assert "removed: 2 of 3 comments\nwaiting: 1 comment without content" in shown
     again = run("imports", "undo", imported, "--site", "demo", "--wait")
     assert again.exit_code == 0, again.output
-    assert "Undone: removed 3 comments; 0 stay" in again.output
+    assert "Removed 3 comments; 0 tombstones left" in again.output
     assert waits == [compactor.GRACE] * 2
     assert stored(open_store) == []
 

@@ -41,7 +41,7 @@ def comment_id(source: str) -> str:
 def test_an_import_verifies_itself(run: Run, file: Path) -> None:
     imported = run("import", file, "--site", "demo")
     assert imported.exit_code == 0
-    assert "Verified 2 comments: the store has them as the file has them.\n" in imported.output
+    assert "Verified 2 comments: the store matches the file.\n" in imported.output
 
 
 def test_a_verified_file_is_reported_with_its_totals(run: Run, file: Path) -> None:
@@ -58,9 +58,7 @@ def test_a_verified_file_is_reported_with_its_totals(run: Run, file: Path) -> No
     name, in_file, in_store = found.stdout.splitlines()[5].split()
     assert (name, len(in_file)) == ("texts", 12)
     assert in_file == in_store
-    assert found.stdout.splitlines()[6:] == [
-        "Verified 2 comments: the store has them as the file has them."
-    ]
+    assert found.stdout.splitlines()[6:] == ["Verified 2 comments: the store matches the file."]
     assert run("verify", "disqus", file, "--site", "demo").stdout == found.stdout
 
 
@@ -81,12 +79,12 @@ def test_faults_and_changes_are_reported_apart(
     found = run("verify", file, "--site", "demo")
     assert found.exit_code == 1
     assert found.stdout.splitlines()[6:] == [
-        "html: 1, for no known reason",
+        "html: 1, no known reason",
         r"  example.com/page, comment 1 in line 3: html is 'text \x1b1', in the file 'text 1'",
         "status: 1, moderated here",
         "  example.com/page, comment 2 in line 4: status is 'spam', in the file 'approved'",
         "The site also has 1 other comment and 1 other thread, which are not in the file.",
-        "1 difference between the file and the store for no known reason.",
+        "1 difference between the file and the store have no known reason.",
     ]
 
 
@@ -106,7 +104,7 @@ def test_a_file_that_was_never_imported_is_missing(run: Run, file: Path) -> None
     assert found.exit_code == 1
     assert "  example.com/page, comment 1 in line 3: is not stored\n" in found.stdout
     assert found.stdout.endswith(
-        "2 differences between the file and the store for no known reason.\n"
+        "2 differences between the file and the store have no known reason.\n"
     )
 
 

@@ -38,7 +38,7 @@ def test_the_commands_of_a_tutorial_import_its_file(
     assert (added.returncode, tried.returncode, imported.returncode) == (0, 0, 0), imported.stderr
     assert "nothing was stored" in tried.stdout
     assert f"Added {len(sample.comments)} comments" in imported.stdout
-    assert "the store has them as the file has them" in imported.stdout
+    assert "the store matches the file" in imported.stdout
 
 
 def test_the_tutorials_quote_the_screens() -> None:

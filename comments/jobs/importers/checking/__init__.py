@@ -1,10 +1,10 @@
 """First pass of an import: read and check a whole file without storing anything.
 
-`import_plan` is the door: it takes what the reader of a format yields, and returns the threads to
-store. `import_authors` and `import_bodies` convert authors and texts, `page_mapping` the addresses
-of pages, and `doubled_posts` finds posts that were sent twice. `write_order` sorts the comments,
-`spool` keeps their texts in a temporary file, and `import_report` tells the operator what the pass
-found.
+Use `import_plan`: it takes what the reader of a format yields, and returns the threads to store.
+`import_authors` and `import_bodies` convert authors and texts, `page_mapping` converts the
+addresses of pages, and `doubled_posts` finds posts that were sent twice. `write_order` sorts the
+comments, `spool` keeps their texts in a temporary file, and `import_report` reports the results to
+the operator.
 
 Invariants:
 

@@ -1,9 +1,9 @@
 """Find posts that an export contains twice, because their author clicked twice.
 
 A post is doubled if an earlier post has the same author, text, state, thread and parent, and is at
-most `WINDOW` older. The same short text ("+1") at another time is a post of its own. Nothing is
-said about posts without an author or a text, about deleted posts, and about times that seem to be
-mere dates. A post that others have voted on, or that was edited or pinned, is never left out.
+most `WINDOW` older. The same short text ("+1") at another time is a different post. Posts without
+an author or a text, deleted posts, and posts whose times seem to be mere dates never count as
+doubled. A post that has votes, an edit or a pin is never left out.
 """
 
 import hashlib
@@ -62,7 +62,7 @@ class DoubledPosts:
 
 
 def _likeness(comment: import_source.SourceComment) -> bytes | None:
-    """Return a digest that doubled posts share, or None for a post of which nothing is said."""
+    """Return a digest that doubled posts share, or None for a post that cannot be doubled."""
     author = comment.account, comment.email.lower(), comment.name
     is_known = any(each.strip() for each in author) and bool(comment.body.strip())
     if not is_known or comment.status is Status.RETRACTED or _is_date(comment.created):

@@ -25,7 +25,7 @@ from comments.jobs.importers.parsing.record_fields import Fields
 
 SYSTEM = "commento"
 DELETED = 'comments without text or with the text "[deleted]", read as deleted'
-UNKNOWN_STATE = "comments in an unknown state, held"
+UNKNOWN_STATE = "comments in an unknown state, read as pending"
 
 _WHAT = "an export of Commento"
 _STATES = {"approved": Status.APPROVED, "unapproved": Status.PENDING, "flagged": Status.SPAM}

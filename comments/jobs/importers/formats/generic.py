@@ -113,7 +113,7 @@ def _comment(fields: Fields) -> import_source.SourceComment:
         raise _missing(fields, "text")
     comment_id = _whole(fields, fields.id("id"))
     if comment_id == "0":
-        raise fields.bad('"id" is 0, which as a parent stands for none; number comments from 1')
+        raise fields.bad('"id" is 0, but 0 as a "parent" means a root; number comments from 1')
     parent = _whole(fields, fields.parent("parent") or "0")
     fields.left_out({}, kept=NAMES)
     return import_source.SourceComment(
@@ -140,7 +140,7 @@ def _choice(fields: Fields, name: str, choices: Mapping[str, _Value], default: _
     """Return what the word in a field means; `default` if the field is missing or empty."""
     word = fields.text(name).strip().lower()
     if word and word not in choices:
-        raise fields.bad(f'"{name}" is not {", ".join(choices)}: {word[:_SHOWN]!r}')
+        raise fields.bad(f'"{name}" is not one of {", ".join(choices)}: {word[:_SHOWN]!r}')
     return choices.get(word, default)
 
 

@@ -37,7 +37,7 @@ _KEPT = {*_REQUIRED, "modified", "email", "website", "likes", "dislikes", _SUBSC
 _STATUSES = {"1": Status.APPROVED, "2": Status.PENDING, "4": Status.RETRACTED}
 _TEXTS = _KEPT.union(_OF_THREAD)
 _ESCAPED = ("author", "email", "website")
-_UNKNOWN_MODE = "comments with an unknown mode, imported as pending"
+_UNKNOWN_MODE = "comments with an unknown mode, read as pending"
 
 
 def read(path: Path) -> Iterator[import_source.Item]:

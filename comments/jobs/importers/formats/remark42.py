@@ -56,9 +56,9 @@ _KEPT = {
     # Values that follow from the others, and the vote of the administrator who made the backup.
     *("title", "vote", "controversy"),
 }
-OTHER_SITE = "comments of a second site in the file, imported into the same site"
+OTHER_SITE = "comments of other sites in the file, imported into the same site"
 SCORE_ONLY = "scores without votes, read as votes up or down"
-OTHER_SCORE = "scores that differ from the votes, counted again"
+OTHER_SCORE = "scores that differ from the votes, replaced by the votes"
 
 
 def read(path: Path) -> Iterator[import_source.Item]:

@@ -44,7 +44,7 @@ _STATUSES = {
 # An attachment ("inherit") has the visibility of its post, which is usually public.
 _PUBLIC = {"", "publish", "inherit"}
 _DISCUSSION = {"", "comment", "review"}
-LOCAL_TIMES = "times without GMT, taken from the blog's local time, whose zone is not in the file"
+LOCAL_TIMES = "times in GMT that are missing, replaced by local times read as UTC"
 _NO_DATE = "0000-00-00 00:00:00"
 _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*")
 _PARAGRAPHS = re.compile(r"<(?:p|pre|ul|ol|blockquote|table|h[1-6])\b", re.IGNORECASE)

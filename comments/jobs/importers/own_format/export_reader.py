@@ -82,7 +82,7 @@ class _Seen:
             self._begin(line.number, value)
             return False
         if self._ended:
-            raise self._bad(line.number, f"this line follows the end in line {self._ended}")
+            raise self._bad(line.number, f"this line comes after the end line {self._ended}")
         if isinstance(value, export_lines.EndLine):
             self._end(line.number, value)
             return False
@@ -121,9 +121,10 @@ class _Seen:
         ):
             found = self._numbers[kind.__name__]
             if stated is not None and stated != found:
-                raise self._bad(number, f"the export had {stated} {name}, not {found}. {_ADVICE}")
+                message = f"{name}: {stated} here, but {found} in the file. {_ADVICE}"
+                raise self._bad(number, message)
         if end.sha256 and end.sha256 != self._digest.hexdigest():
-            raise self._bad(number, f"the lines do not have the digest of the export. {_ADVICE}")
+            raise self._bad(number, f"the lines above do not match the digest here. {_ADVICE}")
 
     def _bad(self, number: int | None, message: str) -> errors.BadImport:
         return errors.BadImport(str(self._path), number, message)

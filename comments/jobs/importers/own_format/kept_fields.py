@@ -52,7 +52,8 @@ class KeptFields:
         thread_id = self._cleaned("id", thread_ids.canonical_id, given.id)
         page = self.page(export_lines.ExportedPage(given.title, given.url, given.categories))
         if not set(given.own) <= set(naming.Brought._fields):
-            raise self.bad("own", f"not among {', '.join(naming.Brought._fields)}")
+            known = ", ".join(naming.Brought._fields)
+            raise self.bad("own", f"contains a value other than {known}")
         return import_source.SourceThread(
             key=thread_id,
             line=self._line,
@@ -152,13 +153,13 @@ class KeptFields:
             if value not in {1, -1}:
                 raise self.bad("votes", f"the value {value} is neither 1 nor -1")
             if not voter or self._author(voter, "votes") == author:
-                raise self.bad("votes", "contains a vote without a voter, or of the author")
+                raise self.bad("votes", "contains a vote without a voter, or by the author")
             yield voter, value
 
     def _votes(self, field: str, count: int, cast: Iterable[int], value: int) -> int:
         least = sum(1 for each in cast if each == value)
         if not least <= count <= _MOST_VOTES:
-            raise self.bad(field, f"{count} is less than the {least} votes, or too large")
+            raise self.bad(field, f"{count} is less than the {least} single votes, or too large")
         return count
 
     def _parents(self, given: export_lines.CommentLine) -> tuple[str | None, str | None]:

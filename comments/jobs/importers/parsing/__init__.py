@@ -1,1 +1,1 @@
-"""Read XML and JSON files as streams, in bounded memory, for the modules of `formats`."""
+"""Read XML, JSON, CSV and SQLite files as streams, in bounded memory, for `formats`."""

@@ -3,8 +3,8 @@
 `json_lines` reads files with one JSON object on each line.
 
 The standard library's scanner decodes each value, from a buffer that grows until the value is
-complete. The known parsers of JSON streams were not taken: their errors have no line, they replace
-lone surrogates, and deep nesting costs them memory that grows with its square.
+complete. We use no library for JSON streams: the known ones report errors without a line, replace
+lone surrogates, and need memory that grows with the square of the nesting depth.
 """
 
 import json
@@ -186,7 +186,7 @@ class _Text:
 
     def _key(self) -> str:
         if self.peek() != '"':
-            raise self.bad('expected a key in "')
+            raise self.bad("expected a key in quotation marks")
         key = self.value()
         if self.peek() != ":":
             raise self.bad('expected ":"')

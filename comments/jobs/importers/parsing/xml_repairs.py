@@ -50,7 +50,7 @@ _UNESCAPED = re.compile(
 
 BEFORE = "text before the XML declaration, ignored"
 BLANK = "blanks or byte order marks before the XML declaration, ignored"
-NAMED = "another name of UTF-8 in the XML declaration"
+NAMED = "a nonstandard name of UTF-8 in the XML declaration, read as UTF-8"
 CONTROL = "control characters, which XML does not allow, removed"
 BRACKETS = '"]]>" that was not escaped, read as text'
 ENTITIES = "HTML entities that XML does not define (such as &nbsp;), read as characters"

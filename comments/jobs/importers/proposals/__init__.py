@@ -1,4 +1,4 @@
 """Propose mappings for the pages of an export, from the pages alone (pure).
 
-`mapping_proposals` is for other rooms: it collects the proposals and prints them.
+Other packages use `mapping_proposals`, which collects the proposals and formats them.
 """

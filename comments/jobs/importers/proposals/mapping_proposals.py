@@ -50,7 +50,7 @@ def lines(proposals: Sequence[Proposal]) -> Iterator[str]:
             yield f"  --map {shlex.quote(each.mapping)}"
             yield f"      {each.reason[:_LONGEST]}"
         if len(proposed) > _SHOWN:
-            yield f"  and {len(proposed) - _SHOWN} more; add these first, and run it again"
+            yield f"  and {len(proposed) - _SHOWN} more. Add these first, then run it again"
     if others:
         yield "No mapping is proposed for:"
         yield from (f"  {reason[:_LONGEST]}" for reason in others[:_SHOWN])

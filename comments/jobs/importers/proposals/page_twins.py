@@ -32,7 +32,7 @@ def propose(
     for _, group in sorted(groups.items()):
         main = _main(group)
         for target, found in sorted(group.items()):
-            reason = _reason(target) or _reason(main) or "a slash at the end"
+            reason = _reason(target) or _reason(main) or "a trailing slash"
             if target != main:
                 for address in sorted({page.address for page in found}):
                     yield Proposal(f"{address}={main}", f"the same page as {main}: {reason}")
@@ -52,11 +52,11 @@ def _comments(pages: Iterable[ImportedPage]) -> int:
 def _reason(address: str) -> str:
     """Return why an address is not plain, or ""."""
     if _without_tracking(address) != address:
-        return "a parameter that tracks visitors"
+        return "a tracking parameter"
     path = address.partition("?")[0]
     if path.rpartition("/")[2].lower() in _INDEXES:
-        return "the file that a server adds to a folder"
-    return "a doubled slash" if _single_slashes(address) != address else ""
+        return "the index file of a folder"
+    return "a double slash" if _single_slashes(address) != address else ""
 
 
 def _reduced(address: str) -> str:

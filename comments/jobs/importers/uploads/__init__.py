@@ -1,7 +1,7 @@
 """Import files that owners upload in the admin console.
 
-`upload_store` keeps the uploaded file and how far it is, `upload_steps` checks and imports it, and
-`upload_worker` does so in a thread of a serving process.
+`upload_store` stores the uploaded file and its progress, `upload_steps` checks and imports it, and
+`upload_worker` runs these steps in a thread of a serving process.
 
 Invariants:
 

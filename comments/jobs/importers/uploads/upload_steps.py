@@ -118,7 +118,7 @@ def _check(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
         raise errors.BadImport(
             str(path),
             None,
-            f"files of the format {found.title} contain the ids of people, so only an operator can "
+            f"files of the format {found.title} contain author ids, so only an operator can "
             f"import them: flask --app main import FILE --site {upload.site}",
         )
     with _plan(found, upload, path, secret, claim) as plan:

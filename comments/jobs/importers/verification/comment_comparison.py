@@ -1,9 +1,9 @@
 """Compare a comment as its file has it with the comment as it is stored (pure).
 
 A stored comment may differ because of what people did here since the import: they edit, vote,
-moderate and retract. The row tells: each such change raises the revision, an edit sets `edited`, a
-decision sets `judged`, and the votes cast here are counted apart from the imported ones. A row that
-changed in another way has a difference without a reason.
+moderate and retract. The row shows this: each such change raises the revision, an edit sets
+`edited`, a decision sets `judged`, and the votes cast here are counted apart from the imported
+ones. A row that changed in another way has a difference without a reason.
 """
 
 from collections.abc import Callable, Iterator

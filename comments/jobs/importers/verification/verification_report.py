@@ -21,13 +21,13 @@ def lines(found: Verification) -> Iterator[str]:
         file, store = getattr(found.in_file, name), getattr(found.in_store, name)
         yield f"{name:10} {_total(file):>12} {_total(store):>12}"
     for group in found.differences:
-        yield f"{group.field}: {group.count}, {group.reason or 'for no known reason'}"
+        yield f"{group.field}: {group.count}, {group.reason or 'no known reason'}"
         for example in group.examples if not group.reason else group.examples[:1]:
             yield f"  {_place(example, found.unit)}: {_values(group.field, example)}"
         if not group.reason and group.count > len(group.examples):
             yield f"  and {group.count - len(group.examples)} more"
     for what, count in found.left_out.items():
-        yield f"Left out by the import: {what} ({count})"
+        yield f"Not imported: {what} ({count})"
     if found.other_comments or found.other_threads:
         comments = counted(found.other_comments, "other comment")
         threads = counted(found.other_threads, "other thread")
@@ -50,11 +50,11 @@ def conclusion(found: Verification) -> str:
         return "The import of this file is not finished. Run it again, then verify it again."
     if found.unexplained:
         differences = counted(found.unexplained, "difference")
-        return f"{differences} between the file and the store for no known reason."
+        return f"{differences} between the file and the store have no known reason."
     if found.explained:
         differences = counted(found.explained, "difference")
         return f"Verified {count}: {differences}, all with a known reason."
-    return f"Verified {count}: the store has them as the file has them."
+    return f"Verified {count}: the store matches the file."
 
 
 def _total(value: int | str) -> str:

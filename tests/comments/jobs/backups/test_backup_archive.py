@@ -122,7 +122,7 @@ def test_an_archive_with_other_content_is_refused(folder: Path, tmp_path: Path) 
         ([("manifest.json", b"{}"), ("flatthread.db", data)], "manifest.json is not valid"),
         ([("manifest.json", b"\xff"), ("flatthread.db", data)], "manifest.json is not valid"),
         ([("manifest.json", manifest), ("flatthread.db", data[:-1])], "does not match"),
-        ([("manifest.json", manifest), ("flatthread.db", data), ("x", b"")], "a further file"),
+        ([("manifest.json", manifest), ("flatthread.db", data), ("x", b"")], "an unknown file"),
         ([("manifest.json", manifest), ("../flatthread.db", data)], "lacks flatthread.db"),
     ):
         with pytest.raises(errors.BackupFailed, match=problem):

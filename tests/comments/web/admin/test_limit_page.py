@@ -127,7 +127,7 @@ def test_imports_are_shown_with_their_progress(
     assert "Running, 30%, about 4 minutes left</td>" in page
     journal.end()
     page = owner.page("/imports")
-    assert "<td>Finished</td>" in page
+    assert "<td>Finished<br>Can be undone until " in page
     assert "a&lt;b&gt;.xml" in page
     assert "<td>0</td>" in page
     other = import_journal.ImportedFile("wordpress", "b.xml", "another digest", 1)

@@ -363,12 +363,12 @@ def test_the_state_of_nightly_backups_is_shown_to_owners(
     context.keep(app, context.Context(settings, kept.store))
     page = owner.client.get("/admin/health").text
     assert "There is no backup yet." in page
-    assert "A newer backup should exist by now." in page
+    assert "The nightly backup is overdue." in page
     record = nightly_backup.Record(folder, now(), now(), "The folder <b> does not exist.")
     (tmp_path / "backup.json").write_bytes(msgspec.json.encode(record))
     page = owner.client.get("/admin/health").text
     assert "Last backup:" in page
-    assert "A newer backup should exist by now." not in page
+    assert "The nightly backup is overdue." not in page
     assert "The folder &lt;b&gt; does not exist." in page
 
 

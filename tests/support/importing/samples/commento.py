@@ -200,7 +200,7 @@ CROOKED = {
                 'Corrected: comments without text or with the text "[deleted]", read as deleted '
                 "(1, comment 6)"
             ),
-            "Corrected: comments in an unknown state, held (1, comment 5)",
+            "Corrected: comments in an unknown state, read as pending (1, comment 5)",
             (
                 "Corrected: comments whose author is not in the file, imported without the author "
                 "(1, comment 5)"

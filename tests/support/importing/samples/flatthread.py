@@ -182,7 +182,7 @@ _ONE = Expected(
     html="<p>Text a</p>\n",
 )
 _NUMBERED_ANEW = (
-    "Comments whose places do not fit the site's levels, numbered anew: 4, lines 3, 5, 6, ..."
+    "Comments whose places do not fit the site's levels, renumbered: 4, lines 3, 5, 6, ..."
 )
 CROOKED = {
     "a thread without comments": Sample(
@@ -255,14 +255,17 @@ REFUSED = {
     "no end": (lines(HEADER, thread()), "export:2: the file is cut off"),
     "no header": (lines(thread(), {"kind": "end"}), "export:1: the first line is not the header"),
     "two headers": (lines(HEADER, HEADER, {"kind": "end"}), "export:2: the file has a second"),
-    "lines behind the end": (lines(HEADER, {"kind": "end"}, thread()), "follows the end in line 2"),
+    "lines behind the end": (
+        lines(HEADER, {"kind": "end"}, thread()),
+        "comes after the end line 2",
+    ),
     "lines are missing": (
         lines(HEADER, thread(), {"kind": "end", "comments": 1}),
-        "export:3: the export had 1 comments, not 0. If you edited the file",
+        "export:3: comments: 1 here, but 0 in the file. If you edited the file",
     ),
     "a line was changed": (
         ended(lines(thread(), comment("a", 0))).replace(b"Text a", b"Text b"),
-        "export:4: the lines do not have the digest of the export. If you edited the file",
+        "export:4: the lines above do not match the digest here. If you edited the file",
     ),
     "no JSON": (lines(HEADER) + b"{\n" + lines({"kind": "end"}), "export:2: invalid JSON"),
     "a wrong type": (_refused(comment("a", 0, up="3")), "export:3: comment: Expected `int`"),

@@ -181,13 +181,13 @@ REFUSED = {
     ),
     "an unknown status": (
         _lines(_comment(1, "x", status="fine")),
-        "\"status\" is not approved, pending, spam, rejected, deleted: 'fine'",
+        "\"status\" is not one of approved, pending, spam, rejected, deleted: 'fine'",
     ),
     "an unknown format": (
         _lines(_comment(1, "x", format="bbcode")),
-        "\"format\" is not markdown, html, plain: 'bbcode'",
+        "\"format\" is not one of markdown, html, plain: 'bbcode'",
     ),
-    "an id of zero": (_lines(_comment(0, "x")), ':1: "id" is 0, which as a parent stands for none'),
+    "an id of zero": (_lines(_comment(0, "x")), ':1: "id" is 0, but 0 as a "parent" means a root'),
     "a JSON list": (b"[" + _lines(_comment(1, "x")) + b"]", ":1: the file is one JSON list"),
     "an object on several lines": (json.dumps(_comment(1, "x"), indent=1).encode(), "invalid JSON"),
     "an empty file": (b"", 'the header has no column "id"; its columns are: none'),

@@ -201,7 +201,7 @@ CROOKED = {
             "  comment 6: 6, thread 77",
             "  comment 7: 7, thread ",
             "Comments without text: 1, comment 4",
-            "Corrected: comments with an unknown mode, imported as pending (1, comment 3)",
+            "Corrected: comments with an unknown mode, read as pending (1, comment 3)",
             "Corrected: bytes that are not UTF-8, read as Windows-1252 (1, comment 5)",
             "Corrected: negative numbers of votes, read as 0 (1, comment 5)",
             "Corrected: times in milliseconds instead of seconds (1, comment 8)",

@@ -195,7 +195,7 @@ CROOKED = {
             "  line 11: c4 replies to c1",
             "Comments without text: 1, line 13",
             f"Corrected: {remark42.OTHER_SITE} (1, line 5)",
-            "Corrected: scores that differ from the votes, counted again (1, line 3)",
+            "Corrected: scores that differ from the votes, replaced by the votes (1, line 3)",
             "Corrected: times without a time zone, read as UTC (1, line 13)",
             'Not imported: values of "mood" (1)',
         ),

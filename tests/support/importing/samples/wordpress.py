@@ -215,8 +215,8 @@ CROOKED = {
                 "(1, line 4)"
             ),
             (
-                "Corrected: times without GMT, taken from the blog's local time, whose zone is not "
-                "in the file (1, line 5)"
+                "Corrected: times in GMT that are missing, replaced by local times read as UTC "
+                "(1, line 5)"
             ),
         ),
     ),

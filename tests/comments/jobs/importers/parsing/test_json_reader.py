@@ -182,7 +182,7 @@ def test_a_document_without_the_list_is_refused_unless_it_is_optional(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{a: 1}", 'letters.json:1: invalid JSON: expected a key in " near'),
+        ("{a: 1}", "letters.json:1: invalid JSON: expected a key in quotation marks near"),
         ('{"a" 1}', 'letters.json:1: invalid JSON: expected ":" near'),
         ('{"a": 1', 'expected "," or "}" at the end of the file'),
     ],

@@ -62,9 +62,9 @@ def test_a_dry_run_proposes_options_that_merge_the_pages(
         "  --map www.garden.example=garden.example",
         "      www.garden.example (1 page, 1 comment): differs from garden.example only by www.",
         "  --map localhost:4000/roses/index.html=garden.example/roses",
-        "      the same page as garden.example/roses: the file that a server adds to a folder",
+        "      the same page as garden.example/roses: the index file of a folder",
         "  --map garden.example//tulips=garden.example/tulips",
-        "      the same page as garden.example/tulips: a doubled slash",
+        "      the same page as garden.example/tulips: a double slash",
         "No mapping is proposed for:",
         (
             "  webcache.googleusercontent.com (1 page, 1 comment): copies of pages by a search "
@@ -106,7 +106,7 @@ def test_an_option_is_quoted_for_the_shell_and_long_lists_are_cut(tmp_path: Path
     found = proposals(saved(tmp_path / "export.xml", *threads(*links)), site)
     lines = list(mapping_proposals.lines(found))
     assert lines[1] == "  --map 'garden.example/00?id=1&ref=x=garden.example/00?id=1'"
-    assert lines[-1] == "  and 2 more; add these first, and run it again"
+    assert lines[-1] == "  and 2 more. Add these first, then run it again"
     assert len(lines) == 42
 
 

@@ -247,7 +247,7 @@ def test_a_mapping_moves_the_pages(owner: Desk, site: records.Site, file: bytes)
     page = owner.page("/imports")
     assert "is already stored in thread demo.example/page1" in page
     assert ">Import 4 comments<" not in page
-    assert "Used by the import of old &lt;blog&gt;.xml." in page
+    assert "You used this mapping to import old &lt;blog&gt;.xml." in page
     assert 'name="mapping" value="garden.example=demo.example"' in page
     owner.settle("/imports", act="check", upload=upload, mapping="garden.example=demo.example")
     work()
@@ -299,7 +299,7 @@ def test_an_owner_undoes_an_import_after_reading_what_it_removes(
     page = owner.page(f"/imports/undo?id={found.id}")
     assert "3 imported comments will be removed" in page
     assert "1 imported comment will stay as a tombstone" in page
-    assert "1 thread that the import made will be removed" in page
+    assert "1 thread that the import created will be removed" in page
     owner.settle("/imports/undo", id=found.id)
     assert [row.body for row in sample_exports.rows() if row.status is Status.APPROVED] == [
         "a reply"
@@ -359,5 +359,5 @@ def test_a_file_of_another_kind_is_refused_without_advice_for_commands(
     send(owner, data)
     work()
     page = owner.page("/imports")
-    assert "This is not an export that Flatthread knows." in page
+    assert "Flatthread does not recognize this file." in page
     assert "Name the format" not in page
