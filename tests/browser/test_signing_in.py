@@ -39,7 +39,7 @@ def test_a_links_key_is_shown_only_where_it_has_to_be_copied(
     shown = open_tab(link).page.get_by_label("Key").filter(visible=True)
     expect(shown).to_have_count(0)
     shown = open_tab(link, java_script_enabled=False).page.get_by_label("Key")
-    expect(shown.filter(visible=True)).to_have_count(2)
+    expect(shown.filter(visible=True)).to_have_count(1)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
