@@ -336,7 +336,7 @@ ROWS = [
     Row("GET", "/admin/sites", {}, 303),
     # Only the service's owner may add a website. The name is not valid, so nothing is added.
     Row("POST", "/admin/sites", {"owner": 400}, 403,
-        form={"site": "a b", "origin": "https://demo.example"}),
+        form={"short_name": "a b", "origin": "https://demo.example"}),
     Row("GET", "/admin/<path:rest>", {}, 404),
     Row("GET", "/admin/sites/", {}, 303),
     Row("GET", "/admin/account", SIGNED_IN, 303),

@@ -126,7 +126,8 @@ def test_only_one_module_reads_the_callers_address() -> None:
         if naming.search(getattr(node, "attr", "") or str(getattr(node, "value", "")))
         and not _is_docstring(node)
     }
-    assert found == {"web/http/context.py"}
+    # Isso's database has a column with this name, which is not imported.
+    assert found - {"jobs/importers/formats/isso.py"} == {"web/http/context.py"}
 
 
 def _is_docstring(node: ast.AST) -> bool:

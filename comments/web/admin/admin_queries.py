@@ -244,7 +244,7 @@ class DeadLetterForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class NewSiteForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A website to add: its id, and the origins of its pages, separated by spaces."""
 
-    site: Typed
+    short_name: Typed
     origin: TextLine
 
 

@@ -7,7 +7,7 @@ import flask
 
 from comments import errors
 from comments.accounts import accounts
-from comments.domain import records, roles
+from comments.domain import records, roles, site_ids
 from comments.sites import site_settings
 from comments.web.admin import admin_queries, labels, signed_in
 from comments.web.http import context
@@ -38,7 +38,7 @@ def add() -> flask.Response:
     scheme, now = context.settings().scheme, datetime.now(UTC)
     try:
         origins = _origins(sent)
-        added = site_settings.add(sent.site.strip(), origins, scheme=scheme, now=now)
+        added = site_settings.add(_checked_name(sent), origins, scheme=scheme, now=now)
     except (errors.BadInput, errors.Conflict) as error:
         return _page(account, sent, error)
     return signed_in.go(f"admin/sites/{added.id}/imports")
@@ -50,6 +50,13 @@ def add() -> flask.Response:
 def find_home() -> flask.Response:
     """Redirect a manually typed address to the home page."""
     return signed_in.go("admin")
+
+
+def _checked_name(sent: admin_queries.NewSiteForm) -> str:
+    try:
+        return site_ids.check(sent.short_name.strip())
+    except errors.BadInput as error:
+        raise error.about("short_name") from error
 
 
 def _origins(sent: admin_queries.NewSiteForm) -> tuple[str, ...]:

@@ -238,7 +238,7 @@ class ReaderSteps(OperatorSteps):
                 renderer="",
                 status=records.Status(draft.status),
                 created=now,
-                source="",
+                source=f"disqus:{draft.key}",
                 up=draft.up,
                 down=draft.down,
             )

@@ -11,7 +11,7 @@ from tests.support.people.console_browser import OWN, Desk
 
 
 def add(desk: Desk, site: str, origin: str, status: int) -> str:
-    data = {"form": desk.token, "site": site, "origin": origin}
+    data = {"form": desk.token, "short_name": site, "origin": origin}
     response = desk.client.post("/admin/sites", data=data, headers=OWN)
     assert response.status_code == status, response.text
     return response.headers.get("Location", "") if status == 303 else html.unescape(response.text)
