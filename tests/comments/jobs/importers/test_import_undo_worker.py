@@ -170,3 +170,20 @@ def test_an_undo_is_tried_again_after_an_error(
         server.work()
     server.work(10.0)
     assert stored(found).waiting == len(PAGES)
+
+
+def test_the_second_call_of_cron_ends_an_undo(
+    found: import_journal.Import, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_undo, "STEPS", 100)
+    undone.begin(found)
+
+    def wait(seconds: float) -> None:
+        clock.now += seconds
+
+    for _ in range(2):
+        assert stored(found).is_being_undone
+        instance = scheduler.Scheduler(clock=clock, now=lambda: NOW)
+        instance.visit(scheduler.look(NOW), wait)
+        scheduler.undo(NOW)
+    assert not stored(found).is_being_undone
