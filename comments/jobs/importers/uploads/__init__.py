@@ -9,5 +9,6 @@ Invariants:
 2. An upload survives its process: any process with a worker continues it. The import itself can be
    interrupted at any point (`import_writer`).
 3. The file is encrypted in the store, and is deleted when its import ends, when it is discarded,
-   or after `upload_store.KEPT`.
+   or after `upload_store.KEPT`. A process copies it to a `working_folder` and removes the copy;
+   other processes remove the copies of killed ones.
 """

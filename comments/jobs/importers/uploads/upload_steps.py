@@ -5,7 +5,6 @@ the report. A claim keeps other processes away (`upload_store`). If the process 
 another one begins the step again after the claim; an import then adds only what is missing.
 """
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +16,7 @@ from comments.jobs.importers.formats import format_registry
 from comments.jobs.importers.parsing import source_files
 from comments.jobs.importers.proposals import mapping_proposals
 from comments.jobs.importers.proposals.imported_pages import Proposal
-from comments.jobs.importers.uploads import upload_store
+from comments.jobs.importers.uploads import upload_store, working_folder
 from comments.jobs.importers.uploads.upload_store import ProposedMapping, Upload, UploadState
 from comments.jobs.importers.verification import import_verification
 from comments.sites import site_settings
@@ -56,9 +55,9 @@ def work(
         return False
     claim = _Claim(upload, clock, is_open)
     step = _check if upload.state is UploadState.CHECKING else _import
-    with tempfile.TemporaryDirectory() as folder:
+    with working_folder.made() as folder:
         try:
-            path = upload_store.copy(upload, Path(folder), secret, clock)
+            path = upload_store.copy(upload, folder, secret, clock)
             with source_files.watched(_MOST_UNPACKED, claim.renew):
                 step(upload, path, secret, claim)
         except errors.UnknownFormat:

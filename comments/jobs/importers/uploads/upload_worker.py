@@ -15,7 +15,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from comments import errors
-from comments.jobs.importers.uploads import upload_steps, upload_store
+from comments.jobs.importers.uploads import upload_steps, upload_store, working_folder
 from comments.store import connection, per_process
 
 LOOK_EVERY = 60.0  # Seconds between two searches for uploads that ended processes left.
@@ -81,8 +81,9 @@ def nudge() -> None:
 def go_on(
     secret: str, now: Callable[[], datetime], is_open: Callable[[], bool] = lambda: True
 ) -> None:
-    """Do the work of all uploads that no process works on, and delete old uploads."""
+    """Do the work of all uploads that no process works on, and delete old uploads and copies."""
     try:
+        working_folder.remove_left()
         for site in upload_store.waiting(now()):
             upload_steps.work(site, secret, clock=now, is_open=is_open)
         upload_store.expire(now())

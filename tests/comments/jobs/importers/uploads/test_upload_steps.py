@@ -1,7 +1,10 @@
 """Uploaded files are checked, and imported only after a confirmation, whatever interrupts it."""
 
+import functools
 import gzip
+import os
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +14,12 @@ from comments.domain import records
 from comments.events import audit_log
 from comments.jobs import scheduler
 from comments.jobs.importers import import_journal, import_undo, import_writer
-from comments.jobs.importers.uploads import upload_steps, upload_store, upload_worker
+from comments.jobs.importers.uploads import (
+    upload_steps,
+    upload_store,
+    upload_worker,
+    working_folder,
+)
 from comments.jobs.importers.uploads.upload_store import Failure, UploadState
 from comments.sites import site_settings
 from comments.store import connection
@@ -224,7 +232,19 @@ def test_the_thread_works_when_it_is_nudged_and_stops_when_it_is_told(
         assert thread.stop(10.0)
 
 
-def _go_on(minutes: int) -> None:
+def test_copies_in_use_and_young_ones_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    young, old = (Path(tempfile.mkdtemp(prefix="flatthread-upload-")) for _ in "12")
+    other = Path(tempfile.mkdtemp(prefix="other-"))
+    with working_folder.made() as used:
+        for each in (old, other, used):
+            os.utime(each, (0, 0))
+        working_folder.remove_left()
+        assert sorted(tmp_path.iterdir()) == sorted([young, other, used])
+
+
+def _go_on(minutes: int, temporary: str = "") -> None:
+    tempfile.tempdir = temporary or tempfile.tempdir
     clock = Clock()
     clock.advance(minutes=minutes)
     import_writer.BATCH = 4
@@ -245,6 +265,13 @@ class TestKilledProcesses:
         with inprocess.open_engine(store_path, indexes=dying_programs.INDEXES) as engine:
             yield engine
 
+    @pytest.fixture(autouse=True)
+    def temporary(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Give the processes a folder for temporary files."""
+        folder = tmp_path / "temporary"
+        folder.mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(folder))
+
     @pytest.mark.parametrize("call", range(1, 8))
     @pytest.mark.parametrize("when", ["before", "after"])
     def test_an_upload_goes_on_after_a_kill(
@@ -260,9 +287,12 @@ class TestKilledProcesses:
             site_settings.add("garden", sample_exports.SITE.origins, scheme=SCHEME, now=NOW)
             confirm("garden", checked("garden", file, clock).id, clock)
         rule = {"rpc": "Commit", "call": call, "when": when, "kill": True}
-        ended = dying_programs.run(store_path, [rule], _go_on, 0)
+        copies = functools.partial(Path(tempfile.gettempdir()).glob, "flatthread-upload-*")
+        ended = dying_programs.run(store_path, [rule], _go_on, 0, tempfile.gettempdir())
         assert ended[0] in {-signal.SIGKILL, 0}
         with datastore.connect().context():
+            for each in copies():  # a young copy may not be locked yet
+                os.utime(each, (0, 0))
             before, is_claimed = len(rows()), current("garden").claimed is not None
             _go_on(0)  # the killed process's claim is still valid
             assert len(rows()) == (before if is_claimed else COUNT)
@@ -270,3 +300,4 @@ class TestKilledProcesses:
             assert len(rows()) == COUNT
             assert current("garden").state is UploadState.DONE
             assert list(stored_state.rows("ImportPart")) == []
+            assert not list(copies())
