@@ -167,11 +167,15 @@ def _preview(site: str, found: "import_journal.Import") -> str:
 
     made = import_undo.preview(site, found.id)
     removed = console.counted(made.comments - made.answered, "comment")
-    kept = console.counted(made.answered, "tombstone")
+    kept = (
+        f" It leaves {console.counted(made.answered, 'tombstone')}, without text and author, "
+        "because of replies that this import did not add."
+        if made.answered
+        else ""
+    )
     return (
         f"An undo of {found.id} removes {removed} and {console.counted(made.threads, 'thread')}, "
-        f"with their votes, reports and pins. It leaves {kept}, without text and author, because "
-        "of replies that this import did not add. All comments that people wrote here stay."
+        f"with their votes, reports and pins.{kept} All comments that people wrote here stay."
     )
 
 

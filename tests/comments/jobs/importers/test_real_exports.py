@@ -104,7 +104,7 @@ def test_a_refused_file_is_read_after_the_advised_corrections(
     path = tmp_path / "export.xml"
     for message, old, new in [
         (":147: invalid XML: .* put quotes around", b"dsq:id=247937687/", b'dsq:id="247937687"/'),
-        (":102: not a valid id: ''. Write another one", b"<post>", b'<post dsq:id="1">'),
+        (":102: not a valid id: ''. Use a different id", b"<post>", b'<post dsq:id="1">'),
         (":135: not a valid date: '2011-x09-30.* Write it as", b"2011-x09", b"2011-09"),
     ]:
         path.write_bytes(data)
