@@ -179,7 +179,7 @@ def counted(number: int | str, noun: str) -> str:
 
 @contextlib.contextmanager
 def refusing() -> Iterator[None]:
-    """Report errors of this service in one line with exit code 1."""
+    """Report errors of this service and of files in one line with exit code 1."""
     try:
         yield
     except errors.FlatthreadError as error:
@@ -188,6 +188,12 @@ def refusing() -> Iterator[None]:
         said = error_texts.sentence(error)
         if isinstance(error, errors.Overloaded):
             said = f"{said} Reason: {error.reason}."
+        raise click.ClickException(_printable(said)) from error
+    except BrokenPipeError:  # click ends the command without a message
+        raise
+    except OSError as error:
+        place = "" if error.filename is None else f" {error.filename}"
+        said = f"Cannot read or write{place or ' a file'}: {error.strerror or error}."
         raise click.ClickException(_printable(said)) from error
 
 

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -127,3 +129,14 @@ def test_settings_are_only_in_exports_of_flatthread(run: Run, tmp_path: Path) ->
     said = run("import", "disqus", __file__, "--site", "demo", "--settings")
     assert said.exit_code == 2
     assert "Only exports of Flatthread contain settings. Omit --settings." in said.output
+
+
+def test_errors_of_files_are_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = run("export", "demo", "a" * 300)
+    assert said.exit_code == 1
+    assert said.stderr.endswith("a: File name too long.\n")
+    with open("/dev/full", "wb") as full:  # noqa: PTH123 - a device
+        monkeypatch.setattr(shutil, "copyfileobj", lambda *_: os.write(full.fileno(), b"x"))
+        said = run("export", "demo")
+    assert said.exit_code == 1
+    assert said.stderr.endswith("Error: Cannot read or write a file: No space left on device.\n")
