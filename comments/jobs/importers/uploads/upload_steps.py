@@ -70,10 +70,19 @@ def work(
             _refuse(upload, claim, failure=upload_store.Failure.SECRET)
         except (Stopped, errors.Overloaded):
             raise
-        except Exception:
-            _refuse(upload, claim, failure=upload_store.Failure.ERROR)
-            raise
+        except Exception as error:  # noqa: BLE001 - `_fail` raises it again
+            _fail(upload, claim, error)
     return True
+
+
+def _fail(upload: Upload, claim: "_Claim", error: Exception) -> None:
+    """Refuse the file because of an unexpected error, unless the upload was discarded meanwhile."""
+    if isinstance(error, errors.Conflict):
+        found = upload_store.get(upload.site)
+        if found is None or (found.id, found.state) != (upload.id, upload.state):
+            return
+    _refuse(upload, claim, failure=upload_store.Failure.ERROR)
+    raise error
 
 
 def _refuse(upload: Upload, claim: "_Claim", **reason: str) -> None:

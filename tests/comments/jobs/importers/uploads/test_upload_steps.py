@@ -7,6 +7,7 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -153,6 +154,29 @@ def test_an_unexpected_error_ends_the_upload_and_is_logged(
     upload_worker.go_on(SECRET, clock)
     assert current("garden").failure == Failure.ERROR
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_discarded_upload_ends_its_check_and_delays_no_other_site(
+    garden: records.Site,
+    file: bytes,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    site_settings.add("later", garden.origins, scheme=SCHEME, now=NOW)
+    finished("garden", file, clock)
+    finished("later", file, clock)
+    plan = import_writer.plan
+
+    def slow(*args: Any, **given: Any) -> import_writer.CheckedImport:
+        upload_store.discard("garden")
+        return plan(*args, **given)
+
+    monkeypatch.setattr(import_writer, "plan", slow)
+    upload_worker.go_on(SECRET, clock)
+    assert upload_store.get("garden") is None
+    assert current("later").state is UploadState.CHECKED
+    assert not caplog.records
 
 
 def test_a_process_that_ends_leaves_the_upload_to_another(
