@@ -44,6 +44,7 @@ _MOST_IN_PART = 500_000
 _LONGEST_NAME = 60  # Characters, because file systems accept names of up to 255 bytes.
 KEPT = timedelta(days=1)  # An upload that nobody confirms is deleted after this time.
 CLAIM = timedelta(seconds=60)
+MOST_LOST = 5  # Claims of one upload that may expire because their processes ended.
 _AT_ONCE = 100  # Maximum number of parts that one transaction deletes.
 
 
@@ -98,7 +99,8 @@ class Upload(msgspec.Struct, frozen=True):
     `explained` and `unexplained` are the numbers of differences that the verification found.
     `problem` says why a file was refused or cannot be imported as it is, and `failure` names a
     reason of another kind (`Failure`). `mapping` contains page mappings as on the command line.
-    `claimed` is the time until which a process has claimed the work.
+    `claimed` is the time until which a process has claimed the work, and `lost` the number of
+    claims that expired.
     """
 
     id: str
@@ -120,6 +122,7 @@ class Upload(msgspec.Struct, frozen=True):
     mapping: tuple[str, ...] = ()
     proposed: tuple[ProposedMapping, ...] = ()
     claimed: datetime | None = None
+    lost: int = 0
 
     @property
     def parts(self) -> int:
@@ -258,13 +261,22 @@ def discard(site: str, upload_id: str = "") -> None:
 
 
 def claim(site: str, now: datetime) -> Upload | None:
-    """Claim an upload that waits for a worker; return None if another process works on it."""
+    """Claim an upload that waits for a worker; return None if another process works on it.
+
+    A file that ended `MOST_LOST` processes, for example because it needs too much memory, is
+    refused.
+    """
 
     def body() -> Upload | None:
         found = get(site)
         if found is None or not _is_waiting(found, now):
             return None
-        claimed = msgspec.structs.replace(found, claimed=now + CLAIM)
+        lost = found.lost + (found.claimed is not None)
+        if lost > MOST_LOST:
+            refused = {"state": UploadState.REFUSED, "failure": Failure.ERROR.value}
+            transactions.apply(_stored(msgspec.structs.replace(found, claimed=None, **refused)))
+            return None
+        claimed = msgspec.structs.replace(found, claimed=now + CLAIM, lost=lost)
         transactions.apply(_stored(claimed))
         return claimed
 

@@ -151,6 +151,17 @@ def test_one_process_at_a_time_claims_an_upload(garden: records.Site, clock: Clo
     assert upload_store.claim("garden", clock()) is not None
 
 
+def test_a_file_that_ends_every_process_is_refused(garden: records.Site, clock: Clock) -> None:
+    upload_store.finish("garden", sent("garden", DATA, clock), now=clock())
+    for _ in range(1 + upload_store.MOST_LOST):
+        assert upload_store.claim("garden", clock()) is not None  # this process dies
+        clock.advance(seconds=upload_store.CLAIM.total_seconds())
+    assert upload_store.claim("garden", clock()) is None
+    assert (current("garden").state, current("garden").failure) == (UploadState.REFUSED, "error")
+    upload_store.expire(clock())
+    assert parts() == []
+
+
 def test_uploads_that_nobody_continues_are_deleted(garden: records.Site, clock: Clock) -> None:
     sent("garden", DATA, clock)
     clock.advance(hours=23)
