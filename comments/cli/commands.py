@@ -75,12 +75,12 @@ COMMANDS = (
     Deferred(
         "import",
         "import_commands.import_",
-        "Import the comments in an export from a different system.",
+        "Import the comments in a file that another system, or Flatthread, exported.",
     ),
     Deferred(
         "verify",
         "verify_commands.verify",
-        "Compare an export with the comments that the site has, without changing anything.",
+        "Compare an export with the comments that were imported from it.",
     ),
     Deferred(
         "backup",

@@ -232,14 +232,14 @@ def test_a_claim_lasts_while_a_file_without_comments_is_read(
 def test_a_file_that_unpacks_to_too_much_is_refused(
     garden: records.Site, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upload_steps, "_MOST_UNPACKED", 5_000_000)
+    monkeypatch.setattr(upload_steps, "_MOST_UNPACKED", 1_000_000)
     line = b'{"id":1,"page":"/a","time":"2024-01-01T00:00:00Z","text":"hi"}\n'
-    for data in (line + b"\n" * 6_000_000, b"[" + b" " * 6_000_000, b" " * 6_000_000):
+    for data in (line + b"\n" * 1_500_000, b"[" + b" " * 1_500_000, b" " * 1_500_000):
         for start in (b"", b'<?xml version="1.0"?><disqus xmlns="http://disqus.com">'):
             upload = checked("garden", gzip.compress(start + data), clock)
             assert upload.state is UploadState.REFUSED
             is_known = upload.failure != Failure.FORMAT
-            assert is_known == ("5,000,000 bytes when it is unpacked" in upload.problem)
+            assert is_known == ("1,000,000 bytes when it is unpacked" in upload.problem)
     assert is_known
 
 

@@ -4,7 +4,7 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comments import errors
@@ -29,6 +29,7 @@ def parts() -> list[str]:
     return [stored_state.name_of(each) for each in stored_state.rows("ImportPart")]
 
 
+@settings(max_examples=20)  # each encrypts and stores up to 400 parts
 @given(size=st.integers(1, 400), part=st.integers(1, 120))
 def test_the_copy_of_a_file_has_its_bytes(
     garden: records.Site, tmp_path: Path, size: int, part: int
