@@ -107,7 +107,7 @@ def test_a_bad_mapping_is_refused_before_the_file_is_read(
     broken.write_text("<disqus>")
     shown = run(app, broken, "--map", "old.example")
     assert shown.exit_code == 1
-    assert shown.output.startswith("Error: --map 'old.example' is not a mapping: it has no =.")
+    assert shown.output.startswith("Error: The mapping 'old.example' is not valid: it has no =.")
 
 
 def test_a_mapping_that_matches_no_page_is_reported(

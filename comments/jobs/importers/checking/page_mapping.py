@@ -99,7 +99,7 @@ class PageMapping:
             other = self._prefixes.setdefault((old.host, old.segments), rule)
         if other is not rule:
             raise errors.ImportRefused(
-                f"--map {_quoted(rule.text)} and --map {_quoted(other.text)} map the same pages. "
+                f"The mappings {_quoted(rule.text)} and {_quoted(other.text)} map the same pages. "
                 "Remove one of them."
             )
 
@@ -271,7 +271,7 @@ def _rebased(path: str, rule: _Rule) -> str:
 
 def _refused(text: str, reason: str) -> errors.ImportRefused:
     return errors.ImportRefused(
-        f"--map {_quoted(text)} is not a mapping: {reason.removesuffix('.')}."
+        f"The mapping {_quoted(text)} is not valid: {reason.removesuffix('.')}."
     )
 
 

@@ -133,7 +133,7 @@ def test_a_bad_mapping_is_refused_by_name(mapping: str, reason: str) -> None:
     with pytest.raises(errors.ImportRefused) as caught:
         page_mapping.PageMapping(["/x=/y", mapping])
     shown = mapping.replace("\x1b", "\ufffd")
-    assert caught.value.message.startswith(f"--map '{shown}' is not a mapping: ")
+    assert caught.value.message.startswith(f"The mapping '{shown}' is not valid: ")
     assert reason in caught.value.message
 
 
@@ -150,7 +150,7 @@ def test_two_mappings_of_the_same_pages_are_refused() -> None:
     ]:
         with pytest.raises(errors.ImportRefused, match="map the same pages") as caught:
             page_mapping.PageMapping([first, second])
-        assert f"--map '{second}' and --map '{first}'" in caught.value.message
+        assert f"The mappings '{second}' and '{first}'" in caught.value.message
     assert page_mapping.PageMapping(["/a=/b", "/a=/b"]).texts == ("/a=/b",)
 
 

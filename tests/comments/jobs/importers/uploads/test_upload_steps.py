@@ -2,6 +2,7 @@
 
 import functools
 import gzip
+import multiprocessing.util
 import os
 import signal
 import tempfile
@@ -291,7 +292,11 @@ class TestKilledProcesses:
 
     @pytest.fixture(autouse=True)
     def temporary(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Give the processes a folder for temporary files."""
+        """Give the processes a folder for temporary files.
+
+        The socket of the fork server needs a short path, so its folder is chosen before.
+        """
+        multiprocessing.util.get_temp_dir()
         folder = tmp_path / "temporary"
         folder.mkdir()
         monkeypatch.setattr(tempfile, "tempdir", str(folder))
