@@ -21,6 +21,7 @@ from benchmarks.importing import export_files
 from benchmarks.threads import loading
 from comments.cli import import_files
 from comments.jobs.importers import import_writer
+from comments.jobs.importers.checking import checked_import
 from comments.jobs.importers.formats import format_registry
 from comments.jobs.importers.verification import import_verification
 from comments.sites import site_settings
@@ -65,7 +66,7 @@ def run(system: str, path: Path, database: Path) -> dict[str, float]:
         site = site_settings.add("bench", [export_files.ORIGIN], scheme=scheme, now=now)
         plan = measured(
             "read",
-            lambda: import_writer.plan(
+            lambda: checked_import.plan(
                 chosen.read, path, site=site, scheme=scheme, secret=SECRET, unit=chosen.unit
             ),
         )

@@ -17,7 +17,7 @@ from comments.cli import (
 
 if TYPE_CHECKING:
     from comments.domain import records
-    from comments.jobs.importers import import_writer
+    from comments.jobs.importers.checking import checked_import
 
 
 @click.command("import")
@@ -96,7 +96,7 @@ def import_(
         raise click.exceptions.Exit(1)
 
 
-def _say_what_follows(plan: "import_writer.CheckedImport", site: str, *, added: int) -> None:
+def _say_what_follows(plan: "checked_import.CheckedImport", site: str, *, added: int) -> None:
     """Say when the comments are compacted, and how to view them."""
     if added:
         click.echo(
@@ -110,7 +110,7 @@ def _say_what_follows(plan: "import_writer.CheckedImport", site: str, *, added: 
         click.echo(f"To view the longest thread, open /?{query} on the server.")
 
 
-def _end_dry_run(plan: "import_writer.CheckedImport", site: "records.Site") -> None:
+def _end_dry_run(plan: "checked_import.CheckedImport", site: "records.Site") -> None:
     """Propose mappings."""
     from comments.jobs.importers.proposals import mapping_proposals
 

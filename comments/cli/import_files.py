@@ -12,7 +12,7 @@ from comments.cli import console, import_progress
 
 if TYPE_CHECKING:
     from comments.domain import records
-    from comments.jobs.importers import import_writer
+    from comments.jobs.importers.checking import checked_import
     from comments.jobs.importers.formats import format_registry
     from comments.jobs.importers.verification import verification_result
 
@@ -45,18 +45,18 @@ mapped = click.option(
 @contextlib.contextmanager
 def planned(
     found: "format_registry.Format", file: Path, site: "records.Site", mapping: tuple[str, ...]
-) -> "Iterator[import_writer.CheckedImport]":
+) -> "Iterator[checked_import.CheckedImport]":
     """Read and check a file, and show the progress.
 
     Raises:
         errors.BadImport: the file is invalid; the error names the line.
         errors.ImportRefused: a mapping is invalid.
     """
-    from comments.jobs.importers import import_writer
+    from comments.jobs.importers.checking import checked_import
 
     lines = import_progress.lines_in(file) if found.unit == "line" else None
     with import_progress.shown("Reading", lines, found.unit) as advance:
-        plan = import_writer.plan(
+        plan = checked_import.plan(
             found.read,
             file,
             site=site,
@@ -93,7 +93,7 @@ def format_and_file(source: tuple[str, ...]) -> "tuple[format_registry.Format, P
 
 
 def compared(
-    plan: "import_writer.CheckedImport", site: "records.Site"
+    plan: "checked_import.CheckedImport", site: "records.Site"
 ) -> "verification_result.Verification":
     """Compare a checked file with the store, and show the progress."""
     from comments.jobs.importers.verification import import_verification

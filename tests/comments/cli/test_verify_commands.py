@@ -12,7 +12,7 @@ import pytest
 from comments.cli import import_progress
 from comments.domain import imported_ids, records
 from comments.domain.records import Verb
-from comments.jobs.importers import import_writer
+from comments.jobs.importers.checking import checked_import
 from comments.moderation import decisions
 from comments.store import connection
 from tests.support.threads import raw_changes, sample_threads
@@ -161,7 +161,7 @@ def test_each_phase_of_an_import_counts_its_progress(
         yield steps.append
 
     monkeypatch.setattr(import_progress, "shown", shown)
-    monkeypatch.setattr(import_writer, "_READ", 10)
+    monkeypatch.setattr(checked_import, "_READ", 10)
     file = export(LINK, *(post(str(n)) for n in range(60)))
     assert run("import", file, "--site", "demo").exit_code == 0
     assert {what: sum(steps) for what, steps in counted.items()} == {

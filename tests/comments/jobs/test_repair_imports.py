@@ -13,7 +13,7 @@ from comments import config
 from comments.domain import records
 from comments.domain.text import rendering
 from comments.jobs import repair, scheduler
-from comments.jobs.importers import import_writer
+from comments.jobs.importers.checking import checked_import
 from comments.jobs.importers.formats import disqus
 from comments.reading import listings, thread_pages
 from comments.sites import site_settings
@@ -177,7 +177,7 @@ def _exported(_chance: random.Random) -> list[records.ThreadName]:
     site = site_settings.add(
         "garden", sample_exports.SITE.origins, scheme=SCHEME, now=sample_exports.NOW
     )
-    with import_writer.plan(
+    with checked_import.plan(
         disqus.read, path, site=site, scheme=SCHEME, secret=sample_exports.SECRET
     ) as plan:
         sample_exports.write(plan)

@@ -20,6 +20,7 @@ from comments.domain import records, sorthash
 from comments.domain.records import Status
 from comments.jobs import repair, rescheming
 from comments.jobs.importers import import_source, import_writer
+from comments.jobs.importers.checking import checked_import
 from comments.jobs.importers.formats import disqus, wordpress
 from comments.reading import listings, thread_pages
 from comments.reading.compaction import compactor
@@ -293,7 +294,7 @@ def test_a_moved_export_equals_a_fresh_import(garden: records.Site, name: str) -
 
 
 def _import(file: Any, reader: import_source.Reader, site: records.Site) -> None:
-    with import_writer.plan(
+    with checked_import.plan(
         reader, file, site=site, scheme=site.scheme, secret=sample_exports.SECRET
     ) as plan:
         import_writer.write(plan, scheme=site.scheme, now=sample_exports.NOW)

@@ -7,6 +7,7 @@ from flask.testing import FlaskClient
 
 from comments.domain import records
 from comments.jobs.importers import import_writer
+from comments.jobs.importers.checking import checked_import
 from comments.jobs.importers.formats import disqus
 from comments.sites import site_settings
 from comments.store import connection
@@ -59,7 +60,7 @@ def imported(store: connection.Store, path: Path) -> dict[str, list[records.Comm
     scheme = sample_threads.SETTINGS.scheme
     with store.context():
         site = site_settings.get("demo")
-        with import_writer.plan(
+        with checked_import.plan(
             disqus.read, path, site=site, scheme=scheme, secret=sample_threads.SETTINGS.secret
         ) as plan:
             import_writer.write(plan, scheme=scheme, now=NOW, progress=lambda _: None)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from comments.domain import records, sorthash
 from comments.jobs.importers import import_source, import_writer
+from comments.jobs.importers.checking import checked_import
 from comments.jobs.importers.formats import disqus
 from comments.store import reads
 from comments.store.models import conversion
@@ -30,9 +31,9 @@ def planned(
     reader: import_source.Reader = disqus.read,
     levels: int = 8,
     site: records.Site = SITE,
-) -> import_writer.CheckedImport:
+) -> checked_import.CheckedImport:
     scheme = sorthash.Scheme(levels=levels)
-    return import_writer.plan(reader, IMPORTS / name, site=site, scheme=scheme, secret=SECRET)
+    return checked_import.plan(reader, IMPORTS / name, site=site, scheme=scheme, secret=SECRET)
 
 
 def planned_by(
@@ -42,10 +43,10 @@ def planned_by(
     levels: int = 8,
     site: records.Site = SITE,
     unit: str = "line",
-) -> import_writer.CheckedImport:
+) -> checked_import.CheckedImport:
     """Plan the import of any file with a reader."""
     scheme = sorthash.Scheme(levels=levels)
-    return import_writer.plan(reader, path, site=site, scheme=scheme, secret=SECRET, unit=unit)
+    return checked_import.plan(reader, path, site=site, scheme=scheme, secret=SECRET, unit=unit)
 
 
 def post(post_id: str, parent: str | None = None, minute: int = 0, **more: str) -> str:
@@ -88,8 +89,8 @@ def threads_of(sizes: Sequence[int], author: str = "") -> list[str]:
 
 def plan_of(
     path: Path, levels: int = 8, site: records.Site = SITE, mapping: Sequence[str] = ()
-) -> import_writer.CheckedImport:
-    return import_writer.plan(
+) -> checked_import.CheckedImport:
+    return checked_import.plan(
         disqus.read,
         path,
         site=site,
@@ -99,7 +100,7 @@ def plan_of(
     )
 
 
-def written(plan: import_writer.CheckedImport) -> dict[str, records.ImportedComment]:
+def written(plan: checked_import.CheckedImport) -> dict[str, records.ImportedComment]:
     """Return the comments that a plan would write, by source id."""
     return {
         comment.source.partition(":")[2] or comment.id: comment
@@ -109,11 +110,11 @@ def written(plan: import_writer.CheckedImport) -> dict[str, records.ImportedComm
     }
 
 
-def notes(plan: import_writer.CheckedImport, kind: str) -> list[tuple[int, str]]:
+def notes(plan: checked_import.CheckedImport, kind: str) -> list[tuple[int, str]]:
     return [(note.line, note.text) for note in plan.report.notes if note.kind == kind]
 
 
-def write(plan: import_writer.CheckedImport, levels: int = 8) -> import_writer.ImportSummary:
+def write(plan: checked_import.CheckedImport, levels: int = 8) -> import_writer.ImportSummary:
     return import_writer.write(plan, scheme=sorthash.Scheme(levels=levels), now=NOW)
 
 
@@ -127,6 +128,6 @@ def entities() -> int:
     return sum(reads.count(reads.Query(kind)) for kind in ("Comment", "Thread"))
 
 
-def source_ids(found: list[records.Comment], plan: import_writer.CheckedImport) -> list[str]:
+def source_ids(found: list[records.Comment], plan: checked_import.CheckedImport) -> list[str]:
     names = {plan.id_of(node.id): node.id for thread in plan.threads for node in thread.nodes}
     return [names[row.id] for row in found]

@@ -12,7 +12,7 @@ from benchmarks import __main__ as benchmarks
 from benchmarks.mixed_load import endurance, load_clients, operators
 from benchmarks.mixed_load.endurance import Sample
 from comments.domain import records
-from comments.jobs.importers import import_writer
+from comments.jobs.importers.checking import checked_import
 from comments.jobs.importers.formats import disqus
 from comments.store import connection
 from comments.tree import ordered_query
@@ -123,7 +123,7 @@ def test_the_exports_comments_belong_to_the_writers_threads(tmp_path: Path) -> N
     file = tmp_path / "export.xml"
     file.write_text(operators.export(7, threads=3, size=40, chance=random.Random(1)))
     site = sample_exports.SITE
-    with import_writer.plan(
+    with checked_import.plan(
         disqus.read, file, site=site, scheme=sample_exports.SCHEME, secret=sample_exports.SECRET
     ) as plan:
         assert plan.report.comments == 40

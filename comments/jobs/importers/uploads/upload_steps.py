@@ -12,6 +12,7 @@ from pathlib import Path
 from comments import errors
 from comments.domain.languages import error_texts
 from comments.jobs.importers import import_journal, import_source, import_writer
+from comments.jobs.importers.checking import checked_import
 from comments.jobs.importers.formats import format_registry
 from comments.jobs.importers.parsing import source_files
 from comments.jobs.importers.proposals import mapping_proposals
@@ -197,7 +198,7 @@ def _import(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
 
 def _plan(
     found: format_registry.Format, upload: Upload, path: Path, secret: str, claim: _Claim
-) -> import_writer.CheckedImport:
+) -> checked_import.CheckedImport:
     site = site_settings.get(upload.site)
 
     def read(path: Path) -> Iterator[import_source.Item]:
@@ -205,7 +206,7 @@ def _plan(
             claim.renew()
             yield item
 
-    return import_writer.plan(
+    return checked_import.plan(
         read,
         path,
         site=site,

@@ -1,7 +1,7 @@
 """Compare the comments of an export with the comments that the store has.
 
-`import_verification` goes through a checked file (`import_writer.CheckedImport`) and the store side
-by side; `stored_comments` reads the store, and `import_history` the journals of imports.
+`import_verification` goes through a checked file (`checked_import`) and the store side by side;
+`stored_comments` reads the store, and `import_history` the journals of imports.
 `comment_comparison`, `thread_comparison` and `tree_comparison` compare (pure), and
 `verification_result` collects what they find.
 

@@ -1,6 +1,6 @@
 """Verify that the store has the comments of a file as the file has them.
 
-    with import_writer.plan(...) as plan:
+    with checked_import.plan(...) as plan:
         found = import_verification.verify(plan, scheme=site.scheme)
 
 What people did here since the import is no fault: such differences have a reason
@@ -20,8 +20,7 @@ from comments.domain import records, sorthash
 from comments.domain.crypto import guest_addresses
 from comments.domain.records import Status
 from comments.events import audit_log
-from comments.jobs.importers import import_writer
-from comments.jobs.importers.checking import import_plan, import_report, write_order
+from comments.jobs.importers.checking import checked_import, import_plan, import_report, write_order
 from comments.jobs.importers.verification import (
     comment_comparison,
     import_history,
@@ -52,7 +51,7 @@ _WITHIN_ROW = {"number", "sort_hash", "shape"}
 
 
 def verify(
-    plan: import_writer.CheckedImport,
+    plan: checked_import.CheckedImport,
     *,
     scheme: sorthash.Scheme,
     secret: str = "",
@@ -124,7 +123,7 @@ class _Verifier:
     """What is found in all threads."""
 
     def __init__(
-        self, plan: import_writer.CheckedImport, scheme: sorthash.Scheme, secret: str
+        self, plan: checked_import.CheckedImport, scheme: sorthash.Scheme, secret: str
     ) -> None:
         self.plan = plan
         self.address_of = _decryption(secret) if secret else None

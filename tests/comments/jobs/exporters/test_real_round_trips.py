@@ -7,6 +7,7 @@ import pytest
 
 from comments.domain import records
 from comments.jobs.importers import import_writer
+from comments.jobs.importers.checking import checked_import
 from comments.jobs.importers.formats import format_registry
 from comments.sites import site_settings
 from comments.store import connection
@@ -57,7 +58,7 @@ def moved(store: connection.Store, source: Path, target: Path) -> None:
     with store.context():
         site = add_site()
         found = format_registry.recognize(source)
-        with import_writer.plan(
+        with checked_import.plan(
             found.read, source, site=site, scheme=SCHEME, secret=SECRET, unit=found.unit
         ) as plan:
             added = import_writer.write(plan, scheme=SCHEME, now=NOW).added

@@ -10,6 +10,7 @@ import pytest
 from comments.domain import records
 from comments.domain.records import Status
 from comments.jobs.importers import import_writer
+from comments.jobs.importers.checking import checked_import
 from comments.jobs.importers.formats import disqus, wordpress
 from comments.sites import site_settings
 from tests.support import datastores, optional_tools
@@ -153,7 +154,7 @@ def test_our_own_importer_reads_the_same_comments_from_a_wxr_export(
                 "garden", sample_exports.SITE.origins, scheme=SCHEME, now=sample_exports.NOW
             )
             reader = wordpress.read if file == path or name.startswith("wxr") else disqus.read
-            with import_writer.plan(reader, file, site=site, scheme=SCHEME, secret=SECRET) as plan:
+            with checked_import.plan(reader, file, site=site, scheme=SCHEME, secret=SECRET) as plan:
                 import_writer.write(plan, scheme=SCHEME, now=sample_exports.NOW)
             site_exports.save(path, "garden", format_="wxr")
             found.append(shown())

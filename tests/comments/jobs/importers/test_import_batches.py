@@ -19,6 +19,7 @@ from comments.domain import records, sorthash
 from comments.events import dispatcher, outbox
 from comments.jobs import repair, wiring
 from comments.jobs.importers import import_writer
+from comments.jobs.importers.checking import import_batches
 from comments.store import reads, transactions
 from comments.tree import bulk_append, values
 from tests.support import datastores
@@ -176,7 +177,7 @@ def test_the_stored_rows_do_not_depend_on_batches_and_kills(
             new_datastore().connect().context(),
             plan_of(path, levels=2) as plan,
         ):
-            patch.setattr(import_writer, "BATCH", size)
+            patch.setattr(import_batches, "BATCH", size)
             left = iter(range(kills - 1))
             with contextlib.suppress(StopIteration):
                 import_writer.write(

@@ -11,6 +11,7 @@ import pytest
 from comments import errors
 from comments.domain import records
 from comments.jobs.importers import import_journal, import_writer
+from comments.jobs.importers.checking import import_batches
 from comments.store import transactions
 from tests.support.store_interceptors import Commits, InterceptorSlot
 from tests.support.threads import sample_exports
@@ -36,7 +37,7 @@ def change(found: import_journal.Import, **changed: datetime) -> None:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_writer, "BATCH", 3)
+    monkeypatch.setattr(import_batches, "BATCH", 3)
 
 
 def test_the_journal_contains_what_each_commit_added(

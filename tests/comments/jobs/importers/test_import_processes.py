@@ -10,7 +10,8 @@ import pytest
 from comments.domain import author_ids, records
 from comments.events import dispatcher, outbox
 from comments.jobs import repair, wiring
-from comments.jobs.importers import import_journal, import_writer
+from comments.jobs.importers import import_journal
+from comments.jobs.importers.checking import import_batches
 from comments.sites import site_settings
 from comments.store import connection
 from emulator import inprocess
@@ -29,7 +30,7 @@ COMMITS = 3
 
 def imported(path: Path) -> int:
     """Import and count in small batches; return the number of added comments."""
-    import_writer.BATCH = BATCH
+    import_batches.BATCH = BATCH
     with plan_of(path) as plan:
         added = write(plan).added
     deliver()
@@ -52,7 +53,7 @@ def deliver() -> None:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_writer, "BATCH", BATCH)
+    monkeypatch.setattr(import_batches, "BATCH", BATCH)
 
 
 @pytest.fixture

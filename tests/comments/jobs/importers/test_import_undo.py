@@ -12,7 +12,8 @@ from comments.domain import records
 from comments.domain.records import Status, Verb
 from comments.events import audit_log
 from comments.jobs import scheduler
-from comments.jobs.importers import import_expiry, import_journal, import_undo, import_writer
+from comments.jobs.importers import import_expiry, import_journal, import_undo
+from comments.jobs.importers.checking import import_batches
 from comments.moderation import decisions, policy_changes, reports
 from comments.posting import file_report, own_comment
 from comments.sites import site_settings
@@ -46,7 +47,7 @@ EXPORT = [
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_writer, "BATCH", 3)
+    monkeypatch.setattr(import_batches, "BATCH", 3)
     compaction.small_buckets(monkeypatch)
 
 

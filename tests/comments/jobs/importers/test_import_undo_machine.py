@@ -20,7 +20,8 @@ from comments import errors
 from comments.domain import imported_ids, records
 from comments.domain.records import Status, Verb
 from comments.events import backlog
-from comments.jobs.importers import import_journal, import_undo, import_writer
+from comments.jobs.importers import import_journal, import_undo
+from comments.jobs.importers.checking import import_batches
 from comments.moderation import decisions
 from comments.posting import own_comment
 from comments.reading.compaction import compactor, leftovers
@@ -67,7 +68,7 @@ class Undos(RuleBasedStateMachine):
         self._small = [
             mock.patch.object(compactor, "BUCKET_ROWS", 3),
             mock.patch.object(compactor, "TAIL_ROWS", 1),
-            mock.patch.object(import_writer, "BATCH", 3),
+            mock.patch.object(import_batches, "BATCH", 3),
             mock.patch.object(bulk_removal, "AT_ONCE", 2),
         ]
         for each in self._small:

@@ -11,6 +11,7 @@ from comments.domain import records, sorthash
 from comments.domain.records import Status
 from comments.jobs import repair
 from comments.jobs.importers import import_source, import_writer
+from comments.jobs.importers.checking import checked_import, import_batches
 from comments.store import reads
 from comments.store.models import comment_rows
 from comments.tree import ordered_query
@@ -105,7 +106,7 @@ class Killed(BaseException):
 def test_an_interrupted_import_is_completed_by_another_run(
     garden: records.Site, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    monkeypatch.setattr(import_writer, "BATCH", 3)
+    monkeypatch.setattr(import_batches, "BATCH", 3)
     done: list[int] = []
 
     def kill(count: int) -> None:
@@ -152,7 +153,7 @@ def test_an_interrupted_import_ends_like_an_uninterrupted_one(
 ) -> None:
     links = {n: None if n % 7 == 0 else str(n // 3) for n in range(40)}
     path = export(THREAD, *(post(str(n), links[n], minute=n) for n in links))
-    monkeypatch.setattr(import_writer, "BATCH", 4)
+    monkeypatch.setattr(import_batches, "BATCH", 4)
     interrupted, whole = (imported_in_pieces(new_datastore(), path, each) for each in (10, 0))
     assert interrupted == whole
 
@@ -221,7 +222,7 @@ def test_votes_edits_and_the_first_three_pins_of_a_thread_are_kept(
 
     path = tmp_path / "export"
     path.touch()
-    with import_writer.plan(
+    with checked_import.plan(
         read, path, site=garden, scheme=SCHEME, secret=sample_exports.SECRET
     ) as plan:
         write(plan)

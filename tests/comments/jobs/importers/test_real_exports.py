@@ -13,7 +13,7 @@ from comments import errors
 from comments.domain import records, sorthash
 from comments.jobs import repair
 from comments.jobs.importers import import_writer
-from comments.jobs.importers.checking import import_report
+from comments.jobs.importers.checking import checked_import, import_report
 from comments.jobs.importers.formats import format_registry
 from comments.jobs.importers.parsing import xml_repairs
 from comments.tree import ordered_query
@@ -59,7 +59,7 @@ REFUSED = {
 }
 
 
-def planned(path: Path) -> import_writer.CheckedImport:
+def planned(path: Path) -> checked_import.CheckedImport:
     return planned_by(format_registry.recognize(path).read, path)
 
 
@@ -152,7 +152,7 @@ def test_a_real_export_is_stored_as_an_independent_reader_reads_it(
     assert len(expected) == count
     scheme = sorthash.Scheme(levels=levels)
     garden = sample_threads.shaped(garden, scheme)
-    with import_writer.plan(found.read, path, site=garden, scheme=scheme, secret=SECRET) as plan:
+    with checked_import.plan(found.read, path, site=garden, scheme=scheme, secret=SECRET) as plan:
         assert write(plan, levels) == import_writer.ImportSummary(count, 0, len(plan.threads))
         assert stored(found.name, [each.id for each in expected]) == expected
         before = rows()

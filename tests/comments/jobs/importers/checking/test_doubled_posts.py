@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from comments.domain import records
 from comments.domain.records import Status
-from comments.jobs.importers import import_source, import_writer
-from comments.jobs.importers.checking import doubled_posts, import_report
+from comments.jobs.importers import import_source
+from comments.jobs.importers.checking import checked_import, doubled_posts, import_report
 from tests.support.threads.sample_exports import (
     NOW,
     THREAD,
@@ -44,7 +44,7 @@ def comment(number: int, second: int = 0, parent: str | None = None) -> import_s
     )
 
 
-def planned(tmp_path: Path, *comments: import_source.SourceComment) -> import_writer.CheckedImport:
+def planned(tmp_path: Path, *comments: import_source.SourceComment) -> checked_import.CheckedImport:
     def read(_: Path) -> Iterator[import_source.Item]:
         yield SOURCE
         yield TULIPS

@@ -12,8 +12,12 @@ from comments import errors
 from comments.domain import imported_ids, records
 from comments.domain.records import Status, ThreadState
 from comments.domain.text import sanitizing
-from comments.jobs.importers import import_source, import_writer
-from comments.jobs.importers.checking import import_authors, import_plan, import_report
+from comments.jobs.importers import import_source
+from comments.jobs.importers.checking import (
+    import_authors,
+    import_plan,
+    import_report,
+)
 from comments.jobs.importers.formats import wordpress
 from comments.store.models import comment_rows
 from tests.support.threads.sample_exports import (
@@ -330,36 +334,6 @@ def test_comment_ids_are_stable() -> None:
     digest = hashlib.sha256(b"\0\0\0\x06garden\0\0\0\x06disqus\0\0\0\x03101").digest()
     assert imported_ids.comment_id("garden", "disqus", "101") == comment_rows.comment_id(digest)
     assert imported_ids.comment_id("a", "bc", "d") != imported_ids.comment_id("ab", "c", "d")
-
-
-def test_a_batch_is_bounded_in_comments_and_in_bytes(export: Callable[..., Path]) -> None:
-    many = [post(str(n)) for n in range(import_writer.BATCH + 1)]
-    long = [post(f"1{n:04}", message="x" * sanitizing.MAX_HTML) for n in range(20)]
-    with plan_of(export(THREAD, *many, *long)) as plan:
-        batches = [thread.nodes for (thread,) in plan.batches()]
-    assert max(map(len, batches)) == import_writer.BATCH
-    sizes = [sum(len(each.body) + len(each.html) for each in batch) for batch in batches]
-    assert max(sizes) <= import_writer.BATCH_BYTES
-
-
-def test_short_threads_share_a_batch_and_a_long_thread_fills_several(
-    export: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(import_writer, "BATCH", 4)
-    sizes = {"1": 1, "2": 2, "3": 6, "4": 1, "5": 3}
-    threads = (THREAD.replace("roses", key).replace('id="1"', f'id="{key}"') for key in sizes)
-    posts = (post(f"{key}{n}", thread=key) for key, size in sizes.items() for n in range(size))
-    with plan_of(export(*threads, *posts)) as plan:
-        batches = [
-            [(each.name.id[-1], [node.source[7:] for node in each.nodes]) for each in batch]
-            for batch in plan.batches()
-        ]
-    assert batches == [
-        [("1", ["10"]), ("2", ["20", "21"]), ("3", ["30"])],
-        [("3", ["31", "32", "33", "34"])],
-        [("3", ["35"]), ("4", ["40"]), ("5", ["50", "51"])],
-        [("5", ["52"])],
-    ]
 
 
 def test_a_report_contains_no_escape_sequences_from_the_file(export: Callable[..., Path]) -> None:

@@ -17,7 +17,7 @@ from comments import errors
 from comments.domain import records
 from comments.events import dispatcher, outbox
 from comments.jobs import repair, wiring
-from comments.jobs.importers import import_writer
+from comments.jobs.importers.checking import checked_import, import_batches
 from comments.jobs.importers.formats import format_registry
 from comments.jobs.importers.uploads import upload_steps
 from comments.jobs.importers.uploads.upload_store import UploadState
@@ -68,7 +68,7 @@ def saved(folder: Path, data: bytes) -> Path:
     return path
 
 
-def plan_of(name: str, path: Path) -> import_writer.CheckedImport:
+def plan_of(name: str, path: Path) -> checked_import.CheckedImport:
     found = format_registry.get(name)
     return sample_exports.planned_by(found.read, path, unit=found.unit)
 
@@ -232,7 +232,7 @@ def test_changed_bytes_are_refused_or_give_a_plan(
 
 def imported(name: str, path: Path) -> int:
     """Import and count in small batches; return the number of added comments."""
-    import_writer.BATCH = BATCH
+    import_batches.BATCH = BATCH
     with plan_of(name, path) as plan:
         added = sample_exports.write(plan).added
     events = [event.id for event in outbox.pending(wiring.COUNTERS)]
@@ -242,7 +242,7 @@ def imported(name: str, path: Path) -> int:
 
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_writer, "BATCH", BATCH)
+    monkeypatch.setattr(import_batches, "BATCH", BATCH)
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from comments import errors
 from comments.domain import imported_ids, records, sorthash
 from comments.jobs import repair
 from comments.jobs.importers import import_journal, import_writer
+from comments.jobs.importers.checking import checked_import
 from comments.jobs.importers.formats import flatthread
 from comments.sites import site_settings
 from comments.store import connection
@@ -42,8 +43,8 @@ def saved(folder: Path, *lines: dict[str, Any]) -> Path:
     return path
 
 
-def plan_of(path: Path, site: records.Site) -> import_writer.CheckedImport:
-    return import_writer.plan(
+def plan_of(path: Path, site: records.Site) -> checked_import.CheckedImport:
+    return checked_import.plan(
         flatthread.read, path, site=site, scheme=site.scheme, secret=sample_exports.SECRET
     )
 

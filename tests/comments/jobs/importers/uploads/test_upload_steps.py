@@ -15,7 +15,8 @@ import pytest
 from comments.domain import records
 from comments.events import audit_log
 from comments.jobs import scheduler
-from comments.jobs.importers import import_journal, import_undo, import_writer
+from comments.jobs.importers import import_journal, import_undo
+from comments.jobs.importers.checking import checked_import, import_batches
 from comments.jobs.importers.uploads import (
     upload_steps,
     upload_store,
@@ -151,7 +152,7 @@ def test_an_unexpected_error_ends_the_upload_and_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     finished("garden", file, clock)
-    monkeypatch.setattr(import_writer, "plan", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(checked_import, "plan", lambda *_, **__: 1 / 0)
     upload_worker.go_on(SECRET, clock)
     assert current("garden").failure == Failure.ERROR
     assert "ZeroDivisionError" in caplog.text
@@ -167,13 +168,13 @@ def test_a_discarded_upload_ends_its_check_and_delays_no_other_site(
     site_settings.add("later", garden.origins, scheme=SCHEME, now=NOW)
     finished("garden", file, clock)
     finished("later", file, clock)
-    plan = import_writer.plan
+    plan = checked_import.plan
 
-    def slow(*args: Any, **given: Any) -> import_writer.CheckedImport:
+    def slow(*args: Any, **given: Any) -> checked_import.CheckedImport:
         upload_store.discard("garden")
         return plan(*args, **given)
 
-    monkeypatch.setattr(import_writer, "plan", slow)
+    monkeypatch.setattr(checked_import, "plan", slow)
     upload_worker.go_on(SECRET, clock)
     assert upload_store.get("garden") is None
     assert current("later").state is UploadState.CHECKED
@@ -183,7 +184,7 @@ def test_a_discarded_upload_ends_its_check_and_delays_no_other_site(
 def test_a_process_that_ends_leaves_the_upload_to_another(
     garden: records.Site, file: bytes, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_writer, "BATCH", 4)
+    monkeypatch.setattr(import_batches, "BATCH", 4)
     upload = checked("garden", file, clock)
     confirm("garden", upload.id, clock)
     with pytest.raises(upload_steps.Stopped):
@@ -272,7 +273,7 @@ def _go_on(minutes: int, temporary: str = "") -> None:
     tempfile.tempdir = temporary or tempfile.tempdir
     clock = Clock()
     clock.advance(minutes=minutes)
-    import_writer.BATCH = 4
+    import_batches.BATCH = 4
     upload_worker.go_on(SECRET, clock)
 
 

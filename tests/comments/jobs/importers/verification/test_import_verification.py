@@ -18,6 +18,7 @@ from comments.jobs.importers import (
     import_undo,
     import_writer,
 )
+from comments.jobs.importers.checking import checked_import, import_batches
 from comments.jobs.importers.formats import wordpress
 from comments.jobs.importers.verification import (
     comment_comparison,
@@ -54,7 +55,7 @@ ACTOR = records.Actor("cli", "Ann")
 Found = verification_result.Verification
 
 
-def verify(plan: import_writer.CheckedImport, levels: int = 8) -> Found:
+def verify(plan: checked_import.CheckedImport, levels: int = 8) -> Found:
     return import_verification.verify(plan, scheme=sorthash.Scheme(levels=levels), secret=SECRET)
 
 
@@ -77,14 +78,14 @@ def reasons(found: Found) -> dict[str, set[str]]:
 
 
 @pytest.fixture
-def plan(garden: records.Site) -> Iterator[import_writer.CheckedImport]:
+def plan(garden: records.Site) -> Iterator[checked_import.CheckedImport]:
     """The plan of the sample export, which is imported."""
     with planned("disqus.xml") as plan:
         write(plan)
         yield plan
 
 
-def stored(plan: import_writer.CheckedImport, source: str) -> records.Comment:
+def stored(plan: checked_import.CheckedImport, source: str) -> records.Comment:
     return next(row for row in rows() if row.id == plan.id_of(source))
 
 
@@ -105,14 +106,14 @@ def test_an_import_is_what_its_file_has(
     assert (found.other_comments, found.other_threads) == (0, 0)
 
 
-def test_the_totals_count_the_file(plan: import_writer.CheckedImport) -> None:
+def test_the_totals_count_the_file(plan: checked_import.CheckedImport) -> None:
     found = verify(plan)
     assert (found.in_file.comments, found.in_file.threads) == (12, 2)
     assert found.in_file.authors == len({row.author.id for row in rows() if row.author.id})
     assert found.in_file.depth == max(row.level for row in rows())
 
 
-def test_nothing_is_written(plan: import_writer.CheckedImport) -> None:
+def test_nothing_is_written(plan: checked_import.CheckedImport) -> None:
     before = rows(), import_journal.of("garden")
     verify(plan)
     assert (rows(), import_journal.of("garden")) == before
@@ -161,7 +162,7 @@ DAMAGES: dict[str, tuple[dict[str, object], set[str]]] = {
 
 @pytest.mark.parametrize("name", DAMAGES)
 @pytest.mark.parametrize("source", ["101", "103", "109"])
-def test_a_damage_is_named(plan: import_writer.CheckedImport, source: str, name: str) -> None:
+def test_a_damage_is_named(plan: checked_import.CheckedImport, source: str, name: str) -> None:
     values, fields = DAMAGES[name]
     row = reads.get(comment_rows.comment_key(plan.id_of(source)))
     values = {field: value for field, value in values.items() if getattr(row, field) != value}
@@ -173,14 +174,14 @@ def test_a_damage_is_named(plan: import_writer.CheckedImport, source: str, name:
     assert found.unexplained == len(expected)
 
 
-def test_a_deleted_comment_is_named(plan: import_writer.CheckedImport) -> None:
+def test_a_deleted_comment_is_named(plan: checked_import.CheckedImport) -> None:
     raw_changes.delete_comments(plan.id_of("105"))
     found = verify(plan)
     assert named(found) == {("105", "comment")}
     assert (found.in_file.comments, found.in_store.comments) == (12, 11)
 
 
-def test_a_deleted_thread_is_named(plan: import_writer.CheckedImport) -> None:
+def test_a_deleted_thread_is_named(plan: checked_import.CheckedImport) -> None:
     raw_changes.delete(comment_rows.thread_key(ROSES))
     found = verify(plan)
     assert named(found) == {("", "thread")}
@@ -191,7 +192,7 @@ def test_a_deleted_thread_is_named(plan: import_writer.CheckedImport) -> None:
     ("field", "value"), [("title", "Tulips"), ("url", "https://else.example/"), ("state", "closed")]
 )
 def test_a_damaged_thread_is_named(
-    plan: import_writer.CheckedImport, field: str, value: str
+    plan: checked_import.CheckedImport, field: str, value: str
 ) -> None:
     raw_changes.change(comment_rows.thread_key(ROSES), **{field: value})
     found = verify(plan)
@@ -214,13 +215,13 @@ def test_exchanged_siblings_are_named(garden: records.Site, export: Callable[...
     assert {source for source, _ in named(found)} <= {"1", "2", "3"}
 
 
-def test_a_damaged_text_changes_the_digest(plan: import_writer.CheckedImport) -> None:
+def test_a_damaged_text_changes_the_digest(plan: checked_import.CheckedImport) -> None:
     assert verify(plan).in_file.texts == verify(plan).in_store.texts
     raw_changes.comment(plan.id_of("101"), html="<p>other</p>")
     assert verify(plan).in_file.texts != verify(plan).in_store.texts
 
 
-def test_what_people_did_here_is_explained(plan: import_writer.CheckedImport) -> None:
+def test_what_people_did_here_is_explained(plan: checked_import.CheckedImport) -> None:
     ids = {source: plan.id_of(source) for source in ("101", "103", "105", "107", "109")}
     text = values.RenderedText("new", "<p>new</p>", "markdown-3")
     transactions.transaction(
@@ -261,7 +262,7 @@ def test_what_people_did_here_is_explained(plan: import_writer.CheckedImport) ->
     [({"body": "x"}, "text"), ({"author_name": "Eve"}, "author name"), ({"up": 1}, "votes")],
 )
 def test_what_an_erasure_left_is_named(
-    plan: import_writer.CheckedImport, value: dict[str, object], field: str
+    plan: checked_import.CheckedImport, value: dict[str, object], field: str
 ) -> None:
     transactions.transaction(
         lambda: transactions.apply(
@@ -274,7 +275,7 @@ def test_what_an_erasure_left_is_named(
 
 
 def test_posts_are_counted_and_are_no_difference(
-    garden: records.Site, plan: import_writer.CheckedImport
+    garden: records.Site, plan: checked_import.CheckedImport
 ) -> None:
     sample_threads.post(garden, "a reply", plan.id_of("101"), thread=ROSES.id)
     sample_threads.post(garden, "elsewhere", thread="garden.example/new")
@@ -284,7 +285,7 @@ def test_posts_are_counted_and_are_no_difference(
 
 
 def test_a_thread_that_moderators_changed_is_explained(
-    garden: records.Site, plan: import_writer.CheckedImport
+    garden: records.Site, plan: checked_import.CheckedImport
 ) -> None:
     wanted = thread_overrides.NewDetails(title="Tulips")
     thread_overrides.name(garden, ROSES.id, wanted, ACTOR, now=LATER)
@@ -348,7 +349,7 @@ def test_a_later_export_comes_after_the_first(
 def test_an_unfinished_import_says_so(
     garden: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_writer, "BATCH", 4)
+    monkeypatch.setattr(import_batches, "BATCH", 4)
 
     def kill(_: int) -> None:
         raise KeyboardInterrupt
@@ -365,7 +366,7 @@ def test_an_unfinished_import_says_so(
 
 
 def test_a_change_of_the_scheme_keeps_the_order(
-    garden: records.Site, plan: import_writer.CheckedImport
+    garden: records.Site, plan: checked_import.CheckedImport
 ) -> None:
     for levels in (2, 5):
         rescheming.begin("garden", sorthash.Scheme(levels=levels), ACTOR, now=LATER)
@@ -377,9 +378,9 @@ def test_a_change_of_the_scheme_keeps_the_order(
 
 
 def test_another_secret_explains_the_ids_of_authors(
-    garden: records.Site, plan: import_writer.CheckedImport
+    garden: records.Site, plan: checked_import.CheckedImport
 ) -> None:
-    other = import_writer.plan(
+    other = checked_import.plan(
         sample_exports.disqus.read,
         sample_exports.IMPORTS / "disqus.xml",
         site=garden,
@@ -400,7 +401,7 @@ def test_another_secret_explains_the_ids_of_authors(
         assert ("101", "author id") in named(verify(other))
 
 
-def test_html_of_another_release_is_explained(plan: import_writer.CheckedImport) -> None:
+def test_html_of_another_release_is_explained(plan: checked_import.CheckedImport) -> None:
     raw_changes.comment(plan.id_of("101"), html="<p>other</p>", renderer="html-1")
     assert reasons(verify(plan)) == {"html": {comment_comparison.CONVERTED}}
     raw_changes.comment(plan.id_of("101"), html="<p>other</p>", renderer="markdown-1")
@@ -417,7 +418,7 @@ def test_pins_above_the_limit_are_explained(garden: records.Site, tmp_path: Path
 
     path = tmp_path / "export"
     path.touch()
-    with import_writer.plan(read, path, site=garden, scheme=SCHEME, secret=SECRET) as plan:
+    with checked_import.plan(read, path, site=garden, scheme=SCHEME, secret=SECRET) as plan:
         write(plan)
         found = verify(plan)
         assert named(found, explained=True) == {("3", "pinned"), ("4", "pinned")}
@@ -434,7 +435,7 @@ def test_pins_above_the_limit_are_explained(garden: records.Site, tmp_path: Path
 
 @pytest.mark.embedded
 def test_a_verification_needs_no_further_index(
-    plan: import_writer.CheckedImport, monkeypatch: pytest.MonkeyPatch
+    plan: checked_import.CheckedImport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     raw_changes.delete_comments(plan.id_of("105"))
     raw_changes.comment(plan.id_of("101"), pinned=True)
@@ -477,7 +478,7 @@ def undo(site: str) -> None:
 
 
 def test_an_undone_import_is_explained_and_can_be_repeated(
-    garden: records.Site, plan: import_writer.CheckedImport
+    garden: records.Site, plan: checked_import.CheckedImport
 ) -> None:
     sample_threads.post(garden, "a reply", plan.id_of("101"), thread=ROSES.id)
     undo("garden")
@@ -493,7 +494,7 @@ def test_an_undone_import_is_explained_and_can_be_repeated(
 
 
 def test_damage_after_an_undo_and_another_import_is_named(
-    garden: records.Site, plan: import_writer.CheckedImport
+    garden: records.Site, plan: checked_import.CheckedImport
 ) -> None:
     undo("garden")
     with planned("disqus.xml") as again:
@@ -504,9 +505,9 @@ def test_damage_after_an_undo_and_another_import_is_named(
 
 
 def test_an_undo_beside_a_verification_is_explained(
-    plan: import_writer.CheckedImport, monkeypatch: pytest.MonkeyPatch
+    plan: checked_import.CheckedImport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_writer, "BATCH", 4)
+    monkeypatch.setattr(import_batches, "BATCH", 4)
     raw_changes.delete_comments(next(iter(plan.batches()))[0].nodes[0].id)
     steps = list[int]()
 
@@ -522,7 +523,7 @@ def test_an_undo_beside_a_verification_is_explained(
 
 
 def test_an_address_is_explained_once_its_term_is_over(
-    plan: import_writer.CheckedImport,
+    plan: checked_import.CheckedImport,
 ) -> None:
     nodes = {plan.id_of(node.id): node.id for thread in plan.threads for node in thread.nodes}
     source = next(nodes[row.id] for row in rows() if row.author.email)
@@ -538,9 +539,9 @@ def test_an_address_is_explained_once_its_term_is_over(
 
 
 def test_a_change_of_the_scheme_beside_a_verification_is_no_fault(
-    plan: import_writer.CheckedImport, monkeypatch: pytest.MonkeyPatch
+    plan: checked_import.CheckedImport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_writer, "BATCH", 4)
+    monkeypatch.setattr(import_batches, "BATCH", 4)
 
     def progress(_: int) -> None:
         rescheming.begin("garden", sorthash.Scheme(levels=2), ACTOR, now=LATER)
@@ -554,7 +555,7 @@ def test_a_change_of_the_scheme_beside_a_verification_is_no_fault(
 
 @pytest.mark.parametrize("scheme", ["[", '["BA",2,8]', '{"levels": 1}'])
 def test_a_damaged_scheme_of_a_thread_is_no_crash(
-    plan: import_writer.CheckedImport, scheme: str
+    plan: checked_import.CheckedImport, scheme: str
 ) -> None:
     raw_changes.change(comment_rows.thread_key(ROSES), scheme=scheme)
     assert verify(plan).in_store.comments == 12
@@ -564,7 +565,7 @@ def test_a_damaged_scheme_of_a_thread_is_no_crash(
     ("name", "field"), [("created", "created"), ("html", "html"), ("sort_hash", "sort_hash")]
 )
 def test_a_missing_property_is_named(
-    plan: import_writer.CheckedImport, name: str, field: str
+    plan: checked_import.CheckedImport, name: str, field: str
 ) -> None:
     raw_changes.without(plan.id_of("101"), name)
     assert named(verify(plan)) == {("101", field)}
@@ -576,7 +577,7 @@ TITLED = THREAD.replace("</link>", "</link><title>Roses</title>")
 @pytest.fixture
 def titled(
     garden: records.Site, export: Callable[..., Path]
-) -> Iterator[import_writer.CheckedImport]:
+) -> Iterator[checked_import.CheckedImport]:
     """The plan of an imported thread with a title and one comment."""
     with plan_of(export(TITLED, post("1"))) as plan:
         write(plan)
@@ -584,7 +585,7 @@ def titled(
 
 
 def test_a_thread_whose_comments_were_refused_loses_its_title(
-    titled: import_writer.CheckedImport,
+    titled: checked_import.CheckedImport,
 ) -> None:
     decisions.decide("garden", titled.id_of("1"), Verb.SPAM, ACTOR, now=LATER)
     found = verify(titled)
@@ -594,20 +595,20 @@ def test_a_thread_whose_comments_were_refused_loses_its_title(
     }
 
 
-def test_a_thread_of_an_older_release_is_explained(titled: import_writer.CheckedImport) -> None:
+def test_a_thread_of_an_older_release_is_explained(titled: checked_import.CheckedImport) -> None:
     raw_changes.change(comment_rows.thread_key(ROSES), named_by=None, title="Old roses")
     assert reasons(verify(titled)) == {"title": {comment_comparison.OLDER_RELEASE}}
 
 
 def test_a_thread_that_lost_its_naming_comment_is_a_fault(
-    titled: import_writer.CheckedImport,
+    titled: checked_import.CheckedImport,
 ) -> None:
     raw_changes.change(comment_rows.thread_key(ROSES), named_by="", title="")
     assert named(verify(titled)) == {("", "title")}
 
 
 def test_a_title_of_an_earlier_file_is_explained(
-    titled: import_writer.CheckedImport, export: Callable[..., Path]
+    titled: checked_import.CheckedImport, export: Callable[..., Path]
 ) -> None:
     renamed = export(TITLED.replace("Roses", "Tulips"), post("1"), post("2"), name="later.xml")
     with plan_of(renamed) as later:
@@ -627,7 +628,7 @@ def test_a_pin_that_moderators_removed_is_explained(garden: records.Site, tmp_pa
 
     path = tmp_path / "export"
     path.touch()
-    with import_writer.plan(read, path, site=garden, scheme=SCHEME, secret=SECRET) as plan:
+    with checked_import.plan(read, path, site=garden, scheme=SCHEME, secret=SECRET) as plan:
         write(plan)
         assert verify(plan).differences == ()
         decisions.decide("garden", plan.id_of("0"), Verb.UNPIN, ACTOR, now=LATER)

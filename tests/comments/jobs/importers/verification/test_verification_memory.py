@@ -8,6 +8,7 @@ import pytest
 
 from comments.domain import records
 from comments.jobs.importers import import_writer
+from comments.jobs.importers.checking import import_batches
 from comments.jobs.importers.verification import import_verification
 from tests.support.threads.sample_exports import NOW, SCHEME, THREAD, plan_of, post
 
@@ -37,7 +38,7 @@ def test_longer_texts_need_no_more_memory(
     monkeypatch: pytest.MonkeyPatch,
     peak: Callable[[Callable[[], object]], int],
 ) -> None:
-    monkeypatch.setattr(import_writer, "BATCH", 5)
+    monkeypatch.setattr(import_batches, "BATCH", 5)
 
     def peaks(words: int, first: int) -> tuple[int, int]:
         ids = range(first, first + COMMENTS)

@@ -9,7 +9,7 @@ import pytest
 
 from comments.domain import records
 from comments.domain.records import Verb
-from comments.jobs.importers import import_writer
+from comments.jobs.importers.checking import import_batches
 from comments.jobs.importers.verification import import_verification
 from comments.moderation import decisions
 from comments.store import transactions
@@ -76,7 +76,7 @@ def test_a_verification_beside_people_reports_no_false_difference(
     export: Callable[..., Path],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(import_writer, "BATCH", 7)
+    monkeypatch.setattr(import_batches, "BATCH", 7)
     with plan_of(export(*threads_of([12, 3, 9]))) as plan:
         write(plan)
         people = People(garden, rows())

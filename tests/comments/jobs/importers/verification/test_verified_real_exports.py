@@ -3,7 +3,7 @@
 import pytest
 
 from comments.domain import records
-from comments.jobs.importers import import_writer
+from comments.jobs.importers.checking import checked_import
 from comments.jobs.importers.formats import format_registry
 from comments.jobs.importers.verification import comment_comparison, import_verification
 from tests.support import optional_tools
@@ -29,7 +29,7 @@ EXPORTS = {
 def test_a_real_export_is_verified(garden: records.Site, name: str) -> None:
     path = optional_tools.real_export(name)
     found = format_registry.get(EXPORTS[name])
-    with import_writer.plan(
+    with checked_import.plan(
         found.read, path, site=garden, scheme=SCHEME, secret=SECRET, unit=found.unit
     ) as plan:
         write(plan)

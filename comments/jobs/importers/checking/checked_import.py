@@ -1,0 +1,197 @@
+"""A checked import: a file that was read and checked completely, before anything is stored.
+
+    with checked_import.plan(format.read, path, site=site, scheme=scheme, secret=secret) as plan:
+        show(plan.report)
+
+A checked import yields the comments to store, with their ids, in batches.
+
+Invariants:
+
+1. An invalid file is refused before anything is stored.
+"""
+
+import hashlib
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from comments.domain import imported_ids, records, sorthash
+from comments.jobs.importers import import_journal, import_source
+from comments.jobs.importers.checking import (
+    import_batches,
+    import_plan,
+    page_mapping,
+    spool,
+    write_order,
+)
+from comments.jobs.importers.checking.import_report import ImportReport
+from comments.store import reads
+from comments.tree import values
+
+_LOOKUP = 500  # comments whose ids are looked up at once
+_READ = 500  # items between two reports of the progress
+
+
+class CheckedImport:
+    """A checked export. This object owns a temporary file, so use it in a `with` statement.
+
+    With `keeps_ids`, comments keep the ids in the file, unless another site has a comment with the
+    same id (`settle_ids`).
+    """
+
+    def __init__(  # noqa: PLR0913 - one for each part of a plan
+        self,
+        store: spool.Spool,
+        *,
+        site: records.Site,
+        system: str,
+        threads: tuple[import_plan.PlannedThread, ...],
+        report: ImportReport,
+        mapping: tuple[str, ...],
+        keeps_ids: bool = False,
+    ) -> None:
+        self.threads = threads
+        self.report = report
+        self._mapping = mapping
+        self.is_compared = False  # set by `import_writer.check`
+        self._spool = store
+        self.site = site.id
+        self._system = system
+        self._keeps_ids = keeps_ids
+        self._new_ids: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._spool.close()
+
+    def id_of(self, source_id: str) -> str:
+        """Return the comment id for an id in the other system."""
+        if not self._keeps_ids:
+            return imported_ids.comment_id(self.site, self._system, source_id)
+        return self._new_ids.get(source_id, source_id)
+
+    def settle_ids(self) -> None:
+        """Choose other ids for comments whose ids belong to comments of other sites."""
+        if not self._keeps_ids:
+            return
+        ids = (node.id for thread in self.threads for node in thread.nodes)
+        while part := list(itertools.islice(ids, _LOOKUP)):
+            rows = reads.read([(("Comment", each),) for each in part])
+            for each, row in zip(part, rows, strict=True):
+                if row is not None and row.properties["site"].string_value != self.site:
+                    other = imported_ids.comment_id(self.site, imported_ids.OWN, each)
+                    self._new_ids[each] = other
+
+    def file(self) -> import_journal.ImportedFile:
+        """Describe the file for the journal, with a digest of its bytes."""
+        path = Path(self.report.file)
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return import_journal.ImportedFile(
+            self._system, path.name, digest, self.report.comments, self._mapping
+        )
+
+    def batches(self) -> Iterator[list[values.ImportedThread]]:
+        """Yield the threads with their comments in writing order, in one batch per transaction."""
+        batch = import_batches.ImportBatch()
+        for thread in map(self._named, self.threads):
+            if not batch.begin(thread):
+                yield batch.threads
+                batch = import_batches.ImportBatch()
+                batch.begin(thread)
+            for node in thread.nodes:
+                if not batch.takes(node):
+                    yield batch.threads
+                    batch = import_batches.ImportBatch()
+                    batch.begin(thread)
+                batch.add(node, self._comment(node))
+        if batch.threads:
+            yield batch.threads
+
+    def _comment(self, node: write_order.Node) -> records.ImportedComment:
+        """Return a comment with the ids under which it and the comment above it are stored."""
+        comment = self._spool.get(node.place)
+        kept = comment.kept
+        if kept is not None:
+            kept = msgspec.structs.replace(kept, number=node.number)
+        return msgspec.structs.replace(
+            comment,
+            id=self.id_of(node.id),
+            reply_to=None if node.answers is None else self.id_of(node.answers),
+            status=node.status,
+            kept=kept,
+        )
+
+    def _named(self, thread: import_plan.PlannedThread) -> import_plan.PlannedThread:
+        """Return a thread with the id and the time of the comment that names it."""
+        kept = thread.kept
+        if kept is None or not kept.named_by:
+            return thread
+        by = next((node for node in thread.nodes if node.id == kept.named_by), None)
+        kept = msgspec.structs.replace(
+            kept,
+            named_by="" if by is None else self.id_of(by.id),
+            named_at=None if by is None else by.created,
+        )
+        return msgspec.structs.replace(thread, kept=kept)
+
+
+def plan(  # noqa: PLR0913 - one for each thing that a caller may choose
+    reader: import_source.Reader,
+    path: Path,
+    *,
+    site: records.Site,
+    scheme: sorthash.Scheme,
+    secret: str,
+    unit: str = "line",
+    mapping: Sequence[str] = (),
+    progress: Callable[[int], None] = lambda _: None,
+) -> CheckedImport:
+    """Read and check a whole export without storing anything. Author ids are derived with `secret`.
+
+    `unit` is what the reader counts in the file (`format_registry.Format`). `mapping` moves pages
+    to other addresses (`page_mapping`). This function calls `progress` with the number of further
+    units that were read.
+
+    Raises:
+        errors.BadImport: the file is invalid; the error names the line.
+        errors.ImportRefused: a mapping is invalid.
+    """
+    pages = page_mapping.PageMapping(mapping, site.origins)
+    store = spool.Spool()
+    try:
+        reading = import_plan.FirstPass(path, site, store, secret=secret, unit=unit, mapping=pages)
+        read = 0
+        for number, item in enumerate(reader(path)):
+            reading.take(item)
+            if number % _READ == 0 and item.line > read:
+                progress(item.line - read)
+                read = item.line
+        threads = reading.threads(scheme.levels)
+    except BaseException:
+        store.close()
+        raise
+    report = ImportReport(
+        file=str(path),
+        comments=sum(len(thread.nodes) for thread in threads),
+        threads=len(threads),
+        statuses=import_plan.statuses(threads),
+        notes=tuple(reading.notes),
+        unit=unit,
+        tallies=reading.tallies.counted(),
+        empty_pages=reading.empty_pages(),
+    )
+    return CheckedImport(
+        store,
+        site=site,
+        system=reading.system,
+        threads=threads,
+        report=report,
+        mapping=pages.texts,
+        keeps_ids=reading.keeps_ids,
+    )
