@@ -33,7 +33,8 @@ from comments import config, setting_values
 from comments.domain import counting, records
 from comments.domain.crypto import encryption
 from comments.events import dispatcher, outbox
-from comments.jobs import recount, wiring
+from comments.jobs import wiring
+from comments.jobs.integrity import recount
 from comments.notifications import (
     double_opt_in,
     planner,

@@ -25,7 +25,7 @@ import msgspec
 from benchmarks.serving import gunicorn_process
 from benchmarks.threads import conversations, loading, shapes
 from comments.domain import records
-from comments.jobs import recount
+from comments.jobs.integrity import recount
 from comments.reading.compaction import compactor
 from comments.reading.materialized import buckets, first_page, merged_view
 from comments.sites import site_settings

@@ -31,7 +31,7 @@ from benchmarks.bars import Bar
 from benchmarks.serving import gunicorn_process, lean_client, page_bills, page_figures, page_writer
 from benchmarks.threads import conversations, loading, shapes
 from comments.domain import records
-from comments.jobs import recount
+from comments.jobs.integrity import recount
 from comments.reading import full_thread
 from comments.sites import site_settings
 from comments.store import connection

@@ -9,7 +9,7 @@ from benchmarks.widget.sample_talks import Line
 from comments import config
 from comments.domain import records
 from comments.domain.text import rendering
-from comments.jobs import recount
+from comments.jobs.integrity import recount
 from comments.moderation import decisions
 from comments.reading.compaction import compactor
 from comments.sites import site_settings

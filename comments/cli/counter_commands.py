@@ -156,7 +156,7 @@ def _remove(site_id: str, name: str) -> None:
 
 def _run(site: str) -> None:
     """Run the job for a site's counters. If it is interrupted, the service continues it."""
-    from comments.jobs import declared_backfill
+    from comments.jobs.migrations import declared_backfill
 
     declared_backfill.run(site)
 

@@ -12,8 +12,8 @@ from comments.cli import compaction_commands, console, difference_report
 from comments.domain import counting, records
 
 if TYPE_CHECKING:
-    from comments.jobs import recount as recounts
-    from comments.jobs import repair as repairs
+    from comments.jobs.integrity import recount as recounts
+    from comments.jobs.integrity import repair as repairs
 
 
 @click.command("repair")
@@ -31,7 +31,7 @@ def repair(
 
     Exit with 1 if there are problems. With --fix, the service can keep running.
     """
-    from comments.jobs import upgrades
+    from comments.jobs.migrations import upgrades
 
     if thread_id is not None and site_id is None:
         raise click.UsageError("--thread needs --site.")
@@ -50,9 +50,10 @@ def repair(
 def _repair_thread(
     name: records.ThreadName, report: difference_report.DifferenceReport, *, fix: bool
 ) -> None:
-    from comments.jobs import recount as recounts
-    from comments.jobs import repair as repairs
-    from comments.jobs import scheduler, thread_audit
+    from comments.jobs import scheduler
+    from comments.jobs.integrity import recount as recounts
+    from comments.jobs.integrity import repair as repairs
+    from comments.jobs.integrity import thread_audit
     from comments.sites import site_settings
 
     scheme = site_settings.scheme_of(name.site)
@@ -96,7 +97,7 @@ def recount(
 
     The service can keep running. If the command is interrupted, run it again to continue.
     """
-    from comments.jobs import recount as recounts
+    from comments.jobs.integrity import recount as recounts
     from comments.store import reads
     from comments.store.models import comment_rows
 

@@ -19,7 +19,7 @@ def _renew() -> None:
 
     If the command is interrupted, run it again.
     """
-    from comments.jobs import reencryption
+    from comments.jobs.migrations import reencryption
     from comments.moderation.classifiers import registration
 
     settings = console.settings()

@@ -167,7 +167,7 @@ def _rescheme(site_id: str, levels: int, width: int | None, digits: str | None) 
     their ids; slugs may change, and page cursors of a changed thread expire.
     """
     from comments.domain.languages import error_texts
-    from comments.jobs import rescheming
+    from comments.jobs.migrations import rescheming
     from comments.sites import site_settings
 
     # Not this process's copy of the site: another process may have finished a job meanwhile.

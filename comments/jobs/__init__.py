@@ -2,6 +2,7 @@
 
 The entry points are `scheduler` (decides what is due and in which order) and `wiring` (lists a
 process's event handlers and channels). `background_worker`, cron and commands call the scheduler.
+`integrity` finds and repairs damage, and `migrations` converts stored data to another form.
 
 Invariants:
 

@@ -21,9 +21,10 @@ from datetime import UTC, datetime
 
 from comments import errors
 from comments.events import backlog, dispatcher, message_sender, outbox
-from comments.jobs import scheduler, thread_audit
+from comments.jobs import scheduler
 from comments.jobs.backups import backup_process
 from comments.jobs.importers.uploads import upload_worker
+from comments.jobs.integrity import thread_audit
 from comments.notifications import mail_worker
 from comments.sites import usage
 from comments.store import connection

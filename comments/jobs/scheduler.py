@@ -36,15 +36,9 @@ import msgspec
 from comments import errors
 from comments.domain import records
 from comments.events import backlog, dead_letters, dispatcher, message_sender
-from comments.jobs import (
-    declared_backfill,
-    recategorize,
-    rescheming,
-    thread_count_rows,
-    upgrades,
-    wiring,
-)
+from comments.jobs import recategorize, wiring
 from comments.jobs.importers import import_expiry, import_undo
+from comments.jobs.migrations import declared_backfill, rescheming, thread_count_rows, upgrades
 from comments.moderation import bans, retention
 from comments.notifications import inbox
 from comments.posting import cast_vote

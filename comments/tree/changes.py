@@ -39,7 +39,7 @@ def edit(
     ruling = check(conversion.comment_record(row))
     if row.status == Status.RETRACTED:
         raise errors.NotFound("comment", comment_id)
-    # Compare only the bodies: HTML from a new renderer is not an edit (`jobs/rerendering`).
+    # Compare only the bodies: HTML from a new renderer is not an edit (`rerendering`).
     if row.body == text.body:
         return ChangeResult(conversion.comment_record(row))
     if row.status in {Status.REJECTED, Status.HIDDEN}:

@@ -21,8 +21,9 @@ from datetime import UTC, datetime
 import flask
 
 from comments import config, errors
-from comments.jobs import scheduler, thread_audit, wiring
+from comments.jobs import scheduler, wiring
 from comments.jobs.importers.uploads import upload_worker
+from comments.jobs.integrity import thread_audit
 from comments.sites import usage
 from comments.web.http import context
 

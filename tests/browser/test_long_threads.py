@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import expect
 
 from comments.domain import records, sorthash
-from comments.jobs import repair, rescheming
+from comments.jobs.integrity import repair
+from comments.jobs.migrations import rescheming
 from comments.store import connection
 from comments.tree import ordered_query
 from tests.browser.conftest import OpenTab, Say

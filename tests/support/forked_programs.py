@@ -30,7 +30,7 @@ _CONTEXT.set_forkserver_preload(
         "pytest",
         "comments.app",
         "comments.jobs.background_worker",
-        "comments.jobs.repair",
+        "comments.jobs.integrity.repair",
         "comments.jobs.scheduler",
         "comments.jobs.wiring",
         "emulator.fault_injection.fault_plans",

@@ -38,7 +38,8 @@ from hypothesis.stateful import (
 from comments import errors
 from comments.domain import counting
 from comments.events import dispatcher, outbox
-from comments.jobs import recount, repair, wiring
+from comments.jobs import wiring
+from comments.jobs.integrity import recount, repair
 from comments.moderation import policy_changes, rules
 from comments.notifications import thread_followers
 from comments.reading.compaction import compactor

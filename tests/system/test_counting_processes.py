@@ -26,7 +26,9 @@ import pytest
 
 from comments.domain import records
 from comments.events import dispatcher, outbox
-from comments.jobs import recategorize, recount, repair, thread_count_rows, wiring
+from comments.jobs import recategorize, wiring
+from comments.jobs.integrity import recount, repair
+from comments.jobs.migrations import thread_count_rows
 from comments.notifications import thread_followers
 from comments.posting import cast_vote
 from comments.sites import site_settings

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.threads import shapes
 from comments.domain import records
-from comments.jobs import repair
+from comments.jobs.integrity import repair
 from comments.store import connection
 from comments.store.models import comment_rows
 from comments.tree import listed_comments, ordered_query

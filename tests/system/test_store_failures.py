@@ -17,7 +17,8 @@ from werkzeug.test import TestResponse
 
 from comments.domain import records
 from comments.events import dispatcher
-from comments.jobs import repair, wiring
+from comments.jobs import wiring
+from comments.jobs.integrity import repair
 from comments.posting import cast_vote
 from comments.store import connection
 from emulator import inprocess

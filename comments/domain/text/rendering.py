@@ -8,7 +8,7 @@ Invariants:
 2. The time to render a body of maximum size is bounded.
 
 `RENDERER` is stored with the HTML that it produced. Raise it with every change to the output, so
-that stored HTML is rendered again (`jobs/rerendering`).
+that stored HTML is rendered again (`jobs/migrations/rerendering`).
 
 The dialect is CommonMark with tables, strikethrough and bare links (`bare_links`), without HTML. An
 image becomes a link with `sanitizing.IMAGE_MARK`, because the site may change at any time which

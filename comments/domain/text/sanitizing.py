@@ -10,7 +10,7 @@ Invariants:
 Code blocks and tables scroll when they are wide, so they can be focused with the keyboard.
 
 `SANITISER` is stored with the HTML of imports. Raise it, and `rendering.RENDERER`, with every
-change to the output, so stored HTML is rendered again (`jobs/rerendering`).
+change to the output, so stored HTML is rendered again (`jobs/migrations/rerendering`).
 """
 
 import html

@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from comments import config, errors
-from comments.jobs import repair, scheduler
+from comments.jobs import scheduler
 from comments.jobs.backups import backup_archive, engine_files, working_files
+from comments.jobs.integrity import repair
 from comments.sites import site_settings
 from comments.store import reads
 from comments.store.models import comment_rows

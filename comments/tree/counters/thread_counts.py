@@ -24,7 +24,7 @@ Invariants:
 3. All groups of a website store the same number of groups, because one commit writes all rows when
    this number changes. A reader that finds different numbers reads again.
 4. Whatever loses a row, such as an older release that writes group 0 without `listings`, makes the
-   rows incomplete. The next delivery completes them (`jobs/thread_count_rows`).
+   rows incomplete. The next delivery completes them (`jobs/migrations/thread_count_rows`).
 """
 
 import re

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import flask
 
-from comments.jobs import thread_audit
 from comments.jobs.backups import nightly_backup
+from comments.jobs.integrity import thread_audit
 from comments.store import connection
 from comments.web.http import context, responses
 

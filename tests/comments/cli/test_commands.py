@@ -14,8 +14,9 @@ from flask.testing import FlaskClient
 from comments import config, errors
 from comments.domain import records, site_options, sorthash
 from comments.events import dispatcher
-from comments.jobs import repair, wiring
+from comments.jobs import wiring
 from comments.jobs.importers import import_journal
+from comments.jobs.integrity import repair
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import comment_rows

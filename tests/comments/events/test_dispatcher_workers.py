@@ -13,7 +13,8 @@ from comments import app as apps
 from comments import config
 from comments.domain import records
 from comments.events import backlog, outbox
-from comments.jobs import background_worker, thread_count_rows
+from comments.jobs import background_worker
+from comments.jobs.migrations import thread_count_rows
 from comments.reading.compaction import compactor
 from comments.store import connection
 from tests.comments.conftest import Clock

@@ -13,7 +13,8 @@ from flask.testing import FlaskClient
 from comments import config, errors
 from comments.accounts import accounts, identities
 from comments.domain import records
-from comments.jobs import personal_data, recount, repair, scheduler, wiring
+from comments.jobs import personal_data, scheduler, wiring
+from comments.jobs.integrity import recount, repair
 from comments.moderation import policy_changes
 from comments.moderation.rules import Action, Rule
 from comments.notifications import double_opt_in, subscriptions

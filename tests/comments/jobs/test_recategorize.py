@@ -16,7 +16,8 @@ import pytest
 from comments import errors
 from comments.domain import counting, records
 from comments.events import dispatcher, outbox
-from comments.jobs import recategorize, recount, scheduler, wiring
+from comments.jobs import recategorize, scheduler, wiring
+from comments.jobs.integrity import recount
 from comments.posting import own_comment
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows, conversion, counter_rows

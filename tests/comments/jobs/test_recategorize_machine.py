@@ -17,7 +17,8 @@ from comments import errors
 from comments.domain import records
 from comments.domain.records import Status
 from comments.events import backlog, dispatcher
-from comments.jobs import recategorize, recount, wiring
+from comments.jobs import recategorize, wiring
+from comments.jobs.integrity import recount
 from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection, reads

@@ -16,7 +16,9 @@ from comments import errors
 from comments.domain import records
 from comments.domain.records import Policy, Status, Verb
 from comments.events import audit_log, webhooks
-from comments.jobs import recategorize, recount, thread_overrides, upgrades
+from comments.jobs import recategorize, thread_overrides
+from comments.jobs.integrity import recount
+from comments.jobs.migrations import upgrades
 from comments.moderation import decisions
 from comments.reading.compaction import compactor
 from comments.sites import thread_info

@@ -13,7 +13,7 @@ from comments import errors
 from comments.domain import presentation, records
 from comments.domain.records import Status, Verb
 from comments.events import audit_log, backlog, outbox, webhook_endpoints, webhooks
-from comments.jobs import repair
+from comments.jobs.integrity import repair
 from comments.moderation import decisions
 from comments.posting import own_comment
 from comments.store import connection

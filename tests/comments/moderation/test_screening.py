@@ -8,7 +8,7 @@ from comments import config, errors
 from comments.domain import records, sorthash
 from comments.domain.records import Policy, Status, ThreadState, Verb
 from comments.events import audit_log
-from comments.jobs import repair
+from comments.jobs.integrity import repair
 from comments.moderation import decisions, policy_changes
 from comments.moderation.rules import Action
 from comments.posting import own_comment

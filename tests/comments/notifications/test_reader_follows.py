@@ -14,7 +14,8 @@ from comments import app as apps
 from comments import errors
 from comments.domain import counting, records
 from comments.events import backlog, dispatcher
-from comments.jobs import background_worker, recount, scheduler, wiring
+from comments.jobs import background_worker, scheduler, wiring
+from comments.jobs.integrity import recount
 from comments.notifications import reader_follows, subscriptions, thread_followers
 from comments.reading.compaction import compactor
 from comments.store import connection, ownership, reads, transactions

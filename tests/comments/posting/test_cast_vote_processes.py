@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from comments.jobs import recount
+from comments.jobs.integrity import recount
 from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection

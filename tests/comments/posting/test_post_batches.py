@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from comments import errors
 from comments.domain import classifier_verdicts, records, sorthash
-from comments.jobs import repair
+from comments.jobs.integrity import repair
 from comments.moderation import policy_changes
 from comments.moderation.rules import Action, Rule
 from comments.posting import admission, new_comment, post_storage

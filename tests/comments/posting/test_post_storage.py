@@ -10,7 +10,7 @@ import pytest
 
 from comments.domain import records
 from comments.domain.records import Policy
-from comments.jobs import repair
+from comments.jobs.integrity import repair
 from comments.moderation import policy_changes
 from comments.moderation.rules import Action, Rule
 from comments.sites import rate_limits

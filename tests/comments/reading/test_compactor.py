@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 
 from comments import errors
 from comments.domain import records
-from comments.jobs import repair
+from comments.jobs.integrity import repair
 from comments.moderation import decisions
 from comments.posting import cast_vote, own_comment
 from comments.reading.compaction import compactor, leftovers

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from comments.domain import presentation, records
-from comments.jobs import repair, scheduler
+from comments.jobs import scheduler
+from comments.jobs.integrity import repair
 from comments.posting import own_comment
 from comments.reading.compaction import compactor, leftovers
 from comments.reading.materialized import directories, merged_view, thread_view, view_cache

@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from comments.domain import records
-from comments.jobs import repair
+from comments.jobs.integrity import repair
 from comments.posting import own_comment
 from comments.reading import full_thread
 from comments.store import connection, reads, transactions

@@ -12,7 +12,7 @@ import pytest
 from comments import errors
 from comments.domain import records
 from comments.domain.records import Status
-from comments.jobs import repair
+from comments.jobs.integrity import repair
 from comments.posting import own_comment
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows, counter_rows

@@ -7,7 +7,7 @@ import pytest
 from comments import errors
 from comments.domain import declared_counters, records
 from comments.domain.declared_counters import Declaration
-from comments.jobs import declared_backfill
+from comments.jobs.migrations import declared_backfill
 from comments.store import connection
 from comments.tree.counters import declarations
 from tests.support.histories import declared_oracle

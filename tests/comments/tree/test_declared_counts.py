@@ -11,7 +11,9 @@ from comments import errors
 from comments.domain import categories, declared_counters, records
 from comments.domain.declared_counters import CountPlace
 from comments.events import dispatcher, outbox
-from comments.jobs import declared_backfill, recategorize, recount, wiring
+from comments.jobs import recategorize, wiring
+from comments.jobs.integrity import recount
+from comments.jobs.migrations import declared_backfill
 from comments.store import connection, reads
 from comments.store.models import counter_rows
 from comments.tree.counters import declarations, declared_counts

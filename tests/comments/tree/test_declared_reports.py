@@ -7,7 +7,8 @@ import pytest
 from comments import errors
 from comments.domain import declared_counters, records
 from comments.events import dispatcher
-from comments.jobs import declared_backfill, wiring
+from comments.jobs import wiring
+from comments.jobs.migrations import declared_backfill
 from comments.store import connection
 from comments.tree.counters import declarations, declared_reports, statistics
 from comments.tree.counters.declared_reports import CountFilter

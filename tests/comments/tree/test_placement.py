@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from comments import errors
 from comments.domain import records, sorthash
 from comments.domain.records import Status
-from comments.jobs import repair
+from comments.jobs.integrity import repair
 from comments.posting import own_comment
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows

@@ -11,7 +11,7 @@ import pytest
 
 from comments import errors
 from comments.domain import records
-from comments.jobs import repair
+from comments.jobs.integrity import repair
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import comment_rows

@@ -11,7 +11,9 @@ import pytest
 from comments import errors
 from comments.domain import counting, records
 from comments.events import dispatcher
-from comments.jobs import recount, scheduler, thread_count_rows, upgrades, wiring
+from comments.jobs import scheduler, wiring
+from comments.jobs.integrity import recount
+from comments.jobs.migrations import thread_count_rows, upgrades
 from comments.store import commit_counts, connection, ownership, per_process, reads, transactions
 from comments.store.models import counter_rows
 from comments.tree.counters import counter_repair, from_events, thread_counts, totals

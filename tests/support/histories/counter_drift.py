@@ -5,8 +5,9 @@ from typing import Any
 
 from comments.domain import counting, records
 from comments.events import dispatcher
-from comments.jobs import recount, wiring
-from comments.jobs.recount import Difference
+from comments.jobs import wiring
+from comments.jobs.integrity import recount
+from comments.jobs.integrity.recount import Difference
 from comments.posting import own_comment
 from comments.store import ownership, reads, transactions
 from comments.store.models import counter_rows, vote_rows

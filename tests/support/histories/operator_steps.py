@@ -16,7 +16,9 @@ from typing import NamedTuple
 from comments import config, errors
 from comments.domain import records, sorthash
 from comments.events import dead_letters, dispatcher, message_queue, outbox
-from comments.jobs import recategorize, recount, repair, thread_count_rows, wiring
+from comments.jobs import recategorize, wiring
+from comments.jobs.integrity import recount, repair
+from comments.jobs.migrations import thread_count_rows
 from comments.notifications import thread_followers
 from comments.posting import cast_vote
 from comments.reading.compaction import compactor

@@ -12,8 +12,9 @@ import msgspec
 
 from comments.domain import presentation, records, sorthash
 from comments.events import audit_log, dispatcher
-from comments.jobs import recount, repair, wiring
+from comments.jobs import wiring
 from comments.jobs.importers import import_journal, import_source, import_undo, import_writer
+from comments.jobs.integrity import recount, repair
 from comments.reading.compaction import compactor, due_threads, leftovers
 from comments.reading.materialized import thread_view, view_cache
 from comments.store import connection, per_process, reads

@@ -20,7 +20,7 @@ from benchmarks.layouts import (
     rivals,
 )
 from benchmarks.threads import conversations, loading, shapes
-from comments.jobs import repair
+from comments.jobs.integrity import repair
 from comments.reading.compaction import compactor
 from comments.store import connection, reads
 from comments.store.models import comment_rows

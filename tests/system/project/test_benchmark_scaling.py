@@ -23,7 +23,7 @@ from benchmarks.scaling import (
     write_streams,
 )
 from benchmarks.threads import loading
-from comments.jobs import recount, repair
+from comments.jobs.integrity import recount, repair
 from comments.store import connection
 from comments.tree import ordered_query
 from emulator import inprocess

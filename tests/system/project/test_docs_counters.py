@@ -16,7 +16,7 @@ from google.cloud import datastore
 
 from comments.domain import counting, declared_counters, records
 from comments.events import dispatcher
-from comments.jobs import declared_backfill
+from comments.jobs.migrations import declared_backfill
 from comments.posting import cast_vote
 from comments.store import connection, reads
 from comments.store.models import declared_rows

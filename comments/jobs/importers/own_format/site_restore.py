@@ -31,9 +31,9 @@ from comments.domain.declared_counters import Declaration
 from comments.domain.languages import error_texts
 from comments.domain.text import mail_addresses, web_origins
 from comments.events import audit_log
-from comments.jobs import declared_backfill
 from comments.jobs.exporters import export_lines
 from comments.jobs.importers.own_format import export_reader
+from comments.jobs.migrations import declared_backfill
 from comments.moderation import rulebook, rules
 from comments.sites import budgets, post_limits, site_settings
 from comments.store import reads, transactions

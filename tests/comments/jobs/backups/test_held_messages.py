@@ -8,8 +8,8 @@ import pytest
 import embedded_engine
 from comments import config
 from comments.events import dead_letters, dispatcher, message_sender, safe_http
-from comments.jobs import recount
 from comments.jobs.backups import held_messages, store_backup, store_restore
+from comments.jobs.integrity import recount
 from comments.store import connection, reads
 from tests.support import loopback_servers
 from tests.support.histories import counter_oracle

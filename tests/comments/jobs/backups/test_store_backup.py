@@ -15,8 +15,8 @@ import pytest
 import embedded_engine
 from comments import config, errors
 from comments.domain import records
-from comments.jobs import recount, repair
 from comments.jobs.backups import backup_archive, store_backup
+from comments.jobs.integrity import recount, repair
 from comments.sites import site_settings
 from comments.store import connection, reads
 from tests.support import programs, store_snapshot

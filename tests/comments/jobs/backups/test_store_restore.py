@@ -19,8 +19,8 @@ from comments import config, errors
 from comments.accounts import accounts, one_time_links, sessions
 from comments.domain import records
 from comments.domain.crypto import secret_rotation
-from comments.jobs import recount, repair
 from comments.jobs.backups import backup_archive, store_backup, store_restore
+from comments.jobs.integrity import recount, repair
 from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import reads

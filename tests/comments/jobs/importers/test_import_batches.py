@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from comments.domain import records, sorthash
 from comments.events import dispatcher, outbox
-from comments.jobs import repair, wiring
+from comments.jobs import wiring
 from comments.jobs.importers import import_writer
 from comments.jobs.importers.checking import import_batches
+from comments.jobs.integrity import repair
 from comments.store import reads, transactions
 from comments.tree import bulk_append, values
 from tests.support import datastores

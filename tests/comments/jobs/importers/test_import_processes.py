@@ -9,9 +9,10 @@ import pytest
 
 from comments.domain import author_ids, records
 from comments.events import dispatcher, outbox
-from comments.jobs import repair, wiring
+from comments.jobs import wiring
 from comments.jobs.importers import import_journal
 from comments.jobs.importers.checking import import_batches
+from comments.jobs.integrity import repair
 from comments.sites import site_settings
 from comments.store import connection
 from emulator import inprocess

@@ -9,9 +9,9 @@ import pytest
 from comments import errors
 from comments.domain import records, sorthash
 from comments.domain.records import Status
-from comments.jobs import repair
 from comments.jobs.importers import import_source, import_writer
 from comments.jobs.importers.checking import checked_import, import_batches
+from comments.jobs.integrity import repair
 from comments.store import reads
 from comments.store.models import comment_rows
 from comments.tree import ordered_query

@@ -9,7 +9,8 @@ from werkzeug.test import TestResponse
 
 from comments.domain import declared_counters, records
 from comments.events import dispatcher
-from comments.jobs import declared_backfill, wiring
+from comments.jobs import wiring
+from comments.jobs.migrations import declared_backfill
 from comments.sites import site_settings
 from comments.store import connection
 from comments.tree.counters import declarations

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from comments import errors
 from comments.domain import records
 from comments.events import dispatcher, outbox
-from comments.jobs import repair, wiring
+from comments.jobs import wiring
 from comments.jobs.importers.checking import checked_import, import_batches
 from comments.jobs.importers.formats import format_registry
 from comments.jobs.importers.uploads import upload_steps
 from comments.jobs.importers.uploads.upload_store import UploadState
+from comments.jobs.integrity import repair
 from comments.sites import site_settings
 from comments.store import connection
 from emulator import inprocess

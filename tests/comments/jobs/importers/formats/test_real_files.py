@@ -18,8 +18,8 @@ import pytest
 
 from comments.domain import imported_ids, records, sorthash
 from comments.domain.records import Status
-from comments.jobs import repair
 from comments.jobs.importers.formats import format_registry
+from comments.jobs.integrity import repair
 from tests.support import optional_tools
 from tests.support.threads import sample_exports
 from tests.support.threads.sample_exports import SCHEME

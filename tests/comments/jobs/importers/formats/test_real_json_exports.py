@@ -16,8 +16,8 @@ import pytest
 
 from comments.domain import records, sorthash
 from comments.domain.records import Status
-from comments.jobs import repair
 from comments.jobs.importers.formats import format_registry
+from comments.jobs.integrity import repair
 from tests.support import optional_tools
 from tests.support.importing import stored_imports
 from tests.support.threads import sample_exports, sample_threads

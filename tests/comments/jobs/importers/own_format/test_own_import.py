@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from comments import errors
 from comments.domain import imported_ids, records, sorthash
-from comments.jobs import repair
 from comments.jobs.importers import import_journal, import_writer
 from comments.jobs.importers.checking import checked_import
 from comments.jobs.importers.formats import flatthread
+from comments.jobs.integrity import repair
 from comments.sites import site_settings
 from comments.store import connection
 from comments.tree import bulk_append, votes

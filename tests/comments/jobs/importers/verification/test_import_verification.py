@@ -10,7 +10,7 @@ import pytest
 from comments.domain import records, sorthash
 from comments.domain.records import Status, ThreadState, Verb
 from comments.events import audit_log
-from comments.jobs import repair, rescheming, thread_overrides
+from comments.jobs import thread_overrides
 from comments.jobs.importers import (
     import_expiry,
     import_journal,
@@ -26,6 +26,8 @@ from comments.jobs.importers.verification import (
     verification_report,
     verification_result,
 )
+from comments.jobs.integrity import repair
+from comments.jobs.migrations import rescheming
 from comments.moderation import decisions, policy_changes
 from comments.store import reads, transactions
 from comments.store.models import comment_rows

@@ -19,7 +19,9 @@ from comments import errors
 from comments.domain import declared_counters, records
 from comments.domain.records import Status
 from comments.events import backlog, dispatcher, outbox
-from comments.jobs import declared_backfill, recategorize, recount, wiring
+from comments.jobs import recategorize, wiring
+from comments.jobs.integrity import recount
+from comments.jobs.migrations import declared_backfill
 from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection

@@ -14,7 +14,8 @@ from comments.domain import records
 from comments.domain.records import Policy
 from comments.domain.text import rendering, sanitizing
 from comments.events import backlog
-from comments.jobs import rerendering, scheduler, upgrades
+from comments.jobs import scheduler
+from comments.jobs.migrations import rerendering, upgrades
 from comments.posting import own_comment
 from comments.reading.materialized import directories
 from comments.sites import site_settings

@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 
 from comments import errors
 from comments.domain import records
-from comments.jobs import recount, repair
+from comments.jobs.integrity import recount, repair
 from comments.posting import own_comment
 from comments.reading.compaction import compactor, leftovers, rebuilding
 from comments.reading.materialized import ranking, view_cache

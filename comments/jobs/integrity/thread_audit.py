@@ -22,7 +22,7 @@ import msgspec
 
 from comments import errors
 from comments.domain import decoders, records
-from comments.jobs import repair
+from comments.jobs.integrity import repair
 from comments.sites import site_settings
 from comments.store import ownership, reads, transactions
 from comments.store.models import event_rows

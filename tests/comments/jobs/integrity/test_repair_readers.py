@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from comments.domain import records
-from comments.jobs import repair
+from comments.jobs.integrity import repair
 from comments.posting import own_comment
 from comments.reading.compaction import compactor, leftovers
 from comments.reading.materialized import thread_view, view_cache

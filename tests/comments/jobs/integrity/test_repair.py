@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from comments.domain import records, sorthash
-from comments.jobs import repair
+from comments.jobs.integrity import repair
 from comments.posting import own_comment
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows

@@ -12,9 +12,10 @@ from comments import app as apps
 from comments import config
 from comments.domain import records
 from comments.domain.text import rendering
-from comments.jobs import repair, scheduler
+from comments.jobs import scheduler
 from comments.jobs.importers.checking import checked_import
 from comments.jobs.importers.formats import disqus
+from comments.jobs.integrity import repair
 from comments.reading import listings, thread_pages
 from comments.sites import site_settings
 from comments.store import connection

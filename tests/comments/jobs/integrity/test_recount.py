@@ -6,8 +6,8 @@ import pytest
 from google.cloud import ndb
 
 from comments.domain import counting, records
-from comments.jobs import recount
-from comments.jobs.recount import Difference
+from comments.jobs.integrity import recount
+from comments.jobs.integrity.recount import Difference
 from comments.notifications import reader_follows, thread_followers
 from comments.posting import own_comment
 from comments.store import connection, ownership, reads, transactions

@@ -32,7 +32,8 @@ from typing import Any, NamedTuple
 from comments import errors
 from comments.domain import records, sorthash
 from comments.domain.records import Status
-from comments.jobs import rerendering, tree_places
+from comments.jobs.integrity import tree_places
+from comments.jobs.migrations import rerendering
 from comments.reading.compaction import rebuilding
 from comments.reading.materialized import comparison, deltas
 from comments.store import connection, reads, transactions

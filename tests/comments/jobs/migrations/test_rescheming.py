@@ -15,7 +15,8 @@ import pytest
 from comments import errors
 from comments.domain import records, sorthash
 from comments.events import audit_log
-from comments.jobs import repair, rescheming
+from comments.jobs.integrity import repair
+from comments.jobs.migrations import rescheming
 from comments.reading import listings, thread_pages
 from comments.reading.compaction import compactor
 from comments.reading.materialized import directories

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from comments.domain import records
-from comments.jobs import repair, scheduler
+from comments.jobs import scheduler
+from comments.jobs.integrity import repair
 from comments.reading.compaction import compactor, leftovers
 from comments.reading.materialized import directories, thread_view
 from comments.store import connection, reads

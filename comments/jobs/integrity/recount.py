@@ -33,7 +33,8 @@ from comments import errors
 from comments.domain import counting, records
 from comments.domain.counting import Scope
 from comments.events import outbox
-from comments.jobs import declared_backfill, thread_count_rows, wiring
+from comments.jobs import wiring
+from comments.jobs.migrations import declared_backfill, thread_count_rows
 from comments.notifications import thread_followers
 from comments.posting import cast_vote
 from comments.store import ownership, reads, transactions

@@ -16,7 +16,9 @@ import pytest
 from comments import errors
 from comments.domain import declared_counters, records
 from comments.events import dispatcher, outbox
-from comments.jobs import declared_backfill, recategorize, recount, wiring
+from comments.jobs import recategorize, wiring
+from comments.jobs.integrity import recount
+from comments.jobs.migrations import declared_backfill
 from comments.posting import cast_vote, own_comment
 from comments.sites import site_settings
 from comments.store import connection

@@ -17,7 +17,7 @@ from google.cloud import ndb
 
 from comments.domain import records
 from comments.events import backlog
-from comments.jobs import rerendering, thread_count_rows
+from comments.jobs.migrations import rerendering, thread_count_rows
 from comments.store import ownership, per_process, reads, transactions
 from comments.store.models import event_rows
 from comments.tree.threads import details

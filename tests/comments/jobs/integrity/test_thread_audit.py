@@ -11,7 +11,8 @@ from flask.testing import FlaskClient
 
 from comments.domain import records
 from comments.events import backlog
-from comments.jobs import background_worker, repair, thread_audit
+from comments.jobs import background_worker
+from comments.jobs.integrity import repair, thread_audit
 from comments.store import connection
 from emulator import inprocess, testing
 from tests.comments.conftest import Clock

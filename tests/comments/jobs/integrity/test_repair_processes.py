@@ -11,7 +11,8 @@ import pytest
 
 from comments import errors
 from comments.domain import records
-from comments.jobs import repair, scheduler
+from comments.jobs import scheduler
+from comments.jobs.integrity import repair
 from comments.reading.materialized import view_cache
 from comments.sites import site_settings
 from emulator import inprocess

@@ -4,7 +4,7 @@ import pytest
 
 from comments.domain import records
 from comments.domain.counting import Scope
-from comments.jobs.recount import Difference
+from comments.jobs.integrity.recount import Difference
 from comments.posting import own_comment
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, vote_rows

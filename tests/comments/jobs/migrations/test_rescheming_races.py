@@ -18,10 +18,11 @@ import pytest
 from comments import errors
 from comments.domain import records, sorthash
 from comments.domain.records import Status
-from comments.jobs import repair, rescheming
 from comments.jobs.importers import import_source, import_writer
 from comments.jobs.importers.checking import checked_import
 from comments.jobs.importers.formats import disqus, wordpress
+from comments.jobs.integrity import repair
+from comments.jobs.migrations import rescheming
 from comments.reading import listings, thread_pages
 from comments.reading.compaction import compactor
 from comments.sites import site_settings

@@ -10,7 +10,8 @@ import pytest
 from comments import errors
 from comments.domain import declared_counters, records
 from comments.events import dispatcher
-from comments.jobs import declared_backfill, wiring
+from comments.jobs import wiring
+from comments.jobs.migrations import declared_backfill
 from comments.store import connection
 from comments.tree.counters import declarations, declared_counts
 from tests.support.histories import counter_drift, counter_oracle, declared_oracle
