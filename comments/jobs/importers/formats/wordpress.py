@@ -25,6 +25,7 @@ from pathlib import Path
 
 from comments import errors
 from comments.domain.records import Status
+from comments.domain.text import linked_html
 from comments.jobs.importers import import_source
 from comments.jobs.importers.parsing import xml_reader
 
@@ -130,7 +131,7 @@ def _comment(path: Path, element: xml_reader.Element) -> Iterator[import_source.
         name=html.unescape(element.text("wp:comment_author")),
         email=element.text("wp:comment_author_email"),
         website=element.text("wp:comment_author_url"),
-        body=_with_paragraphs(element.text("wp:comment_content")),
+        body=_as_displayed(element.text("wp:comment_content")),
     )
 
 
@@ -141,8 +142,12 @@ def _moment(path: Path, line: int, date: str) -> datetime:
     return import_source.moment(path, line, date)
 
 
+def _as_displayed(text: str) -> str:
+    """Add paragraphs, line breaks and links to a text, as WordPress does for display."""
+    return linked_html.with_links(_with_paragraphs(text))
+
+
 def _with_paragraphs(text: str) -> str:
-    """Add paragraphs and line breaks to a text, as WordPress does for display."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not text or _PARAGRAPHS.search(text):
         return text

@@ -1,5 +1,6 @@
 """A WXR export is XML that WordPress's rules accept, and our own importer reads it completely."""
 
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from datetime import datetime
@@ -120,11 +121,15 @@ def test_texts_that_xml_cannot_contain_are_escaped_or_replaced(
     assert found["author_url"] == "https://a.example/?a=1&b=2"
 
 
+LINK = re.compile("</?a( [^>]*)?>")
 Shown = tuple[str, str | None, Status, str, str, datetime]
 
 
 def shown() -> list[Shown]:
-    """Return the stored comments by reading order: name, parent's place, state, HTML, time."""
+    """Return the stored comments by reading order: name, parent's place, state, HTML, time.
+
+    The HTML is without links, because the importer adds one to each address that is text.
+    """
     rows = sample_exports.rows()
     places = {row.id: f"{row.thread} {n}" for n, row in enumerate(rows)}
     return [
@@ -132,7 +137,7 @@ def shown() -> list[Shown]:
             row.author.name or "Guest",
             None if row.reply_to is None else places[row.reply_to],
             READ_BACK.get(row.status, row.status),
-            row.html,
+            LINK.sub("", row.html),
             row.author.website,
             row.created.replace(microsecond=0),
         )

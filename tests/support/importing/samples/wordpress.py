@@ -51,7 +51,9 @@ SANE = Sample(
             more="<wp:comment_status>closed</wp:comment_status>",
         ),
         _item(
-            "peas", _comment(7, "On peas.", "Ada L.", _ADA), _comment(8, "Yes.", "Bob", parent=7)
+            "peas",
+            _comment(7, "On peas.", "Ada L.", _ADA),
+            _comment(8, "Yes: http://b.example/c", "Bob", parent=7),
         ),
     ),
     addresses={"Ada": "ada@garden.example"},
@@ -122,8 +124,9 @@ SANE = Sample(
             parent="7",
             created=at(2010, 5, 6, 7, 8),
             name="Bob",
-            text="<p>Yes.</p>",
-            html="<p>Yes.</p>",
+            text='<p>Yes: <a href="http://b.example/c">http://b.example/c</a></p>',
+            html='<p>Yes: <a href="http://b.example/c" rel="nofollow ugc noopener">'
+            "http://b.example/c</a></p>",
         ),
     ),
     says=("Items that are not comments, skipped: 1 (1 pingback), line 8",),

@@ -1,0 +1,64 @@
+"""Turn web addresses that are typed in HTML without markup into links (pure).
+
+Some systems store the HTML that people typed, and add such links only for display. Addresses are
+found as in Markdown (`bare_links`).
+
+Invariants:
+
+1. Text in a link, in code and in preformatted text does not change.
+2. Tags do not change. The result is as safe as its source, so it must be sanitized too.
+"""
+
+import collections
+import html
+import re
+
+from comments.domain.text import bare_links
+
+_TAG = re.compile(r"(<(?:/?[A-Za-z]|!)[^<>]*>)")
+_UNLINKED = re.compile(r"<(/?)(a|code|pre)\b", re.IGNORECASE)
+
+
+def with_links(source: str) -> str:
+    """Return HTML with a link at each address that is text."""
+    open_elements: collections.Counter[str] = collections.Counter()
+    found: list[str] = []
+    for number, piece in enumerate(_TAG.split(source)):
+        is_tag = number % 2
+        if is_tag:
+            _count(open_elements, piece)
+        found.append(piece if is_tag or open_elements.total() else _linked(piece))
+    return "".join(found)
+
+
+def _count(open_elements: collections.Counter[str], tag: str) -> None:
+    """Count the open elements whose text gets no links."""
+    match = _UNLINKED.match(tag)
+    if match is None:
+        return
+    slash, name = match[1], match[2].lower()
+    if not slash:
+        open_elements[name] += 1
+    elif open_elements[name]:
+        open_elements[name] -= 1
+
+
+def _linked(piece: str) -> str:
+    """Add links to a piece of text with HTML entities."""
+    text = html.unescape(piece)
+    found: list[str] = []
+    done = place = 0
+    while head := bare_links.HEAD.search(text, place):
+        place = bare_links.end_of(head)
+        if not place:
+            place = head.end()
+            continue
+        shown = text[head.start() : place]
+        found.append(html.escape(text[done : head.start()], quote=False))
+        address = html.escape(bare_links.address(shown))
+        found.append(f'<a href="{address}">{html.escape(shown, quote=False)}</a>')
+        done = place
+    if not found:
+        return piece
+    found.append(html.escape(text[done:], quote=False))
+    return "".join(found)
