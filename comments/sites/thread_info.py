@@ -60,3 +60,16 @@ def address(url: str, site: records.Site) -> str:
             if url == known or url.startswith((f"{known}/", f"{known}?")):
                 return origin + url.removeprefix(known)
     return ""
+
+
+def page_address(url: str, thread: str, site: records.Site) -> str:
+    """Return the address of a thread's page, also if no comment has named the thread.
+
+    `thread` is the thread's id. If no address on the site is known, the id may be one
+    (`thread_ids`), without its scheme.
+    """
+    known = address(url, site)
+    if known:
+        return known
+    found = (address(f"{origin.partition('://')[0]}://{thread}", site) for origin in site.origins)
+    return next(filter(None, found), "")

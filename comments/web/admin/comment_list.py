@@ -110,7 +110,7 @@ def _row(
 ) -> CommentListItem:
     said = case.comment
     title, url = ("", "") if thread is None else (thread.title, thread.url)
-    address = thread_info.address(url, site)
+    address = thread_info.page_address(url, said.thread, site)
     return CommentListItem(
         case,
         title or said.thread,

@@ -52,7 +52,7 @@ def show(site_id: str) -> flask.Response:
         own=", ".join(labels.label("admin.thread-own", each) for each in about.own),
         policies=list(records.Policy),
         policy=rulebook.read(visit.site.id).policy,
-        address=thread_info.address(about.url, visit.site),
+        address=thread_info.page_address(about.url, thread, visit.site),
         numbers=comment_list.in_words(totals.of_threads([name])[0]),
         rows=comment_list.of(visit.site, found.cases),
         found=found,

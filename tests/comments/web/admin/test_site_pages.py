@@ -71,6 +71,14 @@ def test_the_queue_shows_held_comments_newest_first_with_all_details(
     assert "moderator" in page
 
 
+def test_a_thread_without_an_address_links_to_the_page_that_its_id_names(
+    desk: Desk, site: records.Site
+) -> None:
+    _held(site, "text", thread="localhost:8080/cats")
+    for path in ("/queue", "/thread?thread=localhost:8080/cats"):
+        assert 'href="http://localhost:8080/cats"' in desk.page(path)
+
+
 @pytest.mark.parametrize(
     ("act", "status"),
     [
