@@ -54,6 +54,7 @@ def _list_sites() -> None:
 @site.command("set")
 @click.argument("site_id", metavar="ID")
 @click.option("--origin", "origins", multiple=True, help="Origins of its pages; replaces all.")
+@click.option("--add-origin", "added", multiple=True, help="Further origins of its pages.")
 @click.option(
     "--query-key",
     "query_keys",
@@ -113,6 +114,7 @@ def _list_sites() -> None:
 def _set_site(  # noqa: PLR0917 - click passes each option by name
     site_id: str,
     origins: tuple[str, ...],
+    added: tuple[str, ...],
     query_keys: tuple[str, ...],
     keep_trailing_slash: bool | None,  # noqa: FBT001 - same
     cdn_seconds: int | None,
@@ -129,13 +131,14 @@ def _set_site(  # noqa: PLR0917 - click passes each option by name
     given = {name: value for name, value in options.items() if value is not None}
     if images:
         given["images"] = tuple(filter(None, images))
-    lists = (*origins, *query_keys, *filed, *moderators, *images)
+    lists = (*origins, *added, *query_keys, *filed, *moderators, *images)
     numbers = (keep_trailing_slash, cdn_seconds, freshness)
     if not (lists or given) and all(each is None for each in numbers):
         raise click.ClickException(f"Nothing to change for {site_id}. See --help for the options.")
     changed = site_settings.change(
         site_id,
         origins=origins or None,
+        added_origins=added,
         query_keys=_given(query_keys),
         keep_trailing_slash=keep_trailing_slash,
         cdn_seconds=cdn_seconds,
@@ -148,7 +151,8 @@ def _set_site(  # noqa: PLR0917 - click passes each option by name
         moderation_sessions.end_all(site_id)
     # The given origins replace all earlier ones. Show the new value, in case the operator did not
     # intend to replace them all.
-    named = f"{changed.id} ({', '.join(changed.origins)})" if origins else changed.id
+    is_named = origins or added
+    named = f"{changed.id} ({', '.join(changed.origins)})" if is_named else changed.id
     click.echo(f"Changed {named}. This takes effect everywhere within a minute.")
 
 

@@ -95,6 +95,7 @@ def change(  # noqa: PLR0913 - each may be changed alone
     site_id: str,
     *,
     origins: Sequence[str] | None = None,
+    added_origins: Sequence[str] = (),
     query_keys: Sequence[str] | None = None,
     keep_trailing_slash: bool | None = None,
     cdn_seconds: int | None = None,
@@ -108,6 +109,8 @@ def change(  # noqa: PLR0913 - each may be changed alone
     noted: Noted | None = None,
 ) -> records.Site:
     """Change the given settings.
+
+    `origins` replaces the site's origins; `added_origins` are added to them.
 
     `filed` contains the site's categories; existing threads keep their categories.
 
@@ -128,7 +131,6 @@ def change(  # noqa: PLR0913 - each may be changed alone
         raise errors.BadInput("cdn_seconds", "out-of-range", minimum=0, maximum=LONGEST_CDN)
     if freshness is not None and not 0 <= freshness <= LONGEST_FRESHNESS:
         raise errors.BadInput("freshness", "out-of-range", minimum=0, maximum=LONGEST_FRESHNESS)
-    checked = None if origins is None else [web_origins.check(origin) for origin in origins]
     keys = None if query_keys is None else thread_ids.checked_query_keys(query_keys)
     names = None if filed is None else categories.canonical_set(filed, categories.MOST_OF_SITE)
 
@@ -139,7 +141,7 @@ def change(  # noqa: PLR0913 - each may be changed alone
         if noted is not None and transactions.may_have_run() and audit_log.is_done(noted.act):
             return conversion.site_record(row)
         before = conversion.site_record(row)
-        row.origins = row.origins if checked is None else checked
+        row.origins = _origins(row.origins if origins is None else origins, added_origins)
         row.query_keys = row.query_keys if keys is None else list(keys)
         row.keep_trailing_slash = (
             row.keep_trailing_slash if keep_trailing_slash is None else keep_trailing_slash
@@ -161,6 +163,10 @@ def change(  # noqa: PLR0913 - each may be changed alone
     changed = transactions.transaction(body)
     COPIES.get().drop(site_id)
     return changed
+
+
+def _origins(kept: Sequence[str], added: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(map(web_origins.check, (*kept, *added))))
 
 
 def mark_providers(having: Mapping[str, bool]) -> None:

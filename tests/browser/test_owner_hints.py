@@ -51,7 +51,7 @@ def test_a_refused_post_says_why_and_names_the_page_s_origin_in_the_console(
     widget_form.fill(form, "may I?", "Ada")
     with tab.page.expect_console_message(_told) as told:
         form.get_by_role("button", name="Post comment").click()
-    assert "site set demo --origin http://localhost:" in told.value.text
+    assert "site set demo --add-origin http://localhost:" in told.value.text
     expect(form.get_by_role("alert").filter(has_text="not registered for the site")).to_be_visible()
     expect(form.get_by_role("textbox").first).to_have_value("may I?")
 

@@ -23,7 +23,7 @@ export function hint({ code, status }, { site }) {
     tell(t("hint-site", { server, site, attribute, command }));
   } else if (code === "origin-not-allowed" || (status === 0 && navigator.onLine)) {
     // Browsers do not tell a page whether a call failed or was refused.
-    const command = [COMMAND, "set", site, "--origin", origin].join(" ");
+    const command = [COMMAND, "set", site, "--add-origin", origin].join(" ");
     tell(t("hint-origin", { server, site, origin, command }));
   }
 }

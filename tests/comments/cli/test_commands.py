@@ -119,6 +119,12 @@ def test_a_site_is_added_listed_and_changed(run: Runner, store: connection.Store
     assert added.output == "Added blog (https://blog.example).\n"
     changed = run("site", "set", "blog", "--origin", "https://new.example", "--query-key", "p")
     assert "Changed blog (https://new.example)." in changed.output
+    both = "https://new.example, http://localhost:8000"
+    for _ in range(2):
+        changed = run("site", "set", "blog", "--add-origin", "http://localhost:8000")
+        assert f"Changed blog ({both})." in changed.output
+    assert run("site", "set", "blog", "--add-origin", "localhost").exit_code == 1
+    run("site", "set", "blog", "--origin", "https://new.example")
     run("site", "set", "blog", "--keep-trailing-slash")
     run("site", "set", "blog", "--cdn-seconds", "5")
     assert run("site", "list").output == "blog\thttps://new.example\n"
