@@ -26,6 +26,8 @@ from tests.support.threads import sample_exports, sample_threads, sample_votes
 SITE = "garden"
 SCHEME = sorthash.Scheme(levels=3)
 NOW = sample_threads.START + timedelta(days=1)
+ROSES = "garden.example/roses"
+TULIPS = "garden.example/tulips"
 # The properties of a comment that compactions and changes of other comments change.
 _PASSING = (
     "revision", "text_revision", "unfolded", "fold_by", "shelved", "rewrites", "moved", "changed",
@@ -51,6 +53,21 @@ def comment(
     return import_source.SourceComment(
         system="disqus", id=comment_id, line=1, thread=page, parent=parent, **(given | more)
     )
+
+
+EXPORT = [
+    comment("1", email="ada@mail.example", website="https://ada.example", up=3, pinned=True),
+    comment("2", "1", edited=NOW - timedelta(days=3)),
+    comment("3", "2"),
+    comment("4", "2"),
+    comment("5", "1", status=records.Status.SPAM),
+    comment("6", status=records.Status.PENDING),
+    comment("7", status=records.Status.RETRACTED),
+    comment("8", "7", down=2),
+    comment("9", page="tulips"),
+    comment("10", "9", page="tulips"),
+    comment("11", page="lilies", status=records.Status.SPAM),
+]
 
 
 def saved(path: Path, comments: Sequence[import_source.SourceComment], **pages: Any) -> Path:
@@ -185,6 +202,24 @@ def addresses() -> list[str]:
 def bodies() -> dict[str, str]:
     """Return the text of each stored comment by its id."""
     return {each.key.path[-1].name: _text(each, "body") for each in stored_state.rows("Comment")}
+
+
+def ids() -> dict[str, str]:
+    """Return the ids of the stored comments of `EXPORT` by their numbers."""
+    return {
+        text.removeprefix("imported "): key
+        for key, text in bodies().items()
+        if text.startswith("imported ")
+    }
+
+
+def post(
+    site: records.Site, text: str, parent: str | None = None, thread: str = ROSES
+) -> records.Comment:
+    """Post a comment of a person into a thread."""
+    return sample_threads.post(
+        site, text, parent, thread=thread, now=NOW, author=sample_threads.author("bob")
+    )
 
 
 def _text(message: Any, name: str) -> str:

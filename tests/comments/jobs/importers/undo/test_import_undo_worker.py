@@ -9,11 +9,10 @@ from comments.events import audit_log, backlog
 from comments.jobs import background_worker, scheduler
 from comments.jobs.importers import import_journal, import_undo
 from comments.reading.compaction import compactor, due_threads
-from comments.sites import site_settings
 from comments.store import connection
 from comments.tree import bulk_removal
 from tests.comments.conftest import Clock
-from tests.support.threads import compaction, sample_exports, sample_threads
+from tests.support.threads import compaction, sample_threads
 from tests.support.threads import undone_imports as undone
 from tests.support.threads.undone_imports import NOW, comment
 
@@ -26,12 +25,6 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk_removal, "AT_ONCE", 2)
     monkeypatch.setattr(import_undo, "STEPS", 3)
     compaction.small_buckets(monkeypatch)
-
-
-@pytest.fixture
-def garden(store: connection.Store) -> records.Site:
-    undone.Clock.current()
-    return site_settings.add("garden", sample_exports.SITE.origins, scheme=undone.SCHEME, now=NOW)
 
 
 class Server:

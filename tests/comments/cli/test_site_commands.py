@@ -1,0 +1,118 @@
+"""The commands of a site add, list and change it, and move it to another scheme."""
+
+import flask
+import pytest
+
+from comments import config
+from comments.domain import records, site_options, sorthash
+from comments.sites import site_settings
+from comments.store import connection
+from comments.tree import ordered_query
+from tests.comments.cli.conftest import Runner
+from tests.support.threads import sample_threads
+
+NAME = records.ThreadName("demo", "page")
+
+
+def test_a_site_is_added_listed_and_changed(run: Runner, store: connection.Store) -> None:
+    added = run("site", "add", "blog", "--origin", "https://blog.example")
+    assert added.output == "Added blog (https://blog.example).\n"
+    changed = run("site", "set", "blog", "--origin", "https://new.example", "--query-key", "p")
+    assert "Changed blog (https://new.example)." in changed.output
+    both = "https://new.example, http://localhost:8000"
+    for _ in range(2):
+        changed = run("site", "set", "blog", "--add-origin", "http://localhost:8000")
+        assert f"Changed blog ({both})." in changed.output
+    assert run("site", "set", "blog", "--add-origin", "localhost").exit_code == 1
+    run("site", "set", "blog", "--origin", "https://new.example")
+    run("site", "set", "blog", "--keep-trailing-slash")
+    run("site", "set", "blog", "--cdn-seconds", "5")
+    assert run("site", "list").output == "blog\thttps://new.example\n"
+    site = site_settings.get("blog")
+    assert (site.query_keys, site.keep_trailing_slash) == (("p",), True)
+    assert site.cdn_seconds == 5
+    run("site", "set", "blog", "--freshness", "7")
+    assert (site_settings.get("blog").freshness, site_settings.get("blog").cdn_seconds) == (7, 5)
+    run("site", "set", "blog", "--category", "Sport", "--category", "News")
+    assert site_settings.get("blog").categories == ("news", "sport")
+    assert site_settings.get("blog").cdn_seconds == 5
+    run("site", "set", "blog", "--category", "", "--query-key", "")
+    assert (site_settings.get("blog").categories, site_settings.get("blog").query_keys) == ((), ())
+
+
+def test_the_options_of_a_site_are_changed(
+    run: Runner, store: connection.Store, site: records.Site
+) -> None:
+    changed = run("site", "set", "demo", "--no-votes", "--no-website", "--order", "best")
+    assert changed.output == "Changed demo. This takes effect everywhere within a minute.\n"
+    run("site", "set", "demo", "--image-origin", "https://img.example", "--live", "0")
+    run("site", "set", "demo", "--theme", "dark", "--language", "en", "--no-moderation", "--forms")
+    assert site_settings.get("demo").options == site_options.SiteOptions(
+        votes=False, website=False, order="best", images=("https://img.example",), live=0,
+        theme="dark", language="en", moderation=False, forms=True,
+    )  # fmt: skip
+    run("site", "set", "demo", "--votes", "--no-guests", "--language", "", "--image-origin", "")
+    found = site_settings.get("demo").options
+    assert (found.votes, found.guests, found.language, found.images) == (True, False, "", ())
+    assert site_settings.get("demo").origins == site.origins
+    refused = run("site", "set", "demo", "--live", "5")
+    assert refused.exit_code == 1
+    assert "live must be 0 (off) or between 10 and 3,600." in refused.output
+    assert run("site", "set", "demo", "--order", "random").exit_code == 2
+    assert "Nothing to change" in run("site", "set", "demo").output
+
+
+def test_the_commands_use_the_applications_settings(
+    app: flask.Flask, run: Runner, settings: config.Settings, store: connection.Store
+) -> None:
+    run("site", "add", "blog", "--origin", "https://blog.example")
+    assert site_settings.get("blog").digits == settings.scheme.digits
+
+
+def test_a_site_moves_to_another_scheme(
+    run: Runner, site: records.Site, open_store: connection.Store
+) -> None:
+    with open_store.context():
+        shallow = sample_threads.shaped(site, sorthash.Scheme(levels=2))
+        sample_threads.grow(shallow, {"a": {"b": {"c": {}}}})
+    moved = run("site", "rescheme", "demo", "--levels", "5", "--digits", "0123456789")
+    assert moved.exit_code == 0
+    assert moved.stdout == (
+        "demo has 5 levels, width 2 and digits 0123456789. Comments moved in 1 of 1 thread; "
+        "1 comment got a new slug.\n"
+    )
+    with open_store.context():
+        assert [row.sort_hash for row in ordered_query.thread(NAME)] == ["00", "0001", "000101"]
+    assert "in 0 of 1 thread" in run("site", "rescheme", "demo", "--levels", "5").stdout
+    with open_store.context():
+        assert site_settings.get("demo").digits == "0123456789"
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        (("--levels", "0"), "levels"),
+        (("--levels", "101"), "levels"),
+        (("--levels", "3", "--width", "9"), "width"),
+        (("--levels", "3", "--digits", "BA"), "digits"),
+        (("--levels", "3", "--digits", "é"), "digits"),
+    ],
+)
+def test_a_scheme_that_cannot_be_is_refused(
+    run: Runner, site: records.Site, options: tuple[str, ...], field: str
+) -> None:
+    refused = run("site", "rescheme", "demo", *options)
+    assert refused.exit_code == 1
+    assert refused.stderr.splitlines()[-1].startswith(f"Error: {field} must be")
+
+
+def test_a_thread_that_keeps_its_scheme_is_named(
+    run: Runner, site: records.Site, open_store: connection.Store
+) -> None:
+    with open_store.context():
+        for number in range(30):
+            sample_threads.post(site, str(number))
+    kept = run("site", "rescheme", "demo", "--levels", "3", "--digits", "01", "--width", "1")
+    assert kept.exit_code == 1
+    assert kept.stdout.splitlines()[1].startswith("page keeps its scheme: A comment has more")
+    assert run("site", "rescheme", "nobody", "--levels", "3").exit_code == 1

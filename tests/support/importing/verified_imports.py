@@ -1,0 +1,39 @@
+"""Verify the import of a sample export, and read which differences were found and why."""
+
+from datetime import timedelta
+
+from comments.domain import records, sorthash
+from comments.jobs.importers.checking import checked_import
+from comments.jobs.importers.verification import import_verification, verification_result
+from tests.support.threads.sample_exports import NOW, SECRET, rows
+
+LATER = NOW + timedelta(days=1)
+ACTOR = records.Actor("cli", "Ann")
+
+
+def verify(plan: checked_import.CheckedImport, levels: int = 8) -> verification_result.Verification:
+    return import_verification.verify(plan, scheme=sorthash.Scheme(levels=levels), secret=SECRET)
+
+
+def named(
+    found: verification_result.Verification, *, explained: bool = False
+) -> set[tuple[str, str]]:
+    """Return the source ids and fields of differences that have a reason, or have none."""
+    return {
+        (each.source, group.field)
+        for group in found.differences
+        for each in group.examples
+        if bool(group.reason) is explained
+    }
+
+
+def reasons(found: verification_result.Verification) -> dict[str, set[str]]:
+    """Return the reasons of differences by field."""
+    known: dict[str, set[str]] = {}
+    for group in found.differences:
+        known.setdefault(group.field, set()).add(group.reason)
+    return known
+
+
+def stored(plan: checked_import.CheckedImport, source: str) -> records.Comment:
+    return next(row for row in rows() if row.id == plan.id_of(source))
