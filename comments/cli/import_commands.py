@@ -1,5 +1,7 @@
 """Import comments from another system or from an export: `import [FORMAT] FILE`."""
 
+import html
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
@@ -7,17 +9,11 @@ from urllib.parse import urlencode
 import click
 import flask
 
-from comments.cli import (
-    compaction_commands,
-    console,
-    import_files,
-    import_progress,
-    import_restoring,
-)
+from comments.cli import console, import_files, import_progress, import_restoring
 
 if TYPE_CHECKING:
     from comments.domain import records
-    from comments.jobs.importers.checking import checked_import
+    from comments.jobs.importers.checking import checked_import, import_plan
 
 
 @click.command("import")
@@ -91,23 +87,28 @@ def import_(
     )
     for line in verification_report.outcome(verified):
         click.echo(line)
-    _say_what_follows(plan, site.id, added=summary.added)
+    _say_what_follows(plan.threads, site)
     if verified.unexplained:
         raise click.exceptions.Exit(1)
 
 
-def _say_what_follows(plan: "checked_import.CheckedImport", site: str, *, added: int) -> None:
-    """Say when the comments are compacted, and how to view them."""
-    if added:
-        click.echo(
-            "Readers can see them now. A running server compacts them within "
-            f"{compaction_commands.minutes()} minutes. To compact them now, run "
-            f"`compact {site} --wait`."
-        )
-    if plan.threads:
-        longest = max(plan.threads, key=lambda thread: len(thread.nodes)).name
-        query = urlencode({"site": longest.site, "thread": longest.id})
-        click.echo(f"To view the longest thread, open /?{query} on the server.")
+def _say_what_follows(threads: "Sequence[import_plan.PlannedThread]", site: "records.Site") -> None:
+    """Say how to view the longest thread with a page on the site, or the longest of all."""
+    from comments.sites import thread_info
+
+    if not threads:
+        return
+    pages = {each.name: thread_info.page_address(each.url, each.name.id, site) for each in threads}
+    longest = max(threads, key=lambda each: (bool(pages[each.name]), len(each.nodes)))
+    thread, page = longest.name.id, pages[longest.name]
+    query = urlencode({"site": site.id, "thread": thread})
+    server = console.settings().public_url
+    at = f"{server}/?{query}" if server else f"/?{query} on the server"
+    click.echo(f"To view a thread of {console.counted(len(longest.nodes), 'comment')}, open {at}.")
+    attribute = (
+        f'data-page="{html.escape(page)}"' if page else f'data-thread="{html.escape(thread)}"'
+    )
+    click.echo(f'To show it on a page: <div id="flatthread" {attribute}></div>')
 
 
 def _end_dry_run(plan: "checked_import.CheckedImport", site: "records.Site") -> None:

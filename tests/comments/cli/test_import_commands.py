@@ -46,11 +46,17 @@ def test_an_import_stores_the_file_once(
     first = run("import", "disqus", export, "--site", "demo")
     assert first.exit_code == 0
     assert "Added 2 comments in 1 thread; 0 existed already.\n" in first.output
-    assert "within 7 minutes. To compact them now, run `compact demo --wait`" in first.output
-    assert first.output.endswith("open /?site=demo&thread=example.com%2Fpage on the server.\n")
+    assert first.output.endswith(
+        "To view a thread of 2 comments, "
+        "open /?site=demo&thread=example.com%2Fpage on the server.\n"
+        'To show it on a page: <div id="flatthread" data-thread="example.com/page"></div>\n'
+    )
     again = run("import", "disqus", export, "--site", "demo")
     assert "Added 0 comments in 1 thread; 2 existed already.\n" in again.output
-    assert "pages fast" not in again.output
+    assert "To view a thread" in again.output
+    run("site", "set", "demo", "--add-origin", "https://example.com")
+    again = run("import", "disqus", export, "--site", "demo")
+    assert 'data-page="https://example.com/page/"' in again.output
     assert sample_threads.listed(site, "example.com/page") == ["<p>first</p>", "<p>answer</p>"]
 
 

@@ -56,6 +56,11 @@ def lines(proposals: Sequence[Proposal]) -> Iterator[str]:
         yield from (f"  {reason[:_LONGEST]}" for reason in others[:_SHOWN])
         if len(others) > _SHOWN:
             yield f"  and {len(others) - _SHOWN} more"
+        yield (
+            "Comments on hosts that are not the site's are imported, but no page shows them. To "
+            "move them to a page, add a mapping of your own, such as "
+            "--map old.example/a=blog.example/b"
+        )
 
 
 def _pages(thread: import_plan.PlannedThread, site: records.Site) -> Iterator[ImportedPage]:

@@ -70,6 +70,11 @@ def test_a_dry_run_proposes_options_that_merge_the_pages(
             "  webcache.googleusercontent.com (1 page, 1 comment): copies of pages by a search "
             "engine, translator or archive"
         ),
+        (
+            "Comments on hosts that are not the site's are imported, but no page shows them. To "
+            "move them to a page, add a mapping of your own, such as "
+            "--map old.example/a=blog.example/b"
+        ),
         "Dry run: nothing was stored.",
     ]
     assert rows() == []
