@@ -63,7 +63,7 @@ class Restore:
         if declared.added:
             yield f"Declared counters: {', '.join(declared.added)}."
         if declared.present:
-            yield f"Counters that the site already has: {', '.join(declared.present)}."
+            yield f"Counters that existed already: {', '.join(declared.present)}."
 
     def _add_audit_log(self, id_of: Callable[[str], str]) -> Iterator[str]:
         from comments.jobs.importers.own_format import site_restore

@@ -82,7 +82,7 @@ class SourceComment(msgspec.Struct, frozen=True):
     kept: records.MovedComment | None = None
 
 
-class SkippedItem(msgspec.Struct, frozen=True):
+class OtherItem(msgspec.Struct, frozen=True):
     """An item that has an id but is not a comment, such as a pingback.
 
     `what` describes the item in the report.
@@ -114,7 +114,7 @@ class Corrected(msgspec.Struct, frozen=True):
     what: str
 
 
-Item = SourceThread | SourceComment | SkippedItem | LeftOut | Corrected
+Item = SourceThread | SourceComment | OtherItem | LeftOut | Corrected
 Reader = Callable[[Path], Iterator[Item]]
 
 

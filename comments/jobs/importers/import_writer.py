@@ -9,8 +9,8 @@ transaction, which also updates the counters of its threads.
 Invariants:
 
 1. Nothing is stored if a comment in the file is already stored in a different thread.
-2. Comments that already exist are skipped. A repeated import adds nothing; repeating an interrupted
-   import adds the missing comments in their places.
+2. Comments that existed already stay as they are. A repeated import adds nothing; repeating an
+   interrupted import adds the missing comments in their places.
 3. An import sends no mail and no webhooks.
 4. The transaction that adds comments also writes them to the import's journal (`import_journal`).
 5. The votes on a comment are stored before or with the comment, and only if it does not exist yet,

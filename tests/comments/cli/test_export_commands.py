@@ -111,7 +111,7 @@ def test_settings_counters_and_the_audit_log_are_applied_once(run: Run, tmp_path
     second = run("import", path, "--site", "demo", "--settings")
     assert "Replaced the site's settings by those in the file." in second.output
     assert "Declared counters: some." in second.output
-    assert "Counters that the site already has: all." in second.output
+    assert "Counters that existed already: all." in second.output
     assert "Added 0 entries to the audit log; 1 existed already." in second.output
     found = tmp_path / "y.jsonl"
     run("export", "demo", found, "--audit-log")

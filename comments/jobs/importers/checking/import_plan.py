@@ -89,8 +89,8 @@ class FirstPass:
         """
         if isinstance(item, import_source.SourceThread):
             self._take_thread(item)
-        elif isinstance(item, import_source.SkippedItem):
-            self._leave_out(import_report.SKIPPED, item.id, item.line, item.what)
+        elif isinstance(item, import_source.OtherItem):
+            self._leave_out(import_report.OTHER_ITEMS, item.id, item.line, item.what)
         elif isinstance(item, import_source.LeftOut):
             self.tallies.add(import_report.LEFT_OUT, item.what, item.line)
         elif isinstance(item, import_source.Corrected):

@@ -16,34 +16,44 @@ _SUMMED = 3
 MERGED = "Pages merged into one thread"
 ELSEWHERE = "Hosts that are not origins of the site"
 NO_LINK = "Threads without a usable link, imported under their id"
-NO_NAME = "Threads without a usable link or id, skipped with their comments"
-DELETED = "Deleted threads, skipped with their comments"
+NO_NAME = "Threads without a usable link or id, left out with their comments"
+DELETED = "Deleted threads, left out with their comments"
 HIDDEN = "Pages that are not public, imported with pending comments"
-NO_THREAD = "Comments whose thread is not in the file, skipped"
-REPEATED = "Duplicate ids, skipped after the first"
-OTHER = "Duplicate ids with other content, skipped after the first"
-DOUBLED = "Posts that were sent twice, skipped after the first"
-SKIPPED = "Items that are not comments, skipped"
+NO_THREAD = "Comments whose thread is not in the file, left out"
+REPEATED = "Duplicate ids, left out after the first"
+OTHER = "Duplicate ids with other content, left out after the first"
+DOUBLED = "Posts that were sent twice, left out after the first"
+OTHER_ITEMS = "Items that are not comments, left out"
 ORPHANS = "Replies to comments that are not in the file, imported as roots"
-UNROOTED = "Replies to skipped items, imported as roots"
+UNROOTED = "Replies to items that were left out, imported as roots"
 CROSSING = "Replies to comments of other threads, imported as roots"
 CYCLES = "Cycles of replies, cut at the earliest comment"
 RENUMBERED = "Comments whose places do not fit the site's levels, renumbered"
 NAMELESS = 'Comments without a usable name, imported as "Guest"'
-WEBSITES = "Websites that are not valid http(s) addresses, removed"
+WEBSITES = "Websites that are not valid http(s) addresses, left out"
 EMPTY = "Comments without text"
 IMAGES = "Comments with images, which became links"
 EMBEDS = "Comments with videos or other embedded pages, which became links"
 UNLINKED = "Comments with links that do not lead to the web, which became text"
-REMOVED = "Comments with scripts, styles, formulas or drawings, which were removed"
+REMOVED = "Comments with scripts, styles, formulas or drawings, which were left out"
 
 # The kinds that are counted by their text, and whose notes are not kept.
-LEFT_OUT = "Not imported"
+LEFT_OUT = "Left out"
 CORRECTED = "Corrected"
 MAPPED = "Mapped"
 
 # The kinds that need no action and can have thousands of notes.
-_IN_ONE_LINE = {SKIPPED, RENUMBERED, NAMELESS, WEBSITES, EMPTY, IMAGES, EMBEDS, UNLINKED, REMOVED}
+_IN_ONE_LINE = {
+    OTHER_ITEMS,
+    RENUMBERED,
+    NAMELESS,
+    WEBSITES,
+    EMPTY,
+    IMAGES,
+    EMBEDS,
+    UNLINKED,
+    REMOVED,
+}
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -146,8 +156,8 @@ def _mapped_pages(tally: Tally, unit: str) -> str:
 
 
 def _summed(kind: str, notes: Sequence[Note], unit: str) -> str:
-    """Return the number of notes, the most frequent skipped items, and the first line numbers."""
-    sorts = Counter(note.text for note in notes).most_common(_SUMMED) if kind == SKIPPED else []
+    """Return the number of notes, the most frequent other items, and the first line numbers."""
+    sorts = Counter(note.text for note in notes).most_common(_SUMMED) if kind == OTHER_ITEMS else []
     names = ", ".join(f"{count} {_printable(text)}" for text, count in sorts)
     lines = _lines(unit, [note.line for note in notes[:_SUMMED]], len(notes))
     return f"{len(notes)}{f' ({names})' if names else ''}, {lines}"

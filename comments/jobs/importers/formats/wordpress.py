@@ -52,7 +52,7 @@ _PARAGRAPHS = re.compile(r"<(?:p|pre|ul|ol|blockquote|table|h[1-6])\b", re.IGNOR
 
 
 def read(path: Path) -> Iterator[import_source.Item]:
-    """Yield the posts and comments in an export; pingbacks and similar items become skipped items.
+    """Yield the posts and comments in an export; pingbacks and similar items become other items.
 
     Raises:
         errors.BadImport: the file is invalid; the error names the line.
@@ -67,7 +67,7 @@ def read(path: Path) -> Iterator[import_source.Item]:
         elif kind in _DISCUSSION:
             yield from _comment(path, element)
         else:
-            yield import_source.SkippedItem(element.text("wp:comment_id"), element.line, kind[:40])
+            yield import_source.OtherItem(element.text("wp:comment_id"), element.line, kind[:40])
 
 
 def recognizes(head: bytes) -> bool:

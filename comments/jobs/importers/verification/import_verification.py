@@ -35,16 +35,16 @@ from comments.jobs.importers.verification.verification_result import ImportDiffe
 from comments.store.models import comment_rows
 from comments.tree import status_changes, values
 
-# The notes about items of the file that are not imported.
-_LEFT_OUT = (
-    import_report.NO_NAME,
-    import_report.DELETED,
-    import_report.NO_THREAD,
-    import_report.REPEATED,
-    import_report.OTHER,
-    import_report.DOUBLED,
-    import_report.SKIPPED,
-)
+# The notes about items of the file that are left out, and what the items are.
+_LEFT_OUT = {
+    import_report.NO_NAME: "threads without a usable link or id, with their comments",
+    import_report.DELETED: "deleted threads, with their comments",
+    import_report.NO_THREAD: "comments whose thread is not in the file",
+    import_report.REPEATED: "items with the id of an earlier item",
+    import_report.OTHER: "items with the id of an earlier item, but other content",
+    import_report.DOUBLED: "posts that were sent twice, after the first",
+    import_report.OTHER_ITEMS: "items that are not comments",
+}
 _AUTHORS = 20_000  # the maximum number of decrypted addresses in memory
 # An earlier import of another file does not explain a contradiction within a row.
 _WITHIN_ROW = {"number", "sort_hash", "shape"}
@@ -147,7 +147,7 @@ class _Verifier:
     def result(self) -> verification_result.Verification:
         self._add_author_ids()
         report = self.plan.report
-        notes = Counter(note.kind for note in report.notes if note.kind in _LEFT_OUT)
+        notes = Counter(_LEFT_OUT[note.kind] for note in report.notes if note.kind in _LEFT_OUT)
         tallies = {
             tally.text: tally.count
             for tally in report.tallies

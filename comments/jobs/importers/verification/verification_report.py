@@ -27,7 +27,7 @@ def lines(found: Verification) -> Iterator[str]:
         if not group.reason and group.count > len(group.examples):
             yield f"  and {group.count - len(group.examples)} more"
     for what, count in found.left_out.items():
-        yield f"Not imported: {what} ({count})"
+        yield f"Left out: {what} ({count})"
     if found.other_comments or found.other_threads:
         comments = counted(found.other_comments, "other comment")
         threads = counted(found.other_threads, "other thread")

@@ -129,13 +129,13 @@ SANE = Sample(
         ),
     ),
     says=(
-        "Not imported: IP addresses (7)",
-        "Not imported: badges (1)",
-        "Not imported: colors of badges (1)",
-        "Not imported: marks of collapsed comments (1)",
-        "Not imported: marks of verified authors (1)",
-        "Not imported: passwords (1)",
-        "Not imported: times of the last change (7)",
+        "Left out: IP addresses (7)",
+        "Left out: badges (1)",
+        "Left out: colors of badges (1)",
+        "Left out: marks of collapsed comments (1)",
+        "Left out: marks of verified authors (1)",
+        "Left out: passwords (1)",
+        "Left out: times of the last change (7)",
     ),
 )
 
@@ -227,7 +227,7 @@ CROOKED = {
         says=(
             "Corrected: bytes that are not UTF-8, read as Windows-1252 (1, comment 1)",
             "Corrected: times without a time zone, read as UTC (1, comment 2)",
-            'Not imported: values of "mood" (1)',
+            'Left out: values of "mood" (1)',
         ),
     ),
     "two sites with the same paths": Sample(

@@ -167,17 +167,17 @@ SANE = Sample(
         ),
     ),
     says=(
-        "Not imported: IP addresses of authors (1)",
-        "Not imported: countries of authors (1)",
-        "Not imported: dates when authors signed up (2)",
-        "Not imported: names of editors (1)",
-        "Not imported: names of moderators (1)",
-        "Not imported: names of people who deleted a comment (1)",
-        "Not imported: numbers of page views (1)",
-        "Not imported: pictures of authors (1)",
-        "Not imported: reasons for holding comments (1)",
-        "Not imported: roles of moderators (1)",
-        "Not imported: sign-in methods of authors (1)",
+        "Left out: IP addresses of authors (1)",
+        "Left out: countries of authors (1)",
+        "Left out: dates when authors signed up (2)",
+        "Left out: names of editors (1)",
+        "Left out: names of moderators (1)",
+        "Left out: names of people who deleted a comment (1)",
+        "Left out: numbers of page views (1)",
+        "Left out: pictures of authors (1)",
+        "Left out: reasons for holding comments (1)",
+        "Left out: roles of moderators (1)",
+        "Left out: sign-in methods of authors (1)",
     ),
 )
 
@@ -232,7 +232,7 @@ CROOKED = {
                 "(1, comment 5)"
             ),
             "Corrected: times without a time zone, read as UTC (1, comment 1)",
-            'Not imported: values of "mood" (1)',
+            'Left out: values of "mood" (1)',
         ),
     ),
     "an early version without addresses of comments, and a stray byte": Sample(

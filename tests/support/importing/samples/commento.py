@@ -145,10 +145,10 @@ SANE = Sample(
     ),
     says=(
         'Comments without a usable name, imported as "Guest": 1, comment 5',
-        "Not imported: dates when authors signed up (3)",
-        "Not imported: pictures of authors (1)",
-        "Not imported: roles of moderators (1)",
-        "Not imported: sign-in methods of authors (3)",
+        "Left out: dates when authors signed up (3)",
+        "Left out: pictures of authors (1)",
+        "Left out: roles of moderators (1)",
+        "Left out: sign-in methods of authors (3)",
     ),
 )
 
@@ -206,7 +206,7 @@ CROOKED = {
                 "(1, comment 5)"
             ),
             "Corrected: times without a time zone, read as UTC (1, comment 1)",
-            'Not imported: values of "mood" (1)',
+            'Left out: values of "mood" (1)',
         ),
     ),
     "Comentario 2 with its names of fields, other page ids and a stray byte": Sample(

@@ -201,9 +201,9 @@ CROOKED = {
         threads={ROSES: ExpectedThread()},
         comments=(_ONE,),
         says=(
-            "Not imported: lines of the unknown kind 'poem' (1)",
-            "Not imported: unknown fields 'color' of thread lines (1)",
-            "Not imported: unknown fields 'mood' of comment lines (1)",
+            "Left out: lines of the unknown kind 'poem' (1)",
+            "Left out: unknown fields 'color' of thread lines (1)",
+            "Left out: unknown fields 'mood' of comment lines (1)",
         ),
     ),
     "orphans, a cycle, a repeated id, hostile HTML": Sample(
@@ -236,7 +236,7 @@ CROOKED = {
         says=(
             "Replies to comments that are not in the file, imported as roots: 1",
             "Cycles of replies, cut at the earliest comment: 1",
-            "Duplicate ids, skipped after the first: 1",
+            "Duplicate ids, left out after the first: 1",
             _NUMBERED_ANEW,
         ),
     ),

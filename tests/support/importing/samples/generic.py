@@ -91,8 +91,8 @@ SANE = Sample(
         _stored(8, "On peas.", thread=PEAS, website="https://ada.example"),
     ),
     says=(
-        "Not imported: texts of deleted comments (1)",
-        'Not imported: values of "ip" (1)',
+        "Left out: texts of deleted comments (1)",
+        'Left out: values of "ip" (1)',
     ),
 )
 
@@ -157,7 +157,7 @@ CROOKED = {
             "Corrected: times in milliseconds instead of seconds (1, line 4)",
             "Corrected: times without a time zone, read as UTC (1, line 2)",
             "Corrected: whole numbers with a decimal point, such as 12.0 (3, lines 2, 2, 4)",
-            'Not imported: values of "mood" (1)',
+            'Left out: values of "mood" (1)',
         ),
     ),
     "CSV with tabs and a byte order mark": Sample(

@@ -153,10 +153,10 @@ SANE = Sample(
         ),
     ),
     says=(
-        "Not imported: IP addresses (7)",
-        "Not imported: filters of the addresses of voters (7)",
-        "Not imported: subscriptions to replies (1)",
-        "Comments with scripts, styles, formulas or drawings, which were removed: 1, comment 7",
+        "Left out: IP addresses (7)",
+        "Left out: filters of the addresses of voters (7)",
+        "Left out: subscriptions to replies (1)",
+        "Comments with scripts, styles, formulas or drawings, which were left out: 1, comment 7",
     ),
 )
 
@@ -246,7 +246,7 @@ CROOKED = {
         says=(
             "Pages merged into one thread: 1",
             "  comment 2: garden.example/tulips: /tulips (comment 2), /tulips/ (comment 3)",
-            'Not imported: values of "mood" (1)',
+            'Left out: values of "mood" (1)',
         ),
     ),
 }

@@ -117,10 +117,10 @@ SANE = Sample(
     ),
     says=(
         "Comments with images, which became links: 1, comment 3",
-        "Not imported: IP addresses (1)",
-        "Not imported: avatars (1)",
-        "Not imported: hashes of mail addresses (7)",
-        "Not imported: marks of the site's owner (1)",
+        "Left out: IP addresses (1)",
+        "Left out: avatars (1)",
+        "Left out: hashes of mail addresses (7)",
+        "Left out: marks of the site's owner (1)",
     ),
 )
 
@@ -219,7 +219,7 @@ CROOKED = {
         ),
         says=(
             "Corrected: bytes that are not UTF-8, read as Windows-1252 (1, comment 1)",
-            'Not imported: values of "mood" (1)',
+            'Left out: values of "mood" (1)',
         ),
     ),
 }

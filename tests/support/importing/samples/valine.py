@@ -116,9 +116,9 @@ SANE = Sample(
         ),
     ),
     says=(
-        "Not imported: IP addresses (1)",
-        "Not imported: avatars (1)",
-        "Not imported: times of the last change (7)",
+        "Left out: IP addresses (1)",
+        "Left out: avatars (1)",
+        "Left out: times of the last change (7)",
     ),
 )
 

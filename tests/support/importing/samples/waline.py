@@ -118,10 +118,10 @@ SANE = Sample(
     says=(
         "Comments with images, which became links: 1, comment 6",
         "Corrected: websites without http:// or https://, completed with http:// (1, comment 2)",
-        "Not imported: IP addresses (7)",
-        "Not imported: accounts with their passwords (1)",
-        "Not imported: counters of page views and reactions (2)",
-        "Not imported: user agents (1)",
+        "Left out: IP addresses (7)",
+        "Left out: accounts with their passwords (1)",
+        "Left out: counters of page views and reactions (2)",
+        "Left out: user agents (1)",
     ),
 )
 
@@ -239,7 +239,7 @@ CROOKED = {
             "Corrected: negative numbers of votes, read as 0 (1, comment 2)",
             "Corrected: times in seconds instead of milliseconds (1, comment 1)",
             "Corrected: unknown states, read as pending (1, comment 1)",
-            'Not imported: values of "mood" (1)',
+            'Left out: values of "mood" (1)',
         ),
     ),
 }

@@ -129,7 +129,7 @@ SANE = Sample(
             "http://b.example/c</a></p>",
         ),
     ),
-    says=("Items that are not comments, skipped: 1 (1 pingback), line 8",),
+    says=("Items that are not comments, left out: 1 (1 pingback), line 8",),
 )
 
 CROOKED = {
@@ -175,7 +175,7 @@ CROOKED = {
                 html="<p>Early.</p>",
             ),
         ),
-        says=("Replies to skipped items, imported as roots: 1",),
+        says=("Replies to items that were left out, imported as roots: 1",),
     ),
     "text around the export, an undeclared prefix and texts that are not escaped": Sample(
         data=b"<b>Warning</b>: x in y.php\n"

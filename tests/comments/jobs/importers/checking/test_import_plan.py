@@ -60,7 +60,7 @@ def test_a_title_is_plain_text() -> None:
         assert plan.threads[0].title == "Roses & thorns"
 
 
-def test_a_thread_without_a_usable_link_is_named_by_its_id_or_skipped() -> None:
+def test_a_thread_without_a_usable_link_is_named_by_its_id_or_left_out() -> None:
     with planned("disqus.xml") as plan:
         assert plan.threads[1].name.id == "tulips"
         assert [line for line, _ in notes(plan, import_report.NO_LINK)] == [24]
@@ -68,7 +68,7 @@ def test_a_thread_without_a_usable_link_is_named_by_its_id_or_skipped() -> None:
         assert "301" not in written(plan)
 
 
-def test_comments_of_deleted_and_missing_threads_are_skipped_and_noted() -> None:
+def test_comments_of_deleted_and_missing_threads_are_left_out_and_noted() -> None:
     with planned("disqus.xml") as plan:
         assert not written(plan).keys() & {"302", "303"}
         assert notes(plan, import_report.DELETED) == [(26, "http://garden.example/old")]
@@ -216,8 +216,8 @@ def test_remarks_are_counted_by_their_text(tmp_path: Path) -> None:
     with planned_by(read, tmp_path) as plan:
         assert list(plan.report.lines())[1:] == [
             "Corrected: times without a zone\ufffd (5, lines 1, 2, 3, ...)",
-            "Not imported: IP addresses (5)",
-            "Not imported: avatars (1)",
+            "Left out: IP addresses (5)",
+            "Left out: avatars (1)",
         ]
 
 
@@ -250,12 +250,12 @@ def test_the_sites_rules_distinguish_pages(export: Callable[..., Path]) -> None:
 def test_wordpress_replies_to_pingbacks_become_roots() -> None:
     with planned("wordpress.xml", wordpress.read) as plan:
         assert written(plan)["12"].reply_to is None
-        assert [text for _, text in notes(plan, import_report.SKIPPED)] == [
+        assert [text for _, text in notes(plan, import_report.OTHER_ITEMS)] == [
             "pingback",
             "order_note",
         ]
         assert [text for _, text in notes(plan, import_report.UNROOTED)] == ["12 replies to 11"]
-        summed = f"{import_report.SKIPPED}: 2 (1 pingback, 1 order_note), lines 30, 36"
+        summed = f"{import_report.OTHER_ITEMS}: 2 (1 pingback, 1 order_note), lines 30, 36"
         assert summed in list(plan.report.lines())
 
 

@@ -138,7 +138,7 @@ def test_the_example_in_the_docs_is_imported(
     assert result.exit_code == 0, result.output
     assert "Added 4 comments in 2 threads; 0 existed already." in result.output
     assert "Corrected" not in result.output
-    assert "Not imported" not in result.output
+    assert "Left out" not in result.output
     stored = stored_imports.comments("generic", ["1", "2", "3", "4"])
     assert [(each.id, each.parent, each.status.value) for each in stored] == [
         ("4", None, "pending"),

@@ -99,10 +99,10 @@ def test_wordpress_states_become_statuses_and_unknown_ones_are_held() -> None:
     }
 
 
-def test_pingbacks_and_private_notes_are_skipped() -> None:
+def test_pingbacks_and_private_notes_are_left_out() -> None:
     items = list(wordpress.read(IMPORTS / "wordpress.xml"))
-    skipped = [item for item in items if isinstance(item, import_source.SkippedItem)]
-    assert [(item.id, item.what) for item in skipped] == [("11", "pingback"), ("17", "order_note")]
+    other = [item for item in items if isinstance(item, import_source.OtherItem)]
+    assert [(item.id, item.what) for item in other] == [("11", "pingback"), ("17", "order_note")]
 
 
 def test_wordpress_posts_are_hidden_unless_they_are_public() -> None:
