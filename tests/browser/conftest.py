@@ -48,7 +48,7 @@ ARGUMENTS = (
     "--no-first-run",
 )
 # Maximum wait for a condition, in milliseconds. Only a failing test waits the full time.
-PATIENCE = 15_000
+PATIENCE = 60_000
 WATCH = """
     window.violations = [];
     addEventListener("securitypolicyviolation", (event) =>

@@ -15,7 +15,7 @@ from comments.reading.compaction import compactor
 from comments.sites import site_settings
 from comments.store import connection
 from emulator import inprocess, testing
-from tests.browser import widget_form
+from tests.browser import route_holding, widget_form
 from tests.browser.conftest import OpenTab, Say, Tab
 from tests.browser.test_conversation import bodies, comment
 from tests.support.threads import sample_threads
@@ -283,6 +283,7 @@ def test_a_removed_thread_polls_no_more(
     with page.expect_request("**/comments?*"):
         page.clock.run_for(live * 1000)
     page.evaluate("document.querySelector('#flatthread').remove()")
+    route_holding.wait_until_sent(page, held)
     with page.expect_response("**/comments?*"):
         held[0].continue_()
     page.clock.run_for(100 * live * 1000)

@@ -19,7 +19,7 @@ from comments.accounts.oidc import providers
 from comments.events import message_sender
 from comments.sites import site_settings
 from comments.store import connection
-from tests.browser import conftest, test_moderating, widget_form
+from tests.browser import conftest, route_holding, test_moderating, widget_form
 from tests.browser.conftest import ARGUMENTS, PATIENCE, Tab, Website, whole_browser_path
 from tests.browser.test_conversation import choices, comment, sign_out, signed_in
 from tests.support.html import accessibility
@@ -437,6 +437,7 @@ def test_a_moderator_moderates_without_third_party_cookies(
     expect(test_moderating.bar(page)).to_contain_text("Moderating as Bob until")
     said = comment(page, "to be hidden")
     said.get_by_role("button", name="More actions").click()
+    route_holding.wait_until_sent(page, waiting)
     with page.expect_response("**/moderation/comments?**"):
         waiting.pop().continue_()
     said.get_by_role("menuitem", name="Hide").click()

@@ -7,7 +7,7 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser import widget_form
+from tests.browser import route_holding, widget_form
 from tests.browser.conftest import OpenTab, Say
 from tests.browser.test_conversation import bodies, choose, comment, write
 
@@ -31,8 +31,7 @@ class Held:
             route.fallback()
 
     def wait(self) -> None:
-        while not self.routes:
-            self.page.wait_for_timeout(20)
+        route_holding.wait_until_sent(self.page, self.routes)
 
     def release(self) -> None:
         (route,) = self.routes  # nothing was sent twice
@@ -191,6 +190,7 @@ def test_comments_do_not_wait_for_a_slow_sign_in(server: str, open_tab: OpenTab,
     expect(comment(tab.page, "one")).to_be_visible()
     text = widget_form.opened(tab.page).get_by_role("textbox", name="Comment")
     tab.page.keyboard.type("I am ")
+    held.wait()
     held.release()
     expect(tab.page.get_by_role("alert").filter(has_text="Sign-in failed.")).to_be_visible()
     tab.page.keyboard.type("typing")

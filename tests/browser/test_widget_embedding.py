@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import conversion
-from tests.browser import widget_form
+from tests.browser import route_holding, widget_form
 from tests.browser.conftest import OpenTab, Say, Website
 from tests.browser.test_conversation import choose, comment
 
@@ -178,6 +178,7 @@ def test_the_placeholder_stays_until_the_thread_is_loaded(
     with page.expect_request("**/comments?*"):
         page.goto(url)
     expect(page.get_by_text("a placeholder")).to_be_visible()
+    route_holding.wait_until_sent(page, held)
     held[0].continue_()
     expect(page.locator(".ft-body")).to_have_text("loaded")
     expect(page.get_by_text("a placeholder")).to_be_hidden()

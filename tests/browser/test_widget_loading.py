@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from comments.domain.languages import catalogue
+from tests.browser import route_holding
 from tests.browser.conftest import OpenTab, Say, Tab, Website, built
 
 pytestmark = pytest.mark.browser
@@ -172,6 +173,7 @@ def test_an_element_removed_while_loading_shows_and_reports_nothing(
     with tab.page.expect_request("**/comments?*"):
         tab.page.goto(website.put("removed", EVENTS + script(server) + element()))
     tab.page.evaluate("window.kept = document.querySelector('#flatthread'); kept.remove()")
+    route_holding.wait_until_sent(tab.page, held)
     with tab.page.expect_response("**/comments?*"):
         held[0].continue_()
     tab.page.evaluate("new Promise((done) => setTimeout(done, 50))")
@@ -350,6 +352,7 @@ def test_events_report_what_happens(server: str, website: Website, tab: Tab, say
     form.get_by_role("textbox", name="Name").fill("Ada")
     form.get_by_role("button", name="Post comment").click()
     expect(bodies(tab.page)).to_have_count(2)
+    tab.page.wait_for_function("events.length >= 4")
     found = tab.page.evaluate("events")
     assert [(name, host) for name, host, _ in found] == [
         (name, "flatthread") for name in ("count", "ready", "count", "posted")

@@ -123,6 +123,17 @@ def peer(talk: Callable[[socket.socket, threading.Event], None]) -> Iterator[int
                 thread.join()
 
 
+@contextlib.contextmanager
+def unused_port() -> Iterator[int]:
+    """Yield a port at which every connection is refused, because nobody listens there.
+
+    A bound socket keeps the port, so no other program can listen there meanwhile.
+    """
+    with socket.socket() as held:
+        held.bind((LOOPBACK, 0))
+        yield held.getsockname()[1]
+
+
 def client(
     *ports: int, limits: safe_http.RequestLimits | None = None, **more: object
 ) -> safe_http.HttpClient:

@@ -18,9 +18,10 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 INDEXES = programs.ROOT / "index.yaml"
 THREADS = 16  # Per process; there are two.
-STEPS = 10  # Per thread.
+STEPS = 10  # Per thread of a process that no plan kills.
 STATUSES = [
     "ABORTED", "UNAVAILABLE", "INTERNAL", "UNKNOWN", "DEADLINE_EXCEEDED", "CANCELLED",
     "RESOURCE_EXHAUSTED", "INVALID_ARGUMENT", "PERMISSION_DENIED",
@@ -158,7 +159,7 @@ def work(number):
     rng, own = random.Random(f"{seed}{label}{number}"), []
     with store.context():
         gate.wait(60)
-        for step in range(test_counting_processes.STEPS):
+        for step in test_counting_processes.steps(plan, test_counting_processes.STEPS):
             row = change(rng, number, step, own)
             if row is not None:
                 say("A", f"{row.id}.{row.revision}")
@@ -168,7 +169,7 @@ worker.start()
 engine.install_faults(fault_plans.Plan.parse(plan))
 with ThreadPoolExecutor(test_counting_processes.THREADS) as pool:
     list(pool.map(work, range(test_counting_processes.THREADS)))
-worker.stop(30)
+worker.stop(60)
 """
 
 
@@ -206,6 +207,12 @@ def _said(child: forked_programs.Program) -> list[list[str]]:
     """Return a child's complete lines; the child may have died within a line."""
     lines = child.output(5 * programs.PATIENCE).splitlines(keepends=True)
     return [line.split() for line in lines if line.endswith("\n")]
+
+
+def steps(plan: dict[str, Any], most: int) -> Iterable[int]:
+    """Return the numbers of a thread's steps, without an end if the plan kills the process."""
+    is_killed = any("kill" in rule for rule in plan["rules"])
+    return itertools.count() if is_killed else range(most)
 
 
 PLANS = [

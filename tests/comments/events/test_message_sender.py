@@ -166,7 +166,7 @@ def test_slow_receivers_are_served_concurrently(
         message_sender.OUTBOUND.put(open_store, client)
         with open_store.context():
             for number, each in enumerate(slow):
-                each.then = lambda _: gate.wait(30) and None  # type: ignore[assignment]
+                each.then = lambda _: gate.wait(60) and None  # type: ignore[assignment]
                 webhook_site.register(f"{number}", each.url, client)
             webhook_site.post(site)
             assert message_sender.serve(at) == message_sender.SendingCounts(4, 0)

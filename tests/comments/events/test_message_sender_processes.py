@@ -86,7 +86,8 @@ def test_another_process_finishes_for_one_killed_between_sending_and_noting(
     def kill(_: loopback_servers.Heard) -> None:
         if len(told[0].heard) == 2:
             os.kill(child.pid, signal.SIGKILL)
-            child.wait()
+            # Only the test's own thread may use `child`.
+            programs.wait_until(lambda: not Path(f"/proc/{child.pid}").exists())
 
     told[0].then = kill
     _go(child)

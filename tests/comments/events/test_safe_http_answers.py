@@ -163,9 +163,7 @@ def test_the_time_limit_of_a_request_includes_name_resolution() -> None:
 
 
 def test_a_peer_that_refuses_is_unreachable() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    with pytest.raises(errors.Unreachable):
+    with loopback_servers.unused_port() as port, pytest.raises(errors.Unreachable):
         loopback_servers.client(port).send("GET", f"http://hooks.example:{port}/")
 
 

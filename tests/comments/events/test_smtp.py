@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 
 from comments import config, errors, setting_values
 from comments.domain.outcomes import End
 from comments.events.mail import smtp
 from tests.support import loopback_servers
+from tests.support.outside import mail_server
 from tests.support.outside.sample_mail import SENDER, made
 
 
@@ -49,7 +49,7 @@ def server(box: Box, tmp_path: Path, security: Any, *, password: Any = None) -> 
     loopback_servers.AUTHORITY.issue_cert("localhost").configure_cert(context)
     authority = tmp_path / "authority.pem"
     loopback_servers.AUTHORITY.cert_pem.write_to_path(str(authority))
-    options = {"hostname": "localhost", "port": 0, "ready_timeout": 30.0}
+    options: dict[str, Any] = {}
     if security is setting_values.Security.TLS:
         options |= {"ssl_context": context}
     if security is setting_values.Security.STARTTLS:
@@ -65,12 +65,10 @@ def server(box: Box, tmp_path: Path, security: Any, *, password: Any = None) -> 
             "auth_required": True,
             "auth_require_tls": security is setting_values.Security.STARTTLS,
         }
-    with socket.create_server(("localhost", 0)) as free:
-        options["port"] = free.getsockname()[1]
-    controller = Controller(box, **options)  # type: ignore[arg-type]
+    controller = mail_server.Server(box, **options)
     controller.start()
     try:
-        yield options["port"], str(authority)
+        yield controller.port, str(authority)
     finally:
         controller.stop()
 

@@ -328,17 +328,15 @@ def test_hanging_credentials_delay_no_request(
 def test_an_unreachable_task_service_fails_no_request(
     open_store: connection.Store, site: records.Site, clock: Clock
 ) -> None:
-    with loopback_servers.receiver() as gone:
-        address = f"http://{loopback_servers.LOOPBACK}:{gone.port}"
-    made = cloud_tasks.TaskQueue(
-        QUEUE,
-        "",
-        connect=session,
-        now=lambda: datetime.fromtimestamp(clock.now, UTC),
-        address=address,
-    )
-    backlog.ELSEWHERE.put(open_store, made)
-    with open_store.context():
+    with loopback_servers.unused_port() as port, open_store.context():
+        made = cloud_tasks.TaskQueue(
+            QUEUE,
+            "",
+            connect=session,
+            now=lambda: datetime.fromtimestamp(clock.now, UTC),
+            address=f"http://{loopback_servers.LOOPBACK}:{port}",
+        )
+        backlog.ELSEWHERE.put(open_store, made)
         sample_threads.post(site, "text")
         assert len(counter_oracle.events()) == 1
 

@@ -277,7 +277,7 @@ def _at_once(store: connection.Store, *steps: Callable[[], object]) -> list[obje
 
     def run(step: Callable[[], object]) -> object:
         with store.context():
-            barrier.wait(20)
+            barrier.wait(60)
             try:
                 return step()
             except errors.FlatthreadError as error:

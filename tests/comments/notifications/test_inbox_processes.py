@@ -83,14 +83,18 @@ class Writers:
 
 
 def write(path: Path, process: str) -> None:
-    """Reply from many threads; print each reply and, at the end, those marked as read."""
+    """Reply from many threads after a line of input, and end with the input.
+
+    The program prints each reply and, at the end, those marked as read.
+    """
     set_compaction.SEGMENT_BYTES = 500
     with inprocess.open_engine(path, indexes=dying_programs.INDEXES) as engine:
         store = connection.Store(inprocess.Channel(engine), project="test", deadline=120.0)
         writers = Writers(store, process)
-        sys.stdin.read()
+        sys.stdin.readline()
         writers.run()
     print(json.dumps(sorted(writers.read)))  # noqa: T201 - same
+    sys.stdin.read()  # A process that has done all its work can still be killed.
 
 
 def _delivered() -> int:
@@ -145,8 +149,9 @@ def test_fifty_writers_two_compactors_and_a_kill_lose_no_reply(
         forked_programs.start(write, path, "a") as killed,
         forked_programs.start(write, path, "b") as other,
     ):
-        killed.stdin.close()
-        other.stdin.close()
+        for each in (killed, other):
+            each.stdin.write("go\n")
+            each.stdin.flush()
         for _ in range(THREADS):
             assert killed.stdout.readline()
         killed.kill()

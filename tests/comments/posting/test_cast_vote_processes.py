@@ -26,7 +26,7 @@ from tests.system import test_counting_processes
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 THREADS = 16  # Per process; there are two.
-STEPS = 3  # Per thread.
+STEPS = 3  # Per thread of a process that no plan kills.
 
 VOTING = """
 import json, random, sys, threading
@@ -62,7 +62,7 @@ def work(number):
     rng = random.Random(f"{seed}{label}{number}")
     with store.context():
         gate.wait(60)
-        for step in range(test_cast_vote_processes.STEPS):
+        for step in test_counting_processes.steps(plan, test_cast_vote_processes.STEPS):
             tried(lambda: sample_votes.vote(comments[0], "everybody"))
             row, voter = rng.choice(comments[1:]), f"voter {rng.randrange(8)}"
             value, network = rng.choice([1, 1, -1, 0]), f"network {rng.randrange(3)}"
@@ -78,7 +78,7 @@ worker.start()
 engine.install_faults(fault_plans.Plan.parse(plan))
 with ThreadPoolExecutor(test_cast_vote_processes.THREADS) as pool:
     list(pool.map(work, range(test_cast_vote_processes.THREADS)))
-worker.stop(30)
+worker.stop(60)
 """
 
 

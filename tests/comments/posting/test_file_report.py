@@ -219,7 +219,7 @@ def test_concurrent_reports_hold_once(open_store: connection.Store, site: record
 
     def report(number: int) -> None:
         with open_store.context():
-            barrier.wait(20)
+            barrier.wait(60)
             with contextlib.suppress(errors.NotFound):
                 _report(row, f"{number}")
 

@@ -42,14 +42,14 @@ def test_concurrent_threads_get_one_object(store: connection.Store) -> None:
     found: list[object] = []
 
     def ask() -> None:
-        everyone_asks.wait(30)
+        everyone_asks.wait(60)
         found.append(kept.of(store))
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert found == made * 8
 
 

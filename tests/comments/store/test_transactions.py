@@ -386,7 +386,7 @@ def test_twenty_parallel_retries_are_one_comment(
 
     def send(_: int) -> str:
         with open_store.context():
-            barrier.wait(20)
+            barrier.wait(60)
             return sample_threads.post(site, "once", key=KEY).id
 
     with ThreadPoolExecutor(20) as pool:

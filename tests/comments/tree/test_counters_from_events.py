@@ -103,7 +103,7 @@ def test_concurrent_deliveries_of_the_same_events_count_them_once(
 
     def work(_: int) -> None:
         with open_store.context():
-            gate.wait(20)
+            gate.wait(60)
             dispatcher.deliver(events, now=NOW, handlers=wiring.HANDLERS)
 
     with ThreadPoolExecutor(4) as pool:

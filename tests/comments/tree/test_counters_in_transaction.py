@@ -116,7 +116,7 @@ def test_a_busy_thread_is_spread_stays_exact_and_is_gathered_when_quiet(
 
     def write(number: int) -> None:
         with datastore.connect().context():
-            gate.wait(20)
+            gate.wait(60)
             for n in range(12):
                 sample_threads.post(site, f"{number}.{n}", parents[number])
 

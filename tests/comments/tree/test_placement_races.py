@@ -36,7 +36,7 @@ from tests.support import forked_programs, stored_state
 
 path, parent, label, count = sys.argv[1], sys.argv[2] or None, sys.argv[3], int(sys.argv[4])
 engine = inprocess.open_engine(path, indexes=sys.argv[5], concurrency="pessimistic")
-store = connection.Store(inprocess.Channel(engine), project="test", deadline=30.0)
+store = connection.Store(inprocess.Channel(engine), project="test", deadline=300.0)
 site = records.Site("demo", (), sorthash.DEFAULT_DIGITS, 2)
 barrier = threading.Barrier(count)
 
@@ -81,7 +81,7 @@ def test_64_threads_of_two_processes_post_to_one_parent(
     for writer in writers:
         writer.stdin.write("go\n")
         writer.stdin.flush()
-    posted = [line for writer in writers for line in writer.output(90).split("\n")]
+    posted = [line for writer in writers for line in writer.output(300).split("\n")]
     assert [writer.returncode for writer in writers] == [0, 0]
     rows = [json.loads(line) for line in posted if line]
     assert len({row[0] for row in rows}) == len({row[1] for row in rows}) == 64
@@ -130,7 +130,7 @@ def test_a_writer_killed_at_any_moment_leaves_an_intact_thread(
         # Kill the writer after some answers, while other posts are in progress.
         acknowledged.update(json.loads(writer.stdout.readline())[0] for _ in range(1 + round_))
         writer.send_signal(signal.SIGKILL)
-        for line in writer.output(30).splitlines(keepends=True):
+        for line in writer.output().splitlines(keepends=True):
             if line.endswith("\n"):
                 acknowledged.add(json.loads(line)[0])
     with open_store.context():
@@ -151,7 +151,7 @@ def test_concurrent_retractions_of_the_last_two_replies_unlist_the_tombstone(
 
         def work(row: records.Comment, barrier: threading.Barrier = barrier) -> None:
             with open_store.context():
-                barrier.wait(20)
+                barrier.wait(60)
                 sample_threads.retract(row)
 
         with ThreadPoolExecutor(2) as pool:
@@ -177,7 +177,7 @@ def test_a_reply_races_with_the_retraction_of_its_parent(
             barrier: threading.Barrier = barrier,
         ) -> bool:
             with open_store.context():
-                barrier.wait(20)
+                barrier.wait(60)
                 try:
                     sample_threads.post(site, "1.1", root.id, thread=thread)
                 except errors.Conflict:
@@ -186,7 +186,7 @@ def test_a_reply_races_with_the_retraction_of_its_parent(
 
         def retract(root: records.Comment = root, barrier: threading.Barrier = barrier) -> None:
             with open_store.context():
-                barrier.wait(20)
+                barrier.wait(60)
                 sample_threads.retract(root)
 
         with ThreadPoolExecutor(2) as pool:
@@ -219,7 +219,7 @@ def test_readers_page_without_skips_or_repeats_while_writers_add(
         finally:
             stop.set()
         for writer in writers:
-            writer.result(30)
+            writer.result(60)
 
 
 def _assert_pages_hold(site: records.Site, expected: list[str]) -> None:
@@ -249,7 +249,7 @@ def test_concurrent_additions_of_one_site_create_it_once(open_store: connection.
 
     def add(_: int) -> bool:
         with open_store.context():
-            barrier.wait(20)
+            barrier.wait(60)
             try:
                 site_settings.add(
                     "one",

@@ -327,7 +327,7 @@ def test_the_admin_port_reads_and_resets_the_total(
     running = http_server.start(admin_port.AdminPort(engine, lambda: None).answer, 0)
 
     def ask(method: str) -> dict[str, int]:
-        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=60)
         connection.request(method, "/meter")
         found = json.loads(connection.getresponse().read())
         connection.close()

@@ -1,5 +1,6 @@
 """A repeated query gives the answer that the engine would compute, and costs the same."""
 
+import itertools
 import subprocess
 import sys
 import tempfile
@@ -155,8 +156,9 @@ def test_eight_threads_find_what_two_processes_have_acknowledged(
         put_all(service, *((name, {"a": 0}) for name in acknowledged))
         query = service.query("T")
 
-        def read() -> int:
-            number = 0
+        turns = [0] * 8
+
+        def read(reader: int) -> None:
             while not is_over.is_set():
                 least = dict(acknowledged)
                 found = service.results(query)
@@ -165,21 +167,25 @@ def test_eight_threads_find_what_two_processes_have_acknowledged(
                     for each in found
                 }
                 assert all(shown[name] >= number for name, number in least.items())
-                number += 1
-            return number
+                turns[reader] += 1
 
-        readers = [threads.submit(read) for _ in range(8)]
+        readers = [threads.submit(read, reader) for reader in range(8)]
         try:
             assert writer.stdin is not None
             assert writer.stdout is not None
-            for number in range(1, 41):
+            # A busy machine may not run one of the readers for some time.
+            for number in itertools.count(1):
+                if number > 40 and (min(turns) > 40 or any(each.done() for each in readers)):
+                    break
                 service.put(service.key("T", 1), a=number)
                 acknowledged[1] = number
                 print(number, file=writer.stdin, flush=True)
                 acknowledged[2] = int(writer.stdout.readline())
         finally:
             is_over.set()
-        assert all(each.result(60) > 40 for each in readers)
+        for each in readers:
+            each.result(programs.PATIENCE)
+        assert min(turns) > 40
 
 
 def test_a_repeated_query_costs_as_much_as_the_first(

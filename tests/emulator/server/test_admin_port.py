@@ -54,7 +54,7 @@ def running(
 @pytest.fixture
 def ask(running: http_server.HttpServer) -> Callable[..., Any]:
     def ask(method: str, path: str, body: Any = None, **headers: str) -> tuple[int, str]:
-        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=60)
         named = {name.replace("_", "-"): text for name, text in headers.items()}
         connection.request(method, path, body, named, encode_chunked=hasattr(body, "__next__"))
         response = connection.getresponse()
@@ -146,7 +146,7 @@ def test_an_engine_in_another_process_sees_a_reset(
 
 def test_shutdown_answers_and_then_ends(ask: Callable[..., Any], stopped: threading.Event) -> None:
     assert ask("POST", "/shutdown", b"", content_type="application/x-www-form-urlencoded")[0] == 200
-    assert stopped.wait(20)
+    assert stopped.wait(60)
 
 
 def test_the_clock_can_be_moved_forward(
@@ -229,7 +229,7 @@ def test_own_pages_and_both_loopback_names_are_accepted(
 def test_responses_have_the_headers_that_exclude_other_pages(
     running: http_server.HttpServer,
 ) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=60)
     connection.request("GET", "/")
     headers = connection.getresponse().headers
     connection.close()
@@ -241,7 +241,7 @@ def test_responses_have_the_headers_that_exclude_other_pages(
 
 def raw(running: http_server.HttpServer, content: bytes) -> bytes:
     """Send bytes and return everything that is received before the connection closes."""
-    with socket.create_connection(("127.0.0.1", running.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", running.port), timeout=60) as connection:
         connection.sendall(content)
         connection.shutdown(socket.SHUT_WR)
         return b"".join(iter(lambda: connection.recv(65536), b""))
@@ -364,7 +364,7 @@ def test_an_aborted_upload_stores_nothing_and_blocks_no_one(
     line = json.dumps(ENTITY | {"key": ENTITY["key"] | {"partitionId": {"projectId": "test"}}})
     head = f"POST /import HTTP/1.1\r\nHost: localhost\r\n{announced.format(len(line) + 9)}\r\n\r\n"
     body = f"{len(line) + 1:x}\r\n{line}\n\r\n" if "chunked" in announced else f"{line}\n"
-    with socket.create_connection(("127.0.0.1", running.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", running.port), timeout=60) as connection:
         connection.sendall((head + body).encode())
         service.put(service.key("T", 2), a=2)  # runs while the import waits for the rest
         connection.shutdown(socket.SHUT_WR)

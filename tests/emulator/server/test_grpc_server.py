@@ -49,7 +49,7 @@ def test_the_program_prints_its_address_answers_and_stops(
             service = make_service(channel)
             service.put(service.key("T", 1), a=1)
         child.send_signal(number)
-        _, complaints = child.communicate(timeout=20)
+        _, complaints = child.communicate(timeout=60)
         assert (child.returncode, complaints) == (0, "")
     with inprocess.open_engine(tmp_path / "data") as engine:
         service = make_service(inprocess.Channel(engine))
@@ -146,7 +146,7 @@ def test_a_picked_port_is_free_at_every_address(
         assert running.port != taken[0].getsockname()[1]
         for address in ("127.0.0.1", "127.0.0.2"):
             with grpc.insecure_channel(f"{address}:{running.port}") as channel:
-                grpc.channel_ready_future(channel).result(timeout=20)
+                grpc.channel_ready_future(channel).result(timeout=60)
     running.stop()
 
 
@@ -183,7 +183,7 @@ def test_a_stopped_server_leaves_no_threads(
         own = [each for each in set(threading.enumerate()) - before if each.name == "datastore"]
         assert own
     for each in own:
-        each.join(30)
+        each.join(60)
         assert not each.is_alive()
 
 

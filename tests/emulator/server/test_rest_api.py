@@ -30,7 +30,7 @@ def post(running: http_server.HttpServer) -> Callable[..., Any]:
         body: bytes | dict[str, Any],
         content_type: str = "application/json; charset=utf-8",
     ) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("localhost", running.port, timeout=20)
+        connection = http.client.HTTPConnection("localhost", running.port, timeout=60)
         given = body if isinstance(body, bytes) else json.dumps(body)
         connection.request(
             "POST", f"/v1/projects/test:{method}", given, {"Content-Type": content_type}

@@ -201,8 +201,10 @@ def test_the_log_is_emptied_even_if_no_pause_can_be_requested(
 
 
 def test_compaction_empties_the_log_while_others_commit(
-    path: Path, engine: inprocess.Engine
+    path: Path, engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The thread sets it too, as a process of its own does.
+    monkeypatch.setattr(write_ahead_log, "LARGE", LARGE)
     thread = threading.Thread(target=change_in_threads, args=(path, "a"))
     thread.start()
     compacted = maintenance.compact(path, now=1)

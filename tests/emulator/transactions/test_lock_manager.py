@@ -62,7 +62,7 @@ def test_a_put_outside_waits_for_the_end_of_the_transaction(
     put = threads.submit(service.put, key, a=2)
     until_waiting(engine, 1)
     service.commit(upsert(service, key, a=3), transaction=transaction)
-    put.result(30)
+    put.result(60)
     assert service.get(key) == {"a": 2}
 
 
@@ -84,9 +84,9 @@ def test_of_two_transactions_on_one_entity_the_younger_gives_up_at_once(
         commits[number] = threads.submit(service.commit, change, transaction=begun[number])
         if number == first:
             until_waiting(engine, 1)
-    commits[0].result(30)
+    commits[0].result(60)
     with assert_refused("ABORTED"):
-        commits[1].result(30)
+        commits[1].result(60)
     assert service.get(key) == {"a": 10}
 
 
@@ -153,11 +153,11 @@ def test_a_cycle_of_reads_and_changes_is_resolved(
     # The read that closes the cycle proceeds and aborts no transaction.
     assert service.get(z, transaction=first) is None
     service.commit(upsert(service, z, a=1), transaction=first)
-    awaits_first.result(30)
+    awaits_first.result(60)
     # The transaction waited for data newer than its snapshot; its earlier reads are still valid.
-    assert awaits_third.result(30) == {}
+    assert awaits_third.result(60) == {}
     service.rollback(second)
-    awaits_second.result(30)
+    awaits_second.result(60)
 
 
 @pytest.mark.parametrize("end", ["commit", "rollback", "empty commit", "abort"])
@@ -198,7 +198,7 @@ def test_a_commit_refused_after_a_wait_withdraws_its_announcement(
     until_waiting(engine, 1)
     service.commit(upsert(service, other), transaction=holder)
     with assert_refused("ALREADY_EXISTS"):
-        commit.result(30)
+        commit.result(60)
     assert service.get(key, transaction=reader) == {"a": 1}
     service.rollback(waiter)
 
@@ -264,7 +264,7 @@ def test_locks_of_an_unclaimed_transaction_expire_soon(
     put.start()
     until_waiting(engine, 1)
     clock.ahead += open_transactions.UNCLAIMED + 1
-    put.join(30)
+    put.join(60)
     assert service.get(key) == {"a": 2}
     with assert_refused("ABORTED"):  # the transaction is still open and is validated as usual
         service.commit(upsert(service, key, a=3), transaction=transaction)
@@ -313,7 +313,7 @@ def test_a_change_does_not_wait_for_an_expired_transaction(
     put.start()
     until_waiting(engine, 1)
     clock.ahead += seconds
-    put.join(30)
+    put.join(60)
     with service_calls.assert_refused("INVALID_ARGUMENT", "expired"):
         service.commit(upsert(service, key, a=3), transaction=transaction)
 
@@ -371,7 +371,7 @@ def test_a_transaction_inherits_the_age_of_its_previous_attempt(
     until_waiting(engine, 1)
     service.commit(upsert(service, key, a=3), transaction=again)
     with assert_refused("ABORTED"):
-        commit.result(30)
+        commit.result(60)
 
 
 def test_a_known_previous_attempt_must_not_be_read_only(

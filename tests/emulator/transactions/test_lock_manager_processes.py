@@ -45,7 +45,7 @@ def test_the_locks_of_a_killed_process_end_at_once(
     put = threads.submit(near.put, key, a=2)
     until_waiting(engine, 1)
     process.kill()
-    put.result(30)
+    put.result(60)
     assert near.get(key) == {"a": 2}
     # The killed process's file has been removed, so the next writer does not check it.
     assert len(list(engine._transactions._locks._peers.folder.iterdir())) == 2
@@ -81,7 +81,7 @@ def test_the_place_of_a_killed_process_in_a_queue_is_dropped(
     process.kill()
     near.rollback(holder)
     for each, transaction in zip(waits, (first, third), strict=True):
-        each.result(30)
+        each.result(60)
         near.rollback(transaction)
 
 

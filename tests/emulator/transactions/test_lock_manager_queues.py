@@ -56,7 +56,7 @@ def test_two_hundred_waiting_requests_do_not_keep_the_holder_from_committing(
         until_waiting(engine, 200)
         service.commit(upsert(service, key, a=3), transaction=transaction)
         for put in puts:
-            put.join(30)
+            put.join(60)
         assert service.get(key) == {}
 
 
@@ -66,12 +66,12 @@ def test_a_pool_of_one_thread_serves_the_request_that_others_wait_for() -> None:
 
     def wait() -> bool:
         with thread_pool.waiting():
-            return goes.wait(30)
+            return goes.wait(60)
 
     waiting = [threads.submit(wait) for _ in range(20)]
     threads.submit(goes.set)
-    assert all(each.result(30) for each in waiting)
-    threads.submit(ended.set).result(30)
+    assert all(each.result(60) for each in waiting)
+    threads.submit(ended.set).result(60)
     threads.shutdown()
     with pytest.raises(RuntimeError):
         threads.submit(wait)
@@ -91,9 +91,9 @@ def test_a_waiting_change_keeps_new_readers_away(
     found = threads.submit(service.get, key, transaction=reader)
     until_waiting(engine, 2)
     service.rollback(holder)
-    put.result(30)
+    put.result(60)
     # The reader's snapshot was older than the change that it waited for, so the reader read again.
-    assert found.result(30) == {"a": 2}
+    assert found.result(60) == {"a": 2}
     service.commit(upsert(service, key, a=3), transaction=reader)
 
 
@@ -114,7 +114,7 @@ def test_a_reader_proceeds_if_a_change_waits_too_long(
     service.rollback(holder)
     assert not put.done()
     service.rollback(reader)
-    put.result(30)
+    put.result(60)
 
 
 class Scripted(lock_manager.LockManager):
@@ -249,7 +249,7 @@ def test_two_processes_take_turns_at_a_busy_entity(
         there.commit(upsert(there, key, turn=held + 1), transaction=holder)
         # The process that has just ended a transaction does not overtake the one that waits.
         turn = take_turn(there, again)
-        assert (waits.result(30), turn) == (held + 1, held + 2)
+        assert (waits.result(60), turn) == (held + 1, held + 2)
 
 
 @pytest.mark.usefixtures("patient")
@@ -266,7 +266,7 @@ def test_a_change_that_waits_for_a_reader_does_not_keep_that_reader_away(
     until_waiting(engine, 1)
     assert service.get(other, transaction=transaction) is None
     service.commit(upsert(service, other, a=3), transaction=transaction)
-    put.result(30)
+    put.result(60)
 
 
 def test_closing_the_engine_wakes_all_waiters(
@@ -282,7 +282,7 @@ def test_closing_the_engine_wakes_all_waiters(
     until_waiting(engine, 1)
     engine.close()
     with assert_refused("UNAVAILABLE"):
-        put.result(30)
+        put.result(60)
 
 
 def test_the_number_of_waiting_requests_is_limited(
@@ -301,7 +301,7 @@ def test_the_number_of_waiting_requests_is_limited(
     with assert_refused("ABORTED"):
         near.put(key, a=3)
     near.rollback(holder)
-    put.result(30)
+    put.result(60)
 
 
 ENTRY = ((b"p", b"code"), [b"entry"])

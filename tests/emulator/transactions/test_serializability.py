@@ -147,7 +147,7 @@ def end_of(
     was_first = change.done()
     write = set_to(service, service.key("T", "result"), a=100)
     outcome = status(service.commit, write, transaction=transaction)
-    change.result(30)
+    change.result(60)
     return was_first, outcome
 
 
@@ -172,7 +172,7 @@ def test_write_skew_between_two_accounts_is_impossible(
         )
         for client, transaction, place in zip(clients, begun, written, strict=True)
     ]
-    assert sorted(commit.result(30) for commit in commits) == ["ABORTED", "OK"]
+    assert sorted(commit.result(60) for commit in commits) == ["ABORTED", "OK"]
 
 
 def test_read_skew(

@@ -1,11 +1,12 @@
 """Run a real SMTP server on loopback that records mail and can refuse recipients."""
 
+import asyncio
 import contextlib
 import dataclasses
 import email
 import re
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from email import policy
 from email.message import EmailMessage
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from aiosmtpd.controller import Controller
 
 from comments import config, setting_values
+from tests.support import loopback_servers
 
 SENDER = "comments@service.example"
 PUBLIC = "https://service.example"
@@ -71,23 +73,35 @@ class Box:
         return config.Settings(**given | named | more)
 
 
+class Server(Controller):
+    """An SMTP server on a socket that it binds itself, so no other program can take the port."""
+
+    def __init__(self, box: Any, **options: Any) -> None:
+        self._socket = socket.create_server(("localhost", 0))
+        port = self._socket.getsockname()[1]
+        super().__init__(box, hostname="localhost", port=port, ready_timeout=60.0, **options)
+
+    def _create_server(self) -> Awaitable[asyncio.AbstractServer]:
+        return self.loop.create_server(
+            self._factory_invoker, sock=self._socket, ssl=self.ssl_context
+        )
+
+
 @contextlib.contextmanager
 def serving() -> Iterator[Box]:
     """Run a server without TLS."""
     box = Box()
-    with socket.create_server(("localhost", 0)) as free:
-        box.port = free.getsockname()[1]
-    controller = Controller(box, hostname="localhost", port=box.port, ready_timeout=30.0)
-    controller.start()
+    server = Server(box)
+    box.port = server.port
+    server.start()
     try:
         yield box
     finally:
-        controller.stop()
+        server.stop()
 
 
 @contextlib.contextmanager
 def away() -> Iterator[Box]:
     """Yield a port on which no server listens."""
-    with socket.create_server(("localhost", 0)) as free:
-        port = free.getsockname()[1]
-    yield Box(port)
+    with loopback_servers.unused_port() as port:
+        yield Box(port)

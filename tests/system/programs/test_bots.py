@@ -68,19 +68,33 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield Server(program.wait_for(r"answers at http://(\S+)/")[1])
 
 
-def test_a_bots_post_is_never_published_and_a_widget_like_post_is(server: Server) -> None:
-    waiting = server.challenge()
-    assert waiting["wait"] > 0
-    opened = time.monotonic()
-    proof = proof_solver.solved(waiting)
+def too_fast(server: Server) -> tuple[dict[str, Any], float, str]:
+    """Post directly after opening the form, which the server refuses.
 
+    Return the challenge, the time at which it arrived, and its proof, which is not spent. If a busy
+    machine takes longer than a person, try again with a new form. The comment answers a missing one
+    and is therefore never published.
+    """
+    for _ in range(programs.PATIENCE):
+        began = time.monotonic()
+        waiting = server.challenge()
+        opened = time.monotonic()
+        assert waiting["wait"] > 0
+        proof = proof_solver.solved(waiting)
+        said = server.post("too fast", proof=proof, parent="a" * 26)
+        if time.monotonic() - began < waiting["wait"]:
+            assert said == "too-fast"
+            return waiting, opened, proof
+    raise TimeoutError("the machine is too busy to post before the end of the wait")
+
+
+def test_a_bots_post_is_never_published_and_a_widget_like_post_is(server: Server) -> None:
+    waiting, opened, proof = too_fast(server)
     assert server.post("without a proof") == "proof-required"
     forged = {"X-Forwarded-For": "127.0.0.1", "X-Appengine-User-IP": "127.0.0.1"}
     assert server.post("forged", forged, proof="e30=") == "proof-invalid"
     guessed = proof_solver.encoded({**waiting, "number": 0})
     assert server.post("guessed", proof=guessed) == "proof-invalid"
-    assert server.post("too fast", proof=proof_solver.solved(server.challenge())) == "too-fast"
-    assert server.post("too fast as well", proof=proof) == "too-fast"
     time.sleep(max(0.0, waiting["wait"] - (time.monotonic() - opened)))
     assert server.post("in the honeypot", proof=proof, subject="Cheap") == "not-accepted"
     assert server.shown == []

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import programs
+from tests.support import forked_programs, programs
 from tests.system.programs.test_serving import serving
 
 CLIENTS = 8
@@ -73,6 +73,14 @@ def port_of_two_processes(program: programs.Program) -> int:
     return int(program.wait_for(r"accepts at (\d+)")[1])
 
 
+def has_gone_silent(process: int) -> bool:
+    """Return whether a process has ended or is stopped."""
+    try:
+        return forked_programs.is_stopped(process)
+    except FileNotFoundError:
+        return True
+
+
 def processes(connections: list[http.client.HTTPConnection]) -> Counter[int]:
     """Return how many of the connections each process serves."""
 
@@ -112,6 +120,7 @@ def test_connections_are_not_left_to_a_process_that_does_not_respond(
         workers = set(map(int, children.read_text(encoding="ascii").split()))
         (other,) = workers - {process}
         os.kill(other, number)
+        programs.wait_until(lambda: has_gone_silent(other), "the signal takes effect")
         try:
             found = processes(clients.connect(CLIENTS))
         finally:

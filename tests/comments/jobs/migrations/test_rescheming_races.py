@@ -10,7 +10,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import pytest
@@ -28,7 +28,7 @@ from comments.reading.compaction import compactor
 from comments.sites import site_settings
 from comments.store import connection, transactions
 from comments.tree import bulk_append, listed_comments, values
-from tests.support import datastores, optional_tools
+from tests.support import datastores, optional_tools, programs
 from tests.support.threads import reader_processes, recursive_walk, sample_exports, sample_threads
 
 pytestmark = pytest.mark.slow
@@ -107,11 +107,16 @@ class People:
     def __init__(self, *acts: Callable[[], object]) -> None:
         self._end = threading.Event()
         self._failed: list[BaseException] = []
-        self._threads = [threading.Thread(target=self._run, args=(act,)) for act in acts]
+        self._acted: set[int] = set()
+        self._threads = [
+            threading.Thread(target=self._run, args=(number, act))
+            for number, act in enumerate(acts)
+        ]
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         for each in self._threads:
             each.start()
+        return self
 
     def __exit__(self, *_: object) -> None:
         self._end.set()
@@ -120,10 +125,15 @@ class People:
         if self._failed:
             raise self._failed[0]
 
-    def _run(self, act: Callable[[], object]) -> None:
+    def wait_until_all_act(self) -> None:
+        """Wait for each thread's first act, because a busy machine may start a thread late."""
+        programs.wait_until(lambda: self._failed or len(self._acted) == len(self._threads))
+
+    def _run(self, number: int, act: Callable[[], object]) -> None:
         try:
             while not self._end.wait(0.005):
                 act()
+                self._acted.add(number)
         except BaseException as error:  # noqa: BLE001 - raised at the end
             self._failed.append(error)
 
@@ -264,7 +274,8 @@ def move_beside_people(
     writers = [Writer(datastore, name, seed) for seed in range(2)]
     lookers = [Looker(datastore, name) for _ in range(2)]
     for scheme in schemes:
-        with People(*(each.act for each in writers), *(each.act for each in lookers)):
+        with People(*(each.act for each in writers), *(each.act for each in lookers)) as people:
+            people.wait_until_all_act()
             move_with_kills(datastore, name.site, scheme)
         assert_walk(name, scheme)
         for each in (*lookers, reader_processes.Reader(datastore)):

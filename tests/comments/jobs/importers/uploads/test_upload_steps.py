@@ -302,6 +302,11 @@ class TestKilledProcesses:
         folder.mkdir()
         monkeypatch.setattr(tempfile, "tempdir", str(folder))
 
+    @pytest.fixture(autouse=True)
+    def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Restore the size of batches, which `_go_on` also changes in this process."""
+        monkeypatch.setattr(import_batches, "BATCH", 4)
+
     @pytest.mark.parametrize("call", range(1, 8))
     @pytest.mark.parametrize("when", ["before", "after"])
     def test_an_upload_goes_on_after_a_kill(
