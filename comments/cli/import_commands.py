@@ -31,6 +31,12 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Apply the settings in an export of Flatthread to the site.",
 )
+@click.option(
+    "--untrusted",
+    "is_untrusted",
+    is_flag=True,
+    help="Take no ids, single votes and decisions from an export of Flatthread, as for uploads.",
+)
 @flask.cli.with_appcontext
 @console.reported
 @import_files.rare_collections()
@@ -41,6 +47,7 @@ def import_(
     dry_run: bool,
     mapping: tuple[str, ...],
     with_settings: bool,
+    is_untrusted: bool,
 ) -> None:
     """Import the comments in a file that another system, or Flatthread, exported.
 
@@ -56,10 +63,15 @@ def import_(
 
     found, file = import_files.format_and_file(source)
     restore, site = import_restoring.of(
-        found.name, file, console.site(site_id), with_settings=with_settings
+        found.name,
+        file,
+        console.site(site_id),
+        with_settings=with_settings,
+        is_untrusted=is_untrusted,
     )
     import_journal.check_no_undo(site.id)
-    with import_files.planned(found, file, site, mapping) as plan:
+    reader = found.read_untrusted if is_untrusted else found.read
+    with import_files.planned(found, file, site, mapping, reader) as plan:
         for line in plan.report.lines():
             click.echo(line)
         import_writer.check(plan)

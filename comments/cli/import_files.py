@@ -12,6 +12,7 @@ from comments.cli import console, import_progress
 
 if TYPE_CHECKING:
     from comments.domain import records
+    from comments.jobs.importers import import_source
     from comments.jobs.importers.checking import checked_import
     from comments.jobs.importers.formats import format_registry
     from comments.jobs.importers.verification import verification_result
@@ -44,9 +45,13 @@ mapped = click.option(
 
 @contextlib.contextmanager
 def planned(
-    found: "format_registry.Format", file: Path, site: "records.Site", mapping: tuple[str, ...]
+    found: "format_registry.Format",
+    file: Path,
+    site: "records.Site",
+    mapping: tuple[str, ...],
+    reader: "import_source.Reader",
 ) -> "Iterator[checked_import.CheckedImport]":
-    """Read and check a file, and show the progress.
+    """Read and check a file, and show the progress. `reader` is one of the format's.
 
     Raises:
         errors.BadImport: the file is invalid; the error names the line.
@@ -57,7 +62,7 @@ def planned(
     lines = import_progress.lines_in(file) if found.unit == "line" else None
     with import_progress.shown("Reading", lines, found.unit) as advance:
         plan = checked_import.plan(
-            found.read,
+            reader,
             file,
             site=site,
             scheme=site.scheme,
@@ -68,6 +73,24 @@ def planned(
         )
     with plan:
         yield plan
+
+
+def last_reader(
+    found: "format_registry.Format", file: Path, site_id: str
+) -> "import_source.Reader":
+    """Return the reader of a file's latest import: files that owners uploaded are not trusted."""
+    from comments.domain import imported_ids
+    from comments.jobs.importers import import_journal
+
+    if found.name == imported_ids.OWN:
+        readers = {
+            import_journal.digest(file): found.read,
+            import_journal.untrusted_digest(file): found.read_untrusted,
+        }
+        for each in import_journal.of(site_id):
+            if each.digest in readers:
+                return readers[each.digest]
+    return found.read
 
 
 def format_and_file(source: tuple[str, ...]) -> "tuple[format_registry.Format, Path]":

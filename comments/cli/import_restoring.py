@@ -75,21 +75,24 @@ class Restore:
 
 
 def of(
-    format_name: str, path: Path, site: "records.Site", *, with_settings: bool
+    format_name: str, path: Path, site: "records.Site", *, with_settings: bool, is_untrusted: bool
 ) -> tuple[Restore, "records.Site"]:
-    """Read what a file contains besides comments.
+    """Read what a file contains besides comments, if it is trusted.
 
     Return it, and the site with the scheme that new threads will get.
 
     Raises:
-        click.UsageError: settings are to be applied, but the file has another format.
+        click.UsageError: settings are to be applied, but the file has another format, or is not
+            trusted.
         errors.BadImport: a value in the file is not valid.
     """
     from comments.domain import imported_ids
 
-    if format_name != imported_ids.OWN:
-        if with_settings:
-            raise click.UsageError("Only exports of Flatthread contain settings. Omit --settings.")
+    if format_name != imported_ids.OWN and with_settings:
+        raise click.UsageError("Only exports of Flatthread contain settings. Omit --settings.")
+    if is_untrusted and with_settings:
+        raise click.UsageError("--untrusted takes no settings from the file. Omit --settings.")
+    if format_name != imported_ids.OWN or is_untrusted:
         return Restore(site.id, path, None, with_settings), site
     from comments.jobs.importers.own_format import site_restore
 

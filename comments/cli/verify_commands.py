@@ -33,7 +33,8 @@ def verify(
 
     found_format, file = import_files.format_and_file(source)
     site = console.site(site_id)
-    with import_files.planned(found_format, file, site, mapping) as plan:
+    reader = import_files.last_reader(found_format, file, site.id)
+    with import_files.planned(found_format, file, site, mapping, reader) as plan:
         found = import_files.compared(plan, site)
     if is_json:
         click.echo(msgspec.json.format(msgspec.json.encode(_document(found))).decode())

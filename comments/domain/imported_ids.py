@@ -1,8 +1,9 @@
 """Ids of imported comments, which are the same in every import (pure).
 
-An export of Flatthread keeps the ids of comments, except ids that another website of the service
-uses already. Such a comment gets the id that `comment_id` derives for the system `OWN`. No stored
-row is needed to find it by its former id: the same function leads from one to the other.
+If an operator imports an export of Flatthread, the comments keep their ids, except ids that another
+website of the service uses already. These comments, and all comments of an export that an owner
+uploads, get the ids that `comment_id` derives for the system `OWN`. No stored row is needed to find
+such a comment by its former id: the same function leads from one to the other.
 """
 
 import hashlib

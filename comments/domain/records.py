@@ -357,6 +357,8 @@ class Comment(msgspec.Struct, frozen=True):
 class MovedComment(msgspec.Struct, frozen=True):
     """What only an export of Flatthread says about a comment, to be stored unchanged.
 
+    `author` is the author's id, None if the import derives a new one.
+
     `number` is the comment's number among its siblings, None if a new one is to be used, and
     `parent` is the comment above it. `slugs` are its former slugs. `brought` is its thread data as
     the tree encodes it (`naming`). `votes` contains voters with their votes, which `up` and `down`
@@ -366,7 +368,7 @@ class MovedComment(msgspec.Struct, frozen=True):
     number: int | None = None
     parent: str | None = None
     slugs: tuple[str, ...] = ()
-    author: str = ""
+    author: str | None = None
     is_staff: bool = False
     rule: str = ""
     why: str = ""

@@ -18,15 +18,15 @@ def read(comment_id: str) -> records.Comment:
 def in_thread(name: records.ThreadName, comment_id: str, *, field: str) -> records.Comment:
     """Read a listed comment in a thread. `field` is the parameter that named the comment.
 
-    If the comment with this id is on another site, the id may be from an export that was imported
-    into this site. Its comment then has another id, which costs a second read.
+    If no comment of this site has this id, the id may be from an export that was imported into this
+    site. Its comment then has another id, which costs a second read.
 
     Raises:
         errors.NotFound: the comment does not exist or is not listed.
         errors.BadInput: the comment is in a different thread.
     """
     row = _row(comment_id)
-    if row is not None and row.site != name.site:
+    if comment_id and (row is None or row.site != name.site):
         own = imported_ids.comment_id(name.site, imported_ids.OWN, comment_id)
         row = _row(own) or row
     found = _listed(row, comment_id)

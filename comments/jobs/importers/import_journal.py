@@ -32,6 +32,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -57,7 +58,7 @@ MOST = 100  # Maximum number of imports in a list.
 
 
 class ImportedFile(NamedTuple):
-    """A file to import: its format, its name, a digest of its bytes, and its comments."""
+    """A file to import: its format, its name, a digest (`digest`), and its comments."""
 
     system: str
     name: str
@@ -246,6 +247,20 @@ class ImportJournal:
         if found is not None:
             changed_now = msgspec.structs.replace(found, at=self._clock(), **changed)
             transactions.apply(store(self.site, changed_now))
+
+
+def digest(path: Path) -> str:
+    """Return a digest of the bytes of a file, which identifies the file's imports into a site."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def untrusted_digest(path: Path) -> str:
+    """Return the digest of an export of Flatthread that is not trusted.
+
+    It differs from `digest`, because an import that trusts the file stores other values.
+    """
+    return f"untrusted-{digest(path)}"
 
 
 def of(site: str) -> list[Import]:

@@ -34,6 +34,7 @@ class SourceThread(msgspec.Struct, frozen=True):
     """A page in the other system. `key` identifies the page within the file.
 
     With `kept`, the thread keeps its `id`, title and address, and is stored even without comments.
+    With `keeps_ids`, the file is trusted: its comments keep their ids too.
 
     `link` is the page's address. If it is only a path ("/2024/first-post"), the page is on the
     site's first origin.
@@ -53,13 +54,15 @@ class SourceThread(msgspec.Struct, frozen=True):
     hidden: bool = False
     deleted: bool = False
     kept: records.MovedThread | None = None
+    keeps_ids: bool = False
 
 
 class SourceComment(msgspec.Struct, frozen=True):
     """A comment from the other system, with its text (`body`) unchanged.
 
     `account` identifies the author in the other system and is empty for a guest. `up` and `down`
-    are the numbers of votes. With `kept`, the comment keeps its id, its author's id and its place.
+    are the numbers of votes. With `kept`, the comment keeps its place, and also its author's id if
+    `kept` has one.
     """
 
     system: str
@@ -97,10 +100,12 @@ class LeftOut(msgspec.Struct, frozen=True):
     """Data of a comment or of the whole site that Flatthread does not store.
 
     `what` is a plural noun, such as "IP addresses", because the report counts these items by it.
+    `count` is the number of items.
     """
 
     line: int
     what: str
+    count: int = 1
 
 
 class Corrected(msgspec.Struct, frozen=True):

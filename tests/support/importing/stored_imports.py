@@ -43,11 +43,9 @@ def comments(system: str, source_ids: Iterable[str], site: str = "garden") -> li
 
 
 def _names(system: str, source_ids: Iterable[str], site: str) -> dict[str, str]:
-    """Return the source ids by the ids of the stored comments."""
-    return {
-        each if system == imported_ids.OWN else imported_ids.comment_id(site, system, each): each
-        for each in source_ids
-    }
+    """Return the source ids by the ids of the stored comments; a trusted file keeps its ids."""
+    names = {imported_ids.comment_id(site, system, each): each for each in source_ids}
+    return names | {each: each for each in source_ids if system == imported_ids.OWN}
 
 
 def rows() -> list[records.Comment]:

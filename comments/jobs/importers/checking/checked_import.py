@@ -10,7 +10,6 @@ Invariants:
 1. An invalid file is refused before anything is stored.
 """
 
-import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -31,15 +30,15 @@ from comments.jobs.importers.checking.import_report import ImportReport
 from comments.store import reads
 from comments.tree import values
 
-_LOOKUP = 500  # comments whose ids are looked up at once
+_LOOKUP = 250  # comments whose two possible ids are looked up at once
 _READ = 500  # items between two reports of the progress
 
 
 class CheckedImport:
     """A checked export. This object owns a temporary file, so use it in a `with` statement.
 
-    With `keeps_ids`, comments keep the ids in the file, unless another site has a comment with the
-    same id (`settle_ids`).
+    With `keeps_ids`, the file is an export of Flatthread that is trusted, so comments keep the ids
+    in the file, unless another site has a comment with the same id (`settle_ids`).
     """
 
     def __init__(  # noqa: PLR0913 - one for each part of a plan
@@ -61,7 +60,8 @@ class CheckedImport:
         self.site = site.id
         self._system = system
         self._keeps_ids = keeps_ids
-        self._new_ids: dict[str, str] = {}
+        self._is_untrusted = system == imported_ids.OWN and not keeps_ids
+        self._settled: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -71,29 +71,44 @@ class CheckedImport:
 
     def id_of(self, source_id: str) -> str:
         """Return the comment id for an id in the other system."""
-        if not self._keeps_ids:
-            return imported_ids.comment_id(self.site, self._system, source_id)
-        return self._new_ids.get(source_id, source_id)
+        settled = self._settled.get(source_id)
+        if settled is not None:
+            return settled
+        return source_id if self._keeps_ids else self._derived(source_id)
+
+    def _derived(self, source_id: str) -> str:
+        return imported_ids.comment_id(self.site, self._system, source_id)
 
     def settle_ids(self) -> None:
-        """Choose other ids for comments whose ids belong to comments of other sites."""
-        if not self._keeps_ids:
+        """Choose the ids of comments in an export of Flatthread by the comments that are stored.
+
+        A comment that this site already has, under its own id or a derived one, is not added again,
+        whether an operator or an owner imported it. The id of another site's comment is not used.
+        """
+        if self._system != imported_ids.OWN:
             return
         ids = (node.id for thread in self.threads for node in thread.nodes)
         while part := list(itertools.islice(ids, _LOOKUP)):
-            rows = reads.read([(("Comment", each),) for each in part])
-            for each, row in zip(part, rows, strict=True):
-                if row is not None and row.properties["site"].string_value != self.site:
-                    other = imported_ids.comment_id(self.site, imported_ids.OWN, each)
-                    self._new_ids[each] = other
+            derived = [self._derived(each) for each in part]
+            rows = reads.read([(("Comment", each),) for each in (*part, *derived)])
+            sites = [None if row is None else row.properties["site"].string_value for row in rows]
+            for number, each in enumerate(part):
+                own, other = sites[number], sites[number + len(part)]
+                if own == self.site:
+                    self._settled[each] = each
+                elif own is not None or other == self.site:
+                    self._settled[each] = derived[number]
+
+    def is_untrusted_copy(self, source_id: str) -> bool:
+        """Return whether the site has a comment of an untrusted file under its own id."""
+        return self._is_untrusted and self._settled.get(source_id) == source_id
 
     def file(self) -> import_journal.ImportedFile:
-        """Describe the file for the journal, with a digest of its bytes."""
+        """Describe the file for the journal."""
         path = Path(self.report.file)
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        of_file = import_journal.untrusted_digest if self._is_untrusted else import_journal.digest
         return import_journal.ImportedFile(
-            self._system, path.name, digest, self.report.comments, self._mapping
+            self._system, path.name, of_file(path), self.report.comments, self._mapping
         )
 
     def batches(self) -> Iterator[list[values.ImportedThread]]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from comments import errors
-from comments.domain import author_ids, records
+from comments.domain import author_ids, imported_ids, records
 from comments.domain.crypto import guest_addresses, keyed_hashes
 from comments.domain.languages import error_texts
 from comments.domain.text import cleaning
@@ -73,10 +73,12 @@ def author_id(secret: str, site: str, comment: import_source.SourceComment) -> s
     """Return the author id of an imported comment, or "" if nothing identifies the author.
 
     Authors are distinguished by mail address if it is known, otherwise by account in the other
-    system, otherwise by name. No token is ever issued for such an id, so nobody can act as the
-    author.
+    system, otherwise by name. An export of Flatthread names each person by one id, but has the
+    addresses of some of their comments only, so the id comes first. No token is ever issued for a
+    derived id, so nobody can act as the author.
     """
-    if _is_email(comment.email):
+    is_own = comment.system == imported_ids.OWN and comment.account
+    if _is_email(comment.email) and not is_own:
         known: tuple[str, ...] = ("mail", comment.email.strip().lower())
     elif comment.account:
         known = ("account", comment.system, comment.account)

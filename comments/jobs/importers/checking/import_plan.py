@@ -30,6 +30,7 @@ from comments.jobs.importers.checking import (
     spool,
     write_order,
 )
+from comments.tree.threads import naming
 
 # The maximum number of comments in one file. Each comment uses about half a kilobyte of memory.
 MAX_COMMENTS = 1_000_000
@@ -92,7 +93,7 @@ class FirstPass:
         elif isinstance(item, import_source.OtherItem):
             self._leave_out(import_report.OTHER_ITEMS, item.id, item.line, item.what)
         elif isinstance(item, import_source.LeftOut):
-            self.tallies.add(import_report.LEFT_OUT, item.what, item.line)
+            self.tallies.add(import_report.LEFT_OUT, item.what, item.line, item.count)
         elif isinstance(item, import_source.Corrected):
             self.tallies.add(import_report.CORRECTED, item.what, item.line)
         elif item.id in self._nodes:
@@ -109,12 +110,16 @@ class FirstPass:
         for text in self._mapping.texts:
             self.tallies.mention(import_report.MAPPED, text)
         names = self._settle_threads()
-        if not self.keeps_ids:  # an export of Flatthread has only comments that are to be kept
+        if self.system != imported_ids.OWN:  # our own exports contain each post once
             self._merge_doubles()
         self._settle_parents()
         by_thread: dict[str, list[write_order.Node]] = defaultdict(list)
         for node in self._nodes.values():
             by_thread[node.thread].append(node)
+        for name, sources in names.items():
+            if len(sources) > 1:  # one page now, so dates order the comments
+                for node in by_thread.get(name, []):
+                    node.rank = 0
         return tuple(
             self._planned(name, sources, write_order.arrange(by_thread.get(name, []), levels))
             for name, sources in names.items()
@@ -135,7 +140,7 @@ class FirstPass:
 
     def _take_thread(self, thread: import_source.SourceThread) -> None:
         if thread.kept is not None:
-            self.system, self.keeps_ids = imported_ids.OWN, True
+            self.system, self.keeps_ids = imported_ids.OWN, thread.keeps_ids
         first = self._sources.setdefault(thread.key, thread)
         if first is not thread:
             self._note(
@@ -199,8 +204,17 @@ class FirstPass:
             down=comment.down,
             edited=comment.edited,
             pinned=comment.pinned,
-            kept=comment.kept,
+            kept=self._kept(comment),
         )
+
+    def _kept(self, comment: import_source.SourceComment) -> records.MovedComment | None:
+        """Map the address in a comment's thread data, which can become the thread's address."""
+        kept = comment.kept
+        if kept is None or not kept.brought or not self._mapping.texts:
+            return kept
+        brought = naming.decode(kept.brought)
+        mapped = _url(self._mapping.apply(brought.url).url)
+        return msgspec.structs.replace(kept, brought=naming.encode(brought._replace(url=mapped)))
 
     def _author(self, comment: import_source.SourceComment) -> records.Author:
         described = self._authors.of(comment)
@@ -209,7 +223,8 @@ class FirstPass:
         if comment.kept is None:
             return described.author
         author, kept = described.author, comment.kept
-        return msgspec.structs.replace(author, id=kept.author, is_staff=kept.is_staff)
+        known_as = author.id if kept.author is None else kept.author
+        return msgspec.structs.replace(author, id=known_as, is_staff=kept.is_staff)
 
     def _settle_threads(self) -> dict[str, list[import_source.SourceThread]]:
         """Assign an id to each thread with comments.
@@ -355,12 +370,12 @@ class FirstPass:
     def _planned(
         self, name: str, sources: list[import_source.SourceThread], nodes: list[write_order.Node]
     ) -> PlannedThread:
+        kept = sources[0].kept
         for node in nodes:
-            if node.rank and node.number is None:
+            if kept is not None and node.number is None:
                 self._note(import_report.RENUMBERED, node.line, f"{name}: {node.id}")
         # A thread that combines several pages stays open if one of the pages is open.
         is_closed = all(thread.closed for thread in sources)
-        kept = sources[0].kept
         titles = (_title(thread.title) if kept is None else thread.title for thread in sources)
         return PlannedThread(
             name=records.ThreadName(self._site.id, name),

@@ -80,9 +80,9 @@ class Tallies:
         self._counts: Counter[tuple[str, str]] = Counter()
         self._lines: dict[tuple[str, str], list[int]] = defaultdict(list)
 
-    def add(self, kind: str, text: str, line: int) -> None:
-        """Count a remark."""
-        self._counts[kind, text] += 1
+    def add(self, kind: str, text: str, line: int, count: int = 1) -> None:
+        """Count a remark, which stands for `count` items."""
+        self._counts[kind, text] += count
         lines = self._lines[kind, text]
         if len(lines) < _SUMMED:
             lines.append(line)

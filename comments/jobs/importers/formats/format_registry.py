@@ -8,6 +8,7 @@ from types import ModuleType
 import msgspec
 
 from comments import errors
+from comments.domain import imported_ids
 from comments.jobs.importers import import_source
 from comments.jobs.importers.parsing import source_files
 
@@ -15,22 +16,25 @@ _HEAD = 1 << 16  # Bytes at the start of a file that `recognize` reads.
 
 
 class Format(msgspec.Struct, frozen=True):
-    """A format. `unit` is what the report and errors count in its files.
-
-    Files of a format that keeps author ids could show comments and votes by the accounts of other
-    people, so only operators import these (`is_for_operators`).
-    """
+    """A format. `unit` is what the report and errors count in its files."""
 
     name: str
     title: str
     unit: str = "line"
-    is_for_operators: bool = False
 
     @property
     def read(self) -> import_source.Reader:
-        """Return the function that reads a file in this format."""
+        """Return the function that reads a file in this format, given by an operator."""
         reader: import_source.Reader = _module(self.name).read
         return reader
+
+    @property
+    def read_untrusted(self) -> import_source.Reader:
+        """Return the function that reads a file that an owner uploads.
+
+        Only an export of Flatthread contains data that needs trust, such as ids of authors.
+        """
+        return _module(self.name).read_untrusted if self.name == imported_ids.OWN else self.read
 
     def recognizes(self, head: bytes) -> bool:
         """Return whether a file that begins with these bytes seems to have this format."""
@@ -43,7 +47,7 @@ FORMATS = (
     Format("comentario", "Comentario JSON", "comment"),
     Format("commento", "Commento JSON", "comment"),
     Format("disqus", "Disqus XML"),
-    Format("flatthread", "Flatthread JSON lines", is_for_operators=True),
+    Format(imported_ids.OWN, "Flatthread JSON lines"),
     Format("isso", "Isso's database", "comment"),
     Format("remark42", "remark42's backup"),
     Format("twikoo", "Twikoo JSON", "comment"),

@@ -61,6 +61,7 @@ class KeptFields:
             id=thread_id,
             title=page.title,
             closed=given.state is records.ThreadState.CLOSED,
+            keeps_ids=True,
             kept=records.MovedThread(
                 policy=given.policy,
                 categories=tuple(page.categories),

@@ -224,7 +224,7 @@ class _ThreadVerifier:
             found = list(self._fields(planned, stored))
         place = list(self._place(planned, stored))
         for each in (*found, *place):
-            self._all.add(self._explained(each, planned.id), where)
+            self._all.add(self._explained(each, planned.id, node), where)
 
     def end(self) -> None:
         """Compare the order of the comments, and the thread itself."""
@@ -364,10 +364,14 @@ class _ThreadVerifier:
             yield FieldDifference("shape", stored.shape, self._stored.shape)
         yield from self._tree.add(planned.id, planned.reply_to, stored)
 
-    def _explained(self, found: FieldDifference, comment_id: str) -> FieldDifference:
-        """Add the reason that an earlier import of another file had added the comment."""
+    def _explained(
+        self, found: FieldDifference, comment_id: str, node: write_order.Node
+    ) -> FieldDifference:
+        """Add the reason that the import of this file has not added the comment."""
         if found.reason or found.field in _WITHIN_ROW:
             return found
+        if self._all.plan.is_untrusted_copy(node.id):
+            return found._replace(reason=comment_comparison.EXISTED_HERE)
         if comment_comparison.has_other_secret(found):
             return found
         is_earlier = self.is_from_earlier_file(comment_id)

@@ -78,7 +78,7 @@ def _page(visit: site_visit.Visit, problem: str = "", mapping: str = "") -> flas
         problem=problem,
         mapping=mapping,
         titles={each.name: each.title for each in format_registry.FORMATS},
-        uploadable=[each.title for each in format_registry.FORMATS if not each.is_for_operators],
+        uploadable=[each.title for each in format_registry.FORMATS],
         service=site_visit.settings().public_url or flask.request.host_url.rstrip("/"),
         exports=export_page.comments_of(visit.site.id) <= export_page.MOST_COMMENTS,
         most_exported=export_page.MOST_COMMENTS,

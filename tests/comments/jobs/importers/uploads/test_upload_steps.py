@@ -28,7 +28,6 @@ from comments.sites import site_settings
 from comments.store import connection
 from emulator import inprocess
 from tests.support import datastores, dying_programs, programs, stored_state
-from tests.support.importing.samples import flatthread
 from tests.support.importing.uploading import Clock, checked, confirm, current, sent
 from tests.support.threads import sample_exports
 from tests.support.threads.sample_exports import NOW, SCHEME, SECRET, rows, threads_of
@@ -125,13 +124,6 @@ def test_an_invalid_file_is_refused_with_its_line_and_own_name(
     assert list(stored_state.rows("ImportPart")) == []
     upload = checked("garden", b"neither XML nor JSON", clock, name="notes.txt")
     assert (upload.state, upload.failure) == (UploadState.REFUSED, Failure.FORMAT)
-
-
-def test_an_export_of_flatthread_is_left_to_operators(garden: records.Site, clock: Clock) -> None:
-    upload = checked("garden", flatthread.SANE.data, clock, name="site.jsonl")
-    assert upload.state is UploadState.REFUSED
-    assert upload.problem.endswith("import them: flask --app main import FILE --site garden")
-    assert sample_exports.entities() == 0
 
 
 def test_a_changed_secret_asks_for_the_file_again(

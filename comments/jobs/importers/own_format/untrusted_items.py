@@ -1,0 +1,73 @@
+"""Convert items of an export of Flatthread that an owner uploads, and name what is left out.
+
+An owner of one site may not act for other people or sites, but can write anything into a file. An
+upload therefore stores the same kinds of data as a file of another system.
+
+Invariants:
+
+1. A comment gets a new id and its author a new id. Both are derived from those in the file, so the
+   same file gives the same ids, and former permalinks lead to the comment (`imported_ids`).
+2. Votes are only numbers. No person is stored as a voter, a moderator or a member of the staff.
+3. Only threads and comments are stored.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from comments.domain import records
+from comments.jobs.exporters import export_lines
+from comments.jobs.importers import import_source
+from comments.jobs.importers.own_format.export_reader import ExportLine
+
+
+def thread(given: import_source.SourceThread) -> import_source.SourceThread:
+    """Return a thread whose comments get new ids."""
+    return msgspec.structs.replace(given, keeps_ids=False)
+
+
+def comment(given: import_source.SourceComment) -> import_source.SourceComment:
+    """Return a comment with its place and thread data, and without what others say about it."""
+    kept = given.kept or records.MovedComment()
+    return msgspec.structs.replace(
+        given,
+        account=kept.author or "",
+        kept=records.MovedComment(
+            number=kept.number, parent=kept.parent, slugs=kept.slugs, brought=kept.brought
+        ),
+    )
+
+
+def left_out(line: ExportLine) -> Iterator[import_source.LeftOut]:
+    """Yield what is left out of a line."""
+    for what, count in _left_out(line.value):
+        if count:
+            yield import_source.LeftOut(line.number, what, count)
+
+
+def _left_out(line: export_lines.Line | None) -> Iterator[tuple[str, int]]:
+    match line:
+        case export_lines.SettingsLine():
+            yield "settings (an operator can apply them with `import --settings`)", 1
+            yield "addresses of moderators", len(line.moderators)
+            yield "moderation rules", len(line.moderation.rules)
+            yield "bans of authors", len(line.moderation.bans)
+        case export_lines.CounterLine():
+            yield "counters (an operator can declare them)", 1
+        case export_lines.AuditLine():
+            yield "entries of the audit log", 1
+        case export_lines.CommentLine():
+            yield (
+                "author ids (authors get new ones, and cannot edit these comments)",
+                bool(line.author.id),
+            )
+            yield "single votes (the numbers of votes are kept)", len(line.votes)
+            yield "marks of staff", line.author.staff
+            yield "decisions about comments, and their reasons", _is_decided(line)
+            yield "ids in earlier systems", bool(line.source)
+        case _:
+            pass
+
+
+def _is_decided(line: export_lines.CommentLine) -> bool:
+    return bool(line.rule or line.why or line.reasons or line.stood or line.judged)

@@ -1,0 +1,24 @@
+"""Exports of Flatthread that are not trusted, as files that owners upload.
+
+The same comments are stored as from a trusted file, but under other ids and by other authors
+(`test_untrusted_import`).
+"""
+
+import dataclasses
+
+from tests.support.importing.samples import flatthread
+
+SANE = dataclasses.replace(
+    flatthread.SANE,
+    says=(
+        "Left out: author ids (authors get new ones, and cannot edit these comments) (5)",
+        "Left out: counters (an operator can declare them) (1)",
+        "Left out: decisions about comments, and their reasons (1)",
+        "Left out: marks of staff (1)",
+        "Left out: settings (an operator can apply them with `import --settings`) (1)",
+        "Left out: single votes (the numbers of votes are kept) (2)",
+    ),
+)
+CROOKED = flatthread.CROOKED
+_NOT_READ = {"an origin", "a counter"}  # settings and counters
+REFUSED = {fault: each for fault, each in flatthread.REFUSED.items() if fault not in _NOT_READ}
