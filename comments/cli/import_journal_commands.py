@@ -59,7 +59,8 @@ def show(import_id: str, site_id: str) -> None:
     if found.undoing is not None:
         lines["undo began"] = _time(found.undoing)
         imported = found.comments if found.added is None else found.added
-        lines["removed"] = f"{found.removed} of {console.counted(imported, 'comment')}"
+        removed = found.removed + (found.waiting if found.is_being_undone else 0)
+        lines["removed"] = f"{removed} of {console.counted(imported, 'comment')}"
         if found.is_being_undone and found.waiting:
             waiting = console.counted(found.waiting, "comment")
             lines["waiting"] = f"{waiting} without content, until the pages are compacted"
@@ -148,7 +149,8 @@ def _compact(site: str) -> bool:
 
 def _report(site: str, done: "import_undo.UndoProgress") -> None:
     found = done.found
-    removed = console.counted(found.removed, "comment")
+    # A preview counts the comments without content, too.
+    removed = console.counted(found.removed + len(done.waiting), "comment")
     if found.undone is not None:
         kept = console.counted(found.kept, "tombstone")
         click.echo(f"The undo is complete. Removed {removed}; {kept} left above other comments.")

@@ -71,7 +71,7 @@ def test_an_owner_imports_an_export_without_a_shell(
     page.get_by_role("button", name="Import 43 comments").click()
     expect(page.get_by_role("heading", name="disqus.xml: 43 comments added.")).to_be_visible()
     row = page.get_by_role("row").filter(has_text="disqus.xml")
-    expect(row).to_contain_text(re.compile(r"Finished.*Undo…\s*43 of 43\s*43"))
+    expect(row).to_contain_text(re.compile(r"Finished: all 43 comments processed. 43 added.*Undo…"))
     assert accessibility.complaints(page) == []
     embed = f'<script type="module" src="{server}/widget/flatthread.js" data-site="demo"></script>'
     article = open_tab(website.put("page1", f'{embed}<div id="flatthread"></div>')).page
@@ -148,7 +148,37 @@ def test_a_server_that_stays_away_is_reported(data: Tab, export: Path) -> None:
         if problem.first.is_visible():
             break
     expect(problem.first).to_be_visible()
-    expect(page.get_by_role("button", name="Upload and check")).to_be_enabled()
+    expect(page.get_by_role("button", name="Upload and check")).to_be_focused()
+    page.unroute("**/imports/part?*")
+    page.get_by_role("button", name="Upload and check").click()
+    expect(page.get_by_role("heading", name="Checking disqus.xml…")).to_be_visible()
+
+
+def test_a_second_window_shows_what_the_first_one_decided(
+    data: Tab, server: str, export: Path, open_tab: OpenTab, worker: None
+) -> None:
+    choose(data.page, export)
+    expect(data.page.get_by_role("heading", name="Report about disqus.xml")).to_be_visible()
+    assert data.page.title().startswith("Report about disqus.xml")
+    second = open_tab(f"{server}/admin/sites/demo/imports").page
+    data.page.get_by_role("button", name="Import 43 comments").click()
+    second.get_by_role("button", name="Import 43 comments").click()
+    expect(second.get_by_text("Another window has changed this upload.")).to_be_visible()
+    expect(second.get_by_role("heading", name="43 comments added.")).to_be_visible()
+    assert len(second.get_by_role("row").filter(has_text="disqus.xml").all()) == 1
+
+
+def test_an_upload_that_another_window_replaces_says_so(data: Tab, export: Path) -> None:
+    page = data.page
+    data.expect_status(409)
+    page.route(
+        "**/imports/part?*",
+        lambda route: route.fulfill(status=409, json={"code": "upload-replaced"}),
+    )
+    choose(page, export)
+    expect(
+        page.get_by_text("Another window has uploaded or imported a file.").first
+    ).to_be_visible()
 
 
 def test_without_a_file_the_page_asks_for_one(data: Tab, tmp_path: Path) -> None:
@@ -169,6 +199,10 @@ def test_the_page_fits_a_phone(
     expect(page.get_by_role("heading", name="Report about disqus.xml")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     assert accessibility.complaints(page) == []
+    page.get_by_role("button", name="Import 43 comments").click()
+    imports = page.get_by_role("region", name="Imports")
+    expect(imports.get_by_text("Finished")).to_be_visible()
+    assert imports.evaluate("each => each.scrollWidth <= each.clientWidth")
 
 
 def test_an_empty_file_is_not_sent(data: Tab, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import { t } from "./desk-texts.js";
 const TRIES = 4;
 const PAUSE = 1000; // Milliseconds between two tries, and between two questions about the progress.
 const UNDO_PAUSE = 5 * PAUSE;
+const CONFLICT = 409; // The upload was replaced, or a file is being imported.
 const form = /** @type {HTMLFormElement | null} */ (document.querySelector("#send"));
 const upload = /** @type {HTMLElement | null} */ (document.querySelector("#upload"));
 const live = /** @type {HTMLElement} */ (document.querySelector("#live"));
@@ -19,7 +20,9 @@ const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, mil
 
 class Refused extends Error {
   constructor(status) {
-    super(t("script-upload-failed", { status: String(status) }));
+    const isReplaced = status === CONFLICT;
+    const otherwise = () => t("script-upload-failed", { status: String(status) });
+    super(isReplaced ? t("script-upload-replaced") : otherwise());
   }
 }
 
@@ -61,6 +64,7 @@ function watch(form) {
     });
 
   async function send(chosen) {
+    say(t("script-upload-sending", { percent: 0 }));
     const begun = await post("upload", { name: chosen.name, size: String(chosen.size) });
     for (let sent = 0, number = 0; sent < chosen.size; number += 1) {
       const part = chosen.slice(sent, sent + begun.part);
@@ -94,6 +98,8 @@ function watch(form) {
       say(error.message, true);
       bar.hidden = true;
       button.disabled = false;
+      // The browser took the focus from the disabled button.
+      if (document.activeElement === document.body) button.focus();
     }
   });
 }

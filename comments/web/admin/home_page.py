@@ -80,6 +80,7 @@ def _page(
         is_owner=account.may(roles.Right.MANAGE, roles.SERVICE),
         sent=sent,
         problem="" if error is None else labels.problem(error),
+        field=getattr(error, "field", ""),
     )
 
 

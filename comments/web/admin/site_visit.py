@@ -12,7 +12,7 @@ from comments.sites import site_settings
 from comments.web.admin import signed_in
 from comments.web.http import context
 
-# The notices that a page can show after a change (`done`).
+# The notices that each page can show at its top after a change (`done`).
 NOTICES = ("saved", "removed", "banned", "lifted", "restored", "undone")
 
 
@@ -72,9 +72,10 @@ def page(template: str, visit: Visit, **values: object) -> flask.Response:
 
 
 def done(visit: Visit, where: str, said: str) -> flask.Response:
-    """Redirect to a page of the site that shows the notice `said`, which is one of `NOTICES`.
+    """Redirect to a page of the site that shows the notice `said`.
 
-    The name of the notice is the fragment of the address, so it is not part of later requests.
+    The notice is one of `NOTICES`, or one that the page shows next to a form. Its name is the
+    fragment of the address, so it is not part of later requests.
     """
     return signed_in.go(f"admin/sites/{visit.site.id}/{where}#{said}")
 

@@ -103,12 +103,12 @@ def test_a_compacted_thread_is_finished_by_waiting(
     monkeypatch.setattr(time, "sleep", waits.append)
     run("compact", "demo", "--wait")
     done = run("imports", "undo", imported, "--site", "demo", "--yes")
-    assert "Removed 2 comments." in done.output
+    assert "Removed 3 comments. Readers no longer see" in done.output
     assert "can delete 1 comment without content only after a compaction" in done.output
     assert f"run `imports undo {imported} --site demo --wait`" in done.output
     shown = run("imports", "show", imported, "--site", "demo").stdout
     assert "state: being undone\nundo began: " in shown
-    assert "removed: 2 of 3 comments\nwaiting: 1 comment without content" in shown
+    assert "removed: 3 of 3 comments\nwaiting: 1 comment without content" in shown
     again = run("imports", "undo", imported, "--site", "demo", "--wait")
     assert again.exit_code == 0, again.output
     assert "Removed 3 comments; 0 tombstones left" in again.output

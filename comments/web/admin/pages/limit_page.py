@@ -95,7 +95,7 @@ def change_guard(site_id: str) -> flask.Response:
         },
         noted=_noted(visit, sent.reason),
     )
-    return site_visit.done(visit, "limits", "saved")
+    return site_visit.done(visit, "limits", "saved-posting")
 
 
 @blueprint.post("/limits/budget")
@@ -110,7 +110,7 @@ def change_budget(site_id: str) -> flask.Response:
         for name, text in numbers.items()
     }
     site_settings.change(visit.site.id, budget=given, noted=_noted(visit, sent.reason))
-    return site_visit.done(visit, "limits", "saved")
+    return site_visit.done(visit, "limits", "saved-budget")
 
 
 def _noted(visit: site_visit.Visit, reason: str) -> site_settings.Noted:

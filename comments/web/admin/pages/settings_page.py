@@ -45,7 +45,7 @@ def change_policy(site_id: str) -> flask.Response:
         reports=admin_queries.number("reports", sent.reports),
         reason=sent.reason,
     )
-    return site_visit.done(visit, "settings", "saved")
+    return site_visit.done(visit, "settings", "saved-moderation")
 
 
 @blueprint.post("/settings")
@@ -68,7 +68,7 @@ def change(site_id: str) -> flask.Response:
         moderators=admin_queries.several(sent.moderators),
         noted=site_settings.Noted(act, datetime.now(UTC)),
     )
-    return site_visit.done(visit, "settings", "saved")
+    return site_visit.done(visit, "settings", "saved-site")
 
 
 @blueprint.post("/settings/options")
@@ -95,4 +95,4 @@ def change_options(site_id: str) -> flask.Response:
     )
     if not sent.moderation:
         moderation_sessions.end_all(visit.site.id)
-    return site_visit.done(visit, "settings", "saved")
+    return site_visit.done(visit, "settings", "saved-options")

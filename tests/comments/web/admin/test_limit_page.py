@@ -117,23 +117,22 @@ def test_imports_are_shown_with_their_progress(
     journal = import_journal.ImportJournal("demo", file, now(), now)
     journal.begin()
     journal.advance(100)  # too soon after the start to be written
-    assert "Running, 0%</td>" in owner.page("/imports")
+    assert "Running, 0%: 0 of 1,000 comments processed</td>" in owner.page("/imports")
     monkeypatch.setattr(import_journal, "PAUSE", 0.0)
     with monkeypatch.context() as later:
         later.setattr(journal, "_clock", lambda: now() + timedelta(seconds=90))
         journal.advance(200)
     page = owner.page("/imports")
-    assert "<td>300 of 1,000</td>" in page
-    assert "Running, 30%, about 4 minutes left</td>" in page
+    assert "Running, 30%, about 4 minutes left: 300 of 1,000 comments processed</td>" in page
     journal.end()
     page = owner.page("/imports")
-    assert "<td>Finished<br>Can be undone until " in page
+    assert "<td>Finished: all 1,000 comments processed. 0 added.<p" in page
+    assert ">Can be undone until <time" in page
     assert "a&lt;b&gt;.xml" in page
-    assert "<td>0</td>" in page
     other = import_journal.ImportedFile("wordpress", "b.xml", "another digest", 1)
     import_journal.ImportJournal("demo", other, now(), now).begin()
     late = now() + timedelta(minutes=2)
     assert [each.goes_on(late) for each in import_journal.of("demo")] == [False, False]
     monkeypatch.setattr(import_journal, "LATE", 0)
-    assert "<strong>Interrupted</strong>" in owner.page("/imports")
+    assert "<strong>Interrupted <time" in owner.page("/imports")
     assert import_journal.of("dem") == import_journal.of("demo2") == []

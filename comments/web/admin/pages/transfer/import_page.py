@@ -34,32 +34,43 @@ def show(site_id: str) -> flask.Response:
 
 @blueprint.post("/imports")
 def decide(site_id: str) -> flask.Response:
-    """Import the checked file, check it again with other page mappings, or discard it."""
+    """Import the checked file, check it again with other page mappings, or discard it.
+
+    If another window has decided in the meantime, show the state of the upload.
+    """
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.UploadDecisionForm)
-    site, now = visit.site, datetime.now(UTC)
-    if sent.act == "discard":
-        upload_store.discard(site.id, sent.upload)
-    elif sent.act == "check":
-        mapping = tuple(sent.mapping.split())
+    site, mapping = visit.site, tuple(sent.mapping.split())
+    if sent.act == "check":
         try:
             page_mapping.PageMapping(mapping, site.origins)
         except errors.ImportRefused as error:
             return _page(visit, labels.problem(error), sent.mapping)
-        upload_store.check_again(site.id, sent.upload, mapping, now=now)
-    elif tuple(sent.mapping.split()) != _mapping(site.id):
+    if sent.act == "import" and _mapping(site.id, sent.upload) not in {None, mapping}:
         return _page(visit, labels.text("admin.imports-unchecked"), sent.mapping)
-    else:
-        act = audit_log.Act(visit.account.actor, "import")
-        upload_store.confirm(site.id, sent.upload, act, now=now)
+    try:
+        _carry_out(visit, sent.act, sent.upload, mapping)
+    except errors.Conflict:
+        return site_visit.done(visit, "imports", "changed")
     upload_worker.nudge()
     return signed_in.go(f"admin/sites/{site.id}/imports")
 
 
-def _mapping(site: str) -> tuple[str, ...]:
-    """Return the page mappings with which the uploaded file was checked."""
+def _mapping(site: str, upload_id: str) -> tuple[str, ...] | None:
+    """Return the page mappings with which a file was checked; None if it was replaced."""
     upload = upload_store.get(site)
-    return () if upload is None else upload.mapping
+    return None if upload is None or upload.id != upload_id else upload.mapping
+
+
+def _carry_out(visit: site_visit.Visit, act: str, upload: str, mapping: tuple[str, ...]) -> None:
+    site, now = visit.site.id, datetime.now(UTC)
+    if act == "discard":
+        upload_store.discard(site, upload)
+    elif act == "check":
+        upload_store.check_again(site, upload, mapping, now=now)
+    else:
+        by = audit_log.Act(visit.account.actor, "import")
+        upload_store.confirm(site, upload, by, now=now)
 
 
 def _page(visit: site_visit.Visit, problem: str = "", mapping: str = "") -> flask.Response:

@@ -91,7 +91,9 @@ def test_an_owner_imports_a_file_in_parts(
     pages.append(owner.page("/imports"))
     assert "4 comments added." in pages[-1]
     assert "Verified: the file and the website have the same comments." in pages[-1]
-    assert re.search(r"<th scope=\"row\"><bdi>old &lt;blog&gt;.xml</bdi></th><td>Disqus", pages[-1])
+    assert re.search(
+        r"<bdi>old &lt;blog&gt;.xml</bdi><p class=\"ft-note\">Disqus XML, <time", pages[-1]
+    )
     assert "Imported a file" in owner.page("/log")
     owner.settle("/imports", act="discard", upload=upload)
     assert upload_store.get("demo") is None
@@ -144,16 +146,27 @@ def test_checking_again_uses_the_new_mapping(owner: Desk, site: records.Site, fi
     )  # fmt: skip
 
 
+def refused(owner: Desk, act: str, upload: str) -> None:
+    """Send a decision about an upload that has another state, and check that it has no effect."""
+    before = upload_store.get("demo")
+    data = {"form": owner.token, "act": act, "upload": upload}
+    response = owner.client.post(f"{DESK}/imports", data=data, headers=OWN)
+    assert response.status_code == 303
+    assert response.headers["Location"].endswith("/imports#changed")
+    assert upload_store.get("demo") == before
+
+
 @pytest.mark.parametrize("act", ["import", "check"])
 def test_only_a_checked_file_can_be_decided_about(
     owner: Desk, site: records.Site, file: bytes, act: str
 ) -> None:
     upload = send(owner, file)
-    owner.settle("/imports", act=act, upload=upload, status=409)
+    refused(owner, act, upload)
     work()
-    owner.settle("/imports", act=act, upload="none", status=409)
+    refused(owner, act, "none")
     owner.settle("/imports", act=act, upload=upload)
-    owner.settle("/imports", act=act, upload=upload, status=409)
+    refused(owner, act, upload)
+    assert 'id="changed"' in owner.page("/imports")
 
 
 def test_a_file_cannot_be_replaced_while_it_is_imported(
@@ -162,9 +175,9 @@ def test_a_file_cannot_be_replaced_while_it_is_imported(
     upload = send(owner, file)
     work()
     owner.settle("/imports", act="import", upload=upload)
-    owner.settle("/imports/upload", status=409, name="b.xml", size="10")
-    said = owner.settle("/imports", act="discard", upload=upload, status=409)
+    said = owner.settle("/imports/upload", status=409, name="b.xml", size="10")
     assert "Wait until the import has finished." in said
+    refused(owner, "discard", upload)
     work()
     owner.settle("/imports/upload", status=200, name="b.xml", size="10")
 
@@ -275,11 +288,11 @@ def test_the_list_says_whether_an_import_can_be_undone(owner: Desk, file: bytes)
     assert '<noscript><meta http-equiv="refresh"' not in pages[1]  # Reloading empties the form.
     assert import_undo.go_on("demo", found.id, now=found.began).waiting
     pages.append(owner.page("/imports"))
-    assert "2 empty entries will be deleted within about two minutes." in pages[2]
+    assert "2 empty entries will be deleted, up to 3 minutes after the undo began." in pages[2]
     scheduler.compact_whole(scheduler.threads("demo"), wait=lambda _: None)
     assert import_undo.go_on("demo", found.id, now=found.began).found.undone
     page = owner.page("/imports")
-    assert re.search(r"Undone <time[^>]*>[^<]*</time>; 0 comments stay as tombstones", page)
+    assert re.search(r"<td>Undone <time[^>]*>[^<]*</time>: 4 comments removed.</td>", page)
     assert "data-undoing" not in page
     assert html_validator.complaints([*pages, page]) == [[]] * 4
     log = owner.page("/log")
@@ -298,7 +311,7 @@ def test_an_owner_undoes_an_import_after_reading_what_it_removes(
     assert f"/imports/undo?id={found.id}" in owner.page("/imports")
     page = owner.page(f"/imports/undo?id={found.id}")
     assert "3 imported comments will be removed" in page
-    assert "1 imported comment will stay as a tombstone" in page
+    assert "1 imported comment will stay as an empty placeholder" in page
     assert "1 thread that the import created will be removed" in page
     owner.settle("/imports/undo", id=found.id)
     assert [row.body for row in sample_exports.rows() if row.status is Status.APPROVED] == [

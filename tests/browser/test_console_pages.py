@@ -1,0 +1,120 @@
+"""The layout of the admin console: what is visible, next to what, and where the focus is."""
+
+import playwright.sync_api as playwright
+import pytest
+from playwright.sync_api import expect
+
+from comments.domain import records
+from comments.sites import site_settings
+from comments.store import connection
+from tests.browser.conftest import OpenTab, Say, Tab
+from tests.browser.test_admin_console import sign_in
+from tests.support.html import accessibility
+from tests.support.people import account_holders
+from tests.support.people.account_holders import OWNER
+
+pytestmark = pytest.mark.browser
+
+LAPTOP = {"width": 1100, "height": 700}
+
+
+@pytest.fixture
+def console(server: str, open_tab: OpenTab, open_store: connection.Store) -> Tab:
+    """The home page in an owner's browser, with a long name in the bar."""
+    login = "konstantin-alexander-of-the-night"
+    with open_store.context():
+        account_holders.account(login, OWNER)
+    tab = open_tab(f"{server}/admin/sign-in", viewport=LAPTOP)
+    sign_in(tab.page, server, login)
+    return tab
+
+
+def box(found: playwright.Locator) -> playwright.FloatRect:
+    rectangle = found.bounding_box()
+    assert rectangle is not None
+    return rectangle
+
+
+def is_on_screen(found: playwright.Locator) -> bool:
+    """Return whether the whole element is in the visible part of the page."""
+    return bool(
+        found.evaluate(
+            "each => { const box = each.getBoundingClientRect();"
+            " return box.height > 0 && box.top >= 0 && box.bottom <= innerHeight; }"
+        )
+    )
+
+
+def test_saving_keeps_the_view_and_tells_which_settings_were_saved(
+    console: Tab, server: str, site: records.Site, open_store: connection.Store
+) -> None:
+    page = console.page
+    page.goto(f"{server}/admin/sites/demo/settings")
+    page.get_by_label("CDN cache time").fill("7")
+    page.get_by_role("button", name="Save site").click()
+    notice = page.locator("#saved-site")
+    expect(notice).to_be_visible()
+    assert is_on_screen(notice)
+    assert is_on_screen(page.get_by_role("button", name="Save site"))
+    assert page.locator(".ft-done:visible").count() == 1
+    with open_store.context():
+        assert site_settings.get("demo").cdn_seconds == 7
+    page.get_by_role("button", name="Save moderation").click()
+    expect(page.locator("#saved-moderation")).to_be_visible()
+    expect(notice).to_be_hidden()
+    assert accessibility.complaints(page) == []
+
+
+def test_a_notice_at_the_top_does_not_hide_the_bar(console: Tab, server: str, say: Say) -> None:
+    page = console.page
+    say("Hello")
+    page.goto(f"{server}/admin/sites/demo/thread?thread=demo")
+    page.get_by_role("button", name="Save").first.click()
+    expect(page.get_by_text("Saved. Takes effect everywhere")).to_be_visible()
+    assert is_on_screen(page.get_by_role("navigation"))
+
+
+def test_a_label_of_a_thread_is_on_the_line_of_its_field(
+    console: Tab, server: str, say: Say
+) -> None:
+    page = console.page
+    say("Hello")
+    page.goto(f"{server}/admin/sites/demo/thread?thread=demo")
+    for name in ("New comments", "Moderation in this thread"):
+        label = box(page.get_by_text(name, exact=True))
+        field = box(page.get_by_label(name))
+        assert field["y"] <= label["y"] + label["height"] / 2 <= field["y"] + field["height"]
+
+
+@pytest.mark.parametrize("width", [768, 1100, 1280])
+def test_the_account_stays_in_the_first_line_of_the_bar(
+    console: Tab, server: str, site: records.Site, width: int
+) -> None:
+    page = console.page
+    page.set_viewport_size({"width": width, "height": 700})
+    page.goto(f"{server}/admin/sites/demo/queue")
+    last, out = box(page.get_by_role("link", name="Status")), page.get_by_role("button")
+    right = box(out.filter(has_text="Sign out"))
+    bar = box(page.get_by_role("banner"))
+    # The navigation may have two lines, but the button stays beside it, not below.
+    assert abs(right["y"] + right["height"] / 2 - bar["y"] - bar["height"] / 2) < 2
+    assert last["x"] + last["width"] <= right["x"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_an_error_of_the_form_for_a_website_is_at_its_field(
+    console: Tab, server: str, site: records.Site
+) -> None:
+    page = console.page
+    console.expect_status(400)
+    page.get_by_label("Address of the website").fill("https://blog.example")
+    page.get_by_label("Short name").fill("Blog!")
+    page.get_by_role("button", name="Add website").click()
+    field = page.get_by_label("Short name")
+    expect(field).to_be_focused()
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(field).to_have_accessible_description("Lowercase letters, digits and hyphens, for "
+        "example blog. It cannot be changed later. Short name must be 1 to 63 characters long and "
+        "contain only a-z, 0-9 and hyphens.")  # fmt: skip
+    expect(page.get_by_label("Address of the website")).to_have_value("https://blog.example")
+    assert accessibility.complaints(page) == []
