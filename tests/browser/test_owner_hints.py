@@ -36,7 +36,7 @@ def test_a_page_with_a_wrong_site_says_so_in_words_and_in_the_console(
     assert hint in told.value.text
 
 
-def test_a_refused_post_says_why_and_names_the_page_s_origin_in_the_console(
+def test_a_page_that_may_not_post_says_so_when_its_form_opens(
     server: str, website: Website, open_tab: OpenTab, say: Say
 ) -> None:
     say("public")
@@ -47,12 +47,17 @@ def test_a_refused_post_says_why_and_names_the_page_s_origin_in_the_console(
     foreign = website.put("foreign", html).replace("127.0.0.1", "localhost")
     tab = open_tab(foreign)
     tab.expected += ["status of 403", "Flatthread: "]
-    form = widget_form.opened(tab.page)
-    widget_form.fill(form, "may I?", "Ada")
     with tab.page.expect_console_message(_told) as told:
-        form.get_by_role("button", name="Post comment").click()
+        form = widget_form.opened(tab.page)
     assert "site set demo --add-origin http://localhost:" in told.value.text
-    expect(form.get_by_role("alert").filter(has_text="not registered for the site")).to_be_visible()
+    refusal = form.get_by_role("alert").filter(has_text="not registered for the site")
+    expect(refusal).to_be_visible()
+    expect(form.get_by_role("textbox").first).to_be_focused()
+    widget_form.fill(form, "may I?", "Ada")
+    expect(refusal).to_be_visible()
+    with tab.page.expect_response("**/challenge"):
+        form.get_by_role("button", name="Post comment").click()
+    expect(refusal).to_be_visible()
     expect(form.get_by_role("textbox").first).to_have_value("may I?")
 
 

@@ -126,6 +126,11 @@ export class Composer {
     this.#inputs.name?.focus();
   }
 
+  /** Show before a post why the server will refuse it. */
+  warn(error) {
+    this.#showError(error);
+  }
+
   /** Insert text at the cursor, on lines of its own. */
   insert(text) {
     const { body } = this.#inputs;

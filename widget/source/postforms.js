@@ -137,7 +137,15 @@ export class PostForms {
       this.#guest.name === null // members need no proof
         ? (proofs ??= new Proofs(this.#place.site, form))
         : null;
-    const begin = () => proving()?.prepare();
+    let isTold = false;
+    // Other errors may be over when the reader posts.
+    const foretell = (error) => {
+      if (isTold || error.code !== "origin-not-allowed") return;
+      isTold = true;
+      composer.warn(error);
+      hint(error, this.#place);
+    };
+    const begin = () => proving()?.prepare().catch(foretell);
     form.addEventListener("focusin", used, { __proto__: null, once: true });
     form.addEventListener("focusin", begin);
     form.addEventListener("input", begin);
