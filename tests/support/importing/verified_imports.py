@@ -5,6 +5,9 @@ from datetime import timedelta
 from comments.domain import records, sorthash
 from comments.jobs.importers.checking import checked_import
 from comments.jobs.importers.verification import import_verification, verification_result
+from comments.store import transactions
+from comments.tree import changes
+from tests.support.threads import raw_changes
 from tests.support.threads.sample_exports import NOW, SECRET, rows
 
 LATER = NOW + timedelta(days=1)
@@ -37,3 +40,18 @@ def reasons(found: verification_result.Verification) -> dict[str, set[str]]:
 
 def stored(plan: checked_import.CheckedImport, source: str) -> records.Comment:
     return next(row for row in rows() if row.id == plan.id_of(source))
+
+
+def retract(comment_id: str) -> None:
+    """Retract a comment as its author does."""
+    transactions.transaction(
+        lambda: transactions.apply(
+            *changes.retract(comment_id, now=LATER, check=lambda _: None).writes
+        )
+    )
+
+
+def exchange(one: records.Comment, other: records.Comment) -> None:
+    """Give each of two siblings the place of the other."""
+    for row, place in ((one, other), (other, one)):
+        raw_changes.comment(row.id, number=place.number, sort_hash=place.sort_hash, slug=place.slug)

@@ -58,7 +58,7 @@ class CheckedImport:
         self.is_compared = False  # set by `import_writer.check`
         self._spool = store
         self.site = site.id
-        self._system = system
+        self.system = system
         self._keeps_ids = keeps_ids
         self._is_untrusted = system == imported_ids.OWN and not keeps_ids
         self._settled: dict[str, str] = {}
@@ -77,7 +77,7 @@ class CheckedImport:
         return source_id if self._keeps_ids else self._derived(source_id)
 
     def _derived(self, source_id: str) -> str:
-        return imported_ids.comment_id(self.site, self._system, source_id)
+        return imported_ids.comment_id(self.site, self.system, source_id)
 
     def settle_ids(self) -> None:
         """Choose the ids of comments in an export of Flatthread by the comments that are stored.
@@ -85,7 +85,7 @@ class CheckedImport:
         A comment that this site already has, under its own id or a derived one, is not added again,
         whether an operator or an owner imported it. The id of another site's comment is not used.
         """
-        if self._system != imported_ids.OWN:
+        if self.system != imported_ids.OWN:
             return
         ids = (node.id for thread in self.threads for node in thread.nodes)
         while part := list(itertools.islice(ids, _LOOKUP)):
@@ -108,7 +108,7 @@ class CheckedImport:
         path = Path(self.report.file)
         of_file = import_journal.untrusted_digest if self._is_untrusted else import_journal.digest
         return import_journal.ImportedFile(
-            self._system, path.name, of_file(path), self.report.comments, self._mapping
+            self.system, path.name, of_file(path), self.report.comments, self._mapping
         )
 
     def batches(self) -> Iterator[list[values.ImportedThread]]:

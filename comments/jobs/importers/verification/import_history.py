@@ -1,6 +1,7 @@
 """Find in the journals which run of an import added a comment, and whether it was undone.
 
-The journals are read when a difference needs them, because most verifications find none.
+After `import_journal.TERM`, a journal tells only that the import took place, and when. The journals
+are read when a difference needs them, because most verifications find none.
 """
 
 import itertools
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
+from comments.domain import imported_ids
 from comments.jobs.importers import import_journal
 from comments.store import reads
 from comments.store.models import event_rows
@@ -67,15 +69,30 @@ class ImportHistory:
 
     def is_undone(self, digest: str) -> bool:
         """Return whether the last import of a file was undone, or is being undone."""
-        self._load()
-        found = next((each for each in self._imports or () if each.digest == digest), None)
+        found = self._last(digest)
         return found is not None and found.undoing is not None
 
     def is_unfinished(self, digest: str) -> bool:
         """Return whether the last import of a file has not ended."""
-        self._load()
-        found = next((each for each in self._imports or () if each.digest == digest), None)
+        found = self._last(digest)
         return found is not None and found.added is None and found.undoing is None
+
+    def is_older(self, moment: datetime | None, digest: str) -> bool:
+        """Return whether a time is before the last import of a file."""
+        found = self._last(digest)
+        return moment is not None and found is not None and moment < found.began
+
+    def without_journal(self, system: str) -> int:
+        """Count the imports from a system whose comments are stored but in no journal any more."""
+        self._load()
+        known = {run.import_id for run in self._runs}
+        return sum(
+            each.system in {system, imported_ids.OWN}
+            and each.undoing is None
+            and each.added != 0
+            and each.id not in known
+            for each in self._imports or ()
+        )
 
     def refresh(self) -> None:
         """Forget what was read if imports or undos have gone on since."""
@@ -85,6 +102,11 @@ class ImportHistory:
             each.undoing is not None and each.undone is None for each in self._imports
         ):
             self._imports = None
+
+    def _last(self, digest: str) -> import_journal.Import | None:
+        """Return the import of a file that began last."""
+        self._load()
+        return next((each for each in self._imports or () if each.digest == digest), None)
 
     def _load(self) -> None:
         if self._imports is not None:

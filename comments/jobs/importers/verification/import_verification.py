@@ -197,7 +197,7 @@ class _ThreadVerifier:
         self._is_reshaped = self._is_moving = False
         self._depths: dict[str, int] = {}
         self._stored_depths: dict[str, int] = {}
-        self._has_approved = thread_comparison.ApprovedComments(in_file=False, in_store=False)
+        self._approved = thread_comparison.ApprovedComments()
         verifier.file.threads += 1
 
     def begin(self, row: StoredThread | None) -> None:
@@ -218,19 +218,20 @@ class _ThreadVerifier:
         where = self._where(planned.id, node)
         self._count(planned, stored)
         if stored is None:
-            self._all.add(self._missing(planned.id), where)
-            found: list[FieldDifference] = []
+            found = [self._missing(planned.id)]
         else:
-            found = list(self._fields(planned, stored))
-        place = list(self._place(planned, stored))
+            fields = self._fields(planned, stored)
+            found = [self._explained(each, planned.id, node) for each in fields]
+        self._approved = self._approved.with_comment(planned, stored, found)
+        place = (self._explained(each, planned.id, node) for each in self._place(planned, stored))
         for each in (*found, *place):
-            self._all.add(self._explained(each, planned.id, node), where)
+            self._all.add(each, where)
 
     def end(self) -> None:
         """Compare the order of the comments, and the thread itself."""
         if self._stored is not None:
             for found in thread_comparison.differences(
-                self._given, self._stored, self._has_approved, self
+                self._given, self._stored, self._approved, self
             ):
                 self._all.add(found, self._where("", None))
         elif self._stored_depths:
@@ -248,7 +249,8 @@ class _ThreadVerifier:
         nodes: dict[str, write_order.Node] = {}
         for comment_id, found in self._tree.order(
             None if is_arranged else self._ranks,
-            lambda each: (run := self._all.history.run_of(each)) and run[:3],
+            self._run_of,
+            lambda: self._all.history.without_journal(self._all.plan.system),
             is_reshaped=self._is_reshaped,
         ):
             nodes = nodes or {self._all.plan.id_of(each.id): each for each in self.planned.nodes}
@@ -270,7 +272,15 @@ class _ThreadVerifier:
         made = self._all.history.run_that_made(self.planned.name.id)
         if made is not None:
             return made.digest != self._all.digest
-        return any(self._all.history.run_of(each) is not None for each in self._depths)
+        if any(self._all.history.run_of(each) is not None for each in self._depths):
+            return True
+        # An import gives a new thread its own time, except for threads of an export of Flatthread.
+        created = None if self._stored is None or self._given.kept else self._stored.created
+        return self._all.history.is_older(created, self._all.digest)
+
+    def _run_of(self, comment_id: str) -> tuple[object, ...] | None:
+        run = self._all.history.run_of(comment_id)
+        return None if run is None else run[:3]
 
     def _ranks(self) -> dict[str, int]:
         nodes = write_order.arrange(self.planned.nodes, self._levels)
@@ -285,16 +295,10 @@ class _ThreadVerifier:
         depth = 0 if planned.reply_to is None else self._depths[planned.reply_to] + 1
         self._depths[planned.id] = depth
         self._all.file.add(planned.author.id, depth, planned.id, planned.html)
-        is_approved = planned.status is Status.APPROVED
         if stored is not None:
             above = self._stored_depths.get(stored.reply_to or "", -1)
             self._stored_depths[planned.id] = above + 1
             self._all.store.add(stored.author_id, above + 1, stored.id, stored.html)
-        self._has_approved = thread_comparison.ApprovedComments(
-            in_file=self._has_approved.in_file or is_approved,
-            in_store=self._has_approved.in_store
-            or (stored is not None and stored.status == Status.APPROVED),
-        )
 
     def _missing(self, comment_id: str) -> FieldDifference:
         reason = comment_comparison.UNDONE if self._is_undone(comment_id) else ""

@@ -59,6 +59,7 @@ class StoredThread(msgspec.Struct, frozen=True):
     shape: int
     scheme: str
     pins: tuple[str, ...]
+    created: datetime | None
 
     def tree_scheme(self, site: sorthash.Scheme) -> sorthash.Scheme:
         """Return the scheme of the thread's sort hashes, given its site's scheme."""
@@ -126,6 +127,7 @@ def _thread(message: Any) -> StoredThread:
         shape=values["shape"].integer_value,
         scheme=values["scheme"].string_value,
         pins=conversion.texts(values["pins"]),
+        created=conversion.stored_time(message, "created"),
     )
 
 

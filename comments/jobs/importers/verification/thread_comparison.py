@@ -1,11 +1,13 @@
 """Compare a thread's title, address and state with the file (pure)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
+from comments.domain import records
+from comments.domain.records import Status
 from comments.jobs.importers.verification import comment_comparison
 from comments.jobs.importers.verification.comment_comparison import FieldDifference
-from comments.jobs.importers.verification.stored_comments import StoredThread
+from comments.jobs.importers.verification.stored_comments import StoredComment, StoredThread
 from comments.tree import values
 
 
@@ -26,10 +28,37 @@ class ThreadEvidence(Protocol):
 
 
 class ApprovedComments(NamedTuple):
-    """Whether a thread has approved comments in the file, and whether some of them are so here."""
+    """Whether a thread has approved comments in the file, and whether some of them are so here.
 
-    in_file: bool
-    in_store: bool
+    `reasons` tells why comments that are approved in the file are not approved here.
+    """
+
+    in_file: bool = False
+    in_store: bool = False
+    reasons: frozenset[str] = frozenset()
+
+    def with_comment(
+        self,
+        planned: records.ImportedComment,
+        stored: StoredComment | None,
+        found: Sequence[FieldDifference],
+    ) -> "ApprovedComments":
+        """Add a comment of the thread, with its differences."""
+        is_approved = planned.status is Status.APPROVED
+        fields = {"status", comment_comparison.MISSING}
+        reasons = {each.reason for each in found if each.field in fields and is_approved}
+        return ApprovedComments(
+            self.in_file or is_approved,
+            self.in_store or (stored is not None and stored.status == Status.APPROVED),
+            self.reasons | reasons,
+        )
+
+    @property
+    def reason(self) -> str:
+        """Return why no comment is approved here."""
+        if len(self.reasons) == 1 and "" not in self.reasons:
+            return next(iter(self.reasons))
+        return comment_comparison.NOT_APPROVED
 
 
 def differences(
@@ -52,7 +81,7 @@ def differences(
             if value:
                 yield FieldDifference(field, value, "")
             elif approved.in_file:
-                yield FieldDifference(field, value, given, comment_comparison.MODERATED)
+                yield FieldDifference(field, value, given, approved.reason)
         else:
             yield FieldDifference(field, value, given, _reason(stored.named_by, evidence))
     if stored.state != planned.state:

@@ -8,7 +8,7 @@ comments, so only their order is compared.
 import bisect
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 from comments.domain import sorthash
@@ -84,6 +84,7 @@ class TreeComparison:
         self,
         ranks: Callable[[], dict[str, int]] | None,
         run_of: Callable[[str], Hashable],
+        unknown_runs: Callable[[], int],
         *,
         is_reshaped: bool,
     ) -> Iterator[tuple[str, FieldDifference]]:
@@ -91,7 +92,7 @@ class TreeComparison:
 
         `ranks` returns the order of the file by id, if that is not the order of `add`. `run_of`
         tells which run of an import added a comment: a later run adds its comments after the
-        existing ones.
+        existing ones. It returns None for a comment that one of `unknown_runs` imports added.
         """
         known = ranks() if ranks is not None else None
         for siblings in self._siblings.values():
@@ -99,22 +100,43 @@ class TreeComparison:
                 siblings.sort(key=lambda each: known[each.id])
             if _is_ascending(siblings):
                 continue
-            yield from _out_of_order(siblings, run_of, is_reshaped=is_reshaped)
+            by_run: dict[Hashable, list[_Sibling]] = defaultdict(list)
+            for each in siblings:
+                by_run[run_of(each.id)].append(each)
+            reason = comment_comparison.ADDED_LATER
+            unknown = _in_runs(by_run.get(None, ()))
+            if 1 < len(unknown) <= unknown_runs():
+                del by_run[None]
+                by_run.update(enumerate(unknown))
+                reason = comment_comparison.ADDED_APART
+            wrong = {each.id for run in by_run.values() for each in _misplaced(run)}
+            yield from _out_of_order(siblings, wrong, reason, is_reshaped=is_reshaped)
 
 
 def _is_ascending(siblings: Sequence[_Sibling]) -> bool:
     return all(one.number < other.number for one, other in itertools.pairwise(siblings))
 
 
+def _in_runs(siblings: Sequence[_Sibling]) -> list[list[_Sibling]]:
+    """Divide siblings into the fewest runs that could have added them one after another.
+
+    Each run adds its comments in the order of the file, after those of the runs before it.
+    """
+    runs: list[list[_Sibling]] = []
+    last = -1
+    for rank, each in sorted(enumerate(siblings), key=lambda item: item[1].number):
+        if not runs or rank < last:
+            runs.append([])
+        runs[-1].append(each)
+        last = rank
+    return runs
+
+
 def _out_of_order(
-    siblings: Sequence[_Sibling], run_of: Callable[[str], Hashable], *, is_reshaped: bool
+    siblings: Sequence[_Sibling], wrong: Collection[str], explained: str, *, is_reshaped: bool
 ) -> Iterator[tuple[str, FieldDifference]]:
-    by_run: dict[Hashable, list[_Sibling]] = defaultdict(list)
-    for each in siblings:
-        by_run[run_of(each.id)].append(each)
-    wrong = {each.id for run in by_run.values() for each in _misplaced(run)}
+    """Yield the siblings in `wrong`, or if there are none, those that `explained` explains."""
     reason = comment_comparison.RESHAPED if is_reshaped else ""
-    explained = comment_comparison.ADDED_LATER
     right = sorted(siblings, key=lambda each: each.number)
     places = {each.id: place for place, each in enumerate(right, start=1)}
     misplaced = {each.id for each in _misplaced(siblings)}

@@ -12,7 +12,15 @@ from comments.moderation import decisions
 from comments.store import transactions
 from comments.store.models import comment_rows
 from comments.tree import changes, values
-from tests.support.importing.verified_imports import ACTOR, LATER, named, reasons, stored, verify
+from tests.support.importing.verified_imports import (
+    ACTOR,
+    LATER,
+    named,
+    reasons,
+    retract,
+    stored,
+    verify,
+)
 from tests.support.threads import raw_changes, sample_exports, sample_threads, sample_votes
 from tests.support.threads.sample_exports import NOW, ROSES, SCHEME, SECRET, rows, write
 
@@ -29,11 +37,7 @@ def test_what_people_did_here_is_explained(plan: checked_import.CheckedImport) -
     sample_votes.count_waiting(LATER)
     decisions.decide("garden", ids["105"], Verb.SPAM, ACTOR, now=LATER)
     decisions.decide("garden", ids["107"], Verb.PIN, ACTOR, now=LATER)
-    transactions.transaction(
-        lambda: transactions.apply(
-            *changes.retract(ids["109"], now=LATER, check=lambda _: None).writes
-        )
-    )
+    retract(ids["109"])
     found = verify(plan)
     assert found.unexplained == 0
     assert named(found, explained=True) == {

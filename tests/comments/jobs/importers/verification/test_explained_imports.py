@@ -8,7 +8,7 @@ import pytest
 
 from comments.domain import records, sorthash
 from comments.events import audit_log
-from comments.jobs.importers import import_journal, import_undo, import_writer
+from comments.jobs.importers import import_expiry, import_journal, import_undo, import_writer
 from comments.jobs.importers.checking import checked_import, import_batches
 from comments.jobs.importers.verification import (
     comment_comparison,
@@ -17,7 +17,16 @@ from comments.jobs.importers.verification import (
 )
 from comments.jobs.integrity import repair
 from comments.jobs.migrations import rescheming
-from tests.support.importing.verified_imports import ACTOR, LATER, named, reasons, verify
+from comments.store.models import comment_rows
+from tests.support.importing.verified_imports import (
+    ACTOR,
+    LATER,
+    exchange,
+    named,
+    reasons,
+    stored,
+    verify,
+)
 from tests.support.threads import compaction, raw_changes, sample_threads
 from tests.support.threads.sample_exports import (
     NOW,
@@ -52,6 +61,47 @@ def test_a_later_export_comes_after_the_first(
         assert named(verify(plan)) == {("2", "number")}
     with plan_of(first) as plan:
         assert named(verify(plan)) == {("2", "number")}
+
+
+def test_the_order_of_imports_without_journals_is_explained(
+    garden: records.Site, export: Callable[..., Path]
+) -> None:
+    first = [post(str(n), minute=10 * n) for n in range(1, 5)]
+    with plan_of(export(THREAD, *first, name="first.xml")) as plan:
+        write(plan)
+    more = [post("5", minute=15), post("6", minute=35)]
+    with plan_of(export(THREAD, *first, *more, name="more.xml")) as plan:
+        write(plan)
+        assert reasons(verify(plan)) == {"order": {comment_comparison.ADDED_LATER}}
+        import_expiry.expire(NOW + 2 * import_journal.TERM)
+        found = verify(plan)
+        assert reasons(found) == {"order": {comment_comparison.ADDED_APART}}
+        assert named(found, explained=True) == {("5", "order"), ("6", "order")}
+        # Two imports leave no order in which a comment comes before an earlier one of its import.
+        exchange(stored(plan, "2"), stored(plan, "3"))
+        found = verify(plan)
+        assert found.unexplained > 0
+        assert reasons(found) == {"order": {""}}
+
+
+def test_one_import_without_a_journal_explains_no_other_order(
+    garden: records.Site, export: Callable[..., Path]
+) -> None:
+    other = THREAD.replace("roses", "tulips")
+    with plan_of(export(other, post("9"), name="undone.xml")) as plan:
+        write(plan)
+        undo("garden")
+    first = [post(str(n), minute=n) for n in range(1, 4)]
+    with plan_of(export(THREAD, *first, name="first.xml")) as plan:
+        write(plan)
+    with plan_of(export(THREAD, first[0], name="adds nothing.xml")) as plan:
+        write(plan)
+    with plan_of(export(THREAD, *first, post("4", minute=9), name="later.xml")) as plan:
+        import_writer.write(plan, scheme=SCHEME, now=NOW + import_journal.TERM)
+        import_expiry.expire(NOW + import_journal.TERM)
+        assert verify(plan).differences == ()
+        exchange(stored(plan, "1"), stored(plan, "2"))
+        assert {field for _, field in named(verify(plan))} == {"order"}
 
 
 def test_an_unfinished_import_says_so(
@@ -127,6 +177,44 @@ def test_an_undone_import_is_explained_and_can_be_repeated(
         "url": {comment_comparison.NAMED_HERE},
     }
     assert (found.in_store.comments, found.other_comments) == (1, 1)
+
+
+def test_a_title_that_an_undo_removes_is_explained(
+    garden: records.Site, export: Callable[..., Path]
+) -> None:
+    titled = THREAD.replace("</link>", "</link><title>Roses</title>")
+    with plan_of(export(titled, post("1"), post("2", "1"))) as plan:
+        write(plan)
+        compaction.whole(ROSES)
+        (begun,) = import_journal.of("garden")
+        act = audit_log.Act(ACTOR, import_undo.VERB)
+        import_undo.start("garden", begun.id, act, now=LATER, steps=1)
+        for _ in range(2):
+            found = verify(plan)
+            assert found.unexplained == 0
+            assert reasons(found)["title"] == {comment_comparison.UNDONE}
+            assert {reason for each in reasons(found).values() for reason in each} == {
+                comment_comparison.UNDONE
+            }
+            import_undo.go_on("garden", begun.id, now=LATER)
+
+
+def test_the_state_of_an_older_thread_is_explained_without_a_journal(
+    garden: records.Site, export: Callable[..., Path]
+) -> None:
+    sample_threads.post(garden, "first", thread=ROSES.id, now=NOW - timedelta(days=1))
+    closed = THREAD.replace("</link>", "</link><isClosed>true</isClosed>")
+    with plan_of(export(closed, post("1"))) as plan:
+        write(plan)
+        import_expiry.expire(NOW + 2 * import_journal.TERM)
+        assert reasons(verify(plan))["state"] == {comment_comparison.EXISTED}
+    with plan_of(export(closed.replace("roses", "tulips"), post("2"), name="other.xml")) as plan:
+        write(plan)
+        import_expiry.expire(NOW + 2 * import_journal.TERM)
+        assert verify(plan).differences == ()
+        tulips = records.ThreadName("garden", "garden.example/tulips")
+        raw_changes.change(comment_rows.thread_key(tulips), state="open")
+        assert named(verify(plan)) == {("", "state")}
 
 
 def test_damage_after_an_undo_and_another_import_is_named(

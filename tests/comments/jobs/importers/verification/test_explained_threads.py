@@ -12,7 +12,7 @@ from comments.jobs.importers.checking import checked_import
 from comments.jobs.importers.verification import comment_comparison
 from comments.moderation import decisions, policy_changes
 from comments.store.models import comment_rows
-from tests.support.importing.verified_imports import ACTOR, LATER, named, reasons, verify
+from tests.support.importing.verified_imports import ACTOR, LATER, named, reasons, retract, verify
 from tests.support.threads import raw_changes, sample_threads
 from tests.support.threads.sample_exports import ROSES, THREAD, plan_of, post, write
 
@@ -77,6 +77,21 @@ def test_a_thread_whose_comments_were_refused_loses_its_title(
     assert reasons(found) == {
         field: {comment_comparison.MODERATED} for field in ("status", "title", "url")
     }
+
+
+def test_a_thread_whose_comments_were_retracted_loses_its_title(
+    titled: checked_import.CheckedImport, export: Callable[..., Path]
+) -> None:
+    retract(titled.id_of("1"))
+    assert reasons(verify(titled)) == {
+        field: {comment_comparison.ERASED} for field in ("status", "title", "url")
+    }
+    with plan_of(export(TITLED, post("1"), post("2"), name="more.xml")) as more:
+        write(more)
+        decisions.decide("garden", more.id_of("2"), Verb.SPAM, ACTOR, now=LATER)
+        found = verify(more)
+    assert found.unexplained == 0
+    assert reasons(found)["title"] == {comment_comparison.NOT_APPROVED}
 
 
 def test_a_thread_of_an_older_release_is_explained(titled: checked_import.CheckedImport) -> None:

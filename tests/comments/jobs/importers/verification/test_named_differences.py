@@ -7,10 +7,9 @@ import pytest
 
 from comments.domain import records
 from comments.jobs.importers.checking import checked_import
-from comments.store import reads, transactions
+from comments.store import reads
 from comments.store.models import comment_rows
-from comments.tree import changes
-from tests.support.importing.verified_imports import LATER, named, stored, verify
+from tests.support.importing.verified_imports import exchange, named, retract, stored, verify
 from tests.support.threads import raw_changes
 from tests.support.threads.sample_exports import NOW, ROSES, THREAD, plan_of, post, write
 
@@ -91,11 +90,7 @@ def test_a_damaged_thread_is_named(
 def test_exchanged_siblings_are_named(garden: records.Site, export: Callable[..., Path]) -> None:
     with plan_of(export(THREAD, *(post(str(n), minute=n) for n in range(5)))) as plan:
         write(plan)
-        one, other = stored(plan, "1"), stored(plan, "3")
-        for row, place in ((one, other), (other, one)):
-            raw_changes.comment(
-                row.id, number=place.number, sort_hash=place.sort_hash, slug=place.slug
-            )
+        exchange(stored(plan, "1"), stored(plan, "3"))
         found = verify(plan)
     assert found.unexplained == 2
     assert {field for _, field in named(found)} == {"order"}
@@ -115,11 +110,7 @@ def test_a_damaged_text_changes_the_digest(plan: checked_import.CheckedImport) -
 def test_what_an_erasure_left_is_named(
     plan: checked_import.CheckedImport, value: dict[str, object], field: str
 ) -> None:
-    transactions.transaction(
-        lambda: transactions.apply(
-            *changes.retract(plan.id_of("101"), now=LATER, check=lambda _: None).writes
-        )
-    )
+    retract(plan.id_of("101"))
     assert verify(plan).unexplained == 0
     raw_changes.comment(plan.id_of("101"), **value)
     assert named(verify(plan)) == {("101", field)}
