@@ -72,6 +72,7 @@ interface CommentPage {
   options: SiteOptions;
   thread?: { state: "open" | "closed" | "read-only" };
   pinned?: CommentData[];
+  around?: string;
 }
 
 /** The first page of a thread, the page after a cursor, or the page around a comment. */

@@ -162,7 +162,7 @@ class ThreadPage(msgspec.Struct, frozen=True):
     comments; `changed` is the time of the thread's newest change, None if the thread has no
     comments yet. `pinned` are the thread's pinned comments; only a first page has them. `first` and
     `last` are the positions of the first and the last comment on the page; None if they are not
-    known or if the page is empty.
+    known or if the page is empty. A page around a comment has the comment's id in `around`.
     """
 
     rows: Rows | JoinedRows
@@ -172,6 +172,7 @@ class ThreadPage(msgspec.Struct, frozen=True):
     pinned: Rows | JoinedRows | None = None
     first: int | None = None
     last: int | None = None
+    around: str = ""
 
     @property
     def comments(self) -> tuple[bytes, ...]:
@@ -195,6 +196,8 @@ class ThreadPage(msgspec.Struct, frozen=True):
         end = b'"cursor":%b,"first":%b,"last":%b,"total":%d,"changed":%b' % (
             cursor, *ends, self.total, changed,
         )  # fmt: skip
+        if self.around:
+            end = b'%b,"around":"%b"' % (end, self.around.encode())
         return end if self.pinned is None else b'%b,"pinned":[%b]' % (end, self.pinned.json())
 
 

@@ -283,13 +283,15 @@ class Around(ListingPage):
         if place is None:
             raise errors.NotFound("comment", self._row.id)  # the comment is no longer listed
         start = 0 if place < limit else min(place, len(rows) - limit)
-        page = self._run(view, rows[start : start + limit + 1])
+        page = self._named(self._run(view, rows[start : start + limit + 1]))
         if page.cursor is None and following:
             return msgspec.structs.replace(page, cursor=self._sealed(view, rows[-1].sort_hash))
         return page
 
     def _query(self) -> presentation.ThreadPage:
         asked = self.asked
-        return presentation.page(
-            ordered_query.around(self.name, self._row.id, limit=asked.limit, secret=asked.secret)
-        )
+        page = ordered_query.around(self.name, self._row.id, limit=asked.limit, secret=asked.secret)
+        return self._named(presentation.page(page))
+
+    def _named(self, page: presentation.ThreadPage) -> presentation.ThreadPage:
+        return msgspec.structs.replace(page, around=self._row.id)

@@ -12,9 +12,12 @@ from comments.domain import records, sorthash
 from comments.jobs.integrity import repair
 from comments.jobs.migrations import rescheming
 from comments.store import connection
+from comments.store.models import comment_rows
 from comments.tree import ordered_query
 from tests.browser.conftest import OpenTab, Say
 from tests.support import optional_tools
+from tests.support.importing import uploading
+from tests.support.importing.samples import flatthread
 from tests.support.threads import sample_threads
 
 pytestmark = pytest.mark.browser
@@ -168,6 +171,25 @@ def test_a_permalink_opens_the_page_with_its_comment(
     expect(page.get_by_role("listitem")).to_have_count(50)
     expect(page.get_by_role("button", name="Show all comments")).to_have_count(0)
     assert page.url == f"{server}/"
+
+
+def test_a_permalink_of_another_flatthread_opens_the_page_with_its_comment(
+    server: str, open_tab: OpenTab, open_store: connection.Store
+) -> None:
+    ids = [comment_rows.comment_id(f"{number:016}".encode()) for number in range(120)]
+    lines = (
+        flatthread.comment("a", number, id=each, thread="demo", text=f"moved {number}")
+        for number, each in enumerate(ids)
+    )
+    data = flatthread.ended(flatthread.lines(flatthread.thread("demo", url=""), *lines))
+    with open_store.context():
+        assert uploading.imported("demo", data).added == len(ids)
+    page = open_tab(f"{server}/#comment-{ids[-1]}").page
+    target = page.get_by_role("listitem").filter(has_text="moved 119")
+    expect(target).to_be_in_viewport()
+    expect(target).to_be_focused()
+    page.evaluate("id => { location.hash = `comment-${id}`; }", ids[13])
+    expect(page.get_by_role("listitem").filter(has_text="moved 13")).to_be_focused()
 
 
 def test_the_time_of_a_comment_is_its_permalink(

@@ -12,6 +12,8 @@ import { el, isTyping } from "./dom.js";
 export class Listing {
   /** @type {Map<string, Comment>} */
   #comments = new Map();
+  /** The ids of comments by those in permalinks, where they differ: the website has moved. */
+  former = new Map();
   /** The reader's new comments that start a discussion, newest first, above the others. */
   aside = el("ol", { class: "ft-list ft-aside", role: "list" });
   element = el("ol", { class: "ft-list", role: "list" });
@@ -25,7 +27,7 @@ export class Listing {
    * @returns {Comment | undefined}
    */
   get(id) {
-    return id ? this.#comments.get(id) : undefined;
+    return this.#comments.get(this.former.get(id) ?? id);
   }
 
   /** The comments from top to bottom. */

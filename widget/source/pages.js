@@ -96,7 +96,9 @@ export class Pages {
   /** Load the page that contains a comment; the first page if the comment is not in the thread. */
   async openAround(id, asked = api.list(this.#place, { around: id })) {
     try {
-      this.#replace(await asked, { around: id });
+      const page = await asked;
+      this.#replace(page, { around: id });
+      this.listing.former.set(id, page.around);
       this.#offerWhole();
     } catch (error) {
       if (error.status !== 404 && error.status !== 400) throw error;

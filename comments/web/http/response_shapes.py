@@ -64,6 +64,9 @@ class CommentPage(msgspec.Struct, frozen=True):
     Only a first page has `pinned`, the thread's pinned comments in reading order. They also keep
     their place in the thread. Pages with `parent`, `around` or `slug` are not first pages.
 
+    A page with the parameter `around` or `slug` has the id of that comment in `around`. It differs
+    from the parameter if this is a slug, or the id that the comment had in another Flatthread.
+
     `order` is the order of this page. `thread` and `options` are at most a minute old.
     """
 
@@ -77,6 +80,7 @@ class CommentPage(msgspec.Struct, frozen=True):
     thread: PostingState
     options: PageOptions
     pinned: list[presentation.PublicComment] | msgspec.UnsetType = msgspec.UNSET
+    around: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class PostedComment(msgspec.Struct, frozen=True):

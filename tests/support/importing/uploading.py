@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from comments.domain import records
 from comments.events import audit_log
 from comments.jobs.importers.uploads import upload_steps, upload_store
+from comments.jobs.importers.uploads.upload_store import UploadState
 from tests.support.threads.sample_exports import SECRET
 
 BOB = records.Actor("bob", "Bob")
@@ -39,6 +40,18 @@ def checked(
     upload_store.finish(site, sent(site, data, clock, name=name, part=500), now=clock())
     assert upload_steps.work(site, SECRET, clock=clock)
     return current(site)
+
+
+def imported(site: str, data: bytes, *, name: str = "export.jsonl") -> upload_store.Upload:
+    """Send a file, check it, and import it after the confirmation; return the upload."""
+    clock = Clock()
+    found = checked(site, data, clock, name=name)
+    assert found.state is UploadState.CHECKED, found.problem
+    confirm(site, found.id, clock)
+    assert upload_steps.work(site, SECRET, clock=clock)
+    done = current(site)
+    assert done.state is UploadState.DONE
+    return done
 
 
 def confirm(site: str, upload_id: str, clock: Clock) -> None:
