@@ -376,6 +376,8 @@ class FirstPass:
                 self._note(import_report.RENUMBERED, node.line, f"{name}: {node.id}")
         # A thread that combines several pages stays open if one of the pages is open.
         is_closed = all(thread.closed for thread in sources)
+        if is_closed:
+            self._note(import_report.CLOSED, sources[0].line, name)
         titles = (_title(thread.title) if kept is None else thread.title for thread in sources)
         return PlannedThread(
             name=records.ThreadName(self._site.id, name),

@@ -14,7 +14,8 @@ _SUMMED = 3
 
 # The kinds of notes, as the report shows them.
 MERGED = "Pages merged into one thread"
-ELSEWHERE = "Hosts that are not origins of the site"
+CLOSED = "Threads that are closed in the file, so readers cannot post in them"
+ELSEWHERE = "Hosts that do not belong to the website"
 NO_LINK = "Threads without a usable link, imported under their id"
 NO_NAME = "Threads without a usable link or id, left out with their comments"
 DELETED = "Deleted threads, left out with their comments"
@@ -34,7 +35,7 @@ WEBSITES = "Websites that are not valid http(s) addresses, left out"
 EMPTY = "Comments without text"
 IMAGES = "Comments with images, which became links"
 EMBEDS = "Comments with videos or other embedded pages, which became links"
-UNLINKED = "Comments with links that do not lead to the web, which became text"
+UNLINKED = "Comments in which a link without a valid http(s) address became text"
 REMOVED = "Comments with scripts, styles, formulas or drawings, which were left out"
 
 # The kinds that are counted by their text, and whose notes are not kept.
@@ -44,6 +45,7 @@ MAPPED = "Mapped"
 
 # The kinds that need no action and can have thousands of notes.
 _IN_ONE_LINE = {
+    CLOSED,
     OTHER_ITEMS,
     RENUMBERED,
     NAMELESS,

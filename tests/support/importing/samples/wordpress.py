@@ -129,7 +129,10 @@ SANE = Sample(
             "http://b.example/c</a></p>",
         ),
     ),
-    says=("Items that are not comments, left out: 1 (1 pingback), line 8",),
+    says=(
+        "Items that are not comments, left out: 1 (1 pingback), line 8",
+        "Threads that are closed in the file, so readers cannot post in them: 1, line 3",
+    ),
 )
 
 CROOKED = {
