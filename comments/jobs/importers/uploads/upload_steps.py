@@ -2,9 +2,11 @@
 
 `work` does one step for one upload: it checks the file, or imports it after an owner has confirmed
 the report. A claim keeps other processes away (`upload_store`). If the process ends in the middle,
-another one begins the step again after the claim; an import then adds only what is missing.
+another one begins the step again after the claim; an import then adds only what is missing. A
+process that was suspended for longer than its claim ends its step as soon as it goes on.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,6 +30,8 @@ _LONGEST = 300  # Characters of a reason that are kept.
 # The most bytes of an unpacked file: exports are packed to a tenth of their size.
 _MOST_UNPACKED = 10 * upload_store.MOST_BYTES
 _RENEW = timedelta(seconds=15)  # A claim is moved forward at most this often.
+
+_log = logging.getLogger("flatthread")
 
 Clock = Callable[[], datetime]
 
@@ -54,11 +58,18 @@ def work(
     upload = upload_store.claim(site, clock())
     if upload is None:
         return False
-    claim = _Claim(upload, clock, is_open)
+    try:
+        _work(upload, secret, _Claim(upload, clock, is_open))
+    except upload_store.ClaimLost:
+        _log.info("The import of an uploaded file goes on in another process, or was discarded.")
+    return True
+
+
+def _work(upload: Upload, secret: str, claim: "_Claim") -> None:
     step = _check if upload.state is UploadState.CHECKING else _import
     with working_folder.made() as folder:
         try:
-            path = upload_store.copy(upload, folder, secret, clock)
+            path = upload_store.copy(upload, folder, secret, claim.now)
             with source_files.watched(_MOST_UNPACKED, claim.renew):
                 step(upload, path, secret, claim)
         except errors.UnknownFormat:
@@ -69,21 +80,11 @@ def work(
             _refuse(upload, claim, problem=error_texts.sentence(error).replace(f"{folder}/", ""))
         except errors.BadLink:
             _refuse(upload, claim, failure=upload_store.Failure.SECRET)
-        except (Stopped, errors.Overloaded):
+        except (Stopped, errors.Overloaded, upload_store.ClaimLost):
             raise
-        except Exception as error:  # noqa: BLE001 - `_fail` raises it again
-            _fail(upload, claim, error)
-    return True
-
-
-def _fail(upload: Upload, claim: "_Claim", error: Exception) -> None:
-    """Refuse the file because of an unexpected error, unless the upload was discarded meanwhile."""
-    if isinstance(error, errors.Conflict):
-        found = upload_store.get(upload.site)
-        if found is None or (found.id, found.state) != (upload.id, upload.state):
-            return
-    _refuse(upload, claim, failure=upload_store.Failure.ERROR)
-    raise error
+        except Exception:
+            _refuse(upload, claim, failure=upload_store.Failure.ERROR)
+            raise
 
 
 def _refuse(upload: Upload, claim: "_Claim", **reason: str) -> None:
@@ -93,9 +94,7 @@ def _refuse(upload: Upload, claim: "_Claim", **reason: str) -> None:
 def _postpone(upload: Upload, claim: "_Claim") -> None:
     """Keep a file that an owner wants to import while an undo runs."""
     checked, undoing = UploadState.CHECKED, upload_store.Failure.UNDOING
-    upload_store.change(
-        upload.site, upload.id, upload.state, now=claim.now(), state=checked, failure=undoing
-    )
+    upload_store.record(upload, now=claim.now(), state=checked, failure=undoing)
 
 
 class _Claim:
@@ -110,15 +109,12 @@ class _Claim:
     def renew(self, _done: int = 0) -> None:
         """Move the claim forward, or end it if the process stops."""
         if not self._is_open():
-            self._change(None)
+            upload_store.record(self._upload, now=self.now())
             raise Stopped
-        if self.now() - self._renewed >= _RENEW:
-            self._renewed = self.now()
-            self._change(self._renewed + upload_store.CLAIM)
-
-    def _change(self, claimed: datetime | None) -> None:
-        upload, now = self._upload, self.now()
-        upload_store.change(upload.site, upload.id, upload.state, now=now, claimed=claimed)
+        now = self.now()
+        if now - self._renewed >= _RENEW:
+            self._renewed = now
+            upload_store.renew(self._upload, now=now)
 
 
 def _check(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
@@ -136,10 +132,8 @@ def _check(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
         site = site_settings.get(upload.site)
         proposals = mapping_proposals.propose(plan.threads, site, plan.report.empty_pages)
         proposed = _earlier(upload, found.name) if problem else _proposed(proposals)
-        upload_store.change(
-            upload.site,
-            upload.id,
-            UploadState.CHECKING,
+        upload_store.record(
+            upload,
             now=claim.now(),
             state=UploadState.CHECKED,
             system=found.name,

@@ -12,8 +12,9 @@ Invariants:
 
 1. A part is stored in a transaction that reads the upload, so no part is left behind by an upload
    that was replaced. Sending a part again replaces the same row.
-2. One process at a time works on an upload: it claims the upload until a time, and moves that time
-   forward while it works.
+2. One process at a time changes an upload that is worked on: it claims the upload until a time, and
+   moves that time forward while it works. Each claim has an id, so a process whose claim expired
+   and was given to another one changes nothing any more.
 """
 
 import base64
@@ -79,6 +80,10 @@ class Failure(enum.StrEnum):
     UNDOING = "undoing"  # The file is kept, and can be checked again after the undo.
 
 
+class ClaimLost(Exception):
+    """The upload was replaced or has ended, or another process has claimed it."""
+
+
 class ProposedMapping(msgspec.Struct, frozen=True):
     """A proposed page mapping and its reason; or why there is none, with an empty `mapping`.
 
@@ -99,8 +104,8 @@ class Upload(msgspec.Struct, frozen=True):
     `explained` and `unexplained` are the numbers of differences that the verification found.
     `problem` says why a file was refused or cannot be imported as it is, and `failure` names a
     reason of another kind (`Failure`). `mapping` contains page mappings as on the command line.
-    `claimed` is the time until which a process has claimed the work, and `lost` the number of
-    claims that expired.
+    `claimed` is the time until which a process has claimed the work, `holder` the id of this claim,
+    and `lost` the number of claims that expired.
     """
 
     id: str
@@ -122,6 +127,7 @@ class Upload(msgspec.Struct, frozen=True):
     mapping: tuple[str, ...] = ()
     proposed: tuple[ProposedMapping, ...] = ()
     claimed: datetime | None = None
+    holder: str = ""
     lost: int = 0
 
     @property
@@ -199,7 +205,7 @@ def finish(site: str, upload_id: str, *, now: datetime) -> None:
     upload = _in_state(site, upload_id, UploadState.RECEIVING)
     if len(_part_names(upload)) != upload.parts:
         raise errors.Conflict("upload-incomplete")
-    change(site, upload_id, UploadState.RECEIVING, now=now, state=UploadState.CHECKING)
+    _change(site, upload_id, UploadState.RECEIVING, at=now, state=UploadState.CHECKING)
 
 
 def check_again(site: str, upload_id: str, mapping: tuple[str, ...], *, now: datetime) -> None:
@@ -209,7 +215,7 @@ def check_again(site: str, upload_id: str, mapping: tuple[str, ...], *, now: dat
         errors.Conflict: the upload was replaced, or is not checked.
     """
     checking = UploadState.CHECKING
-    change(site, upload_id, UploadState.CHECKED, now=now, state=checking, mapping=mapping)
+    _change(site, upload_id, UploadState.CHECKED, at=now, state=checking, mapping=mapping)
 
 
 def confirm(site: str, upload_id: str, act: audit_log.Act, *, now: datetime) -> None:
@@ -266,9 +272,12 @@ def claim(site: str, now: datetime) -> Upload | None:
     A file that ended `MOST_LOST` processes, for example because it needs too much memory, is
     refused.
     """
+    holder = secrets.token_hex(8)
 
     def body() -> Upload | None:
         found = get(site)
+        if found is not None and found.holder == holder:
+            return found  # The answer to the commit was lost.
         if found is None or not _is_waiting(found, now):
             return None
         lost = found.lost + (found.claimed is not None)
@@ -276,7 +285,7 @@ def claim(site: str, now: datetime) -> Upload | None:
             refused = {"state": UploadState.REFUSED, "failure": Failure.ERROR.value}
             transactions.apply(_stored(msgspec.structs.replace(found, claimed=None, **refused)))
             return None
-        claimed = msgspec.structs.replace(found, claimed=now + CLAIM, lost=lost)
+        claimed = msgspec.structs.replace(found, claimed=now + CLAIM, holder=holder, lost=lost)
         transactions.apply(_stored(claimed))
         return claimed
 
@@ -284,26 +293,31 @@ def claim(site: str, now: datetime) -> Upload | None:
     return claimed
 
 
-def change(
-    site: str, upload_id: str, expected: UploadState, *, now: datetime, **changed: object
-) -> None:
-    """Change an upload that is in an expected state, and end its claim unless a new one is given.
+def renew(upload: Upload, *, now: datetime) -> None:
+    """Move the claim of this process forward.
 
     Raises:
-        errors.Conflict: the upload was replaced, or is in another state.
+        ClaimLost: this process no longer has the claim.
     """
+    _record(upload, at=now, claimed=now + CLAIM)
 
-    def body() -> None:
-        values = {"at": now, "claimed": None, **changed}
-        found = _in_state(site, upload_id, expected)
-        transactions.apply(_stored(msgspec.structs.replace(found, **values)))
 
-    transactions.transaction(body)
+def record(upload: Upload, *, now: datetime, **changed: object) -> None:
+    """Change an upload that this process has claimed, and end the claim.
+
+    Raises:
+        ClaimLost: this process no longer has the claim.
+    """
+    _record(upload, at=now, claimed=None, holder="", **changed)
 
 
 def end(upload: Upload, *, now: datetime, **changed: object) -> None:
-    """Record the end of an upload, and delete its parts."""
-    change(upload.site, upload.id, upload.state, now=now, **changed)
+    """Record the end of an upload that this process has claimed, and delete its parts.
+
+    Raises:
+        ClaimLost: this process no longer has the claim.
+    """
+    record(upload, now=now, **changed)
     _delete_parts(upload)
 
 
@@ -358,6 +372,30 @@ def _in_state(site: str, upload_id: str, state: UploadState) -> Upload:
     if found is None or found.id != upload_id or found.state is not state:
         raise errors.Conflict("upload-replaced")
     return found
+
+
+def _change(site: str, upload_id: str, expected: UploadState, **changed: object) -> None:
+    """Change an upload that no process works on."""
+
+    def body() -> None:
+        found = _in_state(site, upload_id, expected)
+        transactions.apply(_stored(msgspec.structs.replace(found, **changed)))
+
+    transactions.transaction(body)
+
+
+def _record(upload: Upload, **changed: object) -> None:
+    def body() -> None:
+        found = get(upload.site)
+        if found is None or _claim_of(found) != _claim_of(upload):
+            raise ClaimLost
+        transactions.apply(_stored(msgspec.structs.replace(found, **changed)))
+
+    transactions.transaction(body)
+
+
+def _claim_of(upload: Upload) -> tuple[str, UploadState, str]:
+    return upload.id, upload.state, upload.holder
 
 
 def _is_waiting(upload: Upload, now: datetime) -> bool:

@@ -28,22 +28,9 @@ from comments.sites import site_settings
 from comments.store import connection
 from emulator import inprocess
 from tests.support import datastores, dying_programs, programs, stored_state
-from tests.support.importing.uploading import Clock, checked, confirm, current, sent
+from tests.support.importing.uploading import COUNT, Clock, checked, confirm, current, sent
 from tests.support.threads import sample_exports
-from tests.support.threads.sample_exports import NOW, SCHEME, SECRET, rows, threads_of
-
-SIZES = [2, 1, 5, 1, 3]
-COUNT = sum(SIZES)
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> bytes:
-    return sample_exports.saved(tmp_path / "made.xml", *threads_of(SIZES)).read_bytes()
+from tests.support.threads.sample_exports import NOW, SCHEME, SECRET, rows
 
 
 def finished(site: str, data: bytes, clock: Clock) -> None:
@@ -171,56 +158,6 @@ def test_a_discarded_upload_ends_its_check_and_delays_no_other_site(
     assert upload_store.get("garden") is None
     assert current("later").state is UploadState.CHECKED
     assert not caplog.records
-
-
-def test_a_process_that_ends_leaves_the_upload_to_another(
-    garden: records.Site, file: bytes, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(import_batches, "BATCH", 4)
-    upload = checked("garden", file, clock)
-    confirm("garden", upload.id, clock)
-    with pytest.raises(upload_steps.Stopped):
-        upload_steps.work("garden", SECRET, clock=clock, is_open=lambda: not rows())
-    assert 0 < len(rows()) < COUNT
-    assert current("garden").claimed is None
-    upload_worker.go_on(SECRET, clock)
-    assert len(rows()) == COUNT
-    assert current("garden").state is UploadState.DONE
-
-
-def test_a_claim_lasts_as_long_as_the_work(
-    garden: records.Site, file: bytes, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    finished("garden", file, clock)
-    claims = list[bool]()
-
-    def is_open() -> bool:
-        clock.advance(seconds=20)
-        claims.append(upload_store.claim("garden", clock()) is not None)
-        return True
-
-    upload_steps.work("garden", SECRET, clock=clock, is_open=is_open)
-    assert current("garden").state is UploadState.CHECKED
-    assert len(claims) > COUNT
-    assert not any(claims)
-
-
-def test_a_claim_lasts_while_a_file_without_comments_is_read(
-    garden: records.Site, clock: Clock
-) -> None:
-    head = b'<?xml version="1.0"?><disqus xmlns="http://disqus.com">'
-    finished("garden", gzip.compress(head + b" " * 2_000_000 + b"</disqus>"), clock)
-    claims = list[bool]()
-
-    def is_open() -> bool:
-        clock.advance(seconds=20)
-        claims.append(upload_store.claim("garden", clock()) is not None)
-        return True
-
-    upload_steps.work("garden", SECRET, clock=clock, is_open=is_open)
-    assert current("garden").state is UploadState.CHECKED
-    assert len(claims) > 10
-    assert not any(claims)
 
 
 def test_a_file_that_unpacks_to_too_much_is_refused(

@@ -20,11 +20,6 @@ from tests.support.threads.sample_exports import SECRET
 DATA = b"ada@mail.example wrote \x00\xff" * 20
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
 def parts() -> list[str]:
     return [stored_state.name_of(each) for each in stored_state.rows("ImportPart")]
 
