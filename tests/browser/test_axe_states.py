@@ -136,6 +136,14 @@ def lead_to_closed(scene: Scene) -> None:
 
 
 @state
+def lead_to_closed_before_the_first_comment(scene: Scene) -> None:
+    scene.policy(Policy.CLOSED)
+    page = scene.read()
+    expect(page.get_by_text("Comments are closed.")).to_be_visible()
+    expect(page.get_by_text("Be the first.")).to_be_hidden()
+
+
+@state
 def lead_to_read_only(scene: Scene) -> None:
     scene.say("one")
     scene.policy(Policy.READ_ONLY)
