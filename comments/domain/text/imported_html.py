@@ -2,7 +2,8 @@
 
 The sanitizer alone would remove an image, a video or a frame without a trace. Here each becomes a
 link to the same address, and an image gets a mark (`sanitizing.IMAGE_MARK`). An image, video or
-frame within a link becomes the text of that link.
+frame within a link becomes the text of that link. Headings above the highest level of comments
+become headings of that level; the sanitizer would join their text with the text after it.
 
 A first cleaner keeps these elements, so the tags are found in its regular output and never in the
 source. The sanitizer then checks the result like any other HTML.
@@ -24,6 +25,8 @@ _EMBEDS = {
     "source": "src",
     "video": "src",
 }
+_HIGH_HEADINGS = frozenset({"h1", "h2"})
+_HIGHEST = "h3"  # Headings of comments are below those of the surrounding page.
 _REMOVED = re.compile(rf"<(?:{'|'.join(sanitizing.WITHOUT_TEXT)})\b", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r' ([a-z-]+)="([^"]*)"')
 
@@ -78,6 +81,8 @@ class _Conversion:
             url = attributes.get("src", "")
             mark = f' {sanitizing.IMAGE_MARK}=""'
             return self._shown(url, attributes.get("alt", "").strip(), mark)
+        if name in _HIGH_HEADINGS:
+            return f"<{slash}{_HIGHEST}>"
         if name in _EMBEDS:
             return "" if slash else self._embed(attributes.get(_EMBEDS[name], ""), attributes)
         return tag[0]
@@ -113,7 +118,7 @@ def _keep_attribute(_tag: str, attribute: str, value: str) -> str | None:
 
 
 _KEEPER = nh3.Cleaner(
-    tags=sanitizing.TAGS | set(_EMBEDS) | {"img"},
+    tags=sanitizing.TAGS | _HIGH_HEADINGS | set(_EMBEDS) | {"img"},
     clean_content_tags=sanitizing.WITHOUT_TEXT,
     attributes={
         **sanitizing.ATTRIBUTES,

@@ -22,7 +22,7 @@ import nh3
 from comments import errors
 from comments.domain.text import cleaning
 
-SANITISER = "html-4"
+SANITISER = "html-5"
 
 # The maximum number of characters of HTML in one imported comment.
 MAX_HTML = 100_000

@@ -54,6 +54,21 @@ def test_a_link_that_is_not_to_the_web_becomes_text(href: str) -> None:
     assert (found.html, found.unlinked) == ("<p>Write to <b>me</b>.</p>", 1)
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("<h1 id=x onclick=y>Big</h1>text", "<h3>Big</h3>text"),
+        ("<H2>Two <b>words</b></H2><h3>3</h3>", "<h3>Two <b>words</b></h3><h3>3</h3>"),
+        ("<h4>4</h4><h5>5</h5><h6>6</h6>", "<h4>4</h4><h5>5</h5><h6>6</h6>"),
+        ("<h1>open<h2>next", "<h3>open</h3><h3>next</h3>"),
+        ("a</h1>b", "ab"),
+        ("<h7>7</h7>", "7"),
+    ],
+)
+def test_a_heading_stays_a_heading(source: str, expected: str) -> None:
+    assert imported_html.convert(source).html == expected
+
+
 def test_what_has_no_text_is_removed_and_counted() -> None:
     found = imported_html.convert("a<SCRIPT>b</SCRIPT><svg><text>c</text></svg><style>d</style>e")
     assert (found.html, found.removed) == ("ae", 3)
