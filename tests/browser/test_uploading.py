@@ -16,6 +16,7 @@ from comments.store import connection
 from tests.browser.conftest import OpenTab, Tab, Website
 from tests.browser.test_admin_console import sign_in
 from tests.support.html import accessibility
+from tests.support.importing.samples import flatthread
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER, SECRET
 from tests.support.threads import sample_exports
@@ -76,6 +77,24 @@ def test_an_owner_imports_an_export_without_a_shell(
     embed = f'<script type="module" src="{server}/widget/flatthread.js" data-site="demo"></script>'
     article = open_tab(website.put("page1", f'{embed}<div id="flatthread"></div>')).page
     expect(article.get_by_role("heading", name="3 comments")).to_be_visible()
+
+
+def test_an_owner_moves_from_another_flatthread_on_a_phone(
+    data: Tab, tmp_path: Path, worker: None
+) -> None:
+    page = data.page
+    page.set_viewport_size({"width": 360, "height": 740})
+    path = tmp_path / "blog-20261128T063923Z.jsonl"
+    path.write_bytes(flatthread.SANE.data)
+    choose(page, path)
+    expect(page.get_by_role("heading", name=f"Report about {path.name}")).to_be_visible()
+    left_out = "Left out: author ids, so authors cannot edit these comments (5)"
+    expect(page.get_by_text(left_out)).to_be_visible()
+    page.get_by_role("button", name="Import 7 comments").click()
+    expect(page.get_by_role("heading", name=f"{path.name}: 7 comments added.")).to_be_visible()
+    expect(page.get_by_text("Verified: the file and the website have the same")).to_be_visible()
+    table = page.get_by_role("region", name="Imports")
+    assert table.evaluate("each => each.scrollWidth <= each.clientWidth")
 
 
 def test_a_refused_file_says_where_and_the_next_one_can_follow(

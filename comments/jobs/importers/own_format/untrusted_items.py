@@ -48,20 +48,20 @@ def left_out(line: ExportLine) -> Iterator[import_source.LeftOut]:
 def _left_out(line: export_lines.Line | None) -> Iterator[tuple[str, int]]:
     match line:
         case export_lines.SettingsLine():
-            yield "settings (an operator can apply them with `import --settings`)", 1
+            yield "settings, so enter them again", 1
             yield "addresses of moderators", len(line.moderators)
             yield "moderation rules", len(line.moderation.rules)
             yield "bans of authors", len(line.moderation.bans)
         case export_lines.CounterLine():
-            yield "counters (an operator can declare them)", 1
+            yield "counters, which an operator can declare again", 1
         case export_lines.AuditLine():
             yield "entries of the audit log", 1
         case export_lines.CommentLine():
             yield (
-                "author ids (authors get new ones, and cannot edit these comments)",
+                "author ids, so authors cannot edit these comments",
                 bool(line.author.id),
             )
-            yield "single votes (the numbers of votes are kept)", len(line.votes)
+            yield "single votes, but their numbers are kept", len(line.votes)
             yield "marks of staff", line.author.staff
             yield "decisions about comments, and their reasons", _is_decided(line)
             yield "ids in earlier systems", bool(line.source)

@@ -11,12 +11,12 @@ from tests.support.importing.samples import flatthread
 SANE = dataclasses.replace(
     flatthread.SANE,
     says=(
-        "Left out: author ids (authors get new ones, and cannot edit these comments) (5)",
-        "Left out: counters (an operator can declare them) (1)",
+        "Left out: author ids, so authors cannot edit these comments (5)",
+        "Left out: counters, which an operator can declare again (1)",
         "Left out: decisions about comments, and their reasons (1)",
         "Left out: marks of staff (1)",
-        "Left out: settings (an operator can apply them with `import --settings`) (1)",
-        "Left out: single votes (the numbers of votes are kept) (2)",
+        "Left out: settings, so enter them again (1)",
+        "Left out: single votes, but their numbers are kept (2)",
     ),
 )
 CROOKED = flatthread.CROOKED

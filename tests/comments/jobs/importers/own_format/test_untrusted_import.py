@@ -262,7 +262,7 @@ def test_settings_counters_bans_and_the_audit_log_are_left_out(
         "Left out: addresses of moderators (1)",
         "Left out: bans of authors (1)",
         "Left out: moderation rules (2)",
-        "Left out: counters (an operator can declare them) (1)",
+        "Left out: counters, which an operator can declare again (1)",
         "Left out: entries of the audit log (2)",
     } <= set(done.report)
     assert "eve@" not in str(done)
