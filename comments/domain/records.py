@@ -188,7 +188,8 @@ class Thread(msgspec.Struct, frozen=True):
 
     The thread's `policy` overrides the site's policy. `title`, `url` and `categories` come from the
     comment `named_by` ("" for none), except for the fields in `own`, which a moderator set. `pins`
-    contains the ids of all pinned comments, and perhaps of comments that were pinned.
+    contains the ids of all pinned comments, and perhaps of comments that were pinned. `active` is
+    about the time of the newest comment.
     """
 
     name: ThreadName
@@ -202,6 +203,7 @@ class Thread(msgspec.Struct, frozen=True):
     named_by: str = ""
     own: tuple[str, ...] = ()
     pins: tuple[str, ...] = ()
+    active: datetime | None = None
 
 
 class ThreadTerms(msgspec.Struct, frozen=True, array_like=True):

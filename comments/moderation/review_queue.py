@@ -1,17 +1,19 @@
 """List comments and threads for moderators.
 
 There are three listings: a site's comments by status, author and words, newest first; a site's
-threads; and one thread with comments of every status. The caller must have checked that the reader
-is allowed to see the whole site.
+threads, by activity and words or by creation; and one thread with comments of every status. The
+caller must have checked that the reader is allowed to see the whole site.
 
 Invariants:
 
 1. The number of reads per page has an upper limit, which does not depend on the size of the site.
-   Words have no index, so a page examines at most `LOOKED_THROUGH` comments, and its cursor
-   continues after the last examined comment.
+   Words have no index, so a page examines at most `LOOKED_THROUGH` comments or threads, and its
+   cursor continues after the last examined one.
 2. A page starts directly after the last comment that the previous page examined, in the order of
    creation time, revision and id. No comment is skipped. A comment is listed twice only if it
    changes between two pages and other comments were created at the same time.
+3. The same applies to threads, except that a thread with a new comment moves to the front of the
+   list by activity, where later pages do not list it.
 """
 
 import dataclasses
@@ -97,8 +99,38 @@ class QueuePage:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class ThreadFilter:
+    """A query for a site's threads, optionally those with a text in their title or address."""
+
+    site: str
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        """Check the length of the search text.
+
+        Raises:
+            errors.BadInput: the text is longer than `LONGEST_TEXT`.
+        """
+        if len(self.text) > LONGEST_TEXT:
+            raise errors.BadInput("q", "too-long", limit=LONGEST_TEXT)
+
+    @property
+    def label(self) -> str:
+        """Return the label that binds a cursor to this listing."""
+        return cursors.label("docket-active", self.site, self.text)
+
+    def has(self, thread: records.Thread) -> bool:
+        """Return whether a thread matches. Ids of threads contain no scheme, so ignore it."""
+        wanted = self.text.casefold()
+        address = wanted.partition("://")[2] or wanted
+        return wanted in thread.title.casefold() or any(
+            address in text.casefold() for text in (thread.name.id, thread.url)
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Threads:
-    """A page of threads, newest first, with the cursor that continues the list."""
+    """A page of threads, with the cursor that continues the list."""
 
     threads: tuple[records.Thread, ...]
     cursor: str | None
@@ -144,8 +176,38 @@ def page(
     )
 
 
+def active_threads(
+    wanted: ThreadFilter, *, limit: int = PAGE, cursor: str | None = None, secret: str
+) -> Threads:
+    """Return a page of a site's threads, beginning with the newest comments.
+
+    Raises:
+        errors.BadInput: the limit is not between 1 and `MOST`.
+        errors.BadCursor: the cursor is invalid or belongs to a different listing.
+    """
+    _check_limit(limit)
+    after = None if cursor is None else _opened(cursor, wanted.label, secret)
+    most = LOOKED_THROUGH if wanted.text else limit
+    places = _active(wanted.site, after, most + 1)
+    found: list[records.Thread] = []
+    looked = 0
+    for start in range(0, min(most, len(places)), limit):
+        part = places[start : min(start + limit, most)]
+        for row in reads.get_multi([comment_rows.thread_key_of(name) for _, _, name in part]):
+            if len(found) < limit:
+                looked += 1
+                there = [] if row is None else [conversion.thread_record(row)]
+                found += filter(wanted.has, there)
+        if len(found) == limit:
+            break
+    more = 0 < looked < len(places)
+    return Threads(
+        tuple(found), _sealed(places[looked - 1], wanted.label, secret) if more else None
+    )
+
+
 def threads(site: str, *, limit: int = PAGE, cursor: str | None = None, secret: str) -> Threads:
-    """Return a page of a site's threads.
+    """Return a page of a site's threads, beginning with the newest threads.
 
     Raises:
         errors.BadInput: the limit is not between 1 and `MOST`.
@@ -307,6 +369,29 @@ def _asked(where: _Where, limit: int) -> list[_Position]:
         (moment, message.properties["revision"].integer_value, _name(message))
         for message in reads.fetch(query)
         if (moment := conversion.projected_time(message.properties["created"])) is not None
+    ]
+
+
+def _active(site: str, after: _Position | None, limit: int) -> list[_Position]:
+    """Return the positions of the threads after a position, by activity and then by key."""
+    where: _Where = (("site", "=", site),)
+    if after is None:
+        return _moved(where, limit)
+    moment, _, name = after
+    tie = (("active", "=", moment), ("__key__", ">", name))
+    found = [(moment, 0, key) for key in _begun((*where, *tie), ("__key__",), limit)]
+    left = limit - len(found)
+    return found + (_moved((*where, ("active", "<", moment)), left) if left else [])
+
+
+def _moved(where: _Where, limit: int) -> list[_Position]:
+    query = reads.Query(
+        "Thread", where=where, order=("-active",), projection=("active",), limit=limit
+    )
+    return [
+        (moment, 0, _name(message))
+        for message in reads.fetch(query)
+        if (moment := conversion.projected_time(message.properties["active"])) is not None
     ]
 
 

@@ -25,7 +25,7 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree.comment_writes import AT_ONCE, IN_TIME, OWNER
 from comments.tree.counters import in_transaction, sharding
-from comments.tree.threads import naming
+from comments.tree.threads import activity, naming
 from comments.tree.values import ChangeResult, Draft
 
 _SHADOW = "shadow"  # the rule of a reply to a shadowed comment; stored as text
@@ -127,7 +127,7 @@ class Placement:
     def _placed(self, draft: Draft) -> ChangeResult:
         thread, counters = self._thread, self._counters
         if self._is_new_thread:
-            thread.created = draft.created
+            thread.created = thread.active = draft.created
         if thread.state != records.ThreadState.OPEN:
             raise errors.Conflict("thread-closed")
         target = None
@@ -148,9 +148,11 @@ class Placement:
         if ruling.status is Status.APPROVED:
             named = naming.first(thread, [row], [row])
             counters.known.add(draft.author.id)
+        # The row of a root's thread is written in any case.
+        grown = (thread,) if activity.advance(thread, draft.created) else ()
         self._inserted[row.key] = self._comments[draft.id] = row
         self._changed.update(
-            (each.key, each) for each in (above, *named) if each.key not in self._inserted
+            (each.key, each) for each in (above, *named, *grown) if each.key not in self._inserted
         )
         return self._told(draft, row)
 
@@ -204,6 +206,7 @@ def new_thread(
         named_by="",
         scheme=sorthash.encode_scheme(scheme),
         created=now,
+        active=now,
     )
 
 

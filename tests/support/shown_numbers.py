@@ -234,9 +234,9 @@ class ShownNumbers:
         pending = refused = 0
         for page in _pages(desk, "/threads"):
             for thread, cells in _rows(page):
-                self._add("desk, threads", int(cells[1]), "visible", thread)
-                pending += int(cells[2])
-                refused += int(cells[3])
+                self._add("desk, threads", int(cells[0]), "visible", thread)
+                pending += int(cells[1])
+                refused += int(cells[2])
         self._add("desk, threads", pending, "pending")
         self._add("desk, threads", refused, "refused")
         self._add("stats site", self._sum_of("spam") + self._sum_of("rejected"), "refused")

@@ -20,7 +20,7 @@ from comments.events import backlog
 from comments.jobs.migrations import rerendering, thread_count_rows
 from comments.store import ownership, per_process, reads, transactions
 from comments.store.models import event_rows
-from comments.tree.threads import details
+from comments.tree.threads import activity, details
 
 STEPS = 20  # Maximum steps per call of `go_on`, to leave time for other work.
 AT_ONCE = 100  # Rows per step.
@@ -98,6 +98,20 @@ def _adopt_one(name: records.ThreadName) -> None:
     transactions.apply(details.adopt(name))
 
 
+def _find_activity(found: list[Any]) -> None:
+    """Store the time of each thread's newest comment, if it is missing."""
+    for message in found:
+        if message.properties["active"].WhichOneof("value_type") == "timestamp_value":
+            continue
+        site, thread = (message.properties[each].string_value for each in ("site", "thread"))
+        name = records.ThreadName(site, thread)
+        transactions.transaction(functools.partial(_activate, name))
+
+
+def _activate(name: records.ThreadName) -> None:
+    transactions.apply(activity.adopt(name))
+
+
 def _count_threads(found: list[Any]) -> None:
     """Make the rows with the comment counts of each website's threads."""
     for message in found:
@@ -106,6 +120,7 @@ def _count_threads(found: list[Any]) -> None:
 
 _WALKS = (
     _Walk("upgrades/threads", "Thread", _adopt),
+    _Walk("upgrades/thread-activity", "Thread", _find_activity),
     _Walk("upgrades/thread-counts", "Site", _count_threads),
     _Walk(f"upgrades/text/{rerendering.VERSION}", "Comment", rerendering.rerender),
 )

@@ -54,7 +54,8 @@ class ThreadRow(schema.StoredRow):
     fields that a moderator set. `scheme` is the scheme of the thread's sort hashes, as JSON
     [digits, width, levels]; it is empty in rows from releases that did not store it, whose threads
     have their site's scheme. `shape` is the number of times that a change of the scheme has moved
-    comments of the thread.
+    comments of the thread. `active` is about the time of the newest comment (`activity`); it is
+    None in rows from releases that did not store it.
     """
 
     site = schema.StringProperty(required=True)
@@ -74,6 +75,7 @@ class ThreadRow(schema.StoredRow):
     scheme = schema.TextProperty(default="")
     shape = schema.IntegerProperty(indexed=False, default=0)
     created = schema.DateTimeProperty(tzinfo=UTC)
+    active = schema.DateTimeProperty(tzinfo=UTC)
 
 
 class CommentRow(schema.StoredRow):

@@ -90,6 +90,7 @@ def thread_record(row: ThreadRow) -> records.Thread:
         named_by=row.named_by or "",
         own=tuple(row.own),
         pins=tuple(row.pins),
+        active=plain_or_none(row.active),
     )
 
 

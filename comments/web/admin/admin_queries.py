@@ -57,6 +57,12 @@ class ListingQuery(_Query, frozen=True):
     """A page of a list without filters."""
 
 
+class ThreadsQuery(_Query, frozen=True):
+    """Threads with a text in their title or address; all threads without a text."""
+
+    q: Words = ""
+
+
 class AuditLogQuery(_Query, frozen=True):
     """A page of the audit log.
 

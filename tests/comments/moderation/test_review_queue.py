@@ -182,6 +182,34 @@ def test_the_threads_of_a_site_are_listed_newest_first(
     assert found == ["t3", "t4", "t5", "t0", "t1", "t2"]
 
 
+@pytest.mark.parametrize("limit", [1, 2, 5])
+@pytest.mark.parametrize("text", ["", "odd", "HTTPS://demo.example/T", "http://t1"])
+def test_threads_are_found_by_title_and_address_with_the_newest_comments_first(
+    store: connection.Store,
+    site: records.Site,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: int,
+    text: str,
+) -> None:
+    monkeypatch.setattr(review_queue, "LOOKED_THROUGH", 3)
+    for number in range(8):
+        sample_threads.post(
+            site, "x", thread=f"t{number}", now=sample_threads.START + timedelta(hours=number // 3),
+            title="An odd one" if number % 2 else "Even", url=f"http://demo.example/t{number}",
+        )  # fmt: skip
+    wanted = review_queue.ThreadFilter("demo", text)
+    found: list[str] = []
+    cursor, pages = None, 0
+    while pages == 0 or cursor:
+        page = review_queue.active_threads(wanted, limit=limit, cursor=cursor, secret=SECRET)
+        found += [each.name.id for each in page.threads]
+        assert len(page.threads) <= limit
+        cursor, pages = page.cursor, pages + 1
+    newest_first = ["t6", "t7", "t3", "t4", "t5", "t0", "t1", "t2"]
+    numbers = {"odd": "1357", "http://t1": "1"}.get(text, "01234567")
+    assert found == [each for each in newest_first if each[1] in numbers]
+
+
 def test_a_cursor_is_valid_only_for_its_listing(filled: dict[str, records.Case]) -> None:
     cursor = review_queue.page(review_queue.QueueFilter("demo"), limit=1, secret=SECRET).cursor
     for other in (
@@ -194,6 +222,13 @@ def test_a_cursor_is_valid_only_for_its_listing(filled: dict[str, records.Case])
             review_queue.page(other, cursor=cursor, secret=SECRET)
     with pytest.raises(errors.BadCursor):
         review_queue.threads("demo", cursor=cursor, secret=SECRET)
+    for text in ("", "x"):
+        with pytest.raises(errors.BadCursor):
+            review_queue.active_threads(
+                review_queue.ThreadFilter("demo", text), cursor=cursor, secret=SECRET
+            )
+    with pytest.raises(errors.BadInput, match="q: too-long"):
+        review_queue.ThreadFilter("demo", "x" * 101)
     with pytest.raises(errors.BadCursor):
         review_queue.thread(records.ThreadName("demo", "t0"), cursor=cursor, secret=SECRET)
     for limit in (0, 101):

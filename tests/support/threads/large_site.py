@@ -168,6 +168,7 @@ def _threads(count: int, now: datetime) -> Iterator[ndb.Model]:
             title=f"About {name.id}", url=f"http://localhost/{number}",
             categories=[CATEGORIES[number % len(CATEGORIES)]],
             created=now - timedelta(minutes=50 * number),
+            active=now - timedelta(minutes=50 * number),
         )  # fmt: skip
         key = counter_rows.thread_counter_key(name, 0)
         text = counter_rows.encoded({"listed": size, "approved": size})

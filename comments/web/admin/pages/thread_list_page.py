@@ -18,17 +18,20 @@ blueprint = site_visit.blueprint("threads")
 
 @blueprint.get("/threads")
 def index(site_id: str) -> flask.Response:
-    """List the threads with their counts, newest first."""
+    """List the threads with their counts, beginning with the newest comments."""
     visit = site_visit.enter(site_id)
-    query = query_strings.read(admin_queries.ListingQuery)
-    found = review_queue.threads(
-        visit.site.id, cursor=query.start, secret=site_visit.settings().secret
+    query = query_strings.read(admin_queries.ThreadsQuery)
+    found = review_queue.active_threads(
+        review_queue.ThreadFilter(visit.site.id, query.q.strip()),
+        cursor=query.start,
+        secret=site_visit.settings().secret,
     )
     numbers = totals.of_threads([each.name for each in found.threads])
     return site_visit.page(
         "threads.html",
         visit,
         found=found,
+        query=query,
         listed=list(zip(found.threads, numbers, strict=True)),
         shown=counting.LISTED,
     )
