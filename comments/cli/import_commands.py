@@ -13,6 +13,7 @@ from comments.cli import console, import_files, import_progress, import_restorin
 
 if TYPE_CHECKING:
     from comments.domain import records
+    from comments.jobs.importers import import_writer
     from comments.jobs.importers.checking import checked_import, import_plan
 
 
@@ -56,8 +57,6 @@ def import_(
     The command checks the whole file before it stores anything. If an import is interrupted, run it
     again to finish it. Repeating a finished import adds nothing.
     """
-    from comments.events import dispatcher
-    from comments.jobs import wiring
     from comments.jobs.importers import import_journal, import_writer
     from comments.jobs.importers.verification import verification_report
 
@@ -78,20 +77,7 @@ def import_(
         if dry_run:
             _end_dry_run(plan, site)
             return
-        restore.run(plan.id_of)
-        events: list[str] = []
-        with import_progress.shown("Importing", plan.report.comments, "comment") as advance:
-            summary = import_writer.write(
-                plan,
-                scheme=site.scheme,
-                now=datetime.now(UTC),
-                progress=advance,
-                told=events.extend,
-            )
-        # Deliver the events here: without a running server, no other process would update the
-        # counters, which the operator will probably check next.
-        handlers = wiring.handlers(console.settings())
-        dispatcher.deliver(events, now=datetime.now(UTC), handlers=handlers)
+        summary = _written(plan, site, restore)
         verified = import_files.compared(plan, site)
     click.echo(
         f"Added {console.counted(summary.added, 'comment')} in "
@@ -102,6 +88,38 @@ def import_(
     _say_what_follows(plan.threads, site)
     if verified.unexplained:
         raise click.exceptions.Exit(1)
+
+
+def _written(
+    plan: "checked_import.CheckedImport", site: "records.Site", restore: import_restoring.Restore
+) -> "import_writer.ImportSummary":
+    """Store a checked file and what it contains besides comments, and print the latter."""
+    from comments.events import dispatcher
+    from comments.jobs import wiring
+    from comments.jobs.importers import import_journal, import_writer
+
+    applied: list[str] = []
+    events: list[str] = []
+
+    def prepare(journal: import_journal.ImportJournal) -> None:
+        applied.extend(restore.applied(journal, plan.id_of))
+
+    with import_progress.shown("Importing", plan.report.comments, "comment") as advance:
+        summary = import_writer.write(
+            plan,
+            scheme=site.scheme,
+            now=datetime.now(UTC),
+            progress=advance,
+            told=events.extend,
+            prepare=None if restore.parts is None else prepare,
+        )
+    for line in applied:
+        click.echo(line)
+    # Deliver the events here: without a running server, no other process would update the
+    # counters, which the operator will probably check next.
+    handlers = wiring.handlers(console.settings())
+    dispatcher.deliver(events, now=datetime.now(UTC), handlers=handlers)
+    return summary
 
 
 def _say_what_follows(threads: "Sequence[import_plan.PlannedThread]", site: "records.Site") -> None:

@@ -84,7 +84,7 @@ def undo(import_id: str, site_id: str, *, reason: str, yes: bool, wait: bool) ->
     Comments that people wrote here stay. If they answered an imported comment, it stays as a
     tombstone, without its text and author. When this command ends, readers no longer see the
     imported comments. If it is interrupted, a running server finishes the undo, or run it again. An
-    import can be undone until 30 days after it began.
+    import can be undone until 30 days after it began. Settings from an export of Flatthread stay.
     """
     from comments.events import audit_log
     from comments.jobs.importers import import_journal, import_undo
@@ -153,7 +153,10 @@ def _report(site: str, done: "import_undo.UndoProgress") -> None:
     removed = console.counted(found.removed + len(done.waiting), "comment")
     if found.undone is not None:
         kept = console.counted(found.kept, "tombstone")
-        click.echo(f"The undo is complete. Removed {removed}; {kept} left above other comments.")
+        click.echo(
+            f"The undo is complete. Removed {removed}; {kept} left above other comments."
+            f"{_settings(found)}"
+        )
         return
     click.echo(
         f"Removed {removed}. Readers no longer see the imported comments. "
@@ -177,8 +180,25 @@ def _preview(site: str, found: "import_journal.Import") -> str:
     )
     return (
         f"An undo of {found.id} removes {removed} and {console.counted(made.threads, 'thread')}, "
-        f"with their votes, reports and pins.{kept} All comments that people wrote here stay."
+        f"with their votes, reports and pins.{_parts(made)}{kept} All comments that "
+        f"people wrote here stay.{_settings(found)}"
     )
+
+
+def _parts(made: "import_undo.UndoPreview") -> str:
+    """Say what an undo removes of an export of Flatthread besides comments."""
+    parts = []
+    if made.entries:
+        entries = "entry" if made.entries == 1 else "entries"
+        parts.append(f"{made.entries} {entries} of the audit log")
+    if made.counters:
+        counters = "counter" if len(made.counters) == 1 else "counters"
+        parts.append(f"the {counters} {', '.join(made.counters)}")
+    return f" It also removes {' and '.join(parts)}." if parts else ""
+
+
+def _settings(found: "import_journal.Import") -> str:
+    return " The settings from the file stay." if found.has_settings else ""
 
 
 def _state(found: "import_journal.Import", now: datetime) -> str:

@@ -1,7 +1,6 @@
 """Apply the settings, counters and audit log in an export of Flatthread, for `import`."""
 
 import dataclasses
-import itertools
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +11,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from comments.domain import records
+    from comments.jobs.importers import import_journal
     from comments.jobs.importers.own_format import site_restore
 
 
@@ -24,22 +24,26 @@ class Restore:
     parts: "site_restore.SiteParts | None"
     with_settings: bool
 
-    def run(self, id_of: Callable[[str], str]) -> None:
-        """Apply the parts, and print what was applied. `id_of` returns a comment's stored id.
+    def applied(
+        self, journal: "import_journal.ImportJournal", id_of: Callable[[str], str]
+    ) -> Iterator[str]:
+        """Apply the parts, and yield what was applied. `id_of` returns a comment's stored id.
 
         Counters are declared without `--settings` only if the site has none.
         """
         if self.parts is None:
             return
         now = datetime.now(UTC)
-        for line in itertools.chain(
-            self._apply_settings(self.parts, now),
-            self._declare_counters(self.parts, now),
-            self._add_audit_log(id_of),
-        ):
-            click.echo(line)
+        yield from self._apply_settings(journal, self.parts, now)
+        yield from self._declare_counters(journal, self.parts, now)
+        yield from self._add_audit_log(journal, id_of, now)
 
-    def _apply_settings(self, parts: "site_restore.SiteParts", now: datetime) -> Iterator[str]:
+    def _apply_settings(
+        self,
+        journal: "import_journal.ImportJournal",
+        parts: "site_restore.SiteParts",
+        now: datetime,
+    ) -> Iterator[str]:
         from comments.jobs.importers.own_format import site_restore
 
         if parts.settings is None:
@@ -47,10 +51,15 @@ class Restore:
         if not self.with_settings:
             yield "The settings in the file were not applied. Add --settings to apply them."
             return
-        site_restore.apply_settings(self.site, parts, now=now)
+        site_restore.apply_settings(journal, parts, now=now)
         yield "Replaced the site's settings by those in the file."
 
-    def _declare_counters(self, parts: "site_restore.SiteParts", now: datetime) -> Iterator[str]:
+    def _declare_counters(
+        self,
+        journal: "import_journal.ImportJournal",
+        parts: "site_restore.SiteParts",
+        now: datetime,
+    ) -> Iterator[str]:
         from comments.jobs.importers.own_format import site_restore
         from comments.tree.counters import declarations
 
@@ -59,16 +68,18 @@ class Restore:
         if declarations.of_site(self.site).counters and not self.with_settings:
             yield "The counters in the file were not declared. Add --settings to declare them."
             return
-        declared = site_restore.declare_counters(self.site, parts, now=now)
+        declared = site_restore.declare_counters(journal, parts, now=now)
         if declared.added:
             yield f"Declared counters: {', '.join(declared.added)}."
         if declared.present:
             yield f"Counters that existed already: {', '.join(declared.present)}."
 
-    def _add_audit_log(self, id_of: Callable[[str], str]) -> Iterator[str]:
+    def _add_audit_log(
+        self, journal: "import_journal.ImportJournal", id_of: Callable[[str], str], now: datetime
+    ) -> Iterator[str]:
         from comments.jobs.importers.own_format import site_restore
 
-        entries = site_restore.add_audit_log(self.site, self.path, id_of)
+        entries = site_restore.add_audit_log(journal, self.path, id_of, now=now)
         if entries.added or entries.present:
             number = "1 entry" if entries.added == 1 else f"{entries.added} entries"
             yield f"Added {number} to the audit log; {entries.present} existed already."

@@ -3,7 +3,8 @@
 This module owns the kind AuditEntry. An entry is written in the transaction of its decision, so
 each stored decision has exactly one entry, and no entry exists without its decision. The entry's id
 is generated once, before that transaction. If the transaction's body runs again, it finds its own
-entry and does nothing more (`is_done`).
+entry and does nothing more (`is_done`). Entries from an export of Flatthread (`imported`) are the
+exception: an undo of their import deletes them.
 
     AuditEntry  site, `subject` (id of a comment; "thread:" and a thread's id; "author:" and an id),
                 verb, actor's id and name, `at`, `before`, `after`, `reason`, `back` (the previous
@@ -100,6 +101,11 @@ def imported(entries: Sequence[records.Audit]) -> ownership.Writes:
         if row is None
     )
     return ownership.Writes(_OWNER, insert=insert)
+
+
+def without(entry_ids: Sequence[str]) -> ownership.Writes:
+    """Delete entries that `imported` added."""
+    return ownership.Writes(_OWNER, delete=tuple(map(moderation_rows.audit_key, entry_ids)))
 
 
 def entry(site: str, entry_id: str) -> records.Audit:

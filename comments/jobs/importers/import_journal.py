@@ -30,7 +30,7 @@ import contextlib
 import functools
 import hashlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -38,7 +38,7 @@ from typing import NamedTuple
 import msgspec
 
 from comments import errors
-from comments.domain import decoders, time_left
+from comments.domain import declared_counters, decoders, time_left
 from comments.domain.crypto import keyed_hashes
 from comments.moderation import retention
 from comments.store import ownership, reads, transactions
@@ -78,6 +78,9 @@ class Import(msgspec.Struct, frozen=True):
     nothing else is left of an undo, `waiting` comments without content wait for a compaction.
     `revision` is the highest revision of the removed comments.
 
+    An import of an export of Flatthread also has `counters`, which the site did not have before it,
+    and `has_settings` if it replaced the site's settings.
+
     `id` is empty if an earlier release, which kept no journal, ran the import.
     """
 
@@ -98,6 +101,8 @@ class Import(msgspec.Struct, frozen=True):
     resumed: datetime | None = None
     revision: int = 0
     waiting: int = 0
+    counters: tuple[declared_counters.Declaration, ...] = ()
+    has_settings: bool = False
 
     @property
     def is_being_undone(self) -> bool:
@@ -136,6 +141,9 @@ class Import(msgspec.Struct, frozen=True):
 class Batch(msgspec.Struct, frozen=True):
     """What one transaction added: comments by id, and the threads that it made, by thread id.
 
+    `entries` contains the ids of entries that it added to the audit log, from an export of
+    Flatthread.
+
     `closed` contains the threads among them that it made closed, and `settings` the policies and
     the fields set by moderators that an export of Flatthread contains for them. `is_erased` tells
     whether an undo has erased the comments. Each comment is then either deleted or left as a
@@ -147,6 +155,7 @@ class Batch(msgspec.Struct, frozen=True):
     closed: tuple[str, ...] = ()
     is_erased: bool = False
     settings: dict[str, ThreadSettings] = {}
+    entries: tuple[str, ...] = ()
 
     def settings_of(self, thread: str) -> ThreadSettings:
         """Return the settings with which a thread was made."""
@@ -194,6 +203,14 @@ class ImportJournal:
             with contextlib.suppress(errors.Overloaded):
                 transactions.transaction(functools.partial(self._change, seen=self._seen))
 
+    def declares(self, counters: Sequence[declared_counters.Declaration]) -> None:
+        """Record counters that the site does not have, before the import declares them."""
+        transactions.transaction(functools.partial(self._declares, counters))
+
+    def replaces_settings(self) -> None:
+        """Record that the import replaces the site's settings."""
+        transactions.transaction(functools.partial(self._change, has_settings=True))
+
     def end(self) -> None:
         """Record that the import is complete."""
         added = sum(len(batch.ids) for _, batch in batches(self.site, self.id))
@@ -206,9 +223,9 @@ class ImportJournal:
             errors.ImportRefused: the import is being undone.
         """
         _checked(_read(self.site, self.id))
-        if not batch.ids and not batch.threads:
+        if not batch.ids and not batch.threads and not batch.entries:
             return ownership.Writes(_OWNER)
-        first = batch.ids[0] if batch.ids else "threads"
+        first = (*batch.ids, *batch.entries, "threads")[0]
         key = f"{self.site}/{self.id}/{number:08}.{first}"
         return put(event_rows.ImportBatchRow(key=event_rows.import_batch_key(key), at=now), batch)
 
@@ -242,11 +259,16 @@ class ImportJournal:
             "The file was imported and undone too often. Change the file, then import it."
         )
 
-    def _change(self, **changed: int) -> None:
+    def _declares(self, counters: Sequence[declared_counters.Declaration]) -> None:
+        known = get(self.site, self.id).counters
+        self._change(counters=tuple(dict.fromkeys((*known, *counters))))
+
+    def _change(self, **changed: object) -> None:
         found = _read(self.site, self.id)
         if found is not None:
-            changed_now = msgspec.structs.replace(found, at=self._clock(), **changed)
-            transactions.apply(store(self.site, changed_now))
+            transactions.apply(
+                store(self.site, msgspec.structs.replace(found, at=self._clock(), **changed))
+            )
 
 
 def digest(path: Path) -> str:

@@ -12,8 +12,8 @@ to the first one:
    the directory of a thread without comments. A comment with replies by people stays, without its
    content. The last comment of a thread waits for a compaction, so an undo usually needs several
    calls of `go_on`.
-3. **End**: delete the batches of the journal and the threads that the import made and that have no
-   comments left.
+3. **End**: delete the batches of the journal, the threads that the import made and that have no
+   comments left, and the counters and entries of the audit log that it added.
 
 Invariants:
 
@@ -27,6 +27,7 @@ Invariants:
 4. An undo sends no mail and no webhooks.
 """
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -38,6 +39,7 @@ from comments import errors
 from comments.domain import records
 from comments.events import audit_log, backlog
 from comments.jobs.importers import import_journal
+from comments.jobs.migrations import declared_backfill
 from comments.moderation import reports, retention_marks
 from comments.moderation.classifiers import classifier_answers
 from comments.posting import cast_vote
@@ -45,7 +47,7 @@ from comments.reading.compaction import leftovers
 from comments.store import reads, transactions
 from comments.store.models import comment_rows, event_rows, vote_rows
 from comments.tree import bulk_removal, values
-from comments.tree.counters import sharding
+from comments.tree.counters import declarations, sharding
 
 VERB = "undo-import"
 SUBJECT = "import:"
@@ -73,12 +75,14 @@ class UndoPreview(NamedTuple):
     """The numbers of comments and threads that an undo will find.
 
     `answered` of the comments stay as tombstones, because comments that the import did not add
-    answer them. `threads` will be deleted.
+    answer them. `threads` will be deleted, as will `entries` of the audit log, and `counters`.
     """
 
     comments: int
     answered: int
     threads: int
+    entries: int = 0
+    counters: tuple[str, ...] = ()
 
 
 def start(
@@ -164,6 +168,8 @@ def preview(site: str, import_id: str) -> UndoPreview:
         stored,
         sum(len(each) for each in needed.values() if each is not None),
         sum(name in made and found is None for name, found in needed.items()),
+        sum(len(batch.entries) for batch in batches),
+        _counters(site, import_id),
     )
 
 
@@ -239,6 +245,7 @@ class _Undo:
             for name in names:
                 self._end(name)
                 yield 0
+            self._remove_counters()
             transactions.transaction(self._mark)
 
     def _delete_all(self, names: Sequence[str]) -> Iterator[int]:
@@ -354,10 +361,22 @@ class _Undo:
         row = reads.get(event_rows.import_batch_key(name))
         if row is None:
             return
-        kept = len(_stored(import_journal.content(row).ids))
+        batch = import_journal.content(row)
         stored = import_journal.get(self._site, self._id)
-        changed = msgspec.structs.replace(stored, kept=stored.kept + kept)
-        transactions.apply(import_journal.store(self._site, changed), import_journal.gone(row))
+        changed = msgspec.structs.replace(stored, kept=stored.kept + len(_stored(batch.ids)))
+        transactions.apply(
+            import_journal.store(self._site, changed),
+            import_journal.gone(row),
+            audit_log.without(batch.entries),
+        )
+
+    def _remove_counters(self) -> None:
+        names = _counters(self._site, self._id)
+        for name in names:
+            with contextlib.suppress(errors.NotFound):  # Another process has removed it.
+                declarations.remove(self._site, name, now=self._now)
+        if names:
+            declared_backfill.run(self._site)
 
     def _note_waiting(self) -> None:
         stored = import_journal.get(self._site, self._id)
@@ -390,6 +409,13 @@ class _Undo:
             backlog.tell(event)
         self.threads.update(dict.fromkeys(found.threads))
         return found
+
+
+def _counters(site: str, import_id: str) -> tuple[str, ...]:
+    """Return the counters that an import declared and that nobody has changed since."""
+    declared = import_journal.get(site, import_id).counters
+    known = declarations.of_site(site).counters
+    return tuple(each.declaration.name for each in known if each.declaration in declared)
 
 
 def _delete_thread(name: records.ThreadName, made: values.ThreadSettings) -> None:

@@ -60,6 +60,7 @@ def write(  # noqa: PLR0913 - one for each thing that a caller may watch
     told: Callable[[Sequence[str]], None] = lambda _: None,
     wait: Callable[[float], None] = time.sleep,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    prepare: Callable[[import_journal.ImportJournal], None] | None = None,
 ) -> ImportSummary:
     """Store those comments of the plan that are not yet stored.
 
@@ -67,6 +68,7 @@ def write(  # noqa: PLR0913 - one for each thing that a caller may watch
     with the events of each batch. The counters of the site and its authors change when these events
     are delivered. While the store is busy, the function tries again, and calls `wait` with the
     seconds until then. `now` is the time of the import, and `clock` is the time of its progress.
+    `prepare` applies what a file contains besides comments, and records it in the journal.
 
     Raises:
         errors.BadImport: comments in the file are already stored in other threads; nothing was
@@ -76,10 +78,12 @@ def write(  # noqa: PLR0913 - one for each thing that a caller may watch
             continues it.
     """
     check(plan)
-    if not plan.threads:
+    if not plan.threads and prepare is None:
         return ImportSummary(0, 0, 0)
     journal = import_journal.ImportJournal(plan.site, plan.file(), now, clock)
     _patiently(journal.begin, wait)
+    if prepare is not None:
+        prepare(journal)
     added = 0
     for number, batch in enumerate(plan.batches()):
         for early in _early_votes(batch):

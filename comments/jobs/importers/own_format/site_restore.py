@@ -1,16 +1,20 @@
 """Apply the settings, counters and audit log in an export of Flatthread to a site.
 
     parts = site_restore.read(path)
-    site_restore.apply_settings(site, parts, now=now)
-    site_restore.declare_counters(site, parts, now=now)
-    site_restore.add_audit_log(site, path, plan.id_of)
+    site_restore.apply_settings(journal, parts, now=now)
+    site_restore.declare_counters(journal, parts, now=now)
+    site_restore.add_audit_log(journal, path, plan.id_of, now=now)
 
 `read` checks all values, so that a dry run finds invalid ones. Applying a part again changes
 nothing. Settings replace those of the site, but secrets, which an export does not contain, stay.
+
+The journal of the import (`import_journal`) records what was applied. An undo removes the counters
+and the entries; it cannot bring back the previous settings.
 """
 
+import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,6 +36,7 @@ from comments.domain.languages import error_texts
 from comments.domain.text import mail_addresses, web_origins
 from comments.events import audit_log
 from comments.jobs.exporters import export_lines
+from comments.jobs.importers import import_journal
 from comments.jobs.importers.own_format import export_reader
 from comments.jobs.migrations import declared_backfill
 from comments.moderation import rulebook, rules
@@ -144,15 +149,18 @@ def _check_entry(entry: export_lines.AuditLine) -> None:
         raise errors.BadInput("reason", "not-one-line", limit=audit_log.LONGEST_REASON)
 
 
-def apply_settings(site_id: str, parts: SiteParts, *, now: datetime) -> None:
+def apply_settings(
+    journal: import_journal.ImportJournal, parts: SiteParts, *, now: datetime
+) -> None:
     """Replace a site's settings and moderation settings by those in the file.
 
     The scheme of sort hashes is only applied to a site without threads. Bans of authors whom the
     site has banned already stay as they are.
     """
-    settings = parts.settings
+    settings, site_id = parts.settings, journal.site
     if settings is None:
         return
+    journal.replaces_settings()
     if parts.scheme is not None and not has_threads(site_id):
         _reshape(site_id, parts.scheme)
     site_settings.change(
@@ -210,10 +218,14 @@ def _moderate(site_id: str, given: export_lines.ExportedModeration, now: datetim
     rulebook.forget(site_id)
 
 
-def declare_counters(site_id: str, parts: SiteParts, *, now: datetime) -> AppliedCounters:
+def declare_counters(
+    journal: import_journal.ImportJournal, parts: SiteParts, *, now: datetime
+) -> AppliedCounters:
     """Declare the counters that the site does not have yet, and count existing comments in them."""
+    site_id = journal.site
     known = declarations.of_site(site_id)
     new = [each for each in parts.counters if known.get(each.name) is None]
+    journal.declares(new)
     for each in new:
         declarations.add(site_id, each, now=now)
     if new:
@@ -222,14 +234,22 @@ def declare_counters(site_id: str, parts: SiteParts, *, now: datetime) -> Applie
     return AppliedCounters(tuple(each.name for each in new), present)
 
 
-def add_audit_log(site_id: str, path: Path, id_of: Callable[[str], str]) -> AddedEntries:
+def add_audit_log(
+    journal: import_journal.ImportJournal,
+    path: Path,
+    id_of: Callable[[str], str],
+    *,
+    now: datetime,
+) -> AddedEntries:
     """Add the entries in a file to the site's audit log, except those that exist already.
 
     `id_of` returns the id under which a comment of the file is stored.
     """
     added = present = 0
-    for part in _parts(path):
-        more = transactions.transaction(lambda part=part: _add(site_id, part, id_of))  # type: ignore[misc]
+    for number, part in enumerate(_parts(path)):
+        found = [_entry(journal.site, each, id_of) for each in part]
+        add = functools.partial(_add, journal, number, found, now)
+        more = transactions.transaction(add)
         added += more
         present += len(part) - more
     return AddedEntries(added, present)
@@ -244,11 +264,17 @@ def _parts(path: Path) -> Iterator[list[export_lines.AuditLine]]:
     return iter(lambda: list(itertools.islice(entries, AT_ONCE)), [])
 
 
-def _add(site_id: str, part: list[export_lines.AuditLine], id_of: Callable[[str], str]) -> int:
-    found = [_entry(site_id, each, id_of) for each in part]
+def _add(
+    journal: import_journal.ImportJournal,
+    number: int,
+    found: Sequence[records.Audit],
+    now: datetime,
+) -> int:
     writes = audit_log.imported(found)
-    transactions.apply(writes)
-    return len(writes.insert)
+    entries = tuple(row.key.id() for row in writes.insert)
+    batch = import_journal.Batch((), entries=entries)
+    transactions.apply(writes, journal.batch(number, batch, now))
+    return len(entries)
 
 
 def _entry(

@@ -129,7 +129,7 @@ def test_a_preview_says_what_an_undo_does(garden: records.Site, path: Path) -> N
     undone.post(garden, "to an import", undone.ids()["4"])
     before = undone.plain()
     made = import_undo.preview("garden", found.id)
-    assert made == (len(EXPORT), 3, 2)
+    assert made == import_undo.UndoPreview(len(EXPORT), 3, 2)
     assert undone.plain() == before
     ended = undone.undo(found)
     assert (ended.removed + ended.kept, ended.kept) == made[:2]
