@@ -33,7 +33,7 @@ def worker(open_store: connection.Store) -> Iterator[None]:
     thread = upload_worker.UploadThread(open_store, SECRET, lambda: datetime.now(UTC))
     thread.start()
     yield
-    assert thread.stop(30.0)
+    assert thread.stop(60.0)
 
 
 @pytest.fixture

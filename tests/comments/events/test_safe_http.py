@@ -17,13 +17,14 @@ from comments.events import safe_http
 from tests.conftest import ROOT
 from tests.support import loopback_servers
 
-SHORT = safe_http.RequestLimits(connect=0.5, total=0.5, answer=1_000)
+SHORT = safe_http.RequestLimits(connect=0.5, total=0.5, answer=1_000)  # for a resolver that hangs
+LONG = safe_http.RequestLimits(connect=60.0, total=60.0, answer=1_000)
 PUBLIC = "93.184.216.34"
 
 
 def to(address: str) -> Any:
     """Return a client that resolves every name to this address and allows only public addresses."""
-    return safe_http.HttpClient(SHORT, resolver=lambda _host: [address])
+    return safe_http.HttpClient(LONG, resolver=lambda _host: [address])
 
 
 REFUSED = [
@@ -108,7 +109,7 @@ REFUSED = [
 @pytest.mark.parametrize("url", REFUSED)
 def test_a_url_that_is_not_plainly_on_the_internet_is_refused(url: str) -> None:
     asked = []
-    client = safe_http.HttpClient(SHORT, resolver=asked.append)  # type: ignore[arg-type]
+    client = safe_http.HttpClient(LONG, resolver=asked.append)  # type: ignore[arg-type]
     for verb in (client.check, client.vet, lambda url: client.send("POST", url)):
         with pytest.raises(errors.UnsafeAddress) as caught:
             verb(url)
@@ -215,7 +216,7 @@ def test_no_address_that_is_not_global_is_public(address: Any) -> None:
 
 
 def test_a_name_is_refused_if_one_of_its_addresses_is_internal() -> None:
-    client = safe_http.HttpClient(SHORT, resolver=lambda _host: [PUBLIC, "10.0.0.1"])
+    client = safe_http.HttpClient(LONG, resolver=lambda _host: [PUBLIC, "10.0.0.1"])
     with pytest.raises(errors.UnsafeAddress):
         client.send("POST", "https://hooks.example/")
 
@@ -223,7 +224,7 @@ def test_a_name_is_refused_if_one_of_its_addresses_is_internal() -> None:
 @pytest.mark.parametrize("found", [[], ["nonsense"], ["fe80::1%x y"]])
 def test_a_name_without_addresses_is_not_reached(found: list[str]) -> None:
     with pytest.raises((errors.Unreachable, errors.UnsafeAddress)):
-        safe_http.HttpClient(SHORT, resolver=lambda _host: found).send(
+        safe_http.HttpClient(LONG, resolver=lambda _host: found).send(
             "GET", "https://hooks.example/"
         )
 
@@ -251,7 +252,7 @@ def test_a_name_is_resolved_once_and_its_address_pinned(
         raise ConnectionRefusedError
 
     monkeypatch.setattr(socket, "create_connection", open_)
-    client = safe_http.HttpClient(SHORT, resolver=lambda _host: next(answers))
+    client = safe_http.HttpClient(LONG, resolver=lambda _host: next(answers))
     with pytest.raises(errors.Unreachable):
         client.send("POST", "https://hooks.example/")
     assert opened == [(PUBLIC, 443)]
@@ -265,7 +266,7 @@ def test_only_tests_reach_loopback_and_only_on_their_port() -> None:
         client = loopback_servers.client(told.port)
         assert client.send("GET", f"http://hooks.example:{told.port}/").status == 200
         for other in (
-            safe_http.HttpClient(SHORT, resolver=lambda _host: ["127.0.0.1"]),
+            safe_http.HttpClient(LONG, resolver=lambda _host: ["127.0.0.1"]),
             to("127.0.0.1"),
         ):
             with pytest.raises(errors.UnsafeAddress):

@@ -166,7 +166,7 @@ def test_a_command_is_started_when_a_backup_is_due(
     assert starts() == 2
     clock[0] += DAY
     assert starts() == 3
-    assert process.stop(1.0)
+    assert process.stop(programs.PATIENCE)
 
 
 def test_a_running_command_is_stopped_with_the_service(service: config.Settings) -> None:

@@ -184,7 +184,7 @@ def test_the_thread_works_when_it_is_nudged_and_stops_when_it_is_told(
         upload_worker.nudge()
         programs.wait_until(lambda: current("garden").state is UploadState.CHECKED)
     finally:
-        assert thread.stop(10.0)
+        assert thread.stop(programs.PATIENCE)
 
 
 def test_copies_in_use_and_young_ones_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
