@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import grpc
 
+from comments.store import connection
 from emulator import errors as engine_errors
 from emulator import inprocess
 
@@ -86,7 +87,13 @@ class Faults:
 
 
 class Commits:
-    """An interceptor that records calls and makes planned commits fail, whether applied or not."""
+    """An interceptor that records calls and makes planned commits fail, whether applied or not.
+
+    The plan has a word for each next commit: "" for success, "before" or "after" for a failure
+    before or after the commit is applied, and "late" for a failure before it is applied, with which
+    the caller's deadline passes. No other caller of the test then needs a short deadline, which
+    would also pass while a busy machine pauses.
+    """
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -95,7 +102,9 @@ class Commits:
     def __call__(self, method: str, _: Any, proceed: Any) -> Any:
         self.calls.append(method)
         when = self.plan.pop(0) if method == "Commit" and self.plan else ""
-        if when == "before":
+        if when == "late":
+            connection.state.end = 0.0
+        if when in {"before", "late"}:
             raise error(grpc.StatusCode.UNAVAILABLE)
         answer = proceed()
         if when == "after":

@@ -56,8 +56,7 @@ def test_every_change_writes_one_event(store: connection.Store, site: records.Si
 def test_an_uncommitted_change_has_no_event(
     store: connection.Store, site: records.Site, faults: Commits
 ) -> None:
-    store.deadline = 0.1
-    faults.plan = ["before"] * 100
+    faults.plan = ["late"] * 100
     with pytest.raises(errors.Overloaded):
         sample_threads.post(site, "late")
     faults.plan = []
@@ -108,8 +107,7 @@ def test_an_event_is_sent_again_under_the_same_id_if_the_sender_died_before_noti
     row = sample_threads.post(site, "text")
     told: list[str] = []
     handlers = (*wiring.HANDLERS, dispatcher.Sending("mail", lambda event: told.append(event.id)))
-    store.deadline = 0.1
-    faults.plan = ["", *["before"] * 100]  # the store fails after the event is counted and sent
+    faults.plan = ["", *["late"] * 100]  # the store fails after the event is counted and sent
     with pytest.raises(errors.Overloaded):
         dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=handlers)
     faults.plan = []
@@ -152,8 +150,7 @@ def test_following_events_are_written_in_the_commit_that_notes_the_first(
 ) -> None:
     row = sample_threads.post(site, "text")
     first = dispatcher.Sending("plan", _first_mail)
-    store.deadline = 0.1
-    faults.plan = ["before"] * 100
+    faults.plan = ["late"] * 100
     with pytest.raises(errors.Overloaded):
         dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=(first,))
     assert counter_oracle.events() == [f"{row.id}.1"]
@@ -219,8 +216,7 @@ def test_another_process_takes_over_an_event_when_a_dead_ones_lease_ends(
     row = sample_threads.post(site, "text")
     told: list[str] = []
     handlers = (dispatcher.Sending("mail", lambda event: told.append(event.id), term=TERM),)
-    store.deadline = 0.1
-    faults.plan = ["after", "", *["before"] * 100]  # the store fails before it records the delivery
+    faults.plan = ["after", "", *["late"] * 100]  # the store fails before it records the delivery
     with pytest.raises(errors.Overloaded):
         dispatcher.deliver([f"{row.id}.1"], now=NOW, handlers=handlers)
     faults.plan = []

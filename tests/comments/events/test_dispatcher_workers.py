@@ -124,8 +124,7 @@ def test_a_failing_store_stops_no_worker(
 ) -> None:
     sample_threads.post(site, "text")
     clock.now += backlog.TELL_AFTER
-    store.deadline = 0.1
-    faults.plan = ["before"] * 100
+    faults.plan = ["late"] * 100
     worker.step()
     faults.plan = []
     (row,) = outbox.read(counter_oracle.events())

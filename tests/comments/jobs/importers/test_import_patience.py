@@ -10,16 +10,14 @@ from comments.domain import records
 from comments.events import outbox
 from comments.jobs import wiring
 from comments.jobs.importers import import_writer
-from comments.store import connection
 from tests.support.store_interceptors import Commits, InterceptorSlot
 from tests.support.threads.sample_exports import NOW, SCHEME, plan_of, rows, threads_of
 
-LONG = 1_000  # More commits than a busy store refuses until the deadline.
+LONG = 1_000  # More commits than an import tries.
 
 
 @pytest.fixture
-def commits(interceptor: InterceptorSlot, store: connection.Store) -> Commits:
-    store.deadline = 0.2
+def commits(interceptor: InterceptorSlot) -> Commits:
     return interceptor.use(Commits())
 
 
@@ -34,7 +32,7 @@ class Busy:
 
     def wait(self, seconds: float) -> None:
         self.pauses.append(seconds)
-        self._commits.plan = ["before"] * LONG if len(self.pauses) < self._tries else []
+        self._commits.plan = ["late"] * LONG if len(self.pauses) < self._tries else []
 
 
 @pytest.mark.parametrize("first", ["before", "after"])
@@ -43,7 +41,7 @@ def test_an_import_outlasts_a_busy_store(
 ) -> None:
     told: list[str] = []
     with plan_of(export(*threads_of([3, 2]))) as plan:
-        busy = Busy(commits, 3, [first, *["before"] * LONG])
+        busy = Busy(commits, 3, [first, *["late"] * LONG])
         summary = import_writer.write(
             plan, scheme=SCHEME, now=NOW, told=told.extend, wait=busy.wait
         )
@@ -57,7 +55,7 @@ def test_an_import_ends_if_the_store_stays_busy(
     garden: records.Site, commits: Commits, export: Callable[..., Path]
 ) -> None:
     with plan_of(export(*threads_of([1]))) as plan:
-        busy = Busy(commits, LONG, ["before"] * LONG)
+        busy = Busy(commits, LONG, ["late"] * LONG)
         with pytest.raises(errors.Overloaded):
             import_writer.write(plan, scheme=SCHEME, now=NOW, wait=busy.wait)
     assert len(busy.pauses) == import_writer._TRIES - 1
