@@ -93,8 +93,10 @@ class TestTwoWorkers:
     def test_the_worker_whose_clients_left_gets_the_next_connections(self) -> None:
         with two_workers(FOREVER) as (first, second), contextlib.ExitStack() as stack:
             opened = [stack.enter_context(first.connect()) for _ in range(6)]
-            for each in opened:
-                if workers_of([each]) == {b"a": 1}:
+            # Both workers have accepted their share before a client leaves.
+            owners = [workers_of([each]) for each in opened]
+            for each, owner in zip(opened, owners, strict=True):
+                if owner == {b"a": 1}:
                     each.close()
             worker_process.wait_until(lambda: not len(first.worker._loop))
             more = [stack.enter_context(second.connect()) for _ in range(3)]

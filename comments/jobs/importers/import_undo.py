@@ -9,9 +9,9 @@ to the first one:
 1. **Erase** all comments of the import (`bulk_removal.erase`). From each commit on, readers see a
    tombstone or nothing.
 2. **Delete** the rows of erased comments that no other comment needs (`bulk_removal.delete`), and
-   the directory of a thread without comments. A comment with replies by people stays, without its
-   content. The last comment of a thread waits for a compaction, so an undo usually needs several
-   calls of `go_on`.
+   the directory of a thread without comments. A comment with replies by people or of a later import
+   stays, without its content, even if an undo removes those replies later. The last comment of a
+   thread waits for a compaction, so an undo usually needs several calls of `go_on`.
 3. **End**: delete the batches of the journal, the threads that the import made and that have no
    comments left, and the counters and entries of the audit log that it added.
 
