@@ -85,6 +85,17 @@ def test_comments_get_new_ids_and_former_permalinks_lead_to_them(
         assert found["id"] == derived(samples.id_of(letter))
 
 
+def test_a_form_below_a_former_permalink_answers_the_comment(
+    app: flask.Flask, garden: records.Site
+) -> None:
+    site_settings.change("garden", options={"forms": True})
+    upload(samples.SANE.data.replace(b'"closed"', b'"open"').replace(b'"sha256"', b'"other"'))
+    query = {"thread": PAGE, "reply": samples.id_of("a")}
+    said = app.test_client().get("/embed/garden", query_string=query)
+    assert said.status_code == 200
+    assert f'name="parent" value="{derived(samples.id_of("a"))}"' in said.text
+
+
 def test_a_file_changes_no_comment_of_another_site(
     app: flask.Flask, garden: records.Site, victim: records.Site
 ) -> None:
