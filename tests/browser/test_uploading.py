@@ -243,6 +243,7 @@ def test_the_lines_for_a_page_are_copied(
     page.goto(f"{server}/admin/sites/demo/imports")
     page.get_by_role("button", name="Copy").click()
     expect(page.get_by_role("button", name="Copied.")).to_be_visible()
+    expect(page.get_by_role("button", name="Copy")).to_be_visible()  # It can copy again.
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith(f'<script type="module" src="{server}/widget/flatthread.js"')
     assert copied.endswith('<div id="flatthread" style="min-height: 24rem"></div>')

@@ -11,6 +11,7 @@ import { t } from "./desk-texts.js";
 const TRIES = 4;
 const PAUSE = 1000; // Milliseconds between two tries, and between two questions about the progress.
 const UNDO_PAUSE = 5 * PAUSE;
+const SHOWN = 3 * PAUSE; // How long a button says that it has copied.
 const CONFLICT = 409; // The upload was replaced, or a file is being imported.
 const form = /** @type {HTMLFormElement | null} */ (document.querySelector("#send"));
 const upload = /** @type {HTMLElement | null} */ (document.querySelector("#upload"));
@@ -134,8 +135,12 @@ function offer(button) {
   button.addEventListener("click", async () => {
     const named = document.getElementById(button.dataset.copies);
     await navigator.clipboard.writeText(named?.textContent ?? "");
-    button.textContent = t("script-copied");
-    live.textContent = t("script-copied");
+    const label = button.textContent;
+    if (label === t("script-copied")) return;
+    button.textContent = live.textContent = t("script-copied");
+    await pause(SHOWN);
+    button.textContent = label;
+    live.textContent = "";
   });
 }
 
