@@ -3,13 +3,15 @@
 The sanitizer alone would remove an image, a video or a frame without a trace. Here each becomes a
 link to the same address, and an image gets a mark (`sanitizing.IMAGE_MARK`). An image, video or
 frame within a link becomes the text of that link. Headings above the highest level of comments
-become headings of that level; the sanitizer would join their text with the text after it.
+become headings of that level. Blocks that comments cannot contain, such as `<div>`, begin and end
+lines; the sanitizer would join their text with the text around them.
 
 A first cleaner keeps these elements, so the tags are found in its regular output and never in the
 source. The sanitizer then checks the result like any other HTML.
 """
 
 import re
+from collections.abc import Iterator
 
 import msgspec
 import nh3
@@ -27,6 +29,13 @@ _EMBEDS = {
 }
 _HIGH_HEADINGS = frozenset({"h1", "h2"})
 _HIGHEST = "h3"  # Headings of comments are below those of the surrounding page.
+# Blocks that comments cannot contain.
+_OTHER_BLOCKS = frozenset({
+    "address", "article", "aside", "center", "dd", "details", "div", "dl", "dt", "fieldset",
+    "figcaption", "figure", "footer", "form", "header", "legend", "main", "nav", "section",
+    "summary",
+})  # fmt: skip
+_BOUNDARY = "div"  # stands for the start or end of any of them, until lines are ended
 _REMOVED = re.compile(rf"<(?:{'|'.join(sanitizing.WITHOUT_TEXT)})\b", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r' ([a-z-]+)="([^"]*)"')
 
@@ -53,6 +62,8 @@ def convert(source: str) -> ConvertedHtml:
     sanitizing.check(source)
     found = _Conversion()
     html = sanitizing.TAG.sub(found.replaced, _KEEPER.clean(source))
+    if f"<{_BOUNDARY}>" in html:
+        html = "".join(_lines(html))
     return ConvertedHtml(
         sanitizing.checked(html),
         found.images,
@@ -83,6 +94,8 @@ class _Conversion:
             return self._shown(url, attributes.get("alt", "").strip(), mark)
         if name in _HIGH_HEADINGS:
             return f"<{slash}{_HIGHEST}>"
+        if name in _OTHER_BLOCKS:
+            return f"<{_BOUNDARY}>"
         if name in _EMBEDS:
             return "" if slash else self._embed(attributes.get(_EMBEDS[name], ""), attributes)
         return tag[0]
@@ -109,6 +122,29 @@ class _Conversion:
         return f'<a href="{url}"{mark}>{text or url}</a>'
 
 
+def _lines(html: str) -> Iterator[str]:
+    """Yield HTML with a line break for each boundary between two texts, and without the others."""
+    is_begun = is_ended = False  # whether the current line has text, and whether a boundary ends it
+    end = 0
+    for tag in sanitizing.TAG.finditer(html):
+        text, end, name = html[end : tag.start()], tag.end(), tag[2]
+        if text.strip():
+            yield from ("<br>",) if is_ended else ()
+            is_begun, is_ended = True, False
+        yield text
+        if name == _BOUNDARY:
+            is_ended = is_begun
+            continue
+        if name not in sanitizing.INLINE:
+            is_begun = is_ended = False
+        elif is_ended and not tag[1]:
+            yield "<br>"
+            is_begun = is_ended = False
+        yield tag[0]
+    yield from ("<br>",) if is_ended and html[end:].strip() else ()
+    yield html[end:]
+
+
 def _keep_attribute(_tag: str, attribute: str, value: str) -> str | None:
     if attribute not in {"href", "src", "data"}:
         return value
@@ -118,7 +154,7 @@ def _keep_attribute(_tag: str, attribute: str, value: str) -> str | None:
 
 
 _KEEPER = nh3.Cleaner(
-    tags=sanitizing.TAGS | _HIGH_HEADINGS | set(_EMBEDS) | {"img"},
+    tags=sanitizing.TAGS | _HIGH_HEADINGS | _OTHER_BLOCKS | set(_EMBEDS) | {"img"},
     clean_content_tags=sanitizing.WITHOUT_TEXT,
     attributes={
         **sanitizing.ATTRIBUTES,

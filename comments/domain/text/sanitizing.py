@@ -43,7 +43,8 @@ _EMPHASIS = {"b", "del", "em", "i", "ins", "q", "s", "strong", "sub", "sup", "u"
 _PHRASES = {"a", "abbr", "code", "kbd", "samp", "var"}
 _BLOCKS = {"blockquote", "br", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "ul"}
 _TABLES = {"table", "tbody", "td", "th", "thead", "tr"}
-TAGS = frozenset(_EMPHASIS | _PHRASES | _BLOCKS | _TABLES)
+INLINE = frozenset(_EMPHASIS | _PHRASES)
+TAGS = INLINE | _BLOCKS | _TABLES
 # The attribute of a link that stands for an image.
 IMAGE_MARK = "data-ft-image"
 _SCROLLED = frozenset({"tabindex"})

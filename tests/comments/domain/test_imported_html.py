@@ -69,6 +69,41 @@ def test_a_heading_stays_a_heading(source: str, expected: str) -> None:
     assert imported_html.convert(source).html == expected
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("<div>a</div><div>b</div>c", "a<br>b<br>c"),
+        ("<div><div>a</div>\n<section>b</section></div>", "a\n<br>b"),
+        ("<div><p>a</p></div><p>b</p>", "<p>a</p><p>b</p>"),
+        ("a<div class=x><b>b</b></div><i>c</i>", "a<br><b>b</b><br><i>c</i>"),
+        ("<b>a<div>b</div></b>c", "<b>a<br>b</b><br>c"),
+        ("<dl><dt>a</dt><dd>b</dd></dl>", "a<br>b"),
+        ("<details><summary>a</summary>b</details>", "a<br>b"),
+        ("<ul><li><div>a</div></li><li>b</li></ul>", "<ul><li>a</li><li>b</li></ul>"),
+        ("<div></div><div> </div>", " "),
+        ("a<br><div>b</div>", "a<br>b"),
+        ("<center>a<img src=https://i.example/a.png alt=i></center>b", f"a{IMAGE}i</a><br>b"),
+    ],
+)
+def test_a_block_that_comments_cannot_contain_has_lines_of_its_own(
+    source: str, expected: str
+) -> None:
+    assert imported_html.convert(source).html == expected
+
+
+BLOCKS = st.sampled_from(["div", "p", "section", "h1", "h5", "dt", "blockquote", "center", "li"])
+
+
+@given(st.lists(st.tuples(BLOCKS, st.integers(0, 2), st.sampled_from(["", "b", "em"])), max_size=8))
+def test_texts_of_different_blocks_are_not_joined(blocks: list[tuple[str, int, str]]) -> None:
+    source = ""
+    for number, (name, ends, inline) in enumerate(blocks):
+        word = f"<{inline}>w{number}</{inline}>" if inline else f"w{number}"
+        source += f"<{name}>{word}" + f"</{name}>" * ends
+    html = imported_html.convert(source).html
+    assert sanitizing.plain_text(html).split() == [f"w{number}" for number in range(len(blocks))]
+
+
 def test_what_has_no_text_is_removed_and_counted() -> None:
     found = imported_html.convert("a<SCRIPT>b</SCRIPT><svg><text>c</text></svg><style>d</style>e")
     assert (found.html, found.removed) == ("ae", 3)
