@@ -259,6 +259,7 @@ def test_without_javascript_and_on_a_phone_forms_do_the_same(
         page.get_by_role("heading", name="Restore previous status: 2 of 2 done.")
     ).to_be_visible()
     row(page, held[3]).get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("heading", name="Approve: 1 of 1 done.")).to_be_visible()
     assert statuses(open_store, held) == ["pending", "pending", "pending", "approved"]
 
 

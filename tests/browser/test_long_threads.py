@@ -170,7 +170,7 @@ def test_a_permalink_opens_the_page_with_its_comment(
     page.get_by_role("button", name="Show all comments").click()
     expect(page.get_by_role("listitem")).to_have_count(50)
     expect(page.get_by_role("button", name="Show all comments")).to_have_count(0)
-    assert page.url == f"{server}/"
+    expect(page).to_have_url(f"{server}/")
 
 
 def test_a_permalink_of_another_flatthread_opens_the_page_with_its_comment(
@@ -199,7 +199,7 @@ def test_the_time_of_a_comment_is_its_permalink(
     third = page.get_by_role("listitem").nth(2)
     wanted = third.get_attribute("data-id")
     third.locator("a.ft-time").click()
-    assert page.url == f"{server}/#comment-{wanted}"
+    expect(page).to_have_url(f"{server}/#comment-{wanted}")
     expect(third).to_be_focused()
 
 

@@ -207,7 +207,7 @@ def test_without_a_clipboard_the_link_is_in_the_address(
     page.evaluate("delete Navigator.prototype.clipboard")
     comment(page, "one").get_by_role("button", name="Share Ada's comment").click()
     expect(page.get_by_role("status")).to_have_text("The link is now in the address bar.")
-    assert page.url == f"{server}/#comment-{wanted}"
+    expect(page).to_have_url(f"{server}/#comment-{wanted}")
 
 
 def test_comments_since_the_last_visit_are_marked(server: str, open_tab: OpenTab, say: Say) -> None:

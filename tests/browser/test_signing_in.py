@@ -53,7 +53,7 @@ def test_the_first_owner_uses_the_printed_link_then_signs_out_and_in(
     token = link.partition("#")[2]
     # The key is in the form and not in the URL, which the browser's history would keep.
     expect(page.get_by_label("Key").first).to_have_value(token)
-    assert page.url == f"{here}/admin/welcome"
+    expect(page).to_have_url(f"{here}/admin/welcome")
     page.get_by_label("Display name").fill("Ann")
     page.get_by_label("Sign-in name").fill("ann")
     page.get_by_label("Password").fill(PASSWORD)
