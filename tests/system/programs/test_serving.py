@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import programs
+from tests.support import programs, worker_examples
 
 SETTINGS = programs.ROOT / "scripts" / "serving.py"
 
@@ -279,19 +279,6 @@ def until_closed(connection: Any) -> Any:
     return found
 
 
-def is_reset(connection: socket.socket) -> bool:
-    """Send a byte; return whether the server has closed the connection.
-
-    The reset that the server sends when it closes can be outside the client's full window; in that
-    case, the kernel ignores the reset. A closed connection answers each byte with a new reset.
-    """
-    try:
-        connection.send(b"G")
-    except OSError:
-        return True
-    return connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
-
-
 def test_slow_clients_block_no_others_and_are_disconnected(tmp_path: Path) -> None:
     head = f"GET {THREAD} HTTP/1.1\r\nHost: h\r\n".encode()
     length = b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
@@ -318,7 +305,8 @@ def test_slow_clients_block_no_others_and_are_disconnected(tmp_path: Path) -> No
         whole = len(programs.fetch(f"{url}{THREAD}")[1])
         for each in slow["a reader"]:
             programs.wait_until(
-                functools.partial(is_reset, each), "the end of an answer that nobody reads"
+                functools.partial(worker_examples.is_reset, each),
+                "the end of an answer that nobody reads",
             )
             assert len(until_closed(each)) < whole
         assert program.stop() == 0
