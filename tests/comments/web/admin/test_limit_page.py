@@ -134,5 +134,7 @@ def test_imports_are_shown_with_their_progress(
     late = now() + timedelta(minutes=2)
     assert [each.goes_on(late) for each in import_journal.of("demo")] == [False, False]
     monkeypatch.setattr(import_journal, "LATE", 0)
-    assert "<strong>Interrupted <time" in owner.page("/imports")
+    page = owner.page("/imports")
+    assert "<strong>Interrupted <time" in page
+    assert "0 of 1 comments processed. To finish it, import the same file again." in page
     assert import_journal.of("dem") == import_journal.of("demo2") == []

@@ -4,6 +4,7 @@ A script (`widget/pages/uploading.js`) sends the file in parts to `upload_calls`
 page needs no script.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import flask
@@ -85,7 +86,7 @@ def _page(visit: site_visit.Visit, problem: str = "", mapping: str = "") -> flas
             for each in imports
         ],
         is_undoing=any(each.is_being_undone for each in imports),
-        upload=upload_store.get(visit.site.id),
+        upload=_shown(upload_store.get(visit.site.id), imports),
         problem=problem,
         mapping=mapping,
         titles={each.name: each.title for each in format_registry.FORMATS},
@@ -98,3 +99,13 @@ def _page(visit: site_visit.Visit, problem: str = "", mapping: str = "") -> flas
     )
     response.status_code = 400 if problem else 200
     return response
+
+
+def _shown(
+    upload: upload_store.Upload | None, imports: Sequence[import_journal.Import]
+) -> upload_store.Upload | None:
+    """Return the upload; None if its import is complete and may have been undone since."""
+    if upload is None or upload.state is not upload_store.UploadState.DONE:
+        return upload
+    undone = (each.undoing for each in imports if each.undoing is not None)
+    return None if any(moment > upload.at for moment in undone) else upload

@@ -91,9 +91,7 @@ def test_an_owner_imports_a_file_in_parts(
     pages.append(owner.page("/imports"))
     assert "4 comments added." in pages[-1]
     assert "Verified: the file and the website have the same comments." in pages[-1]
-    assert re.search(
-        r"<bdi>old &lt;blog&gt;.xml</bdi><p class=\"ft-note\">Disqus XML, <time", pages[-1]
-    )
+    assert re.search(r"old &lt;blog&gt;.xml</bdi><p class=\"ft-note\">Disqus XML, <time", pages[-1])
     assert "Imported a file" in owner.page("/log")
     owner.settle("/imports", act="discard", upload=upload)
     assert upload_store.get("demo") is None
@@ -309,11 +307,13 @@ def test_an_owner_undoes_an_import_after_reading_what_it_removes(
     sample_threads.post(site, "a reply", parent=first.id, thread=first.thread)
     (found,) = import_journal.of("demo")
     assert f"/imports/undo?id={found.id}" in owner.page("/imports")
+    assert "Verified" in owner.page("/imports")
     page = owner.page(f"/imports/undo?id={found.id}")
     assert "3 imported comments will be removed" in page
     assert "1 imported comment will stay as an empty placeholder" in page
     assert "1 thread that the import created will be removed" in page
     owner.settle("/imports/undo", id=found.id)
+    assert "Verified" not in owner.page("/imports")
     assert [row.body for row in sample_exports.rows() if row.status is Status.APPROVED] == [
         "a reply"
     ]
