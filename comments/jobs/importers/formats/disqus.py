@@ -19,7 +19,8 @@ from pathlib import Path
 
 from comments.domain.records import Status
 from comments.jobs.importers import import_source
-from comments.jobs.importers.parsing import record_fields, xml_reader
+from comments.jobs.importers.parsing import record_fields
+from comments.jobs.importers.parsing.xml_files import xml_reader
 
 SYSTEM = "disqus"
 

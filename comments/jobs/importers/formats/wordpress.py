@@ -27,7 +27,7 @@ from comments import errors
 from comments.domain.records import Status
 from comments.domain.text import linked_html
 from comments.jobs.importers import import_source
-from comments.jobs.importers.parsing import xml_reader
+from comments.jobs.importers.parsing.xml_files import xml_reader
 
 SYSTEM = "wordpress"
 

@@ -1,0 +1,11 @@
+"""Read XML as a stream of elements, also if it has common faults.
+
+Formats use `xml_reader`. `xml_encoding` finds the encoding of a file, `xml_repairs` corrects bytes
+before they are parsed, and `xml_namespaces` resolves prefixes.
+
+Invariants:
+
+1. Memory does not grow with the size of a file.
+2. A file with a DOCTYPE is refused, so no entity is expanded or fetched.
+3. A fault is corrected only if the file can have only one meaning.
+"""
