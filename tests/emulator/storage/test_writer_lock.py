@@ -130,6 +130,16 @@ def opened(path: Path) -> Iterator[tuple[inprocess.Engine, service_calls.Service
         yield engine, service_calls.Service(inprocess.Channel(engine))
 
 
+def is_mostly(holds: Callable[[Counter[str]], bool], letters: str, parts: int) -> bool:
+    """Return whether a condition holds in most of the parts of a text, each of the same length.
+
+    A busy machine may not run one of the processes for some time, which no lock can prevent.
+    """
+    size = len(letters) // parts
+    counts = (Counter(letters[place * size : (place + 1) * size]) for place in range(parts))
+    return sum(map(holds, counts)) * 2 > parts
+
+
 def together(letters: str) -> str:
     """Return the part of a text in which every letter still follows and has already appeared."""
     first = max(letters.index(letter) for letter in set(letters))
@@ -148,9 +158,12 @@ def test_processes_that_always_want_the_turn_get_it_equally_often(
     programs.wait_until(lambda: set(told.read_text()) == set(names))
     begun = told.stat().st_size
     programs.wait_until(lambda: told.stat().st_size > begun + 300)
-    turns = Counter(together(told.read_text()))
-    assert turns.keys() == set(names)
-    assert min(turns.values()) * 3 > max(turns.values())
+    turns = together(told.read_text())
+
+    def is_fair(counts: Counter[str]) -> bool:
+        return counts.keys() == set(names) and min(counts.values()) * 3 > max(counts.values())
+
+    assert is_mostly(is_fair, turns, 9), turns
 
 
 @pytest.mark.slow
@@ -169,12 +182,15 @@ def test_a_process_with_one_thread_is_not_starved_by_two_with_eight(
             stack.callback(process.kill)
         os.close(writing)
         lines = stack.enter_context(os.fdopen(reading))
-        while set(letters) != set("abc") or len(together(letters)) < 600:
+        while set(letters) != set("abc") or len(together(letters)) < 1_350:
             letters += lines.read(1)
-    commits = Counter(together(letters))
+
     # Each process gets one of three turns. In a turn, a process commits at most once per thread.
-    assert min(commits["a"], commits["b"]) * 3 > max(commits["a"], commits["b"])
-    assert commits["c"] * 8 * 3 > commits["a"]
+    def is_fair(commits: Counter[str]) -> bool:
+        one, other = commits["a"], commits["b"]
+        return min(one, other) * 3 > max(one, other) and commits["c"] * 8 * 3 > one
+
+    assert is_mostly(is_fair, together(letters), 9), letters
 
 
 @pytest.mark.parametrize("dead", ["the holder", "the next"])
