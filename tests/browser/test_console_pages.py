@@ -118,3 +118,34 @@ def test_an_error_of_the_form_for_a_website_is_at_its_field(
         "contain only a-z, 0-9 and hyphens.")  # fmt: skip
     expect(page.get_by_label("Address of the website")).to_have_value("https://blog.example")
     assert accessibility.complaints(page) == []
+
+
+def test_a_refused_password_does_not_ask_for_the_key_of_the_link_again(
+    server: str, open_tab: OpenTab, open_store: connection.Store
+) -> None:
+    with open_store.context():
+        key = account_holders.invite(OWNER, first=True, now=account_holders.here())
+    tab = open_tab(f"{server}/admin/welcome#{key}")
+    tab.expect_status(400)
+    page = tab.page
+    for password, problem in (("password12", "common password"), ("correct horse", "")):
+        page.get_by_label("Display name").fill("Ann")
+        page.get_by_label("Sign-in name").fill("ann")
+        expect(page.get_by_label("Key")).to_be_hidden()
+        page.get_by_label("Password").fill(password)
+        page.get_by_role("button", name="Create account").click()
+        if problem:
+            expect(page.get_by_role("alert")).to_contain_text(problem)
+    expect(page.get_by_role("heading", name="Your sites")).to_be_visible()
+
+
+def test_a_wrong_key_of_a_link_can_be_corrected(server: str, open_tab: OpenTab) -> None:
+    tab = open_tab(f"{server}/admin/welcome#wrong")
+    tab.expect_status(400)
+    page = tab.page
+    page.get_by_label("Display name").fill("Ann")
+    page.get_by_label("Sign-in name").fill("ann")
+    page.get_by_label("Password").fill("correct horse battery")
+    page.get_by_role("button", name="Create account").click()
+    expect(page.get_by_role("alert")).to_contain_text("not valid, has expired or was used")
+    expect(page.get_by_label("Key")).to_have_value("wrong")
