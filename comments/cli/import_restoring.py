@@ -106,10 +106,11 @@ def of(
     if format_name != imported_ids.OWN or is_untrusted:
         return Restore(site.id, path, None, with_settings), site
     from comments.jobs.importers.own_format import site_restore
+    from comments.sites import thread_info
 
     parts = site_restore.read(path)
     scheme = parts.scheme
-    if with_settings and scheme is not None and not site_restore.has_threads(site.id):
+    if with_settings and scheme is not None and not thread_info.has_threads(site.id):
         site = msgspec.structs.replace(
             site, digits=scheme.digits, width=scheme.width, levels=scheme.levels
         )

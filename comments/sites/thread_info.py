@@ -38,6 +38,12 @@ def fresh(name: records.ThreadName) -> records.Thread | None:
     return _read([name])[0]
 
 
+def has_threads(site: str) -> bool:
+    """Return whether a site has any thread."""
+    query = reads.Query("Thread", where=(("site", "=", site),), limit=1, keys_only=True)
+    return any(True for _ in reads.fetch(query))
+
+
 def _read(names: Sequence[records.ThreadName]) -> list[records.Thread | None]:
     drops = thread_cache.COPIES.get().drops
     rows = reads.get_multi([comment_rows.thread_key(name) for name in names])

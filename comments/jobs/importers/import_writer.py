@@ -31,6 +31,7 @@ from comments.domain import records, sorthash
 from comments.events import backlog
 from comments.jobs.importers import import_journal
 from comments.jobs.importers.checking import checked_import
+from comments.sites import thread_info
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import bulk_append, values
@@ -212,16 +213,9 @@ def check(plan: checked_import.CheckedImport) -> None:
         return
     import_journal.check_no_undo(plan.site)
     plan.settle_ids()
-    if _has_threads(plan.site):
+    if thread_info.has_threads(plan.site):
         _compare(plan)
     plan.is_compared = True
-
-
-def _has_threads(site: str) -> bool:
-    query = reads.Query(
-        "Thread", where=(("site", "=", site),), order=("-created",), limit=1, keys_only=True
-    )
-    return any(True for _ in reads.fetch(query))
 
 
 def _compare(plan: checked_import.CheckedImport) -> None:

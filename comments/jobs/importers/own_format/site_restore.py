@@ -40,7 +40,7 @@ from comments.jobs.importers import import_journal
 from comments.jobs.importers.own_format import export_reader
 from comments.jobs.migrations import declared_backfill
 from comments.moderation import rulebook, rules
-from comments.sites import budgets, post_limits, site_settings
+from comments.sites import budgets, post_limits, site_settings, thread_info
 from comments.store import reads, transactions
 from comments.store.models import comment_rows
 from comments.tree.counters import declarations
@@ -161,7 +161,7 @@ def apply_settings(
     if settings is None:
         return
     journal.replaces_settings()
-    if parts.scheme is not None and not has_threads(site_id):
+    if parts.scheme is not None and not thread_info.has_threads(site_id):
         _reshape(site_id, parts.scheme)
     site_settings.change(
         site_id,
@@ -177,12 +177,6 @@ def apply_settings(
         options=_values(settings.options),
     )
     _moderate(site_id, settings.moderation, now)
-
-
-def has_threads(site_id: str) -> bool:
-    """Return whether a site has any thread."""
-    query = reads.Query("Thread", where=(("site", "=", site_id),), limit=1, keys_only=True)
-    return any(True for _ in reads.fetch(query))
 
 
 def _reshape(site_id: str, scheme: sorthash.Scheme) -> None:
