@@ -23,7 +23,7 @@ from comments.tree.comment_writes import (
 from comments.tree.counters import in_transaction
 from comments.tree.placement import new_row, new_thread, place, site_scheme
 from comments.tree.status_changes import MOST_PINS
-from comments.tree.threads import activity, naming
+from comments.tree.threads import naming
 from comments.tree.values import Draft, Imported, ImportedThread, RenderedText
 
 # The maximum number of votes that are stored in the same transaction as their comment.
@@ -153,8 +153,9 @@ class _Part:
     def begin(self, now: datetime, scheme: sorthash.Scheme) -> None:
         if self._stored is None:
             self.thread = new_thread(self.name, now, scheme)
-            if self._given.nodes:
-                self.thread.active = None  # The comments are older than their import.
+            # Only the import that creates a thread sets this, so an undo need not restore it.
+            dates = (node.created for node in self._given.nodes)
+            self.thread.active = self._given.newest or max(dates, default=now)
             self.thread.state = self._given.state.value
             if self._given.kept is not None:
                 _keep_thread(self.thread, self._given, self._given.kept)
@@ -216,9 +217,6 @@ class _Part:
         self.added[node.id] = None
         if node.pinned and (node.status is Status.APPROVED or self.is_kept):
             self._pin(row)
-        # Write each change, so that the rows do not depend on the batches.
-        if activity.note(self.thread, node.created):
-            self.thread_changed = True
         if parent is None:
             self.thread_changed = True
         else:

@@ -78,7 +78,8 @@ class ImportedThread:
     """Comments to append to a thread. A new thread gets `state`.
 
     The thread data of each comment is `title` and `url`, unless the comment has its own (`kept`). A
-    new thread is named by the first comments, or as `kept` says.
+    new thread is named by the first comments, or as `kept` says. `newest` is the time of the
+    thread's newest comment in the file; by default, that of these.
     """
 
     name: records.ThreadName
@@ -87,6 +88,7 @@ class ImportedThread:
     url: str = ""
     state: records.ThreadState = records.ThreadState.OPEN
     kept: records.MovedThread | None = None
+    newest: datetime | None = None
 
 
 class ThreadSettings(NamedTuple):

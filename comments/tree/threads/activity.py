@@ -2,10 +2,12 @@
 
 Invariants:
 
-1. `Thread.active` is at most `PACE` earlier than the newest comment that was ever added. A reply
+1. `Thread.active` is at most `PACE` earlier than the newest comment that was ever posted. A reply
    therefore writes the thread's row at most once in `PACE`; other replies do not change this row,
    so they do not conflict with each other.
 2. `Thread.active` never decreases, also if comments are removed.
+3. An import sets it for the threads that it creates, and does not change it for others: its
+   comments are old, and an undo of the import could not restore it.
 """
 
 from datetime import datetime, timedelta
@@ -21,17 +23,9 @@ PACE = timedelta(minutes=10)
 def advance(thread: comment_rows.ThreadRow, created: datetime) -> bool:
     """Note a new comment. Return whether the thread's row must be written because of it."""
     before = conversion.plain_or_none(thread.active)
-    note(thread, created)
-    return before is None or created - before >= PACE
-
-
-def note(thread: comment_rows.ThreadRow, created: datetime) -> bool:
-    """Note a comment. Return whether the thread's row has changed."""
-    before = conversion.plain_or_none(thread.active)
-    is_newer = before is None or created > before
-    if is_newer:
+    if before is None or created > before:
         thread.active = created
-    return is_newer
+    return before is None or created - before >= PACE
 
 
 def adopt(name: records.ThreadName) -> ownership.Writes:

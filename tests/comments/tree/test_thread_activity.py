@@ -119,12 +119,14 @@ def test_an_imported_thread_is_as_old_as_its_newest_comment(
             assert found == datetime(2015, 1, 1, 0, size - 1, tzinfo=UTC)
 
 
-def test_an_import_of_a_new_reply_to_a_known_thread_is_an_activity(
+def test_an_import_into_a_known_thread_is_no_activity(
     store: connection.Store, tmp_path: Path
 ) -> None:
     path, lines = tmp_path / "disqus.xml", sample_exports.threads_of([2])
+    before = None
     for more in ([], [sample_exports.post("new", "1000", created="2019-05-05T00:00:00Z")]):
         with sample_exports.plan_of(sample_exports.saved(path, *lines, *more)) as plan:
             sample_exports.write(plan)
-    found = _active(records.ThreadName("garden", "garden.example/page1"))
-    assert found == datetime(2019, 5, 5, tzinfo=UTC)
+        found = _active(records.ThreadName("garden", "garden.example/page1"))
+        before = before or found
+    assert found == before

@@ -64,7 +64,13 @@ class ImportBatch:
     def _add_thread(self, given: import_plan.PlannedThread) -> None:
         self.threads.append(
             values.ImportedThread(
-                given.name, self._nodes, given.title, given.url, given.state, given.kept
+                given.name,
+                self._nodes,
+                given.title,
+                given.url,
+                given.state,
+                given.kept,
+                given.newest,
             )
         )
 

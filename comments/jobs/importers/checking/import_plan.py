@@ -11,6 +11,7 @@ Ids, links and dates are kept in memory; the texts are in a temporary file (`spo
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -40,8 +41,8 @@ _MAX_TITLE = 500
 class PlannedThread(msgspec.Struct, frozen=True):
     """A thread to store, with its comments in writing order.
 
-    `links` are the addresses of its pages in the file. A thread that an export of Flatthread
-    contains (`kept`) may have no comments.
+    `links` are the addresses of its pages in the file, and `newest` is the time of the newest
+    comment. A thread that an export of Flatthread contains (`kept`) may have no comments.
     """
 
     name: records.ThreadName
@@ -51,6 +52,7 @@ class PlannedThread(msgspec.Struct, frozen=True):
     nodes: tuple[write_order.Node, ...]
     links: tuple[str, ...] = ()
     kept: records.MovedThread | None = None
+    newest: datetime | None = None
 
 
 class FirstPass:
@@ -387,6 +389,7 @@ class FirstPass:
             nodes=tuple(nodes),
             links=tuple(self._address(thread) for thread in sources),
             kept=kept,
+            newest=max((node.created for node in nodes), default=None),
         )
 
 

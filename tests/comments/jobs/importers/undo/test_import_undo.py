@@ -1,5 +1,6 @@
 """An undo leaves what was there before the import and what people added, row by row."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,18 @@ def test_a_thread_that_stays_shows_what_people_wrote(garden: records.Site, path:
         assert shown == ["-", "-", reply.body, deepest.body, sibling.body, "edited"]
         undone.settle()
     assert sample_threads.listed(garden, TULIPS) == []
+
+
+def test_an_undo_of_newer_comments_leaves_the_thread_as_it_was(
+    garden: records.Site, tmp_path: Path
+) -> None:
+    undone.post(garden, "here before")
+    undone.settle()
+    before = undone.plain()
+    newer = [undone.comment(f"{n}", created=NOW + timedelta(days=n)) for n in (1, 2)]
+    undone.undo(undone.brought(undone.saved(tmp_path / "newer", newer)))
+    undone.settle()
+    assert undone.plain() == before
 
 
 def test_a_preview_says_what_an_undo_does(garden: records.Site, path: Path) -> None:
