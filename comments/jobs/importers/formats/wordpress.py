@@ -25,7 +25,7 @@ from pathlib import Path
 
 from comments import errors
 from comments.domain.records import Status
-from comments.domain.text import linked_html
+from comments.domain.text import linked_html, sanitizing
 from comments.jobs.importers import import_source
 from comments.jobs.importers.parsing.xml_files import xml_reader
 
@@ -143,8 +143,17 @@ def _moment(path: Path, line: int, date: str) -> datetime:
 
 
 def _as_displayed(text: str) -> str:
-    """Add paragraphs, line breaks and links to a text, as WordPress does for display."""
-    return linked_html.with_links(_with_paragraphs(text))
+    """Add paragraphs, line breaks and links to a text, as WordPress does for display.
+
+    If a comment could not contain so many links, its addresses stay text.
+    """
+    displayed = _with_paragraphs(text)
+    linked = linked_html.with_links(displayed)
+    try:
+        sanitizing.check(linked)
+    except errors.BadInput:
+        return displayed
+    return linked
 
 
 def _with_paragraphs(text: str) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from comments import errors
 from comments.domain.records import Status
+from comments.domain.text import imported_html
 from comments.jobs.importers import import_source
 from comments.jobs.importers.formats import disqus, wordpress
 
@@ -114,6 +115,22 @@ def test_wordpress_posts_are_hidden_unless_they_are_public() -> None:
     )
     assert secret.hidden
     assert comments(wordpress.read(IMPORTS / "wordpress.xml"))["20"].thread == secret.key
+
+
+@pytest.mark.parametrize(
+    ("address", "count"), [("http://e.example", 2_100), (f"https://e.example/{'buy-' * 20}", 700)]
+)
+def test_a_wordpress_comment_with_too_many_addresses_for_links_is_read(
+    tmp_path: Path, address: str, count: int
+) -> None:
+    path = tmp_path / "export.xml"
+    text = f"{address}\n" * count
+    path.write_bytes(
+        (IMPORTS / "wordpress.xml").read_bytes().replace(b"Between\n\nus.", text.encode())
+    )
+    body = comments(wordpress.read(path))["20"].body
+    assert "<a " not in body
+    assert imported_html.convert(body).html.count(address) == count
 
 
 def test_only_elements_in_the_exports_namespace_count(tmp_path: Path) -> None:
