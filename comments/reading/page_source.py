@@ -30,7 +30,7 @@ Found = first_page.FirstPage | merged_view.View
 
 # This number is part of every tag. Increase it with every change to the JSON around stored
 # fragments.
-_FORM = "4"
+_FORM = "5"
 _TRIES = 3
 
 

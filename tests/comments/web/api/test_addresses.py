@@ -7,7 +7,8 @@ import pytest
 from flask.testing import FlaskClient
 
 from comments.domain import records
-from comments.store import connection
+from comments.reading import page_source
+from comments.store import connection, per_process
 from comments.tree import ordered_query
 from tests.support import prepared_stores
 from tests.support.people import api_requests
@@ -209,6 +210,24 @@ def test_removed_comments_with_replies_count_and_held_ones_do_not(
     assert slugs(page_of(client, "&page=3&limit=3")) == ["3"]
     assert client.get(f"{ONE}&slug=2-1").status_code == 404
     assert client.get(f"{PAGE}&around=2-1").status_code == 404
+
+
+# The tag of a page of an uncompacted thread is a digest of its bytes.
+@pytest.mark.parametrize("rows", [True], indirect=True, ids=["compacted"])
+def test_a_page_of_a_release_without_the_comments_id_is_sent_again(
+    client: FlaskClient,
+    rows: dict[str, records.Comment],
+    open_store: connection.Store,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = f"{PAGE}&around={rows['2'].id}"
+    with monkeypatch.context() as earlier:
+        earlier.setattr(page_source, "_FORM", "4")
+        tag = client.get(path).headers["ETag"]
+    per_process.fresh_process(open_store)
+    found = client.get(path, headers={"If-None-Match": tag})
+    assert found.status_code == 200
+    assert json.loads(found.data)["around"] == rows["2"].id
 
 
 def test_a_numbered_page_is_answered_304_until_it_changes(
