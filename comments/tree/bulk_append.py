@@ -153,12 +153,12 @@ class _Part:
     def begin(self, now: datetime, scheme: sorthash.Scheme) -> None:
         if self._stored is None:
             self.thread = new_thread(self.name, now, scheme)
-            # Only the import that creates a thread sets this, so an undo need not restore it.
-            dates = (node.created for node in self._given.nodes)
-            self.thread.active = self._given.newest or max(dates, default=now)
             self.thread.state = self._given.state.value
             if self._given.kept is not None:
                 _keep_thread(self.thread, self._given, self._given.kept)
+            # Only the import that creates a thread sets this, so an undo need not restore it.
+            dates = (node.created for node in self._given.nodes)
+            self.thread.active = self._given.newest or max(dates, default=self.thread.created)
         else:
             self.thread = self._stored
         self.scheme = conversion.scheme_of(self.thread, scheme)

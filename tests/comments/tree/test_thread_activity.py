@@ -8,11 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comments.domain import records
+from comments.jobs.importers.formats import flatthread
 from comments.jobs.migrations import upgrades
 from comments.moderation import review_queue
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree.threads import activity
+from tests.support.importing.samples import flatthread as samples
 from tests.support.threads import sample_exports, sample_threads
 from tests.support.threads.sample_threads import START
 
@@ -130,3 +132,15 @@ def test_an_import_into_a_known_thread_is_no_activity(
         found = _active(records.ThreadName("garden", "garden.example/page1"))
         before = before or found
     assert found == before
+
+
+def test_an_imported_thread_without_comments_is_as_old_as_in_its_export(
+    store: connection.Store, tmp_path: Path
+) -> None:
+    path = tmp_path / "export.jsonl"
+    empty = samples.thread(samples.EMPTY, created="2015-03-04T00:00:00Z")
+    path.write_bytes(samples.lines(samples.HEADER, empty, {"kind": "end"}))
+    with sample_exports.planned_by(flatthread.read, path) as plan:
+        sample_exports.write(plan)
+    found = _active(records.ThreadName("garden", samples.EMPTY))
+    assert found == datetime(2015, 3, 4, tzinfo=UTC)
