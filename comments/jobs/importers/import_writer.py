@@ -197,13 +197,15 @@ class _Run:
         return imported
 
 
-def check(plan: checked_import.CheckedImport) -> None:
+def check(
+    plan: checked_import.CheckedImport, progress: Callable[[int], None] = lambda _: None
+) -> None:
     """Check that no comment in the plan is stored in a different thread, without storing anything.
 
     A comment is in a different thread if the site's rules for page ids have changed, or if the
     export of a different website on the same system was imported into this site. Replies would then
     cross threads. A website without threads needs no comparison. Further calls for the same plan do
-    nothing.
+    nothing. This function calls `progress` with 0 after each lookup.
 
     Raises:
         errors.BadImport: comments in the file are already stored in other threads.
@@ -212,17 +214,18 @@ def check(plan: checked_import.CheckedImport) -> None:
     if plan.is_compared:
         return
     import_journal.check_no_undo(plan.site)
-    plan.settle_ids()
+    plan.settle_ids(progress)
     if thread_info.has_threads(plan.site):
-        _compare(plan)
+        _compare(plan, progress)
     plan.is_compared = True
 
 
-def _compare(plan: checked_import.CheckedImport) -> None:
+def _compare(plan: checked_import.CheckedImport, progress: Callable[[int], None]) -> None:
     nodes = ((thread, node) for thread in plan.threads for node in thread.nodes)
     while part := list(itertools.islice(nodes, _LOOKUP)):
         ids = [plan.id_of(node.id) for _, node in part]
         stored = reads.read([(("Comment", comment_id),) for comment_id in ids])
+        progress(0)
         for (thread, node), message in zip(part, stored, strict=True):
             if message is None:
                 continue

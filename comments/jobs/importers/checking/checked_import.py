@@ -79,11 +79,12 @@ class CheckedImport:
     def _derived(self, source_id: str) -> str:
         return imported_ids.comment_id(self.site, self.system, source_id)
 
-    def settle_ids(self) -> None:
+    def settle_ids(self, progress: Callable[[int], None] = lambda _: None) -> None:
         """Choose the ids of comments in an export of Flatthread by the comments that are stored.
 
         A comment that this site already has, under its own id or a derived one, is not added again,
         whether an operator or an owner imported it. The id of another site's comment is not used.
+        This method calls `progress` with 0 after each lookup, because no comment is finished.
         """
         if self.system != imported_ids.OWN:
             return
@@ -98,6 +99,7 @@ class CheckedImport:
                     self._settled[each] = each
                 elif own is not None or other == self.site:
                     self._settled[each] = derived[number]
+            progress(0)
 
     def is_untrusted_copy(self, source_id: str) -> bool:
         """Return whether the site has a comment of an untrusted file under its own id."""

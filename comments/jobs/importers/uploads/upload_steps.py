@@ -122,7 +122,7 @@ def _check(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
     with _plan(found, upload, path, secret, claim) as plan:
         problem = failure = ""
         try:
-            import_writer.check(plan)
+            import_writer.check(plan, claim.renew)
         except errors.UndoRunning:
             failure = upload_store.Failure.UNDOING
         except errors.BadImport as error:  # Another mapping may help, so the file is kept.
@@ -166,6 +166,7 @@ def _import(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
     found = format_registry.get(upload.system)
     with _plan(found, upload, path, secret, claim) as plan:
         scheme = site_settings.get(upload.site).scheme
+        import_writer.check(plan, claim.renew)
         summary = import_writer.write(
             plan, scheme=scheme, now=claim.now(), progress=claim.renew, clock=claim.now
         )

@@ -66,7 +66,7 @@ def verify(
     Raises:
         errors.Overloaded: the store did not respond in time.
     """
-    plan.settle_ids()
+    plan.settle_ids(progress)
     verifier = _Verifier(plan, scheme, secret)
     threads = iter(plan.threads)
     current: _ThreadVerifier | None = None

@@ -2,18 +2,24 @@
 
 import gzip
 import threading
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from google.cloud import ndb
 
 from comments.domain import records
-from comments.jobs.importers.checking import import_batches
+from comments.jobs.importers import import_writer
+from comments.jobs.importers.checking import checked_import, import_batches
 from comments.jobs.importers.uploads import upload_steps, upload_store, upload_worker
 from comments.jobs.importers.uploads.upload_store import UploadState
-from comments.store import connection
+from comments.store import connection, reads
 from tests.support import programs, stored_state
+from tests.support.importing.samples import flatthread as samples
 from tests.support.importing.uploading import COUNT, Clock, checked, confirm, current, sent
 from tests.support.store_interceptors import Commits, InterceptorSlot
+from tests.support.threads import sample_threads
 from tests.support.threads.sample_exports import SECRET, rows
 
 
@@ -65,6 +71,33 @@ def test_a_claim_lasts_while_a_file_without_comments_is_read(
     upload_steps.work("garden", SECRET, clock=clock, is_open=is_open)
     assert current("garden").state is UploadState.CHECKED
     assert len(claims) > 10
+    assert not any(claims)
+
+
+def test_a_claim_lasts_while_stored_comments_are_looked_up(
+    garden: records.Site, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample_threads.post(garden, "x")
+    monkeypatch.setattr(checked_import, "_LOOKUP", 1)
+    monkeypatch.setattr(import_writer, "_LOOKUP", 1)
+    read, claims = reads.read, list[bool]()
+
+    def slow(keys: Sequence[ndb.Key | reads.Path]) -> list[Any]:
+        is_of_comments = not isinstance(keys[0], ndb.Key)
+        if connection.state.transaction is not None or not is_of_comments:
+            return read(keys)
+        clock.advance(seconds=20)
+        claims.append(upload_store.claim("garden", clock()) is not None)
+        return read(keys)
+
+    monkeypatch.setattr(reads, "read", slow)
+    upload = checked("garden", samples.SANE.data, clock, name="export.jsonl")
+    looked_up = len(claims)
+    assert looked_up == 2 * upload.comments  # The ids are settled, and the threads compared.
+    confirm("garden", upload.id, clock)
+    assert upload_steps.work("garden", SECRET, clock=clock)
+    assert current("garden").state is UploadState.DONE
+    assert len(claims) > 2 * looked_up
     assert not any(claims)
 
 
