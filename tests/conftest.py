@@ -82,6 +82,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    """Store what coverage has measured: pytest-xdist kills workers that take 10 seconds to end."""
+    coverage_pause.save()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Run a test with its fixtures, with or without coverage."""

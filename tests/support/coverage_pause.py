@@ -50,6 +50,13 @@ def paused() -> Iterator[None]:
             os.environ[_TELLS_PROGRAMS] = told
 
 
+def save() -> None:
+    """Write what this process has measured so far."""
+    measuring = coverage.Coverage.current()
+    if measuring is not None:
+        measuring.save()
+
+
 @contextlib.contextmanager
 def paused_after_first_examples(test: object) -> Iterator[None]:
     """Stop measuring when a Hypothesis test has run its first examples; resume at the end."""

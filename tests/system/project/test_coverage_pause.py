@@ -1,8 +1,11 @@
 """Pausing coverage works in a program that measures itself."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import coverage
 
 from tests.support import coverage_pause, programs
 
@@ -39,6 +42,20 @@ measured.stop()
 print(measured.analysis2(probe)[3])
 """
 
+KILLED = """
+import os
+import signal
+import coverage
+
+measured = coverage.Coverage(data_file="found", config_file=False, include=["*/probe.py"])
+measured.start()
+import probe
+from tests.support import coverage_pause
+
+probe.before()
+coverage_pause.save()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
 HYPOTHESIS_TEST = """
 import probe
 from hypothesis import given
@@ -95,6 +112,22 @@ def test_lines_that_run_in_a_pause_are_not_measured_and_later_lines_are(tmp_path
     )
     not_measured = PROBE.splitlines().index('    return "not measured"') + 1
     assert ended.stdout.splitlines() == ["None", "told", str([not_measured])]
+
+
+def test_what_was_saved_outlives_a_kill(tmp_path: Path) -> None:
+    (tmp_path / "probe.py").write_text(PROBE)
+    path = f"{tmp_path}:{programs.ROOT}"
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", KILLED],
+        cwd=tmp_path,
+        env=programs.environment(PYTHONPATH=path),
+        check=False,
+    )
+    assert ended.returncode == -signal.SIGKILL
+    found = coverage.CoverageData(str(tmp_path / "found"))
+    found.read()
+    lines = found.lines(str(tmp_path / "probe.py")) or []
+    assert PROBE.splitlines().index('    return "measured"') + 1 in lines
 
 
 def test_only_the_first_value_of_a_parametrized_test_are_measured() -> None:
