@@ -141,7 +141,8 @@ def change(  # noqa: PLR0913 - each may be changed alone
         if noted is not None and transactions.may_have_run() and audit_log.is_done(noted.act):
             return conversion.site_record(row)
         before = conversion.site_record(row)
-        row.origins = _origins(row.origins if origins is None else origins, added_origins)
+        if origins is not None or added_origins:
+            row.origins = _origins(row.origins if origins is None else origins, added_origins)
         row.query_keys = row.query_keys if keys is None else list(keys)
         row.keep_trailing_slash = (
             row.keep_trailing_slash if keep_trailing_slash is None else keep_trailing_slash

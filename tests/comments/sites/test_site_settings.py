@@ -5,6 +5,7 @@ import pytest
 from comments import errors
 from comments.domain import records, sorthash
 from comments.domain.text import web_origins
+from comments.events import audit_log
 from comments.sites import site_settings
 from comments.store import caches, connection, reads
 from comments.store.models import comment_rows
@@ -149,3 +150,13 @@ def test_only_a_fresh_store_gets_a_demo_site() -> None:
     assert [(site.id, site.origins) for site in site_settings.every()] == [
         ("demo", ("http://localhost:8080",))
     ]
+
+
+def test_a_change_of_another_setting_does_not_change_origins() -> None:
+    twice = ["https://a.example", "https://a.example/"]
+    added = site_settings.add("twice", twice, scheme=SCHEME, now=sample_threads.START)
+    act = audit_log.Act(records.Actor("bob", "Bob"), "settings")
+    noted = site_settings.Noted(act, sample_threads.START)
+    changed = site_settings.change("twice", cdn_seconds=9, noted=noted)
+    assert changed.origins == added.origins
+    assert audit_log.log("twice")[0].after == "cdn_seconds"
