@@ -81,7 +81,12 @@ def noted(  # noqa: PLR0913 - one for each part of an entry
 
 
 def imported(entries: Sequence[records.Audit]) -> ownership.Writes:
-    """Add entries from an export, except those whose ids exist already. They cannot be undone."""
+    """Add entries from an export, except those whose ids exist already. They cannot be undone.
+
+    Of several entries with the same id, only the first is added.
+    """
+    first = {each.id: each for each in reversed(entries)}
+    entries = [each for each in entries if each is first[each.id]]
     rows = reads.get_multi([moderation_rows.audit_key(each.id) for each in entries])
     insert = tuple(
         moderation_rows.AuditEntryRow(

@@ -10,6 +10,7 @@ from comments.domain import records
 from comments.events import audit_log
 from comments.jobs.importers import import_journal, import_undo
 from comments.jobs.migrations import declared_backfill
+from comments.sites import thread_info
 from comments.store import connection
 from tests.comments.cli.conftest import Runner
 from tests.support.importing.samples import flatthread as samples
@@ -68,6 +69,23 @@ def log(open_store: connection.Store) -> list[str]:
     """Return the verbs of the site's audit log, newest first."""
     with open_store.context():
         return [each.verb for each in audit_log.log("demo")]
+
+
+def test_lines_that_a_file_repeats_are_applied_once(
+    run: Runner, site: records.Site, open_store: connection.Store, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.jsonl"
+    counter = {"kind": "counter", "name": "liked"}
+    more = (samples.thread(title="T"), samples.thread(title="Other"), samples.comment("a", 0))
+    lines = samples.lines(counter, {**counter, "sum": "up"}, *more, entry("x"), entry("x"))
+    path.write_bytes(samples.ended(lines))
+    done = run("import", path, "--site", "demo")
+    assert done.exit_code == 0, done.output
+    assert "Declared counters: liked.\n" in done.output
+    assert "Added 1 entry to the audit log; 1 existed already." in done.output
+    assert log(open_store) == ["approve"]
+    with open_store.context():
+        assert thread_info.fresh(records.ThreadName("demo", samples.ROSES)).title == "T"
 
 
 def test_an_undo_removes_the_counters_and_log_entries_of_an_export(

@@ -56,7 +56,7 @@ def _items(
         fields = kept_fields.KeptFields(path, line.number)
         if isinstance(line.value, export_lines.ThreadLine):
             thread = fields.thread(line.value)
-            pages[thread.key] = fields.page(_page_of(line.value))
+            pages.setdefault(thread.key, fields.page(_page_of(line.value)))
             yield line, thread
         elif isinstance(line.value, export_lines.CommentLine):
             if line.value.thread not in pages:

@@ -74,12 +74,14 @@ class AddedEntries(NamedTuple):
 def read(path: Path) -> SiteParts:
     """Read and check a file's settings, counters and audit log.
 
+    Of several counters with the same name, only the first is kept.
+
     Raises:
         errors.BadImport: a value is not valid; the error names the line.
     """
     settings: export_lines.SettingsLine | None = None
     scheme: sorthash.Scheme | None = None
-    counters: list[Declaration] = []
+    counters: dict[str, Declaration] = {}
     for line in export_reader.read(path):
         try:
             match line.value:
@@ -87,9 +89,10 @@ def read(path: Path) -> SiteParts:
                     settings = line.value
                     scheme = _checked(settings)
                 case export_lines.CounterLine() as given:
-                    counters.append(
-                        declared_counters.declare(given.name, given.where, given.by, given.sum)
+                    counter = declared_counters.declare(
+                        given.name, given.where, given.by, given.sum
                     )
+                    counters.setdefault(counter.name, counter)
                 case export_lines.AuditLine():
                     _check_entry(line.value)
                 case _:
@@ -97,7 +100,7 @@ def read(path: Path) -> SiteParts:
         except errors.BadInput as error:
             message = error_texts.sentence(error)
             raise errors.BadImport(str(path), line.number, message) from error
-    return SiteParts(settings, scheme, tuple(counters))
+    return SiteParts(settings, scheme, tuple(counters.values()))
 
 
 def _checked(settings: export_lines.SettingsLine) -> sorthash.Scheme:
