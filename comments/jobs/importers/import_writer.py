@@ -208,7 +208,8 @@ def check(
     nothing. This function calls `progress` with 0 after each lookup.
 
     Raises:
-        errors.BadImport: comments in the file are already stored in other threads.
+        errors.BadImport: comments in the file are already stored in other threads, or two of them
+            would get the same id.
         errors.UndoRunning: an earlier import is being undone, so stored comments will be removed.
     """
     if plan.is_compared:

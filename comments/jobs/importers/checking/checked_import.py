@@ -17,6 +17,7 @@ from typing import Self
 
 import msgspec
 
+from comments import errors
 from comments.domain import imported_ids, records, sorthash
 from comments.jobs.importers import import_journal, import_source
 from comments.jobs.importers.checking import (
@@ -85,6 +86,9 @@ class CheckedImport:
         A comment that this site already has, under its own id or a derived one, is not added again,
         whether an operator or an owner imported it. The id of another site's comment is not used.
         This method calls `progress` with 0 after each lookup, because no comment is finished.
+
+        Raises:
+            errors.BadImport: a comment would get the id of another comment in the file.
         """
         if self.system != imported_ids.OWN:
             return
@@ -100,6 +104,20 @@ class CheckedImport:
                 elif own is not None or other == self.site:
                     self._settled[each] = derived[number]
             progress(0)
+        if self._keeps_ids:
+            self._check_new_ids()
+
+    def _check_new_ids(self) -> None:
+        new = {stored: each for each, stored in self._settled.items() if stored != each}
+        for node in (node for thread in self.threads for node in thread.nodes):
+            if node.id in new and self.id_of(node.id) == node.id:
+                raise errors.BadImport(
+                    self.report.file,
+                    node.line,
+                    f"comment {node.id} has the id that comment {new[node.id]} would get, because "
+                    "another site has a comment with that id. Import the file with --untrusted.",
+                    self.report.unit,
+                )
 
     def is_untrusted_copy(self, source_id: str) -> bool:
         """Return whether the site has a comment of an untrusted file under its own id."""

@@ -262,6 +262,25 @@ def test_a_comment_that_people_answered_gets_its_values_again_after_an_undo(
     assert found[1]["id"] == reply.id
 
 
+@pytest.mark.parametrize("thread", [samples.ROSES, samples.TULIPS])
+def test_two_comments_that_would_get_the_same_id_are_refused(
+    store: connection.Store, tmp_path: Path, thread: str
+) -> None:
+    first, garden = add_site("first"), add_site("garden")
+    theirs = sample_threads.post(first, "theirs")
+    new = imported_ids.comment_id("garden", imported_ids.OWN, theirs.id)
+    path = saved(
+        tmp_path,
+        samples.thread(),
+        samples.thread(samples.TULIPS),
+        samples.comment("a", 0, id=theirs.id),
+        samples.comment("b", 1, id=new, thread=thread),
+    )
+    with pytest.raises(errors.BadImport, match=f":5: comment {new} has the id"):
+        load(path, garden)
+    assert [row.body for row in sample_exports.rows()] == ["theirs"]
+
+
 def test_html_in_a_file_is_never_stored(store: connection.Store, tmp_path: Path) -> None:
     site = add_site("garden")
     hostile = "<script>alert(1)</script><b onclick=x>bold</b>"
