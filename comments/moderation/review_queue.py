@@ -13,7 +13,8 @@ Invariants:
    creation time, revision and id. No comment is skipped. A comment is listed twice only if it
    changes between two pages and other comments were created at the same time.
 3. The same applies to threads, except that a thread with a new comment moves to the front of the
-   list by activity, where later pages do not list it.
+   list by activity, where later pages do not list it. This list contains a thread of an older
+   release only after an upgrade has stored the thread's activity.
 """
 
 import dataclasses

@@ -6,7 +6,8 @@ process starts and every five minutes; `repair --fix` runs every scan to its end
 
 Invariants:
 
-1. A row that a scan has not reached yet is read in the form of the older release.
+1. A row that a scan has not reached yet is read in the form of the older release. Only the list of
+   threads by activity does not contain such a row (`review_queue`).
 """
 
 import functools
