@@ -57,8 +57,7 @@ class QueueFilter:
         Raises:
             errors.BadInput: the text is longer than `LONGEST_TEXT`.
         """
-        if len(self.text) > LONGEST_TEXT:
-            raise errors.BadInput("q", "too-long", limit=LONGEST_TEXT)
+        _check_text(self.text)
 
     @property
     def label(self) -> str:
@@ -112,8 +111,7 @@ class ThreadFilter:
         Raises:
             errors.BadInput: the text is longer than `LONGEST_TEXT`.
         """
-        if len(self.text) > LONGEST_TEXT:
-            raise errors.BadInput("q", "too-long", limit=LONGEST_TEXT)
+        _check_text(self.text)
 
     @property
     def label(self) -> str:
@@ -313,6 +311,11 @@ def standings(site: str, authors: Iterable[str]) -> Mapping[str, counter_rows.Nu
     ids = [author for author in dict.fromkeys(authors) if author]
     rows = reads.get_multi([counter_rows.standing_key(site, author) for author in ids])
     return {author: counter_rows.numbers_of(row) for author, row in zip(ids, rows, strict=True)}
+
+
+def _check_text(text: str) -> None:
+    if len(text) > LONGEST_TEXT:
+        raise errors.BadInput("q", "too-long", limit=LONGEST_TEXT)
 
 
 def _check_limit(limit: int) -> None:
