@@ -94,6 +94,28 @@ def test_threads_become_posts_and_comments_keep_their_parents_and_states(
     assert found[0]["author"] == "text 0"
 
 
+def test_posts_have_the_names_of_their_pages_and_dates_before_their_comments(
+    garden: records.Site, tmp_path: Path
+) -> None:
+    pages = {"": "", "2020/Roses.html": "roses", "a/index.php": "a", "caf%C3%A9": "caf%c3%a9"}
+    for page in pages:
+        sample_threads.post(
+            garden,
+            page or "home",
+            thread=f"garden.example/{page}",
+            title="The same title",
+            url=f"https://garden.example/{page}#comments",
+        )
+    path = site_exports.save(tmp_path / "x.xml", "garden", format_="wxr")
+    found = items(path)
+    assert {each.findtext("link") or "": each.findtext(f"{WP}post_name") for each in found} == {
+        f"https://garden.example/{page}": name for page, name in pages.items()
+    }
+    dates = [each.findtext(f"{WP}post_date_gmt") or "" for each in found]
+    assert len(set(dates)) == len(pages)  # WordPress takes posts with one title and date for one
+    assert max(dates) < min(each["date_gmt"] for item in found for each in comments(item))
+
+
 @pytest.mark.parametrize(
     ("text", "read"),
     [
@@ -122,13 +144,15 @@ def test_texts_that_xml_cannot_contain_are_escaped_or_replaced(
 
 
 LINK = re.compile("</?a( [^>]*)?>")
+SUBSTITUTES = ("<p>[no text]</p>", "<p>[deleted]</p>")
 Shown = tuple[str, str | None, Status, str, str, datetime]
 
 
 def shown() -> list[Shown]:
     """Return the stored comments by reading order: name, parent's place, state, HTML, time.
 
-    The HTML is without links, because the importer adds one to each address that is text.
+    The HTML is without links, because the importer adds one to each address that is text. An
+    export replaces an empty text.
     """
     rows = sample_exports.rows()
     places = {row.id: f"{row.thread} {n}" for n, row in enumerate(rows)}
@@ -137,7 +161,7 @@ def shown() -> list[Shown]:
             row.author.name or "Guest",
             None if row.reply_to is None else places[row.reply_to],
             READ_BACK.get(row.status, row.status),
-            LINK.sub("", row.html),
+            LINK.sub("", row.html) or SUBSTITUTES[row.status is Status.RETRACTED],
             row.author.website,
             row.created.replace(microsecond=0),
         )
