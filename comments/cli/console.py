@@ -154,12 +154,9 @@ def thread(site_id: str, given: str) -> "records.ThreadName":
     if "://" not in given or reads.get(comment_rows.thread_key(name)) is not None:
         return name
     try:
-        page = thread_ids.canonical_page(
-            given, query_keys=found.query_keys, keep_trailing_slash=found.keep_trailing_slash
-        )
+        return records.ThreadName(found.id, thread_ids.page_id(given, found))
     except errors.BadInput:
         return name
-    return records.ThreadName(found.id, page)
 
 
 def reported(command: Callable[P, T]) -> Callable[P, T]:

@@ -3,7 +3,7 @@
 A thread is named by an explicit id, used as the site gives it, or by a page URL, reduced to the
 parts that identify the page. Two rules decide every case: the canonical form is idempotent, and two
 names that might denote different pages never become the same id. A name that can be interpreted in
-more than one way is refused.
+more than one way is refused, but every address at which a browser shows a page has an id.
 
 The canonical form of a page URL is ASCII:
 
@@ -15,8 +15,9 @@ The canonical form of a page URL is ASCII:
 - In the path, dot segments are resolved, percent sequences of unreserved characters are decoded,
   and all other characters that need encoding are in upper-case hex. Text outside ASCII is converted
   to NFC before it is encoded. `%2F` remains different from `/`, and `%252F` from both.
-- Only the site's query keys are kept, and they are sorted. The scheme, the fragment and user
-  information are dropped.
+- Bytes that are not UTF-8, and control characters, stay as they are encoded: `%E9`, `%0A`. A `%`
+  that begins no percent sequence is a plain character, as in browsers, so `100%` is `100%25`.
+- Only the site's query keys are kept, and they are sorted. The scheme and the fragment are dropped.
 - Trailing slashes are dropped unless the site keeps them. The root is always `/`.
 
 Decoded text would be easier to read, but normalizing it (NFC) can absorb a neighboring character:
@@ -27,7 +28,7 @@ Thread ids are stored, so changing this form would separate every page from its 
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
@@ -43,13 +44,17 @@ _URL = re.compile(r"(?i:(https?)://)([^/?#]+)([^?#]*)(?:\?([^#]*))?(?:#.*)?", re
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:@%]+)(?::([0-9]{0,6}))?")
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _DIGITS = re.compile("-?[0-9]+")
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+_HOST_END = re.compile("[/?#]")
+_FILES = (".asp", ".aspx", ".htm", ".html", ".jsp", ".php", ".shtml", ".xhtml")
+# Control characters and lone surrogates, which no browser sends.
+_UNREADABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 # Blanks, and characters that end a key in a query. A text with one of them is several keys, or a
 # key with a value.
 _NO_KEY = re.compile(r"[\s&=#?]")
 _SEQUENCE = re.compile("%[0-9A-Fa-f]{2}")
 _ENCODED_ASCII = re.compile("(%[0-7][0-9A-F])")
-_ENCODED_CONTROL = re.compile("%[01].|%7F")
+# Decodes each byte that is not part of UTF-8 to a lone surrogate, which NFC leaves alone.
+_BYTES = "surrogateescape"
 _UNRESERVED = "-._~"
 _RAW_IN_PATH = _UNRESERVED + "!$&'()*+,;=:@/"
 _RAW_IN_QUERY = _RAW_IN_PATH + "?"
@@ -57,6 +62,10 @@ _RAW_IN_QUERY = _RAW_IN_PATH + "?"
 
 class SiteRules(Protocol):
     """The settings by which a site identifies its pages; `records.Site` provides them."""
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """Return the origins of the site's pages, the main one first."""
 
     @property
     def query_keys(self) -> tuple[str, ...]:
@@ -77,12 +86,50 @@ def canonical_id(raw: str) -> str:
         errors.BadInput: the id is blank, is longer than 2,000 bytes, or contains control
             characters, lone surrogates or U+FFFD, the trace of an incorrectly decoded id.
     """
-    _refuse_unreadable("thread", raw)
+    _refuse_lossy("thread", raw)
     text = unicodedata.normalize("NFC", raw)
     if not text.strip():
         raise errors.BadInput("thread", "required")
     _refuse_long("thread", text)
     return text
+
+
+def page_id(link: str, site: SiteRules) -> str:
+    """Return the canonical id of the page of a site to which a link leads.
+
+    Raises:
+        errors.BadInput: `canonical_page` refuses the address.
+    """
+    return canonical_page(
+        absolute(link, site.origins),
+        query_keys=site.query_keys,
+        keep_trailing_slash=site.keep_trailing_slash,
+    )
+
+
+def absolute(link: str, origins: Sequence[str]) -> str:
+    """Return the address of a link: `/path` is on the first origin, `//host/path` has its scheme.
+
+    A path may begin with two slashes: in `//name`, the name is a host only if it looks like one.
+    Other links stay as they are.
+    """
+    if not link.startswith("/") or not origins:
+        return link
+    is_path = not link.startswith("//") or not has_host(link[2:], origins)
+    return (origins[0] if is_path else origins[0].partition("//")[0]) + link
+
+
+def has_host(address: str, origins: Sequence[str] = ()) -> bool:
+    """Tell whether an address without a scheme begins with a host, and not with a folder or file.
+
+    A host is the host of an origin, `localhost`, an IPv6 address, or a name with a dot that is not
+    the name of a file (`index.html`).
+    """
+    host = _HOST_END.split(address, maxsplit=1)[0].lower()
+    name = host.partition(":")[0]
+    is_own = any(host == origin.partition("://")[2] for origin in origins)
+    is_name = "." in name and not name.endswith(_FILES)
+    return is_own or is_name or name.startswith("[") or name == "localhost"
 
 
 def canonical_page(
@@ -92,13 +139,15 @@ def canonical_page(
 
     Raises:
         errors.BadInput: the URL is not absolute http(s) with a host that browsers accept, has user
-            information or backslashes, or cannot be decoded strictly as UTF-8.
+            information, backslashes, unencoded control characters or lone surrogates, or has an
+            unencoded U+FFFD in the parts that identify the page.
     """
     _refuse_unreadable("page", url)
     match = _URL.fullmatch(url)
     if match is None or url != url.strip(" "):
         raise errors.BadInput("page", "not-a-url")
     scheme, authority, path, query = match.groups()
+    _refuse_lossy("page", authority + path)
     if "\\" in authority + path:
         raise errors.BadInput("page", "has-backslash")
     host = _host(scheme.lower(), authority)
@@ -119,7 +168,7 @@ def checked_query_keys(given: Iterable[str]) -> tuple[str, ...]:
     if len(keys) > MAX_QUERY_KEYS:
         raise errors.BadInput("query_keys", "too-many-items", limit=MAX_QUERY_KEYS)
     for key in keys:
-        _refuse_unreadable("query_keys", key)
+        _refuse_lossy("query_keys", key)
         if len(key) > MAX_QUERY_KEY:
             raise errors.BadInput("query_keys", "item-too-long", limit=MAX_QUERY_KEY)
         if not key or _NO_KEY.search(key):
@@ -128,7 +177,7 @@ def checked_query_keys(given: Iterable[str]) -> tuple[str, ...]:
 
 
 def page_url(url: str, thread: str, rules: SiteRules) -> str:
-    """Return a page's URL as the thread shows it, without the fragment.
+    """Return a page's URL as the thread shows it: valid, and without the fragment.
 
     If the thread is named by its page, the query contains only the keys that identify the site's
     pages. The other keys belong to the visitor who sent the URL, and may be secret.
@@ -139,9 +188,10 @@ def page_url(url: str, thread: str, rules: SiteRules) -> str:
     keys, keeps = rules.query_keys, rules.keep_trailing_slash
     try:
         page = canonical_page(url, query_keys=keys, keep_trailing_slash=keeps)
+        shown = _STRAY_PERCENT.sub("%25", url.partition("#")[0])
         if page != thread:
-            return url.partition("#")[0]
-        return url.partition("#")[0].partition("?")[0] + page[len(page.partition("?")[0]) :]
+            return shown
+        return shown.partition("?")[0] + page[len(page.partition("?")[0]) :]
     except errors.BadInput as error:
         raise error.about("url") from error
 
@@ -172,9 +222,7 @@ def thread_from_query(query_string: bytes, site: SiteRules) -> str:
         return canonical_id(found["thread"])
     if "page" not in found:
         raise errors.BadInput("thread", "no-thread")
-    return canonical_page(
-        found["page"], query_keys=site.query_keys, keep_trailing_slash=site.keep_trailing_slash
-    )
+    return page_id(found["page"], site)
 
 
 def page_number_apart(query_string: bytes) -> tuple[bytes, str | None]:
@@ -221,18 +269,15 @@ def _decoded(field: str, value: bytes) -> str:
 
 
 def _refuse_unreadable(field: str, text: str) -> None:
-    if _CONTROL.search(text):
-        raise errors.BadInput(field, "bad-characters")
-    if "\ufffd" in text or not _is_encodable(text):
+    if _UNREADABLE.search(text):
         raise errors.BadInput(field, "bad-characters")
 
 
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def _refuse_lossy(field: str, text: str) -> None:
+    """Refuse U+FFFD too: different texts become the same if they are decoded incorrectly."""
+    _refuse_unreadable(field, text)
+    if "\ufffd" in text:
+        raise errors.BadInput(field, "bad-characters")
 
 
 def _refuse_long(field: str, text: str) -> None:
@@ -277,24 +322,18 @@ def _query(raw: str, keys: frozenset[str]) -> str:
     Parts with the same key keep their order.
     """
     allowed = {_normalise(_encode(key, _UNRESERVED), _RAW_IN_QUERY) for key in keys}
-    keyed = [(_query_key(part), part) for part in raw.split("&")] if allowed else []
+    parts = raw.split("&") if allowed else []
+    keyed = [(_normalise(part.partition("=")[0], _RAW_IN_QUERY), part) for part in parts]
     kept = sorted((pair for pair in keyed if pair[0] in allowed), key=lambda pair: pair[0])
     parts = [key + _query_value(part) for key, part in kept]
     return "?" + "&".join(parts) if parts else ""
-
-
-def _query_key(part: str) -> str:
-    """Return the key in canonical form; "", which no site allows, if the key cannot be decoded."""
-    try:
-        return _normalise(part.partition("=")[0], _RAW_IN_QUERY)
-    except errors.BadInput:
-        return ""
 
 
 def _query_value(part: str) -> str:
     # The value is normalized separately from its key, because NFC would join a combining mark to
     # the sign between them.
     _, sign, value = part.partition("=")
+    _refuse_lossy("page", value)
     return sign + _normalise(value, _RAW_IN_QUERY)
 
 
@@ -302,14 +341,10 @@ def _normalise(raw: str, raw_ascii: str) -> str:
     """Normalize percent-encoding: decode unreserved characters and text, encode the rest.
 
     An encoded reserved character stays encoded and separates the text around it, so NFC never joins
-    a combining mark to that character.
+    a combining mark to that character. Bytes that are not UTF-8 separate text too.
     """
-    if _STRAY_PERCENT.search(raw):
-        raise errors.BadInput("page", "bad-percent-encoding")
-    encoded = _SEQUENCE.sub(_in_one_form, _encode(raw, raw_ascii + "%"))
-    parts = _ENCODED_ASCII.split(encoded)
-    if any(_ENCODED_CONTROL.fullmatch(part) for part in parts[1::2]):
-        raise errors.BadInput("page", "bad-characters")
+    sequences = _encode(_STRAY_PERCENT.sub("%25", raw), raw_ascii + "%")
+    parts = _ENCODED_ASCII.split(_SEQUENCE.sub(_in_one_form, sequences))
     parts[::2] = [_normalise_text(part, raw_ascii) for part in parts[::2]]
     return "".join(parts)
 
@@ -322,13 +357,9 @@ def _in_one_form(sequence: re.Match[str]) -> str:
 
 
 def _normalise_text(part: str, raw_ascii: str) -> str:
-    try:
-        text = unquote_to_bytes(part).decode()
-    except UnicodeDecodeError as error:
-        raise errors.BadInput("page", "not-utf8") from error
-    _refuse_unreadable("page", text)
+    text = unquote_to_bytes(part).decode(errors=_BYTES)
     return _encode(unicodedata.normalize("NFC", text), raw_ascii)
 
 
 def _encode(text: str, raw_ascii: str) -> str:
-    return quote_from_bytes(text.encode(), safe=raw_ascii)
+    return quote_from_bytes(text.encode(errors=_BYTES), safe=raw_ascii)

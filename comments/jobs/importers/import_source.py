@@ -36,8 +36,7 @@ class SourceThread(msgspec.Struct, frozen=True):
     With `kept`, the thread keeps its `id`, title and address, and is stored even without comments.
     With `keeps_ids`, the file is trusted: its comments keep their ids too.
 
-    `link` is the page's address. If it is only a path ("/2024/first-post"), the page is on the
-    site's first origin.
+    `link` is the page's address, or a path or address without a scheme (`thread_ids.absolute`).
 
     - `closed` pages accept no more comments.
     - `hidden` pages are not public (drafts, or pages behind a password), so their comments are

@@ -6,7 +6,7 @@ body is JSON of the expected type. Read calls never create entities.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import flask
@@ -281,19 +281,37 @@ def preview(site_id: str) -> flask.Response:  # noqa: ARG001 - same
 
 @blueprint.post("/sites/<site:site_id>/counts")
 def count_comments(site_id: str) -> flask.Response:
-    """Count the listed comments of several threads, and their followers if asked."""
+    """Count the listed comments of several threads, and their followers if asked.
+
+    A name that cannot be a thread has no numbers. The names come from the links of a page, so one
+    wrong link must not take the others' numbers.
+    """
     query_strings.read(request_shapes.NoQuery)
     asked = json_bodies.read(request_shapes.ThreadList)
     if len(asked.threads) + len(asked.pages) > request_shapes.MAX_COUNTS:
         raise errors.BadInput("pages", "too-many-items", limit=request_shapes.MAX_COUNTS)
-    threads = [_canonical(raw) for raw in asked.threads]
+    named = [_thread_id(thread_ids.canonical_id, raw) for raw in asked.threads]
     if asked.pages:
-        site = site_settings.get(site_id)
-        threads += [_canonical_page(url, site) for url in asked.pages]
+        page_id = functools.partial(thread_ids.page_id, site=site_settings.get(site_id))
+        named += [_thread_id(page_id, link) for link in asked.pages]
+    threads = [thread for thread in named if thread is not None]
+
+    def of_all(numbers: Sequence[int]) -> list[int | None]:
+        left = iter(numbers)
+        return [None if thread is None else next(left) for thread in named]
+
     if asked.followers:
         found = totals.with_followers(site_id, threads)
-        return responses.fresh(response_shapes.Counts(found.listed, found.followers))
-    return responses.fresh(response_shapes.Counts(totals.listed(site_id, threads)))
+        shown = response_shapes.Counts(of_all(found.listed), of_all(found.followers))
+        return responses.fresh(shown)
+    return responses.fresh(response_shapes.Counts(of_all(totals.listed(site_id, threads))))
+
+
+def _thread_id(canonical: Callable[[str], str], name: str) -> str | None:
+    try:
+        return canonical(name)
+    except errors.BadInput:
+        return None
 
 
 def _own(
@@ -352,19 +370,3 @@ def _site_asked_about(path: dict[str, str]) -> records.Site | None:
         return site_settings.get(path["site_id"]) if "site_id" in path else None
     except errors.NotFound:
         return None
-
-
-def _canonical(raw: str) -> str:
-    try:
-        return thread_ids.canonical_id(raw)
-    except errors.BadInput as error:
-        raise error.about("threads") from error
-
-
-def _canonical_page(url: str, site: records.Site) -> str:
-    try:
-        return thread_ids.canonical_page(
-            url, query_keys=site.query_keys, keep_trailing_slash=site.keep_trailing_slash
-        )
-    except errors.BadInput as error:
-        raise error.about("pages") from error

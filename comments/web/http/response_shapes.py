@@ -308,11 +308,12 @@ class Preview(msgspec.Struct, frozen=True):
 class Counts(msgspec.Struct, frozen=True):
     """The number of listed comments in each thread, in the order of the request.
 
-    `followers` contains the number of followers of each thread, if the request asks for it.
+    The number is null for a name that cannot be a thread. `followers` contains the number of
+    followers of each thread, if the request asks for it.
     """
 
-    counts: list[int]
-    followers: list[int] | msgspec.UnsetType = msgspec.UNSET
+    counts: list[int | None]
+    followers: list[int | None] | msgspec.UnsetType = msgspec.UNSET
 
 
 class FollowState(msgspec.Struct, frozen=True):

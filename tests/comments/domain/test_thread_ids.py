@@ -10,6 +10,7 @@ from comments import errors
 from comments.domain import records, thread_ids
 
 SITE = records.Site(id="s", origins=(), digits="AB", width=2, query_keys=("p",))
+BLOG = records.Site(id="s", origins=("http://blog.example", "https://docs"), digits="AB", width=2)
 E_ACUTE = "e\u0301"
 
 
@@ -112,13 +113,31 @@ def test_a_query_that_names_no_thread_or_two_is_refused(query: bytes) -> None:
         ("/cafe%cc%81", "/caf%C3%A9"),
         ("/%2C%CC%A7", "/%2C%CC%A7"),
         ("/__x__", "/__x__"),
+        # What is not UTF-8 stays as it is encoded, as do control characters.
+        ("/caf%e9", "/caf%E9"),
+        ("/%d6%d0", "/%D6%D0"),
+        ("/%e6%97", "/%E6%97"),
+        ("/%e6%97/%a5", "/%E6%97/%A5"),
+        ("/%ed%a0%80", "/%ED%A0%80"),
+        ("/%e6%97\u00e9%cc%81", "/%E6%97%C3%A9%CC%81"),
+        ("/%C2%85", "/%C2%85"),
+        ("/%EF%BF%BD", "/%EF%BF%BD"),
+        ("/%00%0a%0D%7f", "/%00%0A%0D%7F"),
+        # A stray percent sign is a plain character.
+        ("/100%", "/100%25"),
+        ("/100%25", "/100%25"),
+        ("/a%zz", "/a%25zz"),
+        ("/%%41", "/%25A"),
+        ("/%4%31", "/%2541"),
+        ("/%4", "/%254"),
+        ("/a?q=\ufffd", "/a"),
     ],
 )
 def test_a_page_is_its_host_and_normalized_path(path: str, canonical: str) -> None:
     assert page(path) == "blog.example" + canonical
 
 
-@pytest.mark.parametrize("path", ["/%00", "/%0d", "/%7f", "/%C2%85", "/%ff", "/%", "/%4", "/\\a"])
+@pytest.mark.parametrize("path", ["/\x00", "/\r", "/\x7f", "/\x85", "/\udcff", "/\\a"])
 def test_an_ambiguous_path_is_refused(path: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
         page(path)
@@ -127,6 +146,7 @@ def test_an_ambiguous_path_is_refused(path: str) -> None:
 
 def test_paths_of_possibly_different_pages_stay_distinct() -> None:
     paths = ["/a", "/A", "//a", "/a%2Fb", "/a/b", "/a%252Fb", "/a+b", "/a%20b", "/a%2Bb", "/a;b"]
+    paths += ["/caf%E9", "/caf%C3%A9", "/cafe", "/%EF%BF%BD", "/%E6%97", "/%E6", "/%0A", "/%250A"]
     assert len({page(path) for path in paths}) == len(paths)
 
 
@@ -244,9 +264,47 @@ def test_a_query_key_may_have_any_letters_and_is_stored_once() -> None:
     assert thread_ids.checked_query_keys(keys) == tuple(dict.fromkeys(keys))
 
 
-def test_an_unreadable_value_of_a_kept_key_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("p=%ff", "p=%FF"),
+        ("p=100%", "p=100%25"),
+        ("p=a%0ab", "p=a%0Ab"),
+        ("100%=1", "100%25=1"),
+        ("100%25=1", "100%25=1"),
+        ("%ff=1&p=2", "p=2"),
+    ],
+)
+def test_a_kept_key_may_have_any_value_that_browsers_accept(query: str, kept: str) -> None:
+    url = f"https://x.example/?{query}"
+    assert thread_ids.canonical_page(url, query_keys=("p", "100%")) == f"x.example/?{kept}"
+
+
+def test_an_incorrectly_decoded_value_of_a_kept_key_is_refused() -> None:
     with pytest.raises(errors.BadInput):
-        thread_ids.canonical_page("https://x.example/?p=%ff", query_keys=("p",))
+        thread_ids.canonical_page("https://x.example/?p=\ufffd", query_keys=("p",))
+
+
+@pytest.mark.parametrize(
+    ("link", "page"),
+    [
+        ("https://x.example/a", "x.example/a"),
+        ("/a/", "blog.example/a"),
+        ("/caf%e9?q=1", "blog.example/caf%E9"),
+        ("//x.example/a", "x.example/a"),
+        ("//X.example:80", "x.example/"),
+        ("//localhost:4000/a", "localhost:4000/a"),
+        ("//[::1]/a", "[::1]/a"),
+        ("//docs/a", "docs/a"),
+        ("//link/", "blog.example//link"),
+        ("//2020/01/a.b", "blog.example//2020/01/a.b"),
+        ("//index.html", "blog.example//index.html"),
+        ("///a", "blog.example///a"),
+        ("//", "blog.example/"),
+    ],
+)
+def test_a_link_without_a_scheme_leads_to_a_page(link: str, page: str) -> None:
+    assert thread_ids.page_id(link, BLOG) == page
 
 
 def test_a_combining_mark_after_the_sign_does_not_eat_the_key() -> None:
@@ -288,6 +346,12 @@ AWKWARD = st.sampled_from(
         "%25",
         "%41",
         "%C3%A9",
+        "%E9",
+        "%e6%97",
+        "%A5",
+        "%0a",
+        "%",
+        "%4",
         "%cc%81",
         "%CC%A7",
         "%2C",

@@ -279,11 +279,7 @@ class FirstPass:
         for text in mapped.by:
             self.tallies.add(import_report.MAPPED, text, thread.line)
         try:
-            return thread_ids.canonical_page(
-                mapped.url,
-                query_keys=self._site.query_keys,
-                keep_trailing_slash=self._site.keep_trailing_slash,
-            )
+            return thread_ids.page_id(mapped.url, self._site)
         except errors.BadInput as error:
             return self._id_without_link(thread, error)
 
@@ -297,9 +293,7 @@ class FirstPass:
         return self._mapping.apply(self._address(thread))
 
     def _address(self, thread: import_source.SourceThread) -> str:
-        """Return the address of a page in the file; a mere path is on the site's first origin."""
-        is_path = thread.link.startswith("/") and not thread.link.startswith("//")
-        return self._site.origins[0] + thread.link if is_path else thread.link
+        return thread_ids.absolute(thread.link, self._site.origins)
 
     def _id_without_link(
         self, thread: import_source.SourceThread, reason: errors.BadInput

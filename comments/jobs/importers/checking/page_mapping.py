@@ -155,7 +155,7 @@ class PageMapping:
     def _moved(self, url: str, old: _Place, new: _Place, *rules: _Rule | None) -> MappedPage:
         host = new.host or old.host
         scheme = new.scheme or url.partition("://")[0].lower()
-        if host != old.host:
+        if host != old.host or new.scheme:
             scheme = self._schemes.get(host, scheme)
         mapped = f"{scheme}://{host}{new.path}{'?' if new.query else ''}{new.query}"
         return MappedPage(mapped, tuple(rule.text for rule in rules if rule is not None))
@@ -211,9 +211,11 @@ def _side(text: str) -> _Place:
     Raises:
         errors.ImportRefused: the text is not an address; the error says only why.
     """
-    is_path = text.startswith("/") and not text.startswith("//")
+    if text.startswith("//") and thread_ids.has_host(text[2:]):
+        text = text[2:]
+    is_path = text.startswith("/")
     scheme = next((each for each in _SCHEMES if text.lower().startswith(each)), "")
-    if not is_path and not scheme and not _is_host(text):
+    if not is_path and not scheme and not thread_ids.has_host(text):
         raise errors.ImportRefused(
             f"{_quoted(text)} is neither a host, a path nor an address. Begin a path with /"
         )
@@ -230,12 +232,6 @@ def _side(text: str) -> _Place:
     return place._replace(scheme=scheme.removesuffix("://"))
 
 
-def _is_host(text: str) -> bool:
-    """Return whether a text without a scheme begins with a host: with a name that has a dot."""
-    name = text.partition("/")[0].partition("?")[0]
-    return "." in name or name.startswith("[") or name.partition(":")[0].lower() == "localhost"
-
-
 def _place(url: str, *, query_keys: Iterable[str]) -> _Place:
     page = thread_ids.canonical_page(url, query_keys=query_keys, keep_trailing_slash=True)
     address, _, query = page.partition("?")
@@ -245,7 +241,8 @@ def _place(url: str, *, query_keys: Iterable[str]) -> _Place:
 
 def _keys(query: str) -> tuple[str, ...]:
     """Return the keys of a query, sorted."""
-    names = {unquote(part.partition("=")[0]) for part in query.split("&")}
+    keys = (part.partition("=")[0] for part in query.split("&"))
+    names = {unquote(key, errors="surrogateescape") for key in keys}
     return tuple(sorted(names - {""}))
 
 

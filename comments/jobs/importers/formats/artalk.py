@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urljoin
 
+from comments.domain import thread_ids
 from comments.domain.records import Status
 from comments.jobs.importers import import_source
 from comments.jobs.importers.parsing import json_reader
@@ -89,7 +90,7 @@ def _address(fields: Fields, *, has_sites: bool) -> str:
             f'the file has comments of several sites, but "site_urls" of the site {site!r} has no '
             f'web address to complete "page_key" {key[:40]!r}. Export each site to its own file'
         )
-    return urljoin(found, key)
+    return urljoin(found, thread_ids.absolute(key, ["/".join(found.split("/")[:3])]))
 
 
 def _leave_out(fields: Fields) -> None:

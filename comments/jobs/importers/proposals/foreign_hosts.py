@@ -15,7 +15,12 @@ from typing import NamedTuple
 
 from comments.domain.text import host_names
 from comments.jobs.importers.checking.import_report import counted
-from comments.jobs.importers.proposals.imported_pages import ImportedPage, Proposal, examples
+from comments.jobs.importers.proposals.imported_pages import (
+    ImportedPage,
+    Proposal,
+    examples,
+    mapping,
+)
 
 # Hosts of search engines, translators and archives, and the ends of the names of such hosts.
 _COPIES = {
@@ -85,7 +90,7 @@ def _proposal(host: str, pages: list[ImportedPage], known: list[_Origin]) -> Pro
         return Proposal(f"{host}={origin.host}", said)
     if count:
         said = f"{where}: {count} of {counted(len(paths), 'path')} also on {origin.source}"
-        return Proposal(f"{host}{old}={origin.host}{new}", said)
+        return Proposal(mapping(f"{host}{old}", f"{origin.host}{new}"), said)
     if len(known) == 1 and (host_names.is_local(host) or _is_stage(host, origin.host)):
         return Proposal(f"{host}={origin.host}", test_copy)
     reason = f"no path of this host is also on {origin.source}"

@@ -1,6 +1,10 @@
 """Define the pages of an export and the proposals for them."""
 
+import contextlib
 from typing import NamedTuple
+
+from comments import errors
+from comments.jobs.importers.checking import page_mapping
 
 MOST_EXAMPLES = 3  # Paths or addresses that a reason names.
 
@@ -31,6 +35,19 @@ class Proposal(NamedTuple):
 
     mapping: str
     reason: str
+
+
+def mapping(old: str, new: str) -> str:
+    """Return the shortest text that maps an address to another one; "" if there is none.
+
+    Addresses may contain `=`, so a scheme may have to show where the new one begins.
+    """
+    for text in (f"{old}={new}", f"{old}=https://{new}"):
+        with contextlib.suppress(errors.ImportRefused):
+            moved = page_mapping.PageMapping([text]).apply(f"https://{old}").url
+            if moved.rstrip("/") == f"https://{new}".rstrip("/"):
+                return text
+    return ""
 
 
 def examples(texts: list[str]) -> str:

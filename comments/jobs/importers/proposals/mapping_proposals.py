@@ -72,9 +72,7 @@ def _pages(thread: import_plan.PlannedThread, site: records.Site) -> Iterator[Im
 
 def _canonical(link: str, site: records.Site) -> str:
     try:
-        return thread_ids.canonical_page(
-            link, query_keys=site.query_keys, keep_trailing_slash=site.keep_trailing_slash
-        )
+        return thread_ids.page_id(link, site)
     except errors.BadInput:
         return ""
 
@@ -88,7 +86,7 @@ def _queries(
         queries = {page_twins.tracking_apart(_query(link)) for link in links}
         parts = sorted({part for query in queries for part in query})
         found = {unquote(part.partition("=")[0]) for part in parts} - set(site.query_keys)
-        keys = sorted(key for key in found if key.isprintable())[:MOST_EXAMPLES]
+        keys = sorted(key for key in found if _is_key(key))[:MOST_EXAMPLES]
         if len(queries) > 1 and keys:
             # The option replaces the site's keys.
             options = " ".join(
@@ -100,6 +98,14 @@ def _queries(
                 f"become one thread. If they are different pages, run "
                 f"`site set {site.id} {options}` before the import",
             )
+
+
+def _is_key(text: str) -> bool:
+    """Tell whether a site can have this query key, and a terminal can show it."""
+    try:
+        return bool(thread_ids.checked_query_keys([text])) and text.isprintable()
+    except errors.BadInput:
+        return False
 
 
 def _query(link: str) -> str:

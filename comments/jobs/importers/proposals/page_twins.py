@@ -9,7 +9,7 @@ the site's query keys contain them.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
-from comments.jobs.importers.proposals.imported_pages import ImportedPage, Proposal
+from comments.jobs.importers.proposals.imported_pages import ImportedPage, Proposal, mapping
 
 _INDEXES = {"index.html", "index.htm", "index.php", "default.aspx", "default.asp"}
 _TRACKING = {
@@ -35,7 +35,9 @@ def propose(
             reason = _reason(target) or _reason(main) or "a trailing slash"
             if target != main:
                 for address in sorted({page.address for page in found}):
-                    yield Proposal(f"{address}={main}", f"the same page as {main}: {reason}")
+                    said = f"the same page as {main}: {reason}"
+                    text = mapping(address, main)
+                    yield Proposal(text, said if text else f"{address}: {said}")
 
 
 def _main(group: dict[str, list[ImportedPage]]) -> str:

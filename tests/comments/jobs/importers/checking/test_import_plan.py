@@ -60,6 +60,29 @@ def test_a_title_is_plain_text() -> None:
         assert plan.threads[0].title == "Roses & thorns"
 
 
+@pytest.mark.parametrize(
+    ("link", "name"),
+    [
+        ("https://garden.example/caf%e9/", "garden.example/caf%E9"),
+        ("https://garden.example/%D6%D0", "garden.example/%D6%D0"),
+        ("https://garden.example/%E6%97", "garden.example/%E6%97"),
+        ("https://garden.example/100%/", "garden.example/100%25"),
+        ("https://garden.example/a%0A", "garden.example/a%0A"),
+        ("https://garden.example/?p=%E9", "garden.example/?p=%E9"),
+        ("//www.garden.example/a", "www.garden.example/a"),
+        ("//tulips/", "garden.example//tulips"),
+        ("/100%", "garden.example/100%25"),
+    ],
+)
+def test_a_page_has_the_thread_of_its_address(tmp_path: Path, link: str, name: str) -> None:
+    site = msgspec.structs.replace(SITE, query_keys=("p",))
+    path = saved(
+        tmp_path / "export.xml", f'<thread dsq:id="1"><link>{link}</link></thread>\n', post("1")
+    )
+    with plan_of(path, site=site) as plan:
+        assert [thread.name.id for thread in plan.threads] == [name]
+
+
 def test_a_thread_without_a_usable_link_is_named_by_its_id_or_left_out() -> None:
     with planned("disqus.xml") as plan:
         assert plan.threads[1].name.id == "tulips"

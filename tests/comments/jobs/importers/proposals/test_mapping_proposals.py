@@ -48,7 +48,7 @@ def test_a_dry_run_proposes_options_that_merge_the_pages(
             "https://www.garden.example/roses",
             "http://localhost:4000/roses/index.html",
             "http://webcache.googleusercontent.com/search?q=cache:garden.example/roses",
-            "http://garden.example//tulips",
+            "//tulips/",
         ),
         '<thread dsq:id="9"><link>http://garden.example/roses/index.html</link></thread>\n',
     )
@@ -131,6 +131,9 @@ def test_a_thread_that_is_named_by_an_id_has_no_proposal(tmp_path: Path) -> None
 
 HOSTS = ["garden.example", "www.garden.example", "localhost:4000", "old.example", "web.archive.org"]
 PATHS = ["/", "//a", "/a", "/a/", "/a/index.html", "/b?ref=x", "/b?id=1", "/blog/a", "/blog/b"]
+# Addresses that contain what a mapping is made of, or cannot be decoded.
+PATHS += ["/a=b", "/a=b/index.html", "//a=b.c", "/b?id=c.d&ref=x", "/b?id=/c", "/b?id=http://c.d"]
+PATHS += ["/caf%E9/index.html", "//100%", "//index.html", "/%0A//"]
 LINKS = st.lists(st.tuples(st.sampled_from(HOSTS), st.sampled_from(PATHS)), max_size=7)
 
 
