@@ -118,6 +118,6 @@ def erase_content(row: comment_rows.CommentRow) -> None:
     row.author_name = row.author_website = row.author_email = row.author_id = ""
     row.origin, row.by_staff = None, False
     row.came_from = ""
-    row.rule = row.why = row.reasons = row.stood = row.brought = ""
+    row.rule = row.why = row.reasons = row.stood = row.stood_for = row.brought = ""
     row.judged, row.pinned = None, False
     row.up = row.down = row.score = row.cast_up = row.cast_down = 0

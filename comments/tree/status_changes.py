@@ -18,7 +18,7 @@ from comments.store.models import comment_rows, conversion
 from comments.tree.comment_writes import OWNER, changed_rows, existing, touch
 from comments.tree.threads import naming
 from comments.tree.values import ChangeResult
-from comments.tree.visibility import Changed, with_status
+from comments.tree.visibility import Changed, previous_ruling, with_status
 
 _PINNED = "pinned"
 MOST_PINS = 3  # in a thread: every first page contains all pinned comments
@@ -63,7 +63,7 @@ def judge(comment_id: str, ruling: records.Ruling, decision: Decision) -> Change
 
 
 def restore(comment_id: str, decision: Decision) -> ChangeResult:
-    """Restore the status that a comment had before the last decision.
+    """Restore the status that a comment had before the last decision, and the reason for it.
 
     Raises:
         errors.NotFound: the comment does not exist.
@@ -76,8 +76,8 @@ def restore(comment_id: str, decision: Decision) -> ChangeResult:
         if not row.stood:
             raise errors.Conflict("nothing-to-restore")
         before = conversion.comment_state(row)
-        others = with_status(row, records.Ruling(Status(row.stood)), now=decision.now)
-        row.stood = ""
+        others = with_status(row, previous_ruling(row), now=decision.now)
+        row.stood = row.stood_for = ""
         return _decided(decision, [(before, row), *others], (before.status, row.status))
 
     return _once(comment_id, decision, verb)

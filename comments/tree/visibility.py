@@ -8,7 +8,9 @@ comment below a tombstone disappears, the tombstone is unlisted.
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from comments.domain import counting, reasons, records, sorthash
+import msgspec
+
+from comments.domain import classifier_verdicts, counting, decoders, reasons, records, sorthash
 from comments.domain.records import Status
 from comments.store import reads
 from comments.store.models import comment_rows, conversion
@@ -22,6 +24,7 @@ def with_status(
 ) -> Sequence[Changed]:
     """Change a row's status. Return the changed rows above this row, with their old states."""
     was_listed = row.listed
+    row.stood_for = _encode_ruling(row)
     row.stood, row.status, row.judged = row.status, ruling.status.value, now
     set_ruling(row, ruling)
     is_approved = ruling.status is Status.APPROVED
@@ -40,6 +43,24 @@ def set_ruling(row: comment_rows.CommentRow, ruling: records.Ruling) -> None:
     """Store what decided about a comment, and why, without changing its status."""
     row.rule, row.why = ruling.rule, ruling.why
     row.reasons = reasons.encode(ruling.reasons)
+
+
+def previous_ruling(row: comment_rows.CommentRow) -> records.Ruling:
+    """Return the status before the last decision, with the reason for it.
+
+    A reason that awaits classifiers is left out, because their answers may already have arrived and
+    had no effect on the decided comment.
+    """
+    ruling = decoders.json(records.Ruling).decode(row.stood_for) if row.stood_for else None
+    if ruling is None or classifier_verdicts.awaited(ruling.rule):
+        return records.Ruling(Status(row.stood))
+    return ruling
+
+
+def _encode_ruling(row: comment_rows.CommentRow) -> str:
+    case = conversion.case_record(row)
+    ruling = records.Ruling(case.comment.status, case.rule, case.why, case.reasons)
+    return "" if ruling == records.Ruling(ruling.status) else msgspec.json.encode(ruling).decode()
 
 
 def _listed_above(row: comment_rows.CommentRow) -> Iterator[Changed]:

@@ -10,7 +10,9 @@ from playwright.sync_api import expect
 from comments.accounts import accounts, moderation_sessions
 from comments.domain.records import Status, Verb
 from comments.moderation import decisions, policy_changes, rulebook, rules
-from comments.store import connection
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows
+from comments.tree import comment_writes
 from tests.browser import widget_form
 from tests.browser.conftest import OpenTab, Say, Tab, Website
 from tests.browser.moderator_page import (
@@ -104,9 +106,26 @@ def test_a_held_comment_is_decided_and_the_decision_undone(
     assert status(open_store, one) is after
     sentence.get_by_role("button", name="Undo").click()
     expect(held(page)).to_be_focused()
+    expect(held(page)).to_contain_text("Held by a moderator: looks odd")
     expect(sentence).to_have_count(0)
     expect(bar(page)).to_contain_text("1 held comment")
     assert status(open_store, one) is Status.PENDING
+
+
+def test_a_held_comment_without_a_reason_awaits_approval(
+    moderating: Callable[..., Tab], open_store: connection.Store, hold: Hold
+) -> None:
+    key = comment_rows.comment_key(hold("held"))
+
+    def forget_reason() -> None:  # Imported comments have none.
+        row = reads.get(key)
+        row.rule = row.why = ""
+        transactions.apply(ownership.Writes(comment_writes.OWNER, put=(row,)))
+
+    with open_store.context():
+        transactions.transaction(forget_reason)
+    page = moderating().page
+    expect(held(page).locator(".ft-why")).to_have_text("Awaiting approval")
 
 
 def test_reasons_are_in_the_language_of_the_page(

@@ -7,7 +7,7 @@
 
 import { button, el } from "./dom.js";
 import { icon } from "./icons.js";
-import { language, texts } from "./words.js";
+import { t as ofWidget, language, texts } from "./words.js";
 import { ofReasons, t } from "./writing.js";
 
 /** @typedef {import("./comment.js").Comment} Comment */
@@ -91,15 +91,19 @@ export class Ruling {
  * this release does not know, are shown as the server's sentence.
  */
 function because({ rule, reason: sentence, reasons }) {
-  const [kind, detail = ""] = rule.split(":");
-  const by =
-    kind === "rule"
-      ? t("held-rule", { rule: detail })
-      : t(`held-by-${KINDS.includes(kind) ? kind : "check"}`);
+  const by = heldBy(rule);
   const isKnown = reasons.length > 0 && reasons.every(({ code }) => Object.hasOwn(ofReasons, code));
   const clauses = isKnown
     ? reasons.map(({ code, params }) => texts(ofReasons).parts(code, params).join(""))
     : [sentence];
   const reason = new Intl.ListFormat(language).format(clauses);
   return reason ? t("held-because", { by, reason }) : by;
+}
+
+/** Name what held a comment. An undone decision may leave a comment without a rule. */
+function heldBy(rule) {
+  const [kind, detail = ""] = rule.split(":");
+  if (!kind) return ofWidget("waiting");
+  if (kind === "rule") return t("held-rule", { rule: detail });
+  return t(`held-by-${KINDS.includes(kind) ? kind : "check"}`);
 }

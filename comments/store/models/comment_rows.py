@@ -101,7 +101,8 @@ class CommentRow(schema.StoredRow):
     after an undo of the import, and None for comments that were posted here.
 
     Moderation: `rule`, `why` and `reasons` are the reason for the status, `stood` is the previous
-    status, and `judged` is the time of the decision.
+    status, `stood_for` its ruling as JSON ("" if nothing gave a reason for it), and `judged` is the
+    time of the decision.
 
     Author: `came_from` is the encrypted mark of a guest's network, for bans (`caller_marks`).
     `origin` is set for a guest's first post with an idempotency key: it is a keyed hash of the
@@ -154,6 +155,7 @@ class CommentRow(schema.StoredRow):
     why = schema.TextProperty(default="")
     reasons = schema.TextProperty(default="")
     stood = schema.TextProperty(default="")
+    stood_for = schema.TextProperty(default="")
     judged = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
     pinned = schema.BooleanProperty(indexed=False, default=False)
     brought = schema.TextProperty()

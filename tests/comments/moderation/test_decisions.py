@@ -11,19 +11,21 @@ import pytest
 
 from comments import errors
 from comments.domain import presentation, records
-from comments.domain.records import Status, Verb
+from comments.domain.reasons import HoldReason
+from comments.domain.records import Ruling, Status, Verb
 from comments.events import audit_log, backlog, outbox, webhook_endpoints, webhooks
 from comments.jobs.integrity import repair
 from comments.moderation import decisions
 from comments.posting import own_comment
-from comments.store import connection
-from comments.tree import ordered_query
+from comments.store import connection, transactions
+from comments.tree import ordered_query, status_changes
 from tests.support import stored_state
 from tests.support.store_interceptors import TRANSIENT, Faults
 from tests.support.threads import sample_threads
 
 ADA = records.Actor("cli", "Ada")
 BEN = records.Actor("account:ben", "Ben")
+POLICY = Ruling(Status.PENDING, "policy", "2 links", (HoldReason("links", {"count": 2}),))
 NAME = records.ThreadName("demo", "page")
 
 
@@ -89,6 +91,29 @@ def test_a_decision_is_undone_once_and_to_the_earlier_status(
     assert refused.value.code == "nothing-to-restore"
     with pytest.raises(errors.Conflict):
         _decide(tree_rows["2"], Verb.RESTORE)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (POLICY, POLICY),
+        (Ruling(Status.PENDING, "rule:casino", "it has spam"),) * 2,
+        (Ruling(Status.PENDING, "opinion:akismet", "not asked yet"), Ruling(Status.PENDING)),
+    ],
+)
+def test_undoing_a_decision_restores_the_reason_too(
+    tree_rows: dict[str, records.Comment], before: Ruling, after: Ruling
+) -> None:
+    comment = tree_rows["1"]
+    held = status_changes.Decision(audit_log.Act(ADA, "hold"), sample_threads.START, lambda _: None)
+    transactions.transaction(
+        lambda: transactions.apply(*status_changes.judge(comment.id, before, held).writes)
+    )
+    _decide(comment, Verb.APPROVE, reason="looks fine")
+    entry = next(each for each in audit_log.log("demo") if each.verb == "approve")
+    decisions.undo("demo", entry.id, BEN, now=sample_threads.START)
+    case = decisions.case("demo", comment.id)
+    assert Ruling(case.comment.status, case.rule, case.why, case.reasons) == after
 
 
 @pytest.mark.parametrize("verb", Verb)

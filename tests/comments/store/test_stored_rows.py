@@ -78,7 +78,7 @@ def test_the_stored_properties_of_a_comment_are_stable() -> None:
         "score", "up", "down", "cast_up", "cast_down", "text_revision",
         "fingerprint", "origin", "came_from", "by_staff", "source", "shelved", "rewrites", "moved",
         "categories", "shape",
-        "rule", "why", "reasons", "stood", "judged", "pinned", "brought",
+        "rule", "why", "reasons", "stood", "stood_for", "judged", "pinned", "brought",
     }  # fmt: skip
     properties = comment_rows.CommentRow._properties  # type: ignore[attr-defined]
     assert {name for name, kept in properties.items() if kept._indexed} == indexed
