@@ -182,6 +182,19 @@ class Engine:
         own = functools.partial(self._commit, are_own=True)
         return self._call("Commit", own, request, caller)
 
+    def version(self, key: protobufs.Key) -> int:
+        """Return the version of an entity, which every change increases; 0 if it is missing.
+
+        The key names its project. The call is cheaper than any request, and is not billed.
+
+        Raises:
+            errors.DatastoreError: The key is not valid, or the file cannot be read.
+        """
+        given = key.partition_id
+        default = entities.request_partition(given.project_id, given.database_id)
+        self._storage.wait_for_checkpoint()
+        return self._storage.version(_read_key(key.SerializeToString(), key, default))
+
     def _call(
         self,
         method: str,

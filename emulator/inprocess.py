@@ -252,6 +252,16 @@ class Channel(grpc.Channel):
         """
         self._run("Commit", self._engine.commit_own, request, timeout)
 
+    def version(self, key: Any) -> int:
+        """Return the version of an entity; see `Engine.version`. Interceptors do not see the call.
+
+        A program can keep a copy of an entity for as long as the entity has the same version.
+        """
+        try:
+            return self._engine.version(key)
+        except errors.DatastoreError as error:
+            raise CallError(error) from error
+
     def _run(
         self,
         method: str,

@@ -51,4 +51,4 @@ def _set(site_id: str, name: str, value: str) -> None:
     if name != "then" and not is_number:
         raise errors.BadInput(name, "out-of-range", minimum=0, maximum=budgets.MOST)
     site_settings.change(site_id, budget={name: value if name == "then" else int(value)})
-    click.echo(f"Changed {site_id}. This takes effect everywhere within a minute.")
+    click.echo(f"Changed {site_id}. {console.applies()}")

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 classifier = AppGroup("classifier", help="Manage the services that classify a site's comments.")
 _ACTOR = records.Actor("cli", "the command line")
-_NOTICE = "This takes effect everywhere within a minute."
 
 _TERMS = (
     click.option(
@@ -82,7 +81,7 @@ def _webhook(site_id: str, url: str, *, holds: bool, then: str, everybody: bool 
     whom = True if everybody is None else everybody
     terms = registration.Terms(holds, then == "show", whom)
     made = registration.set_webhook(site_id, url, terms, _by(), _client())
-    click.echo(f"{site_id} now asks {url}. {_NOTICE}")
+    click.echo(f"{site_id} now asks {url}. {console.applies()}")
     if made:
         click.echo(f"Secret (shown only once): {made}")
 
@@ -108,7 +107,7 @@ def _akismet(
 
     terms = registration.Terms(holds, then == "show", bool(everybody))
     registration.set_akismet(site_id, key, terms, _by(), _client(), url=url)
-    click.echo(f"{site_id} now asks Akismet. {_NOTICE}")
+    click.echo(f"{site_id} now asks Akismet. {console.applies()}")
 
 
 @classifier.command("rotate")
@@ -135,4 +134,4 @@ def _remove(site_id: str, name: str) -> None:
     from comments.moderation.classifiers import registration
 
     registration.remove(site_id, name, _by())
-    click.echo(f"{site_id} no longer asks {classifier_verdicts.LABELS[name]}. {_NOTICE}")
+    click.echo(f"{site_id} no longer asks {classifier_verdicts.LABELS[name]}. {console.applies()}")

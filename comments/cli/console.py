@@ -117,6 +117,15 @@ def _store(*, creates: bool) -> Iterator[None]:
         yield
 
 
+def applies() -> str:
+    """Say how soon a change applies to new comments and to pages."""
+    from comments.domain.languages import catalogue
+    from comments.store import row_copies
+
+    seconds = round(row_copies.RECENT)
+    return catalogue.ENGLISH.text(f"admin.applies-{row_copies.delay()}", seconds=seconds)
+
+
 def site(site_id: str) -> "records.Site":
     """Return a website.
 

@@ -76,7 +76,7 @@ def _add(
     made = _rule(name, action, {**conditions, "is_on": not is_off})
     site = console.site(site_id).id
     policy_changes.put_rule(site, made, ACTOR, now=datetime.now(UTC), reason=reason)
-    click.echo(f"Saved rule {name} of {site}. This takes effect everywhere within a minute.")
+    click.echo(f"Saved rule {name} of {site}. {console.applies()}")
 
 
 @rule.command("list")
@@ -226,7 +226,7 @@ def _ban(
         site, who, wanted, ACTOR, secret=console.settings().secret, now=now, until=until,
         is_shadow=is_shadow, reason=reason,
     )  # fmt: skip
-    click.echo(f"Banned {who}. This takes effect everywhere within a minute.")
+    click.echo(f"Banned {who}. {console.applies()}")
     while hides and (done := decisions.hide_all(site, who, ACTOR, now=now, reason=reason)):
         _told(done)
 

@@ -38,7 +38,7 @@ def _set(site_id: str, name: str, value: str) -> None:
 
     number = None if value == "service" else _number(value)
     site_settings.change(site_id, guard={name: number})
-    click.echo(f"Changed {site_id}. This takes effect everywhere within a minute.")
+    click.echo(f"Changed {site_id}. {console.applies()}")
 
 
 @post_limits.command("turnstile")
@@ -70,7 +70,7 @@ def _turnstile(site_id: str, key: str | None, *, secret: str, then: str, url: st
 
     given = turnstile_settings.Given(key or "", secret, refuses=then == "refuse", url=url)
     turnstile_settings.set_up(site_id, given, settings=console.settings(), now=datetime.now(UTC))
-    click.echo(f"{site_id} now uses Turnstile. This takes effect everywhere within a minute.")
+    click.echo(f"{site_id} now uses Turnstile. {console.applies()}")
 
 
 @post_limits.command("no-turnstile")
@@ -81,7 +81,7 @@ def _no_turnstile(site_id: str) -> None:
     from comments.posting import turnstile_settings
 
     turnstile_settings.remove(site_id)
-    click.echo(f"{site_id} no longer uses Turnstile. This takes effect everywhere within a minute.")
+    click.echo(f"{site_id} no longer uses Turnstile. {console.applies()}")
 
 
 def _number(value: str) -> int:

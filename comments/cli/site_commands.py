@@ -153,7 +153,7 @@ def _set_site(  # noqa: PLR0917 - click passes each option by name
     # intend to replace them all.
     is_named = origins or added
     named = f"{changed.id} ({', '.join(changed.origins)})" if is_named else changed.id
-    click.echo(f"Changed {named}. This takes effect everywhere within a minute.")
+    click.echo(f"Changed {named}. {console.applies()}")
 
 
 @site.command("rescheme")

@@ -116,7 +116,7 @@ def expire(now: datetime) -> int:
     if time.monotonic() < looks.get("next", 0.0):
         return 0
     looks["next"] = time.monotonic() + _EVERY
-    over = [each.id for each in site_settings.every() if rulebook.get(each.id).is_to_prune(now)]
+    over = [each.id for each in site_settings.every() if rulebook.current(each.id).is_to_prune(now)]
     for site in over:
         transactions.transaction(functools.partial(_prune, site, now))
         rulebook.forget(site)

@@ -1,8 +1,8 @@
 """Store and cache a site's moderation settings: policy, rules, bans and classifiers.
 
-This module owns the kind Rulebook, with one row for each site. Each process caches a copy for at
-most `_TERM` seconds, so most posts do not read the row. A change therefore takes effect everywhere
-within a minute, and immediately in the process that made it.
+This module owns the kind Rulebook, with one row for each site. Each process keeps a copy, so most
+posts do not read the row. A change applies to every post that begins after it, in all processes of
+an embedded store, and within seconds on other stores (`store.row_copies`).
 
     Rulebook  key: site id; `content` is JSON: policy, days, reports, rules, bans, advisers
 
@@ -20,12 +20,10 @@ from comments.domain import classifier_verdicts, decoders
 from comments.domain.crypto import caller_marks
 from comments.domain.records import Policy
 from comments.moderation.rules import Rule, check, patterns
-from comments.store import caches, ownership, per_process, reads
+from comments.store import ownership, per_process, reads, row_copies
 from comments.store.models import moderation_rows
 
 _OWNER = "rulebook"
-_TERM = 60.0  # Seconds for which a cached copy is used.
-_MOST_COPIES = 10_000  # Maximum number of sites in the cache.
 MOST_RULES = 100
 MOST_PATTERNS = 1_000  # Patterns in all rules; the worst text then takes 40 ms to match.
 MOST_BANS = 2_000
@@ -118,24 +116,26 @@ class Rulebook(msgspec.Struct, frozen=True, omit_defaults=True):
         return any(rule.is_on and getattr(rule, condition) is not None for rule in self.rules)
 
 
-COPIES = per_process.PerProcess(lambda: caches.Cache[str, Rulebook](_MOST_COPIES, _TERM))
+def shown(site: str) -> Rulebook:
+    """Return a site's rulebook for a page, at most a second or, on other stores, a minute old.
+
+    The site must exist.
+    """
+    return COPIES.get().get(site)
 
 
-def get(site: str) -> Rulebook:
-    """Return a site's rulebook from the cache, at most a minute old. The site must exist."""
-    copies = COPIES.get()
-    book = copies.get(site)
-    if book is None:
-        drops = copies.drops
-        book = read(site)
-        copies.keep(site, book, drops=drops)
-    return book
+def current(site: str) -> Rulebook:
+    """Return a site's rulebook for a decision about a text. The site must exist."""
+    return COPIES.get().current(site)
 
 
 def read(site: str) -> Rulebook:
     """Read a site's current rulebook from the store."""
     row = reads.get(moderation_rows.rulebook_key(site))
     return Rulebook() if row is None else decoders.json(Rulebook).decode(row.content)
+
+
+COPIES = per_process.PerProcess(lambda: row_copies.RowCopies("Rulebook", read))
 
 
 def changed(

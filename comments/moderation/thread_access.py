@@ -36,7 +36,7 @@ def shown(site: records.Site, thread: records.ThreadTerms, now: datetime) -> Thr
 
     This uses the process's copies of the rules and the usage, each at most a minute old.
     """
-    found = of(thread, rulebook.get(site.id), now)
+    found = of(thread, rulebook.shown(site.id), now)
     is_strict = site.budget.then == "read-only" and found is ThreadAccess.OPEN
     if is_strict and budgets.of(site, now=now) is budgets.BudgetLevel.SPENT:
         return ThreadAccess.READ_ONLY

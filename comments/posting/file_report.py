@@ -64,7 +64,7 @@ def report(comment_id: str, reason: reports.Reason, request: SiteRequest, *, aut
         [reports.person(comment_id, each, under) for each in said]
         for under in secret_rotation.accepted(secret)
     ]
-    limit = rulebook.get(site).reports
+    limit = rulebook.current(site).reports
     bucket = rate_limits.Network(PER_NETWORK, network, secret)
     key = moderation_rows.report_key(comment_id)
     act = audit_log.Act(BY, records.Verb.HOLD.value)

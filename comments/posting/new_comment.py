@@ -95,7 +95,7 @@ def post(sent: Submission, request: SiteRequest) -> Posted:
     """
     site, now = request.site, request.now
     draft, text = _prepared(sent, request)
-    guard, book = post_limits.of(site, request.settings), rulebook.get(site.id)
+    guard, book = post_limits.of(site, request.settings), rulebook.current(site.id)
     entrant = admission.Entrant(
         draft.id, text, sent.proof, sent.turnstile, sent.trap,
         repeats=sent.key is not None, counts=book.asks("repeated"), is_plain=sent.is_plain,

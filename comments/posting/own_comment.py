@@ -128,7 +128,7 @@ def _known_before(comment_id: str) -> tuple[records.Thread | None, rulebook.Rule
     if row is None:
         return None, rulebook.Rulebook()
     thread = reads.get(comment_rows.thread_key_of(row.thread))
-    return thread and conversion.thread_record(thread), rulebook.get(row.site)
+    return thread and conversion.thread_record(thread), rulebook.current(row.site)
 
 
 def _erased(change: values.ChangeResult) -> records.Comment:

@@ -1,7 +1,7 @@
 """Add, change and read websites, and keep copies of them in the process.
 
-Owns the Site rows and their copies in this process. A copy is used for at most `_TERM` seconds, so
-most requests do not read the site from the store.
+Owns the Site rows and their copies in this process (`store.row_copies`), so most requests do not
+read the site from the store.
 """
 
 import contextlib
@@ -19,11 +19,9 @@ from comments.domain import categories, records, site_ids, site_options, sorthas
 from comments.domain.text import mail_addresses, web_origins
 from comments.events import audit_log
 from comments.sites import budgets, post_limits
-from comments.store import caches, ownership, per_process, reads, transactions
+from comments.store import ownership, per_process, reads, row_copies, transactions
 from comments.store.models import comment_rows, conversion
 
-_TERM = 60.0  # Seconds for which a copy is used; a change takes effect everywhere within a minute.
-_MOST_COPIES = 10_000  # Maximum number of sites with a copy.
 # Seconds. A longer time would show retracted text for longer than users expect.
 LONGEST_CDN = 60
 LONGEST_FRESHNESS = 60  # seconds; directories are read again after this time anyway
@@ -41,25 +39,38 @@ class Noted:
     now: datetime
 
 
-COPIES = per_process.PerProcess(lambda: caches.Cache[str, records.Site](_MOST_COPIES, _TERM))
-
-
 def get(site_id: str) -> records.Site:
-    """Return the site with this id. The data may be up to a minute old.
+    """Return the site with this id, at most a second or, on other stores, a minute old.
 
     Raises:
         errors.NotFound: the site does not exist.
     """
-    copies = COPIES.get()
-    site = copies.get(site_id)
-    if site is None:
-        drops = copies.drops
-        row = reads.get(comment_rows.site_key(site_id)) if site_ids.is_site_id(site_id) else None
-        if row is None:
-            raise errors.NotFound("site", site_id)
-        site = conversion.site_record(row)
-        copies.keep(site_id, site, drops=drops)
-    return site
+    return COPIES.get().get(_checked(site_id))
+
+
+def current(site_id: str) -> records.Site:
+    """Return the site with this id for a decision about a post.
+
+    Raises:
+        errors.NotFound: the site does not exist.
+    """
+    return COPIES.get().current(_checked(site_id))
+
+
+def _checked(site_id: str) -> str:
+    if not site_ids.is_site_id(site_id):
+        raise errors.NotFound("site", site_id)
+    return site_id
+
+
+def _read(site_id: str) -> records.Site:
+    row = reads.get(comment_rows.site_key(site_id))
+    if row is None:
+        raise errors.NotFound("site", site_id)
+    return conversion.site_record(row)
+
+
+COPIES = per_process.PerProcess(lambda: row_copies.RowCopies("Site", _read))
 
 
 def add(
@@ -186,7 +197,7 @@ def mark_providers(having: Mapping[str, bool]) -> None:
 
 def is_known(site_id: str) -> bool:
     """Return whether this process has a copy of a site, without reading the store."""
-    return COPIES.get().get(site_id) is not None
+    return COPIES.get().has(site_id)
 
 
 def _turned(row: comment_rows.SiteRow, change: Turned) -> str:

@@ -173,6 +173,8 @@ class Store:
         # The engine in this process offers a commit for entities in their stored form, as
         # `wire.codec` makes them. The engine then does not check their values again.
         self.commit = getattr(channel, "commit_own", None) or _call(channel, "Commit")
+        # The engine in this process also tells the versions of entities, without a read.
+        self._version = getattr(channel, "version", None)
         self.rollback = _call(channel, "Rollback")
         self._run_query = _call(channel, "RunQuery")
         self._lookup = _call(channel, "Lookup")
@@ -256,6 +258,16 @@ class Store:
         answer = patiently(lambda: self._lookup(request, timeout=timeout(self)), self)
         state.reads += len(answer.found) + len(answer.missing)
         return answer
+
+    @property
+    def tells_versions(self) -> bool:
+        """Return whether `version` can tell if an entity has changed."""
+        return self._version is not None
+
+    def version(self, key: Any) -> int | None:
+        """Return a number that every change of an entity increases; None if it is unknown."""
+        ask = self._version
+        return None if ask is None else patiently(lambda: ask(key), self)
 
     def aggregate(self, request: Any) -> Any:
         """Make a RunAggregationQuery call, with a time-out and retries."""

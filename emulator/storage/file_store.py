@@ -280,6 +280,10 @@ class FileStore:
         """Read the latest committed state of the entity with the given encoded key."""
         return self._at_once(lambda connection: row_reader.point_read(connection, key))
 
+    def version(self, key: bytes) -> int:
+        """Read an entity's latest committed version, by its encoded key; 0 if it is missing."""
+        return self._at_once(lambda connection: row_reader.version(connection, key))
+
     def last_change(self) -> row_reader.LastChange:
         """Read the file's last change, by any process."""
         return self._at_once(row_reader.last_change)

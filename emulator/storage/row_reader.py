@@ -127,6 +127,12 @@ def point_read(connection: sqlite3.Connection, key: bytes) -> PointRead:
     return PointRead(version, None if stored[0] is None else _sound(tuple(stored)))
 
 
+def version(connection: sqlite3.Connection, key: bytes) -> int:
+    """Read the version of the entity with the given encoded key; 0 if there is no entity."""
+    found = connection.execute("SELECT version FROM entities WHERE key = ?", (key,)).fetchone()
+    return found[0] if found else 0
+
+
 def last_change(connection: sqlite3.Connection) -> LastChange:
     """Read the file's last change.
 

@@ -194,6 +194,27 @@ def test_an_interceptor_can_refuse_before_and_after_the_call(
     assert seen[0] == ("Commit", "CommitRequest")
 
 
+def test_the_version_of_an_entity_grows_with_every_change_of_it(
+    engine: inprocess.Engine, make_service: type[service_calls.Service]
+) -> None:
+    channel = inprocess.Channel(engine)
+    service = make_service(channel)
+    one, two = service.key("T", "one"), service.key("T", "two")
+    seen = [channel.version(one)]
+    for number in (1, 1, 2):
+        service.put(one, a=number)
+        seen.append(channel.version(one))
+        service.put(two, a=number)
+        assert channel.version(one) == seen[-1]
+    assert seen == sorted(set(seen))
+    service.delete(one)
+    assert channel.version(one) == seen[0] == 0
+    service.put(one, a=1)
+    assert channel.version(one) > seen[-1]
+    with pytest.raises(inprocess.CallError, match="incomplete"):
+        channel.version(service.key("T"))
+
+
 def test_a_refusal_is_a_finished_call_and_an_error(engine: inprocess.Engine) -> None:
     with inprocess.Channel(engine) as channel:
         method = channel.unary_unary("/google.datastore.v1.Datastore/Commit")

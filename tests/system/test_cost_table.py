@@ -51,7 +51,7 @@ class PricedThread:
         made = cache_twins.Process(datastores.Embedded(self.engine), sample_threads.SETTINGS)
         with made.store.context():
             site_settings.get("demo")
-            rulebook.get("demo")
+            rulebook.current("demo")
         return made
 
     def reads(self, process: cache_twins.Process, call: Call) -> Reads:

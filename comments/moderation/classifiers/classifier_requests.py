@@ -85,7 +85,7 @@ def channel(
 ) -> message_sender.Recipient:
     """Return the recipient of a question queue, with the function that asks the classifier."""
     site, _, name = recipient.rpartition("/")
-    adviser = rulebook.get(site).adviser(name) if site else None
+    adviser = rulebook.current(site).adviser(name) if site else None
     if adviser is None:
         return message_sender.Recipient(message_sender.Way.GONE)
     consultant = _Consultant(settings, client, site, adviser, now)
@@ -197,7 +197,7 @@ class _Consultant:
 def is_from_site(
     site: str, sent: Mapping[str, str], payload: bytes, *, secret: str, now: datetime
 ) -> bool:
-    adviser = rulebook.get(site).adviser(classifier_verdicts.WEBHOOK)
+    adviser = rulebook.current(site).adviser(classifier_verdicts.WEBHOOK)
     if adviser is None:
         return False
     try:
@@ -238,7 +238,7 @@ def take(
     The answer is stored and applied in one transaction. Repeating the call is safe, because the
     transaction recognizes an earlier answer.
     """
-    book = rulebook.get(about.site)
+    book = rulebook.current(about.site)
     act_of = functools.cache(lambda verb: audit_log.Act(_actor(name), verb, entry.reason))
 
     def body() -> _Applied:

@@ -13,6 +13,7 @@ from comments.domain import classifier_verdicts, records, sorthash
 from comments.domain import time_left as estimates
 from comments.domain.languages import catalogue, error_texts, formats
 from comments.moderation import rulebook, rules
+from comments.store import row_copies
 
 _TEXTS = catalogue.ENGLISH.entries["admin"]
 _SURFACE = "admin."
@@ -33,6 +34,11 @@ def text(key: str, /, **values: object) -> str:
         KeyError: the key does not exist, or a placeholder has no value.
     """
     return catalogue.ENGLISH.text(key, **values)
+
+
+def applies() -> str:
+    """Say how soon a change applies to new comments and to pages."""
+    return text(f"admin.applies-{row_copies.delay()}", seconds=round(row_copies.RECENT))
 
 
 def label(kind: str, value: str, /, *, otherwise: str = "", **values: object) -> str:

@@ -186,6 +186,7 @@ def _template_values() -> dict[str, object]:
         "account_of_session": signed_in,
         "root": root(),
         "language": catalogue.ENGLISH.language,
+        "applies": labels.applies,
         "label": labels.label,
         "moment": labels.moment,
         "day": labels.day,

@@ -103,7 +103,7 @@ def site_of(comment_id: str, *, is_own: bool) -> records.Site:
         errors.NotFound: the comment does not exist, and the call requires no token.
     """
     try:
-        return site_settings.get(current().site)
+        return site_settings.current(current().site)
     except problems.Unauthenticated as refusal:
         try:
             comment, _ = listed_comments.with_ancestors(comment_id)
@@ -111,7 +111,7 @@ def site_of(comment_id: str, *, is_own: bool) -> records.Site:
             if is_own:
                 raise refusal from None
             raise
-        return site_settings.get(comment.site)
+        return site_settings.current(comment.site)
 
 
 def member(account: accounts.Account, site: str) -> Speaker:

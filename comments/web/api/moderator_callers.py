@@ -66,7 +66,7 @@ def _admit() -> flask.Response | None:
     """Answer preflights, and refuse requests from pages whose origin is not registered."""
     path = flask.request.view_args or {}
     if "site_id" in path:
-        site: records.Site | None = site_settings.get(path["site_id"])
+        site: records.Site | None = site_settings.current(path["site_id"])
     else:
         site = api_callers.site_of_any(path["comment_id"])
     if flask.request.method == "OPTIONS":

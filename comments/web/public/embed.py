@@ -216,7 +216,8 @@ class _Shown(msgspec.Struct, frozen=True):
 
 def site_of(site_id: str) -> records.Site:
     """Return a site, whose pages may frame the answer to the current request."""
-    site = site_settings.get(site_id)
+    is_post = flask.request.method == "POST"
+    site = site_settings.current(site_id) if is_post else site_settings.get(site_id)
     flask.g.embedding = site
     return site
 

@@ -97,7 +97,7 @@ def test_a_request_costs_a_post_nothing_and_no_post_waits_for_it(
     say(site, "to be there")
     costs = []
     for number in range(2):
-        rulebook.get("demo")
+        rulebook.current("demo")
         with testing.meter(engine) as cost:
             say(site, f"text {number}")
         costs.append((cost.reads, cost.writes))

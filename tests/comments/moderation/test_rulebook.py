@@ -8,9 +8,7 @@ from comments.domain.records import Policy
 from comments.events import audit_log
 from comments.moderation import policy_changes, rulebook
 from comments.moderation.rules import Action, Rule
-from comments.store import caches
 from comments.store.models import moderation_rows
-from tests.support import datastores
 from tests.support.threads import moderated_site
 
 pytestmark = pytest.mark.usefixtures("store", "site")
@@ -52,27 +50,6 @@ def test_the_size_of_a_rulebook_is_limited(site: records.Site) -> None:
             moderated_site.ADA,
             now=moderated_site.NOW,
         )
-
-
-def test_another_process_sees_a_change_within_a_minute(
-    datastore: datastores.Datastore, site: records.Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert rulebook.get("demo").policy is Policy.OFF
-    other = datastore.connect()
-
-    def change() -> None:
-        with other.context():
-            moderated_site.policy(Policy.ALL)
-
-    import threading  # noqa: PLC0415 - only this test needs it
-
-    thread = threading.Thread(target=change)
-    thread.start()
-    thread.join()
-    assert rulebook.get("demo").policy is Policy.OFF
-    moment = caches.time.monotonic()  # type: ignore[attr-defined]
-    monkeypatch.setattr(caches.time, "monotonic", lambda: moment + 61)  # type: ignore[attr-defined]
-    assert rulebook.get("demo").policy is Policy.ALL
 
 
 def test_the_stored_keys_of_decisions_are_stable() -> None:

@@ -82,7 +82,7 @@ def test_what_a_post_costs_with_everything_on(
     text = TEMPTING if rule else TEXT
     client.get("/api/v1/sites/demo/comments?thread=t")  # caches the site and its rules
     with open_store.context():
-        rulebook.get(site.id)
+        rulebook.current(site.id)
         counts = {"root": (3, 5), "reply": (4, 5), "deepest": (5, 5)}[place]
         asks = who != "newcomer" and (rule or policy is Policy.FIRST)
         expected = (
@@ -107,7 +107,7 @@ def test_what_a_post_without_javascript_costs(
     client = apps.create_app(dataclasses.replace(settings, **everything), open_store).test_client()  # type: ignore[arg-type]
     with open_store.context():
         site_settings.change(site.id, options={"forms": True})
-        rulebook.get(site.id)
+        rulebook.current(site.id)
     page = "/embed/demo?thread=t"
     form = {"name": "Ann", "body": TEXT.format(next(NUMBERS)), "key": "0" * 32}
     client.get(page)  # caches the site

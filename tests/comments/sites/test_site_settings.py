@@ -7,7 +7,7 @@ from comments.domain import records, sorthash
 from comments.domain.text import web_origins
 from comments.events import audit_log
 from comments.sites import site_settings
-from comments.store import caches, connection, reads
+from comments.store import connection
 from comments.store.models import comment_rows
 from tests.support.threads import sample_threads
 
@@ -107,21 +107,6 @@ def test_a_process_sees_its_own_change_at_once(site: records.Site) -> None:
     assert site_settings.change("demo", keep_trailing_slash=True).query_keys == ("p",)
     with pytest.raises(errors.NotFound):
         site_settings.change("nobody")
-
-
-def test_a_site_is_read_once_a_minute(
-    site: records.Site, open_store: connection.Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site_settings.get("demo")
-    asked: list[object] = []
-    real = reads.get
-    monkeypatch.setattr(reads, "get", lambda key: asked.append(key) or real(key))
-    site_settings.get("demo")
-    assert asked == []
-    moment = caches.time.monotonic()  # type: ignore[attr-defined]
-    monkeypatch.setattr(caches.time, "monotonic", lambda: moment + 61)  # type: ignore[attr-defined]
-    site_settings.get("demo")
-    assert len(asked) == 1
 
 
 def test_only_lowered_levels_prevent_the_start(site: records.Site) -> None:

@@ -60,7 +60,7 @@ def test_a_post_whose_answer_is_lost_several_times_is_stored_once(
 def test_each_attempt_of_a_transaction_names_the_previous_one(
     store: connection.Store, site: records.Site, faults: Faults
 ) -> None:
-    rulebook.get("demo")  # caches the rules
+    rulebook.current("demo")  # caches the rules
     sample_threads.post(site, "first")  # the first comment of a thread takes one more call
     faults.requests.clear()
     read, commit = faults.calls["Lookup"], faults.calls["Commit"]

@@ -9,8 +9,8 @@ from flask.testing import FlaskClient
 from comments.domain import records
 from comments.domain.records import Verb
 from comments.moderation import decisions
-from comments.sites import site_settings
-from comments.store import connection
+from comments.store import connection, ownership, reads, transactions
+from comments.store.models import comment_rows
 from comments.web.http import cors
 from tests.support.people.account_holders import here
 
@@ -91,9 +91,10 @@ def test_pages_that_may_post_get_a_challenge(client: FlaskClient, headers: dict[
 
 def test_null_is_never_an_allowed_origin(client: FlaskClient, open_store: connection.Store) -> None:
     with open_store.context():
-        row = site_settings.get("demo")
-        kept = site_settings.COPIES.get()
-        kept.keep("demo", records.Site("demo", ("null", *row.origins), row.digits, row.width))
+        row = reads.get(comment_rows.site_key("demo"))
+        row.origins = ["null", *row.origins]
+        written = ownership.Writes("site_settings", put=(row,))
+        transactions.transaction(lambda: transactions.apply(written))
     response = client.post(THREAD, json=SENT, headers={"Origin": "null"})
     assert (response.status_code, response.headers.get(ALLOW)) == (403, None)
 
