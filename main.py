@@ -117,6 +117,7 @@ def _store(settings: "config.Settings") -> "connection.Store":
         namespace=settings.namespace,
         deadline=settings.deadline,
         rpc_timeout=settings.rpc_timeout,
+        is_emulator=settings.datastore == "emulator",
     )
 
 

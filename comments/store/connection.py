@@ -141,9 +141,18 @@ class _Lines:
 
 
 class Store:
-    """A connection to one database. Connections are thread-safe; make one per process."""
+    """A connection to one database. Connections are thread-safe; make one per process.
 
-    def __init__(
+    Args:
+        is_emulator: whether the store is an emulator at the end of a network connection. Google's
+            Firestore emulator treats the locks of a lookup with `new_transaction` as another
+            transaction's, so the commit waits for them and fails, and it refuses to commit
+            read-only transactions. On emulators, transactions therefore begin with a call of their
+            own, and read-only ones end with a rollback. Datastore accepts both, and needs fewer
+            calls.
+    """
+
+    def __init__(  # noqa: PLR0913 - independent options, passed by keyword
         self,
         channel: grpc.Channel,
         *,
@@ -152,7 +161,9 @@ class Store:
         namespace: str = "",
         deadline: float = 20.0,
         rpc_timeout: float = 10.0,
+        is_emulator: bool = False,
     ) -> None:
+        self.is_emulator = is_emulator
         self.project = project
         self.database = database
         self.namespace = namespace
@@ -243,10 +254,10 @@ class Store:
         opened, left = state.transaction, list(keys)
         while left:
             request = _LookupRequest(**self.request_fields(), keys=left[:_MOST_KEYS])
-            if opened is not None and opened.id:
-                request.read_options.transaction = opened.id
-            elif opened is not None:
+            if opened is not None and not opened.id and not self.is_emulator:
                 request.read_options.new_transaction.CopyFrom(opened.options)
+            else:
+                self._join(request)
             answer = self._looked_up(request)
             if opened is not None:
                 opened.id = opened.id or answer.transaction
@@ -276,7 +287,7 @@ class Store:
         return patiently(lambda: self._aggregate(request, timeout=timeout(self)), self)
 
     def _join(self, request: Any) -> None:
-        """Make a query part of this thread's transaction, which begins now if necessary."""
+        """Make a read part of this thread's transaction, which begins now if necessary."""
         opened = state.transaction
         if opened is None:
             return

@@ -99,6 +99,9 @@ def commit(opened: connection.Transaction) -> None:
     """Commit a transaction. If the transaction has neither read nor written, make no call."""
     store, request = connection.current(), opened.request
     request.project_id, request.database_id = store.project, store.database
+    if opened.id and opened.is_read_only and store.is_emulator:
+        _roll_back(opened)
+        return
     if opened.id:
         request.transaction = opened.id
     elif opened.mutations:

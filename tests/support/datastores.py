@@ -79,7 +79,7 @@ class Emulator:
         channel = _channel(self._host)
         if interceptor is not None:
             channel = grpc.intercept_channel(channel, _Adapter(interceptor))
-        return connection.Store(channel, project=self.project, **options)
+        return connection.Store(channel, project=self.project, is_emulator=True, **options)
 
     def load(self, path: Path) -> None:
         """Store the entities of a prepared data file in this project."""

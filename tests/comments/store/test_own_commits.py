@@ -19,6 +19,8 @@ from emulator import inprocess, protobufs
 from tests.comments import kinds
 from tests.comments.store.test_codec import values_of
 
+pytestmark = pytest.mark.embedded
+
 _INDEXES = Path(__file__).parents[3] / "index.yaml"
 _TABLES = ("entities", "index_entries", "indexes", "history")
 _Commit = rpc_types.CommitRequest.pb()

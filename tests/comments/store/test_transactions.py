@@ -57,6 +57,7 @@ def test_a_post_whose_answer_is_lost_several_times_is_stored_once(
     assert sample_threads.listed(site) == ["once"]
 
 
+@pytest.mark.embedded  # the first read begins the transaction only here
 def test_each_attempt_of_a_transaction_names_the_previous_one(
     store: connection.Store, site: records.Site, faults: Faults
 ) -> None:
@@ -295,6 +296,7 @@ def test_a_transaction_may_begin_with_a_query_or_a_write(
     assert reads.get(comment_rows.site_key("other")).width == 2
 
 
+@pytest.mark.embedded  # the first read begins the transaction only here
 def test_a_failing_body_releases_its_locks(
     store: connection.Store, site: records.Site, faults: Faults
 ) -> None:
