@@ -49,6 +49,7 @@ class CommentMail:
             event=event,
             recipient=address,
             site=comment.site,
+            thread=comment.thread,
             name=comment.author.name,
             title=thread.title if thread else "",
             text=comment.body,

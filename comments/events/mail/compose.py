@@ -12,6 +12,8 @@ Invariants:
 4. Each message is sent to one plain address.
 5. `Message-ID` is a digest of the event's id and the address. If a crash makes the service send a
    message twice, most mail programs show it once.
+6. All notices about one thread refer to one id in `References` and `In-Reply-To`, so mail programs
+   group them. No mail has this id. The id does not depend on what a recipient received before.
 """
 
 import dataclasses
@@ -54,17 +56,18 @@ _SUBJECTS = {
 class Notice:
     """A notification about a comment, for one address.
 
-    `name`, `title` and `text` contain text that people wrote. `place` links to the comment or, for
-    moderators, to the page on which they decide about it. `unsubscribe` unsubscribes on a POST
-    without confirmation (RFC 8058), and shows a button on a GET. `unsubscribe` is None for
-    moderators, because only an operator can remove a moderator. `about` says why this address
-    receives the notice. `is_account` says that the author has an account. An account's name was
-    checked when it was chosen, and staff may use reserved names.
+    `thread` is the thread's id. `name`, `title` and `text` contain text that people wrote. `place`
+    links to the comment or, for moderators, to the page on which they decide about it.
+    `unsubscribe` unsubscribes on a POST without confirmation (RFC 8058), and shows a button on a
+    GET. `unsubscribe` is None for moderators, because only an operator can remove a moderator.
+    `about` says why this address receives the notice. `is_account` says that the author has an
+    account. An account's name was checked when it was chosen, and staff may use reserved names.
     """
 
     event: str
     recipient: str
     site: str
+    thread: str
     name: str
     title: str
     text: str
@@ -108,10 +111,11 @@ def message(notice: Notice, sender: str, *, now: datetime) -> mime.MailMessage:
         errors.BadInput: the recipient is not one plain address, or a link is not a web address.
     """
     _check_link("place", notice.place)
-    more = []
+    thread = _message_id(_digest(f"thread {notice.site} {notice.thread}"), sender)
+    more = [("In-Reply-To", thread), ("References", thread)]
     if notice.unsubscribe is not None:
         _check_link("unsubscribe", notice.unsubscribe)
-        more = [
+        more += [
             ("List-Unsubscribe", f"<{notice.unsubscribe}>"),
             ("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"),
         ]
@@ -191,19 +195,27 @@ def _made(
     now: datetime,
 ) -> mime.MailMessage:
     recipient = mail_addresses.check(about.recipient)
-    digest = hashlib.sha256(f"{about.event} {recipient}".encode()).hexdigest()[:32]
+    digest = _digest(f"{about.event} {recipient}")
     headers = [
         ("From", mime.mailbox(about.site, sender)),
         ("To", recipient),
         ("Subject", mime.text(parts.subject)),
         ("Date", email.utils.format_datetime(now)),
-        ("Message-ID", f"<{digest}@{sender.rpartition('@')[2]}>"),
+        ("Message-ID", _message_id(digest, sender)),
         ("Auto-Submitted", "auto-generated"),
         ("X-Auto-Response-Suppress", "All"),
         *more,
     ]
     raw = mime.compose(headers, plain=parts.plain, rich=parts.rich, boundary=digest)
     return mime.MailMessage(sender, recipient, raw)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _message_id(digest: str, sender: str) -> str:
+    return f"<{digest}@{sender.rpartition('@')[2]}>"
 
 
 def _subject(notice: Notice) -> str:

@@ -1,16 +1,19 @@
-"""Make people's text safe for mail: no invisible characters, links or encoded words (pure).
+"""Make people's text safe for mail: no hidden characters, links or encoded words (pure).
 
 Mail programs turn text that looks like a link into a link, and decode RFC 2047 encoded words
-wherever these occur. A stranger's text must not become either.
+wherever these occur. A stranger's text must not become either. All other characters stay as typed.
 
 Invariants:
 
-1. Links are detected in the text itself and in its NFKC form, because mail programs and browsers
-   treat U+FE52 or U+2024 as a dot.
-2. The result of `line` is in NFKC and contains no control characters, no line breaks, and no `=`
-   next to `?`, not even with spaces in between. The result stays plain text, no matter how often a
-   program decodes it.
-3. Both functions are idempotent.
+1. Links are detected without invisible characters, in the text itself and in its NFKC form, because
+   mail programs and browsers treat U+FE52 or U+2024 as a dot.
+2. Joiners and variation selectors stay only directly next to characters whose shape they change:
+   Persian and Indic words are misspelled without them, and emoji fall apart. Elsewhere they would
+   only make two equal names differ.
+3. The result of `line` contains no control characters, no line breaks, and no `=` next to `?`, not
+   even with spaces in between. The result stays plain text, no matter how often a program decodes
+   it.
+4. Both functions are idempotent.
 """
 
 import re
@@ -30,20 +33,43 @@ _LINK = re.compile(
 )
 _WORD = re.compile(r"\S+")
 # Fillers, joiners, direction marks, bidi overrides and isolates, variation selectors, and tags.
-_INVISIBLE = re.compile(
+_INVISIBLE = (
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff]"
 )
+# Letters, marks and digits of scripts that join letters or stack them: Arabic to Myanmar, Khmer,
+# Mongolian, and their later blocks.
+_JOINING = (
+    "\u0620-\u0669\u066e-\u06d3\u06d5-\u0963\u0966-\u109f\u1780-\u17b3\u17b6-\u17d3\u1810-\u18af"
+    "\u1900-\u1cff\ua800-\uabff\ufb50-\ufdff\ufe70-\ufefc\U00010a00-\U00011fff\U0001e900-\U0001e95f"
+)
+_HAN = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+# Signs outside `_PICTURES` that have an emoji form.
+_EMOJI_SIGNS = "\xa9\xae\u203c\u2049\u2122\u2139\u3030\u303d\u3297\u3299"
+_SHAPING = "|".join(
+    (
+        f"(?<=[{_JOINING}])[\u200c\u200d]",
+        rf"(?<=[^\W_\u115f\u1160\u3164\uffa0])\u200c(?=[{_JOINING}])",  # A suffix of a Latin word.
+        f"(?:(?<=[{_PICTURES}])|(?<=[{_PICTURES}]\ufe0f))\u200d(?=[{_PICTURES}])",
+        f"(?<=[{_PICTURES}{_EMOJI_SIGNS}])[\ufe0e\ufe0f]",
+        "(?<=[0-9#*])\ufe0f(?=\u20e3)",  # Keycaps.
+        # Flags of regions.
+        "(?<=\U0001f3f4)[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f",
+        f"(?<=[{_HAN}])[\ufe00-\ufe02\U000e0100-\U000e01ef]",
+        "(?<=[\u1820-\u18aa])[\u180b-\u180f]",
+    )
+)
+_ANY_INVISIBLE = re.compile(_INVISIBLE)
+_SHAPING_OR_INVISIBLE = re.compile(f"({_SHAPING})|{_INVISIBLE}")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _SIGNS = re.compile("[=? ]+")  # Characters at which an encoded word may begin or end.
 
 
 def words(text: str) -> str:
-    """Remove invisible characters from a text of several lines, and replace links with `[link]`."""
+    """Remove hidden characters from a text of several lines, and replace links with `[link]`."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    # Remove invisible characters first, so that they cannot hide a link.
-    shown = _CONTROL.sub(" ", _INVISIBLE.sub("", lines))
+    shown = _CONTROL.sub(" ", _without_hidden(lines))
     # Check each word separately, because one expression for a word that contains a link takes
     # quadratic time.
     return _WORD.sub(lambda word: LINK if _is_link(word[0]) else word[0], shown)
@@ -51,11 +77,14 @@ def words(text: str) -> str:
 
 def line(text: str) -> str:
     """Return a text as one line of at most `MAX_LINE` characters, for a header or a sentence."""
-    # Clean the text twice, because NFKC turns other characters into spaces or invisible characters
-    # (U+FFA0 becomes U+1160).
-    plain = words(unicodedata.normalize("NFKC", words(text)))
-    safe = _SIGNS.sub(_without_mark, " ".join(plain.split()))
-    return " ".join(safe.split())[:MAX_LINE].rstrip()
+    safe = _SIGNS.sub(_without_mark, " ".join(words(text).split()))
+    # The cut may leave a joiner without its second character.
+    return _without_hidden(" ".join(safe.split())[:MAX_LINE]).rstrip()
+
+
+def _without_hidden(text: str) -> str:
+    """Remove the invisible characters that change no shape."""
+    return _SHAPING_OR_INVISIBLE.sub(r"\1", text)
 
 
 def _without_mark(signs: re.Match[str]) -> str:
@@ -64,7 +93,8 @@ def _without_mark(signs: re.Match[str]) -> str:
 
 
 def _is_link(word: str) -> bool:
-    normal = unicodedata.normalize("NFKC", word)
+    plain = _ANY_INVISIBLE.sub("", word)
+    normal = _ANY_INVISIBLE.sub("", unicodedata.normalize("NFKC", plain))
     # A combining mark between a letter and a dot must not hide the link.
     bare = "".join(each for each in normal if unicodedata.category(each)[0] != "M")
-    return any(_LINK.search(form) for form in (word, normal, bare))
+    return any(_LINK.search(form) for form in (plain, normal, bare))

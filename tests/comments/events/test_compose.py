@@ -24,6 +24,8 @@ Date: Fri, 02 Jan 2026 03:04:05 +0000
 Message-ID: <DIGEST@service.example>
 Auto-Submitted: auto-generated
 X-Auto-Response-Suppress: All
+In-Reply-To: <e62bdce6a090ee20af17a39141d6db34@service.example>
+References: <e62bdce6a090ee20af17a39141d6db34@service.example>
 List-Unsubscribe: <https://service.example/unsubscribe/token>
 List-Unsubscribe-Post: List-Unsubscribe=One-Click
 MIME-Version: 1.0

@@ -5,14 +5,11 @@ parsers read the mail: the standard library's oldest parser and `mail_reader`, w
 everything that may be an encoded word.
 """
 
-import dataclasses
 import email
 import itertools
 import re
 import unicodedata
 from base64 import b64encode
-from collections.abc import Sequence
-from datetime import UTC, datetime
 from email.header import decode_header, make_header
 
 import pytest
@@ -21,21 +18,19 @@ from hypothesis import strategies as st
 
 from comments import app as apps
 from comments.domain import records
-from comments.domain.text import cleaning
 from comments.events.mail import plain_words
 from comments.moderation import policy_changes
-from comments.notifications import subscriptions
 from comments.sites import site_settings
 from comments.store import connection
-from comments.store.models import comment_rows
 from tests.support.histories import counter_oracle
-from tests.support.outside import mail_reader, mail_server, mail_service, sample_mail
+from tests.support.outside import mail_reader, mail_server, sample_mail
 from tests.support.outside.mail_server import Box
-from tests.support.outside.mail_service import MailService
+from tests.support.outside.mail_service import MailService, Said
 
 OURS = [
     "from", "to", "subject", "date", "message-id", "auto-submitted", "x-auto-response-suppress",
-    "list-unsubscribe", "list-unsubscribe-post", "mime-version", "content-type",
+    "in-reply-to", "references", "list-unsubscribe", "list-unsubscribe-post", "mime-version",
+    "content-type",
 ]  # fmt: skip
 TO_MODERATORS = [each for each in OURS if not each.startswith("list-")]
 FOLLOWER, MODERATOR = "fay@example.org", "mod@site.example"
@@ -91,35 +86,9 @@ SPLIT = [
 ]
 
 
-@dataclasses.dataclass(frozen=True)
-class Said:
-    """The first comment of a thread, by an anonymous author."""
-
-    name: str = "Bob"
-    title: str = "A page"
-    text: str = "hello"
-
-
 @pytest.fixture
 def busy_mailer(store: connection.Store, site: records.Site, box: Box) -> MailService:
     return MailService(store, box.settings(mails_per_day=1_000), box)
-
-
-def _told(busy_mailer: MailService, said: Sequence[Said]) -> list[bytes]:
-    """Start a followed thread with each comment; return the mails that the mail server received."""
-    client = apps.create_app(busy_mailer.settings, busy_mailer.store).test_client()
-    for place, each in enumerate(said):
-        thread = records.ThreadName("demo", f"page-{place}")
-        wanted = subscriptions.SubscriptionTarget("demo", comment_rows.thread_key_name(thread))
-        seal = busy_mailer.seal(FOLLOWER)
-        subscriptions.subscribe(busy_mailer.id_of(FOLLOWER), seal, wanted, now=mail_service.START)
-        sent = {"name": each.name[: cleaning.MAX_NAME], "body": each.text, "title": each.title}
-        answer = client.post(f"/api/v1/sites/demo/comments?thread={thread.id}", json=sent)
-        assert answer.status_code in {201, 202}, answer.text
-    busy_mailer.now = datetime.now(UTC)
-    busy_mailer.deliver()
-    assert len(busy_mailer.box.raw) == len(said), "a mail is missing"
-    return busy_mailer.box.raw
 
 
 def _compat32(raw: bytes) -> tuple[list[str], str, list[str]]:
@@ -158,12 +127,12 @@ def test_no_encoded_word_becomes_a_header_a_body_a_link_or_a_name(
     busy_mailer: MailService,
 ) -> None:
     # Each comment has two different payloads: one as its name, one as its title.
-    for raw in _told(busy_mailer, [*map(Said, FORMS, FORMS[1:] + FORMS[:1])]):
+    for raw in busy_mailer.mails_about([*map(Said, FORMS, FORMS[1:] + FORMS[:1])]):
         _assert_ours(raw, OURS)
 
 
 def test_an_encoded_word_split_over_two_fields_is_not_decoded(busy_mailer: MailService) -> None:
-    for raw in _told(busy_mailer, [Said(name, title) for name, title in SPLIT]):
+    for raw in busy_mailer.mails_about([Said(name, title) for name, title in SPLIT]):
         _assert_ours(raw, OURS)
 
 
@@ -171,7 +140,7 @@ def test_moderators_get_no_header_that_an_author_chose(busy_mailer: MailService)
     site_settings.change("demo", moderators=[MODERATOR])
     actor = records.Actor("cli", "Ada")
     policy_changes.set_policy("demo", actor, now=busy_mailer.now, policy=records.Policy.ALL)
-    for raw in _told(busy_mailer, [Said(form, form) for form in _forms(PAYLOADS[0])[::3]]):
+    for raw in busy_mailer.mails_about([Said(form, form) for form in _forms(PAYLOADS[0])[::3]]):
         _assert_ours(raw, TO_MODERATORS)
     assert set(busy_mailer.box.recipients) == {MODERATOR}
 
@@ -201,7 +170,7 @@ LINKS = [
 
 
 def test_nothing_that_reads_as_a_link_is_left_in_any_form(busy_mailer: MailService) -> None:
-    for raw in _told(busy_mailer, [Said(link, link, link) for link in LINKS]):
+    for raw in busy_mailer.mails_about([Said(link, link, link) for link in LINKS]):
         _assert_ours(raw, OURS)
         found = mail_reader.read(raw)
         assert found.value("Subject") == '[link] commented on "[link]"'
@@ -213,7 +182,7 @@ BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c
 
 def test_no_text_reorders_the_text_around_it(busy_mailer: MailService) -> None:
     hostile = [Said(f"B{each}ob", f"A{each} page", f"hel{each}lo") for each in BIDI]
-    for raw in _told(busy_mailer, hostile):
+    for raw in busy_mailer.mails_about(hostile):
         found = mail_reader.read(raw)
         assert found.value("Subject") == 'Bob commented on "A page"'
         assert not any(each in text for each in BIDI for _, text in found.parts)

@@ -5,11 +5,13 @@ Tests advance the time, and each delivery step is one sweep.
 
 import dataclasses
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
+from comments import app as apps
 from comments import config
 from comments.domain import records, sorthash
 from comments.domain.crypto import encryption
+from comments.domain.text import cleaning
 from comments.events import dispatcher, outbox
 from comments.jobs import wiring
 from comments.notifications import double_opt_in, planner, subscriptions
@@ -23,6 +25,18 @@ SITE = records.Site("demo", ("http://localhost:8080",), sorthash.DEFAULT_DIGITS,
 THREAD = records.ThreadName("demo", "page")
 START = sample_threads.START
 INDEXES = programs.ROOT / "index.yaml"
+
+
+FOLLOWER = "fay@example.org"
+
+
+@dataclasses.dataclass(frozen=True)
+class Said:
+    """The first comment of a thread, by an anonymous author."""
+
+    name: str = "Bob"
+    title: str = "A page"
+    text: str = "hello"
 
 
 @dataclasses.dataclass
@@ -71,3 +85,18 @@ class MailService:
             for number, address in enumerate(self.box.recipients)
             if f"> {text}\n" in self.box.text(number)
         )
+
+    def mails_about(self, said: Sequence[Said]) -> list[bytes]:
+        """Start a followed thread with each comment; return the mails that the server received."""
+        client = apps.create_app(self.settings, self.store).test_client()
+        for place, each in enumerate(said):
+            thread = records.ThreadName("demo", f"page-{place}")
+            wanted = subscriptions.SubscriptionTarget("demo", comment_rows.thread_key_name(thread))
+            subscriptions.subscribe(self.id_of(FOLLOWER), self.seal(FOLLOWER), wanted, now=START)
+            sent = {"name": each.name[: cleaning.MAX_NAME], "body": each.text, "title": each.title}
+            answer = client.post(f"/api/v1/sites/demo/comments?thread={thread.id}", json=sent)
+            assert answer.status_code in {201, 202}, answer.text
+        self.now = datetime.now(UTC)
+        self.deliver()
+        assert len(self.box.raw) == len(said), "a mail is missing"
+        return self.box.raw

@@ -58,7 +58,7 @@ TECHNICAL = {
     "Cookie", "Lax", "Link", "Origin", "Strict", "View",
     "public, max-age=300", "public, max-age=31536000, immutable",
     # Mail, and the name of a signature.
-    "All", "Date", "From", "Subject", "To", "flatthread unsubscribe 1",
+    "All", "Date", "From", "References", "Subject", "To", "flatthread unsubscribe 1",
     # schema.org
     "Comment", "Deleted", "Person",
     # Names
