@@ -48,6 +48,15 @@ def settings() -> config.Settings:
     return of(flask.current_app).settings
 
 
+def service_url() -> str:
+    """Return the address of this service, without a final slash.
+
+    If PUBLIC_URL is not set, it is the address that the current request names. Anybody can forge
+    that, so it may appear only in the answer to the request.
+    """
+    return settings().public_url or flask.request.host_url.rstrip("/")
+
+
 def request_to(site: records.Site) -> SiteRequest:
     """Return the current request, with its site, settings, time and sender."""
     network = network_of(settings(), flask.request)

@@ -1,7 +1,8 @@
 """Atom feeds: the newest comments of a thread or of a site.
 
 Feeds are served in the same way as pages of comments, with ETags, 304 and gzip, and share their
-cache. Feeds are public, so they contain only data that pages show.
+cache. Feeds are public, so they contain only data that pages show. Feed readers store feeds apart
+from their addresses, so all links are absolute.
 """
 
 import functools
@@ -44,14 +45,16 @@ def of_site(site_id: str) -> flask.Response:
     lang = query_strings.read(request_shapes.FeedQuery).lang
     texts = page_language.of(lang, site)
     query = urlencode({"lang": lang} if lang else {})
+    service = context.service_url()
+    here, embed = f"{service}/feeds/{site.id}", f"{service}/embed/{site.id}"
 
     def head(_feed: feeds.Feed) -> atom.FeedMetadata:
         return atom.FeedMetadata(
             id=atom.feed_id(context.settings().secret, site.id),
             title=texts.text("feeds.site-title", site=site.id),
-            itself=f"{site.id}?{query}" if query else site.id,
+            itself=f"{here}?{query}" if query else here,
             page=site.origins[0] if site.origins else "",
-            place=functools.partial(_place, site, "../embed/", lang or ""),
+            place=functools.partial(_place, site, embed, lang or ""),
             texts=texts,
         )
 
@@ -65,16 +68,17 @@ def of_thread(site_id: str) -> flask.Response:
     thread, asked = query_strings.read_thread(request_shapes.FeedQuery, site)
     texts, lang = page_language.of(asked.lang, site), asked.lang or ""
     name = records.ThreadName(site.id, thread)
-    secret = context.settings().secret
+    secret, service = context.settings().secret, context.service_url()
+    embed = f"{service}/embed/{site.id}"
 
     def head(feed: feeds.Feed) -> atom.FeedMetadata:
         query = urlencode({"thread": thread} | ({"lang": lang} if lang else {}))
         return atom.FeedMetadata(
             id=atom.feed_id(secret, site.id, thread),
             title=_title(feed, texts),
-            itself=f"thread?{query}",
-            page=thread_info.address(feed.url, site) or f"../../embed/{site.id}?{query}",
-            place=functools.partial(_place, site, "../../embed/", lang),
+            itself=f"{service}/feeds/{site.id}/thread?{query}",
+            page=thread_info.address(feed.url, site) or f"{embed}?{query}",
+            place=functools.partial(_place, site, embed, lang),
             texts=texts,
         )
 
@@ -95,7 +99,7 @@ def _form(
 ) -> responses.PageFormat[feeds.Feed]:
     return responses.PageFormat(
         lambda feed: atom.document(head(feed), feed),
-        made_of=f"{_RELEASE} {site.origins}",
+        made_of=f"{_RELEASE} {site.origins} {context.service_url()}",
         kind=f"feed {texts.language} {lang}",
         content_type=atom.CONTENT_TYPE,
     )
@@ -107,7 +111,7 @@ def _place(site: records.Site, embed: str, lang: str, entry: feeds.FeedEntry) ->
     if address:
         return f"{address}#{nesting.anchor(entry.comment.id)}"
     links = nesting.Links(
-        f"{embed}{site.id}",
+        embed,
         entry.name,
         thread_pages.ListingOrder.THREAD,
         request_shapes.DEFAULT_LIMIT,

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from comments.domain import presentation, records
 from comments.reading import feeds
 from comments.web.public import atom
+from tests.support.html import atom_rules
 
 NAME = records.ThreadName("demo", "page")
 ID = "aaaqeayeaudaocajbifqydiob4"
@@ -35,7 +36,7 @@ ENTRY = feeds.FeedEntry(COMMENT, NAME, "A <title>", "https://site.example/a")
 HEAD = atom.FeedMetadata(
     id="urn:uuid:00000000-0000-0000-0000-000000000000",
     title="Comments",
-    itself="thread?thread=page",
+    itself="https://service.example/feeds/demo/thread?thread=page",
     page="https://site.example/a",
     place=lambda entry: f"https://site.example/a#comment-{entry.comment.id}",
 )
@@ -46,7 +47,8 @@ GOLDEN = """<?xml version='1.0' encoding='utf-8'?>
 xml:lang="en">\
 <id>urn:uuid:00000000-0000-0000-0000-000000000000</id><title>Comments</title>\
 <updated>2026-01-02T03:04:05Z</updated>\
-<link rel="self" type="application/atom+xml" href="thread?thread=page" />\
+<link rel="self" type="application/atom+xml" \
+href="https://service.example/feeds/demo/thread?thread=page" />\
 <link rel="alternate" type="text/html" href="https://site.example/a" />\
 <entry><id>urn:uuid:00010203-0405-0607-0809-0a0b0c0d0e0f</id>\
 <title>Ann on A &lt;title&gt;</title><published>2026-01-02T03:04:05Z</published>\
@@ -68,6 +70,7 @@ def test_the_format_of_a_feed_is_stable() -> None:
     answer = msgspec.structs.replace(COMMENT, parent=ID, edited=datetime(2026, 1, 3, tzinfo=UTC))
     found = made(msgspec.structs.replace(ENTRY, comment=answer))
     assert found.decode() == GOLDEN
+    assert atom_rules.problems(found) == []
 
 
 def test_the_id_of_a_feed_is_stable() -> None:

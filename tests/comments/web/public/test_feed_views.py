@@ -1,5 +1,6 @@
 """Test the feeds' comments, links, validation and cost over HTTP."""
 
+import dataclasses
 import gzip
 from datetime import timedelta
 from typing import Any
@@ -8,6 +9,7 @@ import feedparser
 import flask.testing
 import pytest
 
+from comments import app as apps
 from comments.domain import records
 from comments.posting import own_comment
 from comments.reading import feeds
@@ -17,6 +19,7 @@ from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.web.http import responses
 from emulator import inprocess, testing
+from tests.support.html import atom_rules
 from tests.support.threads import sample_threads
 
 SITE, THREAD = "/feeds/demo", "/feeds/demo/thread?thread=page"
@@ -28,9 +31,10 @@ def read(client: flask.testing.FlaskClient, path: str = THREAD, **headers: Any) 
     response = client.get(path, headers=headers)
     assert response.status_code == 200, response.text
     assert response.content_type == "application/atom+xml; charset=utf-8"
-    told = {"content-type": response.content_type, "content-location": f"http://localhost{path}"}
+    told = {"content-type": response.content_type}
     found = feedparser.parse(response.data, response_headers=told)
     assert found.bozo is False
+    assert atom_rules.problems(response.data) == []
     return found
 
 
@@ -213,17 +217,29 @@ def test_a_feed_contains_no_personal_data(
         assert "canary" not in text
 
 
-def test_the_host_header_is_nowhere_in_a_feed(
-    client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
+@pytest.mark.parametrize("public", ["", "https://comments.example/below"])
+@pytest.mark.parametrize("page", ["", "http://localhost:8080/a"])
+def test_every_link_is_absolute(
+    open_store: connection.Store, site: records.Site, public: str, page: str
 ) -> None:
+    settings = dataclasses.replace(
+        sample_threads.SETTINGS, public_url=public, hosts=("localhost", "friend.example")
+    )
+    client = apps.create_app(settings, open_store).test_client()
     with open_store.context():
-        sample_threads.post(site, "hello")
-    for path in (SITE, THREAD):
-        plain = client.get(path)
-        spoofed = client.get(
-            path, headers={"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
-        )
-        assert spoofed.data == plain.data
+        row = sample_threads.post(site, "here", url=page)
+    for host in ("localhost", "friend.example:8443"):
+        service = public or f"http://{host}"
+        embed = f"{service}/embed/demo?thread=page"
+        alternate = {f"{page or embed}{'' if page else f'&around={row.id}'}#comment-{row.id}"}
+        for path, about in ((SITE, site.origins[0]), (THREAD, page or embed)):
+            # The service must never take its address from this header.
+            answer = client.get(path, headers={"Host": host, "X-Forwarded-Host": "evil.example"})
+            assert atom_rules.problems(answer.data) == []
+            assert atom_rules.links(answer.data) == {
+                "self": {service + path},
+                "alternate": {about} | alternate,
+            }
 
 
 def test_a_threads_page_links_its_feed(
