@@ -16,7 +16,7 @@ import dataclasses
 import functools
 import hashlib
 import secrets
-from datetime import datetime, timedelta
+from datetime import datetime
 from urllib.parse import urlsplit
 
 import msgspec
@@ -34,8 +34,6 @@ from comments.store import reads
 from comments.store.models import comment_rows
 from comments.tree import values
 from comments.tree.threads import naming
-
-RESUMES = timedelta(hours=1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -81,9 +79,8 @@ def post(sent: Submission, request: SiteRequest) -> Posted:
 
     With an idempotency key, the comment is stored only once, however often it is sent.
 
-    A newcomer who retries a post with its idempotency key gets the author's token only within
-    `RESUMES` of the first post, or from the same network. Without this limit, anyone who found the
-    key in a log could get the token.
+    A newcomer who retries a post with its idempotency key gets the author's token only from the
+    network of the first post. Otherwise, anyone who found the key in a log could get the token.
 
     Raises:
         errors.BadInput: a field is not valid; the error names the field.
@@ -119,8 +116,7 @@ def post(sent: Submission, request: SiteRequest) -> Posted:
         usage.posted(site.id, draft.id, now=now)
     if request.settings.on_app_engine:
         usage.flush_old()
-    is_recent = now - change.comment.created < RESUMES
-    is_authors = bool(text.author.id) or change.is_new or is_recent or change.is_from_origin
+    is_authors = bool(text.author.id) or change.is_new or change.is_from_origin
     return Posted(change.comment, change.is_new, is_authors)
 
 

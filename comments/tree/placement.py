@@ -300,10 +300,10 @@ def _repeat(row: comment_rows.CommentRow, draft: Draft) -> ChangeResult:
         draft.former_fingerprint,
     }:
         raise errors.KeyReused
-    if transactions.may_have_run() and row.created == draft.created:
+    is_from_origin = (row.origin or b"") == draft.origin
+    if transactions.may_have_run() and is_from_origin and row.created == draft.created:
         event = outbox.event_id(draft.id, row.revision)
         return ChangeResult(conversion.comment_record(row), event=event, is_new=True)
-    is_from_origin = bool(draft.origin) and row.origin == draft.origin
     return ChangeResult(conversion.comment_record(row), is_from_origin=is_from_origin)
 
 

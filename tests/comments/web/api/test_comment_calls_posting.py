@@ -79,20 +79,18 @@ def _repeated(client: FlaskClient, peer: str, **headers: str) -> dict:
     return answer(response)
 
 
-def test_a_late_retry_from_another_network_gets_no_token(
+def test_a_retry_from_another_network_never_gets_a_token(
     client: FlaskClient, moment: Moment
 ) -> None:
     first = _repeated(client, "192.0.2.1")
-    moment.pass_by(minutes=59)
-    elsewhere = _repeated(client, "198.51.100.1")
-    assert elsewhere["token"]  # a phone may change networks within an hour
-    moment.pass_by(minutes=2)
     there = client.get(f"{ONE}{first['comment']['id']}")
     shown = {k: v for k, v in answer(there)["comment"].items() if k != "replies"}
     shown["editable_until"] = None
-    assert _repeated(client, "198.51.100.1") == {"comment": shown}
-    assert _repeated(client, "2001:db8::1") == {"comment": shown}
-    assert _repeated(client, "192.0.2.1")["token"]
+    for _ in range(2):
+        assert _repeated(client, "198.51.100.1") == {"comment": shown}
+        assert _repeated(client, "2001:db8::1") == {"comment": shown}
+        assert _repeated(client, "192.0.2.1")["token"]
+        moment.pass_by(minutes=61)
 
 
 def test_such_a_retry_of_a_held_comment_shows_no_text(
@@ -104,7 +102,6 @@ def test_such_a_retry_of_a_held_comment_shows_no_text(
         )
     sent = {"name": "Ann", "body": "Secret"}
     assert client.post(THREAD, json=sent, headers=KEY).status_code == 202
-    moment.pass_by(minutes=61)
     again = client.post(
         THREAD, json=sent, headers=KEY, environ_base={"REMOTE_ADDR": "198.51.100.1"}
     )
@@ -113,8 +110,8 @@ def test_such_a_retry_of_a_held_comment_shows_no_text(
     assert "Ann" not in again.text
 
 
-def test_a_late_retry_of_an_earlier_releases_comment_gets_no_token(
-    client: FlaskClient, moment: Moment, open_store: connection.Store
+def test_a_retry_of_an_earlier_releases_comment_gets_no_token(
+    client: FlaskClient, open_store: connection.Store
 ) -> None:
     first = _repeated(client, "192.0.2.1")
     with open_store.context():
@@ -122,7 +119,6 @@ def test_a_late_retry_of_an_earlier_releases_comment_gets_no_token(
         assert len(row.origin) == 8
         row.origin = None
         transactions.transaction(lambda: transactions.apply(ownership.Writes("tree", put=(row,))))
-    moment.pass_by(minutes=61)
     assert "token" not in _repeated(client, "192.0.2.1")
 
 
