@@ -2,10 +2,14 @@
 
 import { Changes } from "./changes.js";
 import { addressOf } from "./comment.js";
+import { el } from "./dom.js";
+import { duration } from "./durations.js";
 import { Erasure } from "./erasure.js";
+import { offerEntrance } from "./extras.js";
 import * as keeping from "./keeping.js";
+import * as memory from "./memory.js";
+import { mute, unmute } from "./muting.js";
 import { Report } from "./report.js";
-import * as times from "./times.js";
 import { t as widgetText } from "./words.js";
 import { loadLater, t } from "./writing.js";
 
@@ -17,15 +21,11 @@ import { loadLater, t } from "./writing.js";
  *   toggle: (comment: Comment) => void,
  *   redraw: () => void,
  *   rename: () => void,
- *   signIn: () => Promise<void>,
+ *   entered: (member: Member) => void,
  *   signOut: () => void,
- *   mayEnter: () => boolean,
- *   erased: () => Promise<void>,
- *   panel: () => HTMLElement,
+ *   panel: HTMLElement,
+ *   title: HTMLElement,
  *   say: (text: string, options?: { isVisible: boolean }) => void,
- *   changed: (comment: Comment, data: object) => void,
- *   saved: (comment: Comment) => void,
- *   removed: (comment: Comment, bury: typeof import("./own.js").bury) => void,
  *   pages: import("./pages.js").Pages,
  *   options: () => SiteOptions,
  *   reform: (refocus: boolean) => void,
@@ -43,9 +43,9 @@ export class Actions {
 
   /**
    * The thread's toggle(comment) hides or shows replies, redraw() shows all comments again,
-   * reform(refocus) makes the form at the top again, and say(text, {isVisible}) announces a result. When a comment's data changes,
-   * this class calls changed(comment, data), and afterwards saved(comment) or
-   * removed(comment, bury).
+   * reform(refocus) makes the form at the top again, and say(text, {isVisible}) announces a result.
+   * This class calls entered(member) when the reader has signed in. `panel` is the place for forms
+   * that belong to the header.
    *
    * @param {import("./guest.js").Guest} guest
    * @param {import("./visits.js").Mutes} mutes
@@ -104,7 +104,8 @@ export class Actions {
     }
     const left = keeping.editableFor(this.#guest, comment.id);
     const edit = {
-      label: left === Infinity ? t("edit") : t("edit-for", { time: times.left(left) }),
+      label:
+        left === Infinity ? t("edit") : t("edit-for", { time: duration(left / 1000, "short") }),
       act: () => this.#changes.open(comment),
     };
     const remove = {
@@ -122,31 +123,48 @@ export class Actions {
    */
   readerItems() {
     const guest = this.#guest;
-    const unmute = () => {
-      this.#mutes.clear();
+    const unmuteAll = () => {
+      memory.drop(this.#mutes.key);
       this.#thread.redraw();
     };
     const moderating = this.#moderation?.isOn
       ? { label: t("moderate-stop"), act: () => this.#moderation?.stop() }
       : this.#thread.options().moderation && {
           label: widgetText("moderate-here"),
-          act: () => this.moderate(this.#thread.panel()),
+          act: () => this.moderate(this.#thread.panel),
         };
     return [
       moderating,
       guest.name === null && { label: widgetText("change-name"), act: this.#thread.rename },
       guest.name === null &&
-        this.#thread.mayEnter() && { label: widgetText("sign-in"), act: this.#thread.signIn },
-      this.#mutes.size > 0 && { label: t("unmute-all"), act: unmute },
+        this.#thread.options().sign_in && {
+          label: widgetText("sign-in"),
+          act: () => this.signIn(),
+        },
+      this.#mutes.all.length > 0 && { label: t("unmute-all"), act: unmuteAll },
       guest.token !== null && { label: t("erase-me"), act: () => this.#erase() },
       guest.maySignOut && { label: t("sign-out"), act: this.#thread.signOut },
     ].filter((item) => item !== false);
   }
 
+  /** Show the ways to sign in, below the header. */
+  async signIn() {
+    const { panel, entered } = this.#thread;
+    const anchor = el("div", {});
+    panel.replaceChildren(anchor);
+    await offerEntrance(anchor, this.#place.site, (member) => {
+      panel.replaceChildren();
+      entered(member);
+    });
+    // The form may have shown them already.
+    const shown = /** @type {ShadowRoot} */ (panel.getRootNode());
+    /** @type {HTMLElement | null} */ (shown.querySelector(".ft-sign-in button"))?.focus();
+  }
+
   /** Hide or show all comments by the author of a comment, in this browser. */
   mute(comment, isMuted) {
-    if (isMuted) this.#mutes.add(comment.data.author);
-    else this.#mutes.remove(comment.data.author);
+    if (isMuted) mute(this.#mutes, comment.data.author);
+    else unmute(this.#mutes, comment.data.author);
     this.#thread.redraw();
     comment.element.focus();
   }
@@ -175,6 +193,11 @@ export class Actions {
   }
 
   #erase() {
-    new Erasure(this.#guest, this.#place, this.#thread.erased).ask(this.#thread.panel());
+    const done = async () => {
+      this.#thread.say(t("erased"));
+      await this.#thread.pages.reload();
+      this.#thread.reform(false);
+    };
+    new Erasure(this.#guest, this.#place, done).ask(this.#thread.panel);
   }
 }

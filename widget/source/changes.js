@@ -5,13 +5,14 @@
  */
 
 import { Composer } from "./composer.js";
-import { button, el, isBusy } from "./dom.js";
+import { button, el, isBusy, isTyping } from "./dom.js";
 import { Draft } from "./drafts.js";
+import { duration } from "./durations.js";
 import * as keeping from "./keeping.js";
 import { bury } from "./own.js";
 import { preview } from "./preview.js";
 import { stub } from "./stub.js";
-import * as times from "./times.js";
+import { t as widgetText } from "./words.js";
 import { working } from "./working.js";
 import { t } from "./writing.js";
 import * as calls from "./writingcalls.js";
@@ -24,17 +25,9 @@ export class Changes {
   #thread;
 
   /**
-   * When a comment's data changes, this class calls the thread's changed(comment, data). When a
-   * change is complete, it calls the thread's saved(comment) or removed(comment, bury).
-   *
    * @param {import("./guest.js").Guest} guest
    * @param {Place} place
-   * @param {{
-   *   options: () => SiteOptions,
-   *   changed: (comment: Comment, data: object) => void,
-   *   saved: (comment: Comment) => void,
-   *   removed: (comment: Comment, bury: typeof import("./own.js").bury) => void,
-   * }} thread
+   * @param {import("./actions.js").Owner} thread
    */
   constructor(guest, place, thread) {
     this.#guest = guest;
@@ -68,7 +61,8 @@ export class Changes {
     const show = () => {
       const left = keeping.editableFor(this.#guest, comment.id);
       if (left === Infinity) return;
-      place.textContent = left > 0 ? t("edit-left", { time: times.left(left) }) : t("edit-over");
+      place.textContent =
+        left > 0 ? t("edit-left", { time: duration(left / 1000, "short") }) : t("edit-over");
     };
     show();
     const ticking = setInterval(() => (place.isConnected ? show() : clearInterval(ticking)), 1000);
@@ -90,8 +84,9 @@ export class Changes {
       const { comment: data } = await calls.edit(comment.data, body, this.#token(comment));
       keeping.rewrite(this.#guest, comment.id, body);
       if (comment.slot.querySelector(".ft-sending")) comment.close(); // else the reader is typing
-      this.#thread.changed(comment, data);
-      this.#thread.saved(comment);
+      this.#show(comment, data);
+      this.#thread.pages.listing.point(comment);
+      this.#thread.say(comment.isPending ? widgetText("pending") : t("saved"));
     } catch (error) {
       if (error.status === 412) await this.#catchUp(comment, error);
       throw error;
@@ -101,7 +96,7 @@ export class Changes {
   /** Get the revision of a concurrent edit, such as one in another tab. Keep the typed text. */
   async #catchUp(comment, error) {
     const { comment: data } = await calls.read(comment.id);
-    this.#thread.changed(comment, data);
+    this.#show(comment, data);
     error.message = t("overtaken");
   }
 
@@ -112,13 +107,28 @@ export class Changes {
     try {
       await calls.retract(comment.id, this.#token(comment));
       keeping.forget(this.#guest, comment.id);
-      this.#thread.changed(comment, { status: "removed", author: null, html: "" });
-      this.#thread.removed(comment, bury);
+      this.#show(comment, { status: "removed", author: null, html: "" });
+      this.#bury(comment);
     } catch (error) {
       place.textContent = error.message;
     } finally {
       finish();
     }
+  }
+
+  /** Show a comment's new data. Correct the total, which does not include pending comments. */
+  #show(comment, data) {
+    const { pages } = this.#thread;
+    const waited = comment.isPending;
+    comment.show({ ...comment.data, ...data }, pages.thread.context());
+    pages.countMore(Number(waited) - Number(comment.isPending));
+  }
+
+  #bury(comment) {
+    const { pages, title } = this.#thread;
+    pages.countMore(-bury(pages.listing, comment));
+    if (!isTyping()) (comment.element.isConnected ? comment.element : title).focus();
+    this.#thread.say(t("deleted"));
   }
 
   #token(comment) {

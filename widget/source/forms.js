@@ -15,18 +15,16 @@ import { t } from "./words.js";
 /**
  * @typedef {{
  *   options: () => SiteOptions,
- *   posted: (
- *     data: UncountedComment,
- *     parent: string | null,
- *     place: typeof import("./own.js").welcome,
- *   ) => Comment,
+ *   pages: () => import("./pages.js").Pages,
+ *   tell: (name: string, detail: object) => void,
+ *   welcome: () => void,
  *   entered: (member: Member) => void,
  *   refused: (state: string) => void,
  *   writer: () => Promise<import("./lazy.js").Writer | null>,
- * }} Owner The thread: options() returns the site's options, and posted(data, parent, place) shows a
- *   comment and returns it. writer() loads the modules for writing, or returns null. The
- *   forms call entered(member) when the reader has signed in, and refused(state) when the server
- *   refuses a post.
+ * }} Owner The thread: options() returns the site's options, tell(name, detail) sends an event to the
+ *   page, welcome() shows the reader's name, and writer() loads the modules for writing, or returns
+ *   null. The forms call entered(member) when the reader has signed in, and refused(state) when the
+ *   server refuses a post.
  */
 
 export class Forms {

@@ -18,5 +18,9 @@ export function commentOfLine(listing, gutter, x) {
   const isLtr = getComputedStyle(gutter).direction === "ltr";
   const shown = Number(item.style.getPropertyValue("--level"));
   const at = Math.floor(((isLtr ? x - left : right - x) / width) * shown);
-  return listing.ancestor(comment, comment.level - shown + Math.min(at, shown - 1));
+  const level = comment.level - shown + Math.min(at, shown - 1);
+  /** @type {Comment | undefined} */
+  let found = comment;
+  while (found && found.level > level) found = listing.get(found.data.parent);
+  return found;
 }

@@ -106,13 +106,6 @@ export class Listing {
     return found;
   }
 
-  /** Return the ancestor of a comment at a level, or the comment itself. */
-  ancestor(comment, level) {
-    let found = comment;
-    while (found && found.level > level) found = this.get(found.data.parent);
-    return found;
-  }
-
   /** Return the comment below another one in the list. */
   after(comment) {
     return this.get(comment.element.nextElementSibling?.dataset.id);

@@ -107,7 +107,7 @@ export class Moderation {
     const token = this.#session?.token;
     this.#leave();
     this.#bar.remove();
-    this.#root.querySelector("h2")?.focus();
+    this.#thread.title.focus();
     this.#thread.say(t("moderation-stopped"), { isVisible: true });
     // If this fails, the session on the server expires later.
     await moderator.end(this.#place.site, token).catch(() => {});

@@ -7,8 +7,8 @@ import { t } from "./words.js";
 /** @typedef {import("./listing.js").Listing} Listing */
 
 /**
- * Show a newly posted comment first among the replies to its parent, or above the thread. Return
- * whether it is new.
+ * Show a newly posted comment first among the replies to its parent, or above the thread, and count
+ * it unless it awaits approval.
  *
  * @param {import("./pages.js").Pages} pages
  * @param {Comment} comment
@@ -26,7 +26,9 @@ export function welcome(pages, comment) {
   const go = button("ft-go", t("view-in-thread"), () => pages.goTo(comment.id));
   mark(comment, isElsewhere && !comment.isPending ? go : null);
   if (isNew) listing.countReplies(comment, 1);
-  return isNew;
+  if (isNew && !comment.isPending) pages.countMore(1, comment.data.created);
+  else pages.countMore(0);
+  listing.point(comment);
 }
 
 /** Mark a comment that the reader just posted, and show a button that goes to its place. */

@@ -137,26 +137,13 @@ export class Pages {
   }
 
   /**
-   * Show a newly posted comment, and count it unless it awaits approval. `place` puts it into the
-   * list, and returns whether it is new (own.js).
+   * Change the total number of comments. `changed` is the time of a change that is shown.
    *
-   * @param {Comment} comment
-   * @param {typeof import("./own.js").welcome} place
+   * @param {number} change
+   * @param {string} [changed]
    */
-  welcome(comment, place) {
-    const isNew = place(this, comment);
-    const isCounted = isNew && !comment.isPending;
-    this.#hear({
-      changed: isCounted ? comment.data.created : null,
-      total: this.#total + (isCounted ? 1 : 0),
-    });
-    this.thread.changed();
-    this.listing.point(comment);
-  }
-
-  /** Change the total number of comments. */
-  countMore(change) {
-    this.#count(this.#total + change);
+  countMore(change, changed) {
+    this.#hear({ changed, total: this.#total + change });
     this.thread.changed();
   }
 

@@ -171,8 +171,27 @@ export class PostForms {
     });
     keeping.keep(this.#guest, answer.comment.id, values, answer.token, answer.expires);
     keeping.note(this.#guest, answer.comment);
-    const comment = this.#thread.posted(answer.comment, parent, welcome);
+    const comment = this.#posted(answer.comment, parent);
     if (wanted) notify.ask(wanted, answer.token, comment.slot);
+  }
+
+  /**
+   * Show a newly posted comment, and return it.
+   *
+   * @param {UncountedComment} data
+   * @param {string | null} parent
+   */
+  #posted(data, parent) {
+    const pages = this.#thread.pages();
+    const above = pages.listing.get(parent);
+    if (above?.slot.querySelector(".ft-sending")) above.close(); // unless the reader types on
+    const comment = pages.thread.make({ replies: 0, ...data });
+    welcome(pages, comment);
+    this.#thread.tell("posted", { id: data.id, status: data.status });
+    pages.say(comment.isPending ? widgetText("pending") : widgetText("posted"));
+    this.#thread.welcome();
+    pages.catchUp().catch(() => {}); // the reader's own comment is visible
+    return comment;
   }
 
   /** Tell the thread if it takes no more comments from this reader. */
@@ -185,7 +204,7 @@ export class PostForms {
     const sent = { ...values, name, ...(parent && { parent }), ...(subject && { subject }) };
     try {
       const { comment } = await staff.post(sent, draft.attempt(values, null).key);
-      this.#thread.posted(comment, parent, welcome);
+      this.#posted(comment, parent);
     } catch (error) {
       if (!staff.refused(error)) this.#meet(error);
       throw error;

@@ -7,16 +7,10 @@
  * the message is the server's own English sentence.
  */
 
+import { duration } from "./durations.js";
 import { unreachable } from "./offline.js";
-import { language, texts } from "./words.js";
+import { texts } from "./words.js";
 import { ofErrors, ofWriting } from "./writing.js";
-
-/** @type {[string, number][]} */
-const UNITS = [
-  ["hour", 3600],
-  ["minute", 60],
-  ["second", 1],
-];
 
 /**
  * @param {Response} response
@@ -31,7 +25,7 @@ export function explain({ status, headers }, content) {
   const { code, field = "", detail = unreachable(), params } = content ?? {};
   const seconds = Number(params?.seconds ?? headers.get("Retry-After"));
   const label = filled(ofWriting, `field-${field}`, {}) ?? field;
-  const values = { ...params, field: label, wait: seconds ? duration(seconds) : undefined };
+  const values = { ...params, field: label, wait: seconds ? duration(seconds, "long") : undefined };
   const said =
     filled(ofWriting, `error-${code}`, values) ??
     filled(ofErrors, `${code}.${field}`, values) ??
@@ -46,11 +40,4 @@ function filled(entries, name, values) {
   if (!Object.hasOwn(entries, name)) return null;
   const said = texts(entries).parts(name, values);
   return said.includes(undefined) ? null : said.join("");
-}
-
-/** Format seconds in the largest unit that they fill, rounded up, such as "2 minutes". */
-function duration(seconds) {
-  const [unit, size] = UNITS.find(([, size]) => seconds >= size) ?? ["second", 1];
-  const format = new Intl.NumberFormat(language, { style: "unit", unit, unitDisplay: "long" });
-  return format.format(Math.ceil(seconds / size));
 }

@@ -7,7 +7,7 @@
 import * as api from "./api.js";
 import { Clamps } from "./clamps.js";
 import { Comment } from "./comment.js";
-import { button, el, isTyping } from "./dom.js";
+import { button, el } from "./dom.js";
 import { Folding } from "./folding.js";
 import { Forms } from "./forms.js";
 import { Guest } from "./guest.js";
@@ -69,7 +69,9 @@ export class Thread {
     this.#votes = new Votes(async (id, value) => (await this.#ballots()).send(id, value));
     this.#forms = new Forms(this.#guest, place, {
       options: () => this.#options,
-      posted: (data, parent, place) => this.#posted(data, parent, place),
+      pages: () => this.#pages,
+      tell,
+      welcome: () => this.#welcome(),
       entered: (member) => this.#entered(member),
       refused: (state) => this.#refused(state),
       writer: () => this.#writer(),
@@ -77,7 +79,7 @@ export class Thread {
     this.#header = new Header({
       sort: (order) => this.#sort(order),
       follow: async () => (await this.#writer())?.follow(this.#header.panel, this.#place),
-      signIn: () => this.#signIn(),
+      signIn: async () => this.#act(await this.#writer())?.signIn(),
       writer: () => this.#writer(),
       readerItems: (writer) => this.#act(writer).readerItems(),
     });
@@ -238,19 +240,6 @@ export class Thread {
     this.#header.welcome(this.#guest.name ?? this.#guest.profile.name, this.#options.sign_in);
   }
 
-  /** Show the ways to sign in, below the header. */
-  async #signIn() {
-    const writer = await this.#writer();
-    const anchor = el("div", {});
-    this.#header.panel.replaceChildren(anchor);
-    await writer?.offerEntrance(anchor, this.#place.site, (member) => {
-      this.#header.panel.replaceChildren();
-      this.#entered(member);
-    });
-    // The form may have shown them already.
-    /** @type {HTMLElement | null} */ (this.element.querySelector(".ft-sign-in button"))?.focus();
-  }
-
   #signOut() {
     this.#guest.signOut();
     this.#changeReader();
@@ -282,12 +271,6 @@ export class Thread {
     const isUsed = this.#top.matches(":focus-within");
     this.#top.replaceChildren(this.#forms.main());
     if (refocus || isUsed) this.#forms.focus();
-  }
-
-  async #erased() {
-    this.#say(t("erased"));
-    await this.#pages.reload();
-    this.#reform({ refocus: false });
   }
 
   #redraw() {
@@ -333,17 +316,13 @@ export class Thread {
       toggle: (comment) => this.#folding.toggle(comment),
       redraw: () => this.#redraw(),
       rename: () => this.#forms.rename(),
-      signIn: () => this.#signIn(),
+      entered: (member) => this.#entered(member),
       signOut: () => this.#signOut(),
-      mayEnter: () => this.#options.sign_in,
-      erased: () => this.#erased(),
-      panel: () => this.#header.panel,
+      panel: this.#header.panel,
+      title: this.#header.title,
       pages: this.#pages,
       reform: (refocus) => this.#reform({ refocus }),
       say: (text, options) => this.#say(text, options),
-      changed: (comment, data) => this.#changed(comment, data),
-      saved: (comment) => this.#saved(comment),
-      removed: (comment, bury) => this.#removed(comment, bury),
     }));
   }
 
@@ -368,48 +347,10 @@ export class Thread {
     return prose.nodes(html, this.#options.images);
   }
 
-  /**
-   * Show a newly posted comment, and return it.
-   *
-   * @param {UncountedComment} data
-   * @param {string | null} parent
-   * @param {typeof import("./own.js").welcome} place
-   */
-  #posted(data, parent, place) {
-    const above = this.#listing.get(parent);
-    if (above?.slot.querySelector(".ft-sending")) above.close(); // unless the reader types on
-    const comment = this.#make({ replies: 0, ...data });
-    this.#pages.welcome(comment, place);
-    this.#tell("posted", { id: data.id, status: data.status });
-    this.#say(comment.isPending ? t("pending") : t("posted"));
-    this.#welcome();
-    this.#pages.catchUp().catch(() => {}); // the reader's own comment is visible
-    return comment;
-  }
-
   /** React to a refused post: if the thread was closed in the meantime, remove the form. */
   #refused(state) {
     this.#state = state;
     this.#reform({ refocus: false });
-  }
-
-  /** Show a comment's new data. Correct the total, which does not include pending comments. */
-  #changed(comment, data) {
-    const waited = comment.isPending;
-    comment.show({ ...comment.data, ...data }, this.#context);
-    if (waited !== comment.isPending) this.#pages.countMore(waited ? 1 : -1);
-    this.#arrange();
-  }
-
-  #saved(comment) {
-    this.#listing.point(comment);
-    this.#say(comment.isPending ? t("pending") : t("saved"));
-  }
-
-  #removed(comment, bury) {
-    this.#pages.countMore(-bury(this.#listing, comment));
-    if (!isTyping()) (comment.element.isConnected ? comment.element : this.#header.title).focus();
-    this.#say(t("deleted"));
   }
 
   /** Announce a message to screen readers. With `isVisible`, also show it for a few seconds. */

@@ -38,19 +38,6 @@ function ago(moment) {
   const seconds = (Date.now() - moment.getTime()) / 1000;
   // The server's clock may be ahead, so a time in the future counts as now.
   if (seconds < 60) return t("just-now");
-  const [unit, size] = largest(seconds);
+  const [unit, size] = UNITS.findLast(([, size]) => seconds >= size) ?? UNITS[0];
   return t(`ago-${unit}`, { count: Math.floor(seconds / size) });
-}
-
-/** Return the largest unit that fits into the seconds, and its length. */
-function largest(seconds) {
-  return UNITS.findLast(([, size]) => seconds >= size) ?? UNITS[0];
-}
-
-/** Write the time that is left, rounded up, such as "12 min". */
-export function left(milliseconds) {
-  const seconds = Math.max(Math.ceil(milliseconds / 1000), 0);
-  const [unit, size] = seconds < 60 ? ["second", 1] : largest(seconds);
-  const format = new Intl.NumberFormat(language, { style: "unit", unit, unitDisplay: "short" });
-  return format.format(Math.ceil(seconds / size));
 }

@@ -5,47 +5,27 @@
 
 import * as memory from "./memory.js";
 
-const MOST = 200; // threads and authors to remember
+const MOST = 200; // threads to remember
 
 /** Muted authors. Names are not unique, so an author is muted by name and kind. */
 export class Mutes {
-  #key;
-
   constructor(site) {
-    this.#key = `muted:${site}`;
+    this.key = `muted:${site}`;
   }
 
   /** @returns {string[]} */
-  get #all() {
-    const kept = memory.load(this.#key);
+  get all() {
+    const kept = memory.load(this.key);
     return Array.isArray(kept) ? kept : [];
   }
 
-  get size() {
-    return this.#all.length;
-  }
-
   has(author) {
-    return this.#all.includes(nameOf(author));
-  }
-
-  add(author) {
-    memory.save(this.#key, [...this.#all.slice(1 - MOST), nameOf(author)]);
-  }
-
-  remove(author) {
-    memory.save(
-      this.#key,
-      this.#all.filter((each) => each !== nameOf(author)),
-    );
-  }
-
-  clear() {
-    memory.drop(this.#key);
+    return this.all.includes(nameOf(author));
   }
 }
 
-function nameOf(author) {
+/** Return the name under which an author is muted. */
+export function nameOf(author) {
   return `${author?.kind ?? ""}:${author?.name ?? ""}`;
 }
 
