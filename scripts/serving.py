@@ -34,6 +34,7 @@ import comments.app
 import comments.config
 import comments.errors
 import comments.jobs.background_worker
+import comments.web.http.cors
 import comments.web.http.problems
 import comments.web.http.response_shapes
 import comments.web.http.security_headers
@@ -100,6 +101,7 @@ def _refusal(status: int) -> tuple[dict[str, str], bytes]:
     headers = {
         "Content-Type": comments.web.http.problems.CONTENT_TYPE,
         **comments.web.http.security_headers.unasked(),
+        **comments.web.http.cors.REFUSED,
     }
     return headers, msgspec.json.encode(problem)
 

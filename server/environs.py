@@ -16,13 +16,15 @@ _OWN = {"CONTENT-TYPE": "CONTENT_TYPE", "CONTENT-LENGTH": "CONTENT_LENGTH"}
 def environ(connection: "Connection", workers: int) -> "WSGIEnvironment":
     """Build the environ of the request of a connection, including its body."""
     request = connection.request
+    # A server answers in its own version (RFC 9110, section 2.5), and this one knows no HTTP/1.2.
+    major, minor = min(request.version, (1, 1))
     found: dict[str, Any] = {
         "REQUEST_METHOD": request.method,
         "SCRIPT_NAME": "",
         "PATH_INFO": urllib.parse.unquote_to_bytes(request.path).decode("latin-1"),
         "QUERY_STRING": request.query,
         "RAW_URI": request.uri,
-        "SERVER_PROTOCOL": f"HTTP/{request.version[0]}.{request.version[1]}",
+        "SERVER_PROTOCOL": f"HTTP/{major}.{minor}",
         "SERVER_SOFTWARE": "gunicorn",
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": "http",

@@ -23,10 +23,15 @@ _TRUST = {
 }
 
 
+# A page's address in a query may be as long as the head may be (`Limits.largest_head`); gunicorn
+# limits the line to 4,094 bytes.
+_WHOLE_HEAD = {"limit_request_line": 0}
+
+
 def settings(cfg: Any) -> types.SimpleNamespace:
     """Resolve gunicorn's settings once: doing it per request took half of the parser's time."""
     values = {name: setting.get() for name, setting in cfg.settings.items()}
-    return types.SimpleNamespace(**values | _TRUST)
+    return types.SimpleNamespace(**values | _TRUST | _WHOLE_HEAD)
 
 
 def parse(fixed: types.SimpleNamespace, head: bytes, client: Any, number: int) -> Any:

@@ -30,6 +30,8 @@ _STATUSES: dict[type[Exception], int] = {
 _HEADERS = {
     "Content-Type": "application/problem+json",
     "Cache-Control": "no-store",
+    # A page's script may read why its request was refused; the answer contains nothing else.
+    "Access-Control-Allow-Origin": "*",
     "X-Content-Type-Options": "nosniff",
 }
 

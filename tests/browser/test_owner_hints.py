@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import ConsoleMessage, expect
 
+from server import refusals
 from tests.browser import widget_form
 from tests.browser.conftest import OpenTab, Say, Website
 
@@ -34,6 +35,22 @@ def test_a_page_with_a_wrong_site_says_so_in_words_and_in_the_console(
         tab.page.goto(website.put("wrong", html))
     expect(tab.page.get_by_role("alert")).to_contain_text(sentence)
     assert hint in told.value.text
+
+
+def test_the_console_names_a_refusal_by_the_server_itself(
+    server: str, website: Website, open_tab: OpenTab
+) -> None:
+    """The test's server accepts requests of any length, so the refusal is made here."""
+    html = f'<script type="module" src="{server}/widget/flatthread.js" data-site="demo"></script>'
+    headers, body = refusals.problem(414)
+    tab = open_tab("about:blank")
+    tab.expected += ["status of 414", "Flatthread: "]
+    tab.page.route(
+        "**/comments?*", lambda route: route.fulfill(status=414, headers=headers, body=body)
+    )
+    with tab.page.expect_console_message(_told) as told:
+        tab.page.goto(website.put("long", f'{html}<div id="flatthread"></div>'))
+    assert told.value.text == f"Flatthread: {server}: Uri too long"
 
 
 def test_a_page_that_may_not_post_says_so_when_its_form_opens(

@@ -50,6 +50,17 @@ class TestRequests:
                 connection.sendall(bytes([byte]))
             assert worker_process.answer(connection)[1] == b"/p abc"
 
+    @pytest.mark.parametrize("version", [b"1.2", b"1.9"])
+    def test_a_later_version_is_answered_in_ours(self, version: bytes) -> None:
+        with worker_process.serving(Echo()) as served:
+            found = served.ask(b"GET / HTTP/%b\r\nHost: h\r\n\r\n" % version + LAST)
+        assert found.count(b"HTTP/1.1 200 OK") == 2
+
+    def test_a_request_line_may_be_as_long_as_a_head(self) -> None:
+        with worker_process.serving(Echo()) as served:
+            found = served.ask(b"GET /p?" + b"a" * 30_000 + b" HTTP/1.1\r\nHost: h\r\n\r\n" + LAST)
+        assert found.count(b"HTTP/1.1 200 OK") == 2
+
     def test_a_client_that_closes_its_sending_side_is_answered(self) -> None:
         with worker_process.serving(Echo()) as served, served.connect() as connection:
             connection.sendall(HELLO)

@@ -98,7 +98,9 @@ class TestRefusals:
     def test_a_hopeless_request_is_refused_before_its_end(
         self, service: Any, sent: bytes, status: int
     ) -> None:
-        assert service[0].ask(sent).startswith(b"HTTP/1.1 %d " % status)
+        found = service[0].ask(sent)
+        assert found.startswith(b"HTTP/1.1 %d " % status)
+        assert b"\r\nAccess-Control-Allow-Origin: *\r\n" in found
         assert service[1].asked == []
 
     def test_a_client_that_keeps_sending_can_read_the_refusal(self, service: Any) -> None:

@@ -15,7 +15,7 @@ const MOST = 100; // the server's limit for one request
 export async function refresh(root = document) {
   /** @type {NodeListOf<HTMLElement>} */
   const found = root.querySelectorAll("[data-flatthread-count]");
-  const nodes = [...found].filter((node) => thread(node) || page(node).startsWith("http"));
+  const nodes = [...found].filter((node) => thread(node) || page(node));
   for (let from = 0; from < nodes.length; from += MOST) await fill(nodes.slice(from, from + MOST));
 }
 
@@ -36,9 +36,14 @@ async function fill(nodes) {
     body: JSON.stringify(body),
   });
   const answer = await asked.catch(() => null);
+  if (answer?.status === 413 && nodes.length > 1) {
+    const half = nodes.length >> 1; // find the name that is too long, and count the others
+    await Promise.all([fill(nodes.slice(0, half)), fill(nodes.slice(half))]);
+  }
   if (!answer?.ok) return; // the elements keep their content
   const { counts } = await answer.json();
-  nodes.forEach((node, at) => show(node, counts[at]));
+  // The server has no number for a name that cannot be a thread.
+  nodes.forEach((node, at) => counts[at] !== null && show(node, counts[at]));
 }
 
 function show(node, count) {
@@ -57,8 +62,21 @@ function isPage(node) {
   return !thread(node);
 }
 
+/** Return the address of an element's page; "" if it is not on the web. */
 function page(node) {
-  return new URL(node.dataset.page ?? node.closest("a")?.href ?? "", location.href).href;
+  const { page } = node.dataset;
+  if (page?.startsWith("/")) return page; // the server completes it, as it does for the widget
+  const link = node.closest("a");
+  // Inside <svg>, `href` is no string.
+  const address = page ?? link?.getAttribute("href") ?? link?.href.baseVal ?? "";
+  const base = new URL(document.baseURI);
+  base.username = base.password = "";
+  try {
+    const { protocol, href } = new URL(address || location.href, base);
+    return protocol.startsWith("http") ? href : "";
+  } catch {
+    return "";
+  }
 }
 
 // The page may have changed how arrays are converted to JSON.

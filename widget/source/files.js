@@ -6,9 +6,9 @@
  * forever.
  */
 
+import { TIMEOUT } from "./request.js";
 import { own } from "./script.js";
 
-const TIMEOUT = 30_000; // milliseconds
 /** @type {Record<string, Promise<any>>} */
 const loading = Object.create(null);
 

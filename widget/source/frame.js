@@ -13,12 +13,12 @@ import loading from "./loading.css";
 export function reserve(host) {
   const shape = document.createElement("div");
   shape.setAttribute("aria-hidden", "true");
-  fill(host, loading, [document.createElement("slot"), shape]);
+  fill(host, loading, shape);
 }
 
 /** Show only the element's own content. */
 export function clear(host) {
-  if (host.shadowRoot) fill(host, "", [document.createElement("slot")]);
+  if (host.shadowRoot) fill(host, "");
 }
 
 /** Say that the widget's own files could not be loaded, with a button to try again. */
@@ -32,7 +32,7 @@ export function apologize(host, texts, again) {
   button.textContent = texts.again;
   button.addEventListener("click", again);
   said.append(`${texts.failed} `, button);
-  fill(host, failed, [document.createElement("slot"), said]);
+  fill(host, failed, said);
 }
 
 /** Focus the heading of the thread, or the button that tries again. */
@@ -42,10 +42,10 @@ export function focus(host) {
 }
 
 // Every style-src policy allows constructed style sheets, because they are not inline styles.
-function fill(host, css, nodes) {
+function fill(host, css, ...nodes) {
   const root = host.shadowRoot ?? host.attachShadow({ __proto__: null, mode: "open" });
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(css);
   root.adoptedStyleSheets = [sheet];
-  root.replaceChildren(...nodes);
+  root.replaceChildren(document.createElement("slot"), ...nodes);
 }

@@ -9,10 +9,10 @@ const COMMAND = "flask --app main site";
 /**
  * Log how to fix the cause of a failed call, if the owner can fix it.
  *
- * @param {{ code?: string, status?: number }} error
+ * @param {{ code?: string, status?: number, message?: string }} error
  * @param {Place} place
  */
-export function hint({ code, status }, { site }) {
+export function hint({ code, status, message }, { site }) {
   const server = new URL(import.meta.url).origin;
   const { origin } = location;
   const attribute = "data-site";
@@ -25,6 +25,8 @@ export function hint({ code, status }, { site }) {
     // Browsers do not tell a page whether a call failed or was refused.
     const command = [COMMAND, "set", site, "--add-origin", origin].join(" ");
     tell(t("hint-origin", { server, site, origin, command }));
+  } else if (/^(http-|other-host$)/.test(code ?? "")) {
+    tell(`${server}: ${message}`); // the server refused the request before it reached the service
   }
 }
 

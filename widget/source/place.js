@@ -12,19 +12,27 @@ const ORDERS = ["thread", "recent", "best", "oldest", "newest"];
 export function placeOf(host, options) {
   /** @type {Record<string, string | undefined>} */
   const said = { __proto__: null, ...host.dataset, ...options };
-  const { site = script.site(), thread, page, categories = "", account = "" } = said;
+  const { site = script.site() ?? "", thread, page, categories = "", account = "" } = said;
   // An element named "title" on the page can shadow document.title.
   const title = typeof document.title === "string" ? document.title : "";
-  const url = page ?? canonicalUrl();
+  /** @type {HTMLLinkElement | null} */
+  const canonical = document.querySelector('link[rel~="canonical"][href]');
+  const named = page ?? canonical?.href;
+  // Servers refuse long requests, and a long parameter cannot be part of a thread's id. The server
+  // ignores parameters that do not identify a page, and refuses U+FFFD in the others, so a cut
+  // parameter never names a different page.
+  const url = (named ?? location.href)
+    .split("#")[0]
+    .replace(/([?&][^&]{1200})[^&]{1800,}/g, "$1\ufffd");
   return {
-    site: site ?? "",
-    spot: `${site}:${thread ?? url ?? address().href}`,
-    query: thread ? { thread } : { page: url ?? address().href },
-    order: [remembered(), said.order].find((order) => ORDERS.includes(order ?? "")) ?? "",
+    site,
+    spot: `${site}:${thread ?? url}`,
+    query: thread ? { thread } : { page: url },
+    order: [remembered(), said.order].find((order) => ORDERS.includes(order)) ?? "",
     title: title.replace(/\s+/g, " ").slice(0, 300),
     // The query may identify the reader, so send it only if the page's URL names the thread. Then
     // the server drops all parameters that do not identify a page.
-    url: url ?? (thread ? address().origin + address().pathname : address().href),
+    url: thread && !named ? url.split("?")[0] : url,
     categories: categories.split(",").filter((name) => name.trim()),
     account,
   };
@@ -42,16 +50,4 @@ function remembered() {
   } catch {
     return null; // storage is forbidden, or the value is damaged
   }
-}
-
-function canonicalUrl() {
-  /** @type {HTMLLinkElement | null} */
-  const link = document.querySelector('link[rel~="canonical"][href]');
-  return link?.href.split("#")[0];
-}
-
-function address() {
-  const url = new URL(location.href);
-  url.hash = "";
-  return url;
 }

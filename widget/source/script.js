@@ -4,9 +4,9 @@ const FILE = import.meta.url.split("?")[0];
 
 /** Return the element that loads this file, or undefined if the page imports the file instead. */
 export function own() {
-  /** @type {HTMLScriptElement[]} */
-  const all = Array.from(document.querySelectorAll("script[src]"));
-  return all.find((node) => node.src.split("?")[0] === FILE);
+  /** @type {NodeListOf<HTMLScriptElement>} */
+  const all = document.querySelectorAll("script[src]");
+  return [...all].find((node) => node.src.split("?")[0] === FILE);
 }
 
 /** Return the site's id that the page's script names. */

@@ -17,6 +17,10 @@ from comments.domain import records
 from comments.domain.text import host_names
 from comments.sites import site_settings
 
+API = "/api/"
+# Lets pages of any origin read a refusal that came before the application and says only why.
+# Otherwise, the widget could not tell it from a failed connection.
+REFUSED = {"Access-Control-Allow-Origin": "*"}
 _READS = {"GET", "HEAD"}
 _METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
 _HEADERS = "Content-Type, Authorization, Idempotency-Key, If-Match"
@@ -95,7 +99,7 @@ def preflight(site: records.Site | None) -> flask.Response:
 
 def add(response: flask.Response) -> flask.Response:
     """Add the CORS headers to an answer of the API (an `after_request` of the application)."""
-    if flask.request.path.startswith("/api/"):
+    if flask.request.path.startswith(API):
         is_public = flask.request.method in _READS and not is_personal()
         allowed = "*" if is_public else flask.g.get("cors_origin")
         if allowed:

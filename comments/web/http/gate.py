@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from comments import config
-from comments.web.http import problems, response_shapes, security_headers
+from comments.web.http import cors, problems, response_shapes, security_headers
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -54,6 +54,8 @@ class Gate:
             return self._wsgi(environ, start_response)
         body = msgspec.json.encode(problem)
         sent = {"Content-Type": problems.CONTENT_TYPE, "Content-Length": str(len(body))}
+        if environ.get("PATH_INFO", "").startswith(cors.API):
+            sent |= cors.REFUSED
         start_response(f"{problem.status} {problem.title}", list({**self._headers, **sent}.items()))
         return () if environ.get("REQUEST_METHOD") == "HEAD" else (body,)
 

@@ -320,6 +320,7 @@ def test_a_malformed_chunk_size_is_a_bad_request(service: Any, size: bytes) -> N
         found, _, body = until_closed(connection).partition(b"\r\n\r\n")
     assert found.startswith(b"HTTP/1.1 400 ")
     assert b"Content-Type: application/problem+json" in found
+    assert b"Access-Control-Allow-Origin: *" in found
     assert json.loads(body)["code"] == "http-400"
 
 

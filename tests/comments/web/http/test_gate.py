@@ -71,6 +71,8 @@ def test_any_other_name_is_misdirected(client: FlaskClient, host: str, path: str
     assert "HOSTS" in problem["detail"]
     assert answer.headers["Cache-Control"] == "no-store"
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    allowed = answer.headers.get("Access-Control-Allow-Origin")
+    assert allowed == ("*" if path.startswith("/api/") else None)
     assert "evil" not in answer.text
 
 
