@@ -22,6 +22,7 @@
        |- TooLarge             a request body beyond the size limit
        |- TooMany              a rate limit or a budget is used up
        |- Overloaded           the store did not answer in time; the caller should retry
+       |  `- StorageFault       the store's disk or data fails; retries do not help
        |- Unchecked            a service that checks posts did not answer; the caller should retry
        `- Unreachable          a remote host did not answer; the caller should retry
 
@@ -218,11 +219,23 @@ class Overloaded(CodedError):
 
     code = "overloaded"
 
-    def __init__(self, reason: str, *, retry_after: int = 2) -> None:
-        super().__init__(seconds=retry_after)
+    def __init__(self, reason: str, *, retry_after: int = 2, code: str = "") -> None:
+        super().__init__(code, seconds=retry_after)
         self.reason = reason
         self.args = (f"{self.message}: {reason}",)
         self.retry_after = retry_after
+
+
+class StorageFault(Overloaded):
+    """The disk of the store is full or read-only, or its data is damaged.
+
+    Waiting does not help until an operator acts, so only a caller without a deadline tries again.
+    `folder` contains the data.
+    """
+
+    def __init__(self, code: str, reason: str, folder: str) -> None:
+        super().__init__(reason, retry_after=60, code=code)
+        self.folder = folder
 
 
 class Unchecked(CodedError):

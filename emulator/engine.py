@@ -214,13 +214,13 @@ class Engine:
         if size > MAX_REQUEST_BYTES:
             raise errors.InvalidArgument(f"The request is larger than {MAX_REQUEST_BYTES} bytes.")
         try:
-            answer = self._serve(method, run, request)
+            with data_file.translated:
+                answer = self._serve(method, run, request)
+        except errors.StorageFault as fault:
+            raise fault.about(self._storage.path) from fault
         except errors.DatastoreError:
             raise
         except Exception as fault:
-            known = data_file.refusal(fault)
-            if known is not None:
-                raise known from fault
             _logger.exception("%s failed", method)
             raise errors.EngineFault(f"The emulator failed: {fault!r}") from fault
         self.meter.count_bytes(size, len(answer))

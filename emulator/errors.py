@@ -6,7 +6,6 @@
     ├── AlreadyExists            an insert of an existing entity
     ├── FailedPrecondition
     │   ├── MissingIndex         a query that no index in index.yaml serves
-    │   ├── Damaged              the data file is damaged
     │   └── EngineFault          a bug in the engine itself
     ├── Aborted                  a conflict: run the transaction again
     ├── Cancelled                a long-running operation that was canceled
@@ -14,6 +13,10 @@
     ├── ResourceExhausted
     ├── Unavailable              the data file is busy: call again
     │   └── Dropped              a fault plan cuts the connection without an answer
+    ├── StorageFault             calling again does not help until somebody acts
+    │   ├── Damaged              the data file is damaged: FAILED_PRECONDITION
+    │   ├── DiskFull             the disk is full: RESOURCE_EXHAUSTED
+    │   └── Unwritable           the data file cannot be read or written: UNAVAILABLE
     ├── Unimplemented            a part of the API that this engine does not support
     └── Injected                 a fault plan answers with any status
 
@@ -21,6 +24,8 @@ Every class declares its gRPC status in `status`; the servers translate only tha
 fault is deliberately FAILED_PRECONDITION: clients retry INTERNAL and UNKNOWN for several seconds,
 which would hide a permanent fault.
 """
+
+from typing import Self
 
 
 class DatastoreError(Exception):
@@ -65,10 +70,6 @@ class MissingIndex(FailedPrecondition):
         self.recommended = recommended
 
 
-class Damaged(FailedPrecondition):
-    """The data file is damaged. Restore a backup."""
-
-
 class EngineFault(FailedPrecondition):
     """The engine has a bug. Retrying does not help."""
 
@@ -101,6 +102,41 @@ class Unavailable(DatastoreError):
     """The data file is temporarily unusable."""
 
     status = "UNAVAILABLE"
+
+
+class StorageFault(DatastoreError):
+    """The data file or its disk fails, and waiting does not mend it.
+
+    `reason` is the fault's name for programs; gRPC carries it as google.rpc.ErrorInfo, with `path`,
+    the data file, which the engine adds to each answer.
+    """
+
+    reason = ""
+    path = ""
+
+    def about(self, path: str) -> Self:
+        """Return the same fault with the name of its file."""
+        named = type(self)(self.message if path in self.message else f"{path}: {self.message}")
+        named.path = path
+        return named
+
+
+class Damaged(StorageFault, FailedPrecondition):
+    """The data file is damaged. Restore a backup."""
+
+    reason = "DATA_DAMAGED"
+
+
+class DiskFull(StorageFault, ResourceExhausted):
+    """The disk has no space for the commit. No part of it is stored."""
+
+    reason = "DISK_FULL"
+
+
+class Unwritable(StorageFault, Unavailable):
+    """The data file or its folder is read-only, or its disk fails."""
+
+    reason = "DATA_UNWRITABLE"
 
 
 class Unimplemented(DatastoreError):

@@ -20,7 +20,7 @@ from typing import Any, Literal, Self
 import grpc
 
 from emulator import engine as engines
-from emulator import errors, protobufs
+from emulator import errors, protobufs, status_details
 from emulator.execution import automatic_indexes
 from emulator.fault_injection import fault_plans
 from emulator.storage import data_file, file_store, history
@@ -97,7 +97,7 @@ class _Finished(grpc.Call, grpc.Future):  # type: ignore[type-arg]  # generic in
     def initial_metadata(self) -> tuple[()]:
         return ()
 
-    def trailing_metadata(self) -> tuple[()]:
+    def trailing_metadata(self) -> status_details.Metadata:
         return ()
 
     def is_active(self) -> bool:
@@ -126,13 +126,17 @@ class _Finished(grpc.Call, grpc.Future):  # type: ignore[type-arg]  # generic in
         fn(self)
 
 
-class CallError(grpc.RpcError, _Finished):  # type: ignore[misc]  # as grpc itself combines them
+class CallError(grpc.RpcError, _Finished):  # as grpc itself combines them
     """A refusal in gRPC's form: an exception that is also the finished call."""
 
     def __init__(self, error: errors.DatastoreError) -> None:
         super().__init__(error.message)
         self._code = grpc.StatusCode[error.status]
         self._details = error.message
+        self._metadata = status_details.of(error)
+
+    def trailing_metadata(self) -> status_details.Metadata:
+        return self._metadata
 
     def code(self) -> grpc.StatusCode:
         return self._code

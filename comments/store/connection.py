@@ -25,6 +25,7 @@ from google.cloud.datastore_v1.types import entity as entity_types
 from google.cloud.datastore_v1.types import query as query_types
 
 from comments import errors
+from comments.store import storage_faults
 from comments.store.ownership import OWNERS
 from comments.store.wire import ndb_client
 
@@ -170,6 +171,7 @@ class Store:
         self.deadline = deadline
         self.rpc_timeout = rpc_timeout
         self._lines = _Lines()
+        self.faults = storage_faults.FaultRecord()
         self.kept: dict[object, Any] = {}  # see `per_process`
         self.keeping = threading.RLock()
         self._client = ndb_client.NdbClient(
@@ -378,6 +380,8 @@ def timeout(store: Store) -> float:
 def patiently(attempt: Callable[[], T], store: Store) -> T:
     """Retry until the attempt succeeds, fails permanently, or the deadline passes.
 
+    A fault of the disk or the data is permanent (`storage_faults`).
+
     Inside a transaction, make only one attempt: after a failure, the whole transaction must start
     again.
     """
@@ -389,6 +393,8 @@ def patiently(attempt: Callable[[], T], store: Store) -> T:
                 error = known(raw)
                 if state.transaction is not None:
                     raise error from raw
+                if fault := store.faults.found(error):
+                    raise fault from error
                 if not isinstance(error, TRANSIENT):
                     raise errors.Overloaded(f"the store refused the call: {error}") from error
                 _pause(tries, error)

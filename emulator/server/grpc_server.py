@@ -18,7 +18,7 @@ import grpc
 from google.protobuf import message
 
 from emulator import engine as engines
-from emulator import errors, protobufs, thread_pool
+from emulator import errors, protobufs, status_details, thread_pool
 from emulator.admin_api import admin_service
 from emulator.fault_injection import fault_plans
 from emulator.server import client_sockets
@@ -158,6 +158,7 @@ def _handler(engine: engines.Engine, method: str) -> Callable[[Any, Any], bytes]
         except errors.DatastoreError as error:
             if isinstance(error, errors.Dropped):
                 client_sockets.cut(context.peer())
+            context.set_trailing_metadata(status_details.of(error))
             context.abort(grpc.StatusCode[error.status], error.message)
             raise
 

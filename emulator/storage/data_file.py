@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import errno
 import os
 import random
 import sqlite3
@@ -220,15 +221,17 @@ def sync_folder(path: str | os.PathLike[str]) -> None:
 
 # The error to raise for each SQLite error code; its text precedes SQLite's own.
 _UNAVAILABLE = (errors.Unavailable, "The data file is busy")
-_FULL = (errors.ResourceExhausted, "The data file cannot grow")
+_FULL = (errors.DiskFull, "The disk is full, so the data file cannot grow")
 _DAMAGED = (errors.Damaged, "The data file is damaged")
-_CLOSED = (errors.Unavailable, "The data file cannot be opened or written")
+_CLOSED = (errors.Unwritable, "The data file cannot be opened or written")
+_NO_MEMORY = (errors.ResourceExhausted, "The machine has no memory left")
 _REFUSALS = {
     sqlite3.SQLITE_BUSY: _UNAVAILABLE,
     sqlite3.SQLITE_LOCKED: _UNAVAILABLE,
     sqlite3.SQLITE_PROTOCOL: _UNAVAILABLE,
     sqlite3.SQLITE_FULL: _FULL,
-    sqlite3.SQLITE_NOMEM: _FULL,
+    sqlite3.SQLITE_NOMEM: _NO_MEMORY,
+    sqlite3.SQLITE_IOERR_NOMEM: _NO_MEMORY,
     # The log's index is a separate file, and SQLite reports a failure to grow it with a separate
     # code.
     sqlite3.SQLITE_IOERR_SHMSIZE: _FULL,
@@ -237,7 +240,15 @@ _REFUSALS = {
     sqlite3.SQLITE_READONLY: _CLOSED,
     sqlite3.SQLITE_CANTOPEN: _CLOSED,
     sqlite3.SQLITE_PERM: _CLOSED,
-    sqlite3.SQLITE_IOERR: (errors.Unavailable, "The data file cannot be read or written"),
+    sqlite3.SQLITE_IOERR: (errors.Unwritable, "The data file cannot be read or written"),
+}
+# The same for the other files next to the data file, by errno. All others are Unwritable.
+_FILE_REFUSALS: dict[int | None, type[errors.DatastoreError]] = {
+    errno.ENOSPC: errors.DiskFull,
+    errno.EDQUOT: errors.DiskFull,
+    errno.EMFILE: errors.Unavailable,
+    errno.ENFILE: errors.Unavailable,
+    errno.ENOMEM: errors.Unavailable,
 }
 
 
@@ -254,7 +265,23 @@ def refusal(fault: BaseException) -> errors.DatastoreError | None:
     if known is None:
         return None
     kind, text = known
+    if code == sqlite3.SQLITE_CANTOPEN and _are_files_used_up():
+        kind, text = errors.Unavailable, "Too many files are open"
     return kind(f"{text}: {fault}.")
+
+
+def file_refusal(what: str, error: OSError) -> errors.DatastoreError:
+    """Return the error to raise for a fault of another file next to the data file."""
+    return _FILE_REFUSALS.get(error.errno, errors.Unwritable)(f"{what}: {error}")
+
+
+def _are_files_used_up() -> bool:
+    """Return whether this process cannot open any file; SQLite does not tell why it failed."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return True
+    return False
 
 
 class _Translated:

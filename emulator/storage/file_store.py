@@ -109,7 +109,7 @@ class _Borrowed(Generic[_Kind]):
             fault = known
             raise
         finally:
-            if isinstance(fault, (errors.Damaged, errors.Unavailable)):
+            if isinstance(fault, (errors.StorageFault, errors.Unavailable)):
                 self._snapshot.is_sound = False
             self._storage.end_snapshot(self._snapshot)
 

@@ -355,7 +355,7 @@ class LockManager:
         The client already has its answer, so an unusable lock folder is not an error: other
         processes learn of the end from the next event, or when the holder expires.
         """
-        with self._lock, contextlib.suppress(errors.Unavailable):
+        with self._lock, contextlib.suppress(errors.Unavailable, errors.StorageFault):
             own = self._peers.table.holders
             if name not in own:
                 return

@@ -30,7 +30,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from emulator import errors
-from emulator.storage import file_permissions
+from emulator.storage import data_file, file_permissions
 from emulator.transactions import lock_table
 
 _COUNTER = 8  # bytes
@@ -104,18 +104,18 @@ class Peers:
         """Exclude the other processes; yield whether they have written new events.
 
         Raises:
-            errors.Unavailable: The folder of lock files cannot be used.
+            errors.StorageFault: The folder of lock files cannot be used.
         """
         try:
             gate = self._join() if self._gate is None else self._gate
             fcntl.flock(gate, fcntl.LOCK_EX)
         except OSError as error:
-            raise _unavailable(error) from error
+            raise _refusal(error) from error
         try:
             try:
                 news = self._catch_up(gate)
             except OSError as error:
-                raise _unavailable(error) from error
+                raise _refusal(error) from error
             yield news
         finally:
             fcntl.flock(gate, fcntl.LOCK_UN)
@@ -131,7 +131,7 @@ class Peers:
             else:
                 self._write(_lines(events), self._size)
         except OSError as error:
-            raise _unavailable(error) from error
+            raise _refusal(error) from error
 
     def all(self) -> dict[str, lock_table.Holder]:
         """Return the holders of all processes."""
@@ -243,5 +243,5 @@ def _lines(events: Iterable[lock_table.Event]) -> bytes:
     return "".join([_encode(event) + "\n" for event in events]).encode("latin-1")
 
 
-def _unavailable(error: OSError) -> errors.Unavailable:
-    return errors.Unavailable(f"The lock files cannot be used: {error}")
+def _refusal(error: OSError) -> errors.DatastoreError:
+    return data_file.file_refusal("The lock files cannot be used", error)

@@ -122,6 +122,8 @@ def _patiently(step: Callable[[], T], wait: Callable[[float], None]) -> T:
     for _ in range(_TRIES - 1):
         try:
             return step()
+        except errors.StorageFault:
+            raise
         except errors.Overloaded:
             wait(_PAUSE)
     return step()

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import flask
 
+from comments import config, errors
 from comments.jobs.backups import nightly_backup
 from comments.jobs.integrity import thread_audit
-from comments.store import connection
+from comments.store import connection, storage_faults
 from comments.web.http import context, responses
 
 blueprint = flask.Blueprint("pages", __name__)
@@ -53,12 +54,19 @@ def _prepare(_state: object) -> None:
 def health() -> flask.Response:
     """Answer 200 if this process can read its store, else 503.
 
-    Include the results of the audit, and the state of the nightly backups.
+    Include what prevents writing, the results of the audit, and the state of the nightly backups.
     """
-    with connection.within(_HEALTH_SECONDS):
-        audit = thread_audit.state()
-    backups = nightly_backup.state(context.settings(), now=datetime.now(UTC))
+    settings, audit, status = context.settings(), None, 200
+    fault = _writing_fault(settings)
+    try:
+        with connection.within(_HEALTH_SECONDS):
+            audit = thread_audit.state()
+    except errors.StorageFault as lasting:
+        fault, status = lasting, 503
+    backups = nightly_backup.state(settings, now=datetime.now(UTC))
     told: dict[str, object] = {"status": "ok"}
+    if fault is not None:
+        told |= {"status": fault.code, "folder": fault.folder}
     if audit is not None:
         told["audit"] = _found(audit)
     if backups is not None:
@@ -67,8 +75,17 @@ def health() -> flask.Response:
             "is_overdue": backups.is_overdue,
         }
     response = flask.jsonify(told)
+    response.status_code = status
     response.headers["Cache-Control"] = "no-store"
     return response
+
+
+def _writing_fault(settings: config.Settings) -> errors.StorageFault | None:
+    """Return what is wrong with the files of an embedded store, as far as this process knows."""
+    if settings.datastore != "embedded" or not settings.data_dir.exists():
+        return None
+    damage = connection.current().faults.damage
+    return storage_faults.writing_fault(settings.data_dir) or damage
 
 
 def _found(audit: thread_audit.AuditState) -> dict[str, object]:

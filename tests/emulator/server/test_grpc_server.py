@@ -13,8 +13,9 @@ from typing import Any
 
 import grpc
 import pytest
+from google.api_core import exceptions
 
-from emulator import inprocess, testing
+from emulator import errors, inprocess, testing
 from emulator.cli import command_line
 from emulator.server import grpc_server
 from tests.emulator.support import service_calls
@@ -160,6 +161,21 @@ def test_a_server_without_an_engine_opens_its_own(
         service = make_service(channel)
         service.put(service.key("T", 1), a=1, b=2)
         assert service.names(order=["a", "b"]) == [1]
+
+
+def test_a_storage_fault_is_named_to_clients(
+    make_service: type[service_calls.Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> bytes:
+        raise errors.DiskFull("no space").about("/srv/data")
+
+    with testing.running_server() as address, grpc.insecure_channel(address) as channel:
+        service = make_service(channel)
+        monkeypatch.setattr(inprocess.Engine, "call", fail)
+        with pytest.raises(grpc.RpcError) as refused:
+            service.put(service.key("T", 1), a=1)
+    error = exceptions.from_grpc_error(refused.value)
+    assert (error.reason, error.metadata) == ("DISK_FULL", {"path": "/srv/data"})
 
 
 def test_sixty_open_transactions_do_not_block_a_commit(

@@ -128,7 +128,7 @@ def test_a_failed_write_is_repeated_with_the_next_event(
     write = os.pwrite
     with monkeypatch.context() as context:
         context.setattr(os, "pwrite", lambda file, content, place: write(file, content[:5], place))
-        with pytest.raises(errors.Unavailable, match=os.strerror(errno.ENOSPC)):
+        with pytest.raises(errors.DiskFull, match=os.strerror(errno.ENOSPC)):
             tell(one, ["open", "b", 1.0, 2.0])
     assert seen(other) == {"a"}
     tell(one, ["open", "c", 1.0, 2.0])

@@ -1,0 +1,108 @@
+"""A full disk and damaged data under a running service: readers go on, and writers learn why."""
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from concurrent import futures
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.support import optional_tools, programs
+
+SETTINGS = programs.ROOT / "scripts" / "serving.py"
+OPEN = dict.fromkeys(
+    ("PROOF_OF_WORK", "FORM_SECONDS", "POSTS_PER_NETWORK", "POSTS_PER_AUTHOR", "SAME_TEXTS"), "0"
+)
+# More than the service has threads.
+WRITERS = 24
+
+
+@contextmanager
+def serving(data: Path, *prefix: str) -> Iterator[tuple[programs.Program, str]]:
+    command = [*prefix, str(programs.BIN / "python"), "-m", "gunicorn"]
+    environ = programs.environment(PORT="0", DATA_DIR=str(data), **OPEN)
+    with programs.running([*command, "--config", SETTINGS, "main:app"], environ=environ) as program:
+        yield program, program.wait_for(r"answers at (http://\S+)/")[1]
+
+
+def thread(url: str, name: str) -> tuple[int, Any]:
+    status, body = programs.fetch(f"{url}/api/v1/sites/demo/comments?thread={name}")
+    return status, json.loads(body)
+
+
+def post(url: str, name: str, text: str) -> tuple[int, Any]:
+    status, body = programs.fetch(
+        f"{url}/api/v1/sites/demo/comments?thread={name}",
+        method="POST",
+        body=json.dumps({"name": "Ann", "body": text}).encode(),
+        Content_Type="application/json",
+        Origin=url,
+    )
+    return status, json.loads(body)
+
+
+def health(url: str) -> tuple[int, Any]:
+    status, body = programs.fetch(f"{url}/healthz")
+    return status, json.loads(body)
+
+
+def fill(path: Path) -> None:
+    with path.open("wb", buffering=0) as file:
+        try:
+            while file.write(bytes(4096)):
+                pass
+        except OSError:
+            return
+
+
+def test_on_a_full_disk_readers_read_and_writers_learn_why(tmp_path: Path) -> None:
+    optional_tools.mounts()
+    data = tmp_path / "data"
+    data.mkdir()
+    mount = f'mount -t tmpfs -o size=16m tmpfs {data} && exec "$@"'
+    with serving(data, *programs.unshare(), "sh", "-c", mount, "sh") as (program, url):
+        assert post(url, "read", "before")[0] == 201
+        filler = Path(f"/proc/{program.process.pid}/root{data}/filler")
+        fill(filler)
+        with futures.ThreadPoolExecutor(WRITERS) as pool:
+            texts = [f"{number} {'long ' * 1000}" for number in range(WRITERS)]
+            sent = [pool.submit(post, url, f"t{each[0]}", each) for each in texts]
+            assert [thread(url, "read")[1]["total"] for _ in range(3)] == [1, 1, 1]
+            refused = [each.result() for each in sent]
+        assert {(status, answer["code"]) for status, answer in refused} == {(503, "disk-full")}
+        assert health(url) == (200, {"status": "disk-full", "folder": str(data)})
+        program.wait_for(f"The disk of {data} is full")
+        filler.unlink()
+        assert post(url, "read", "after")[0] == 201
+        assert health(url)[1]["status"] == "ok"
+
+
+def test_damaged_pages_fail_what_needs_them_and_nothing_else(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with serving(data) as (_, url):
+        text = "marked for damage " * 200
+        assert post(url, "damaged", text)[0] == 201
+        assert post(url, "sound", "short")[0] == 201
+    overwrite(data / "flatthread.db", b"marked for damage")
+    with serving(data) as (program, url):
+        status, answer = thread(url, "damaged")
+        assert (status, answer["code"]) == (503, "data-damaged")
+        program.wait_for(f"Data in {data} is damaged")
+        status, answer = thread(url, "sound")
+        assert (status, answer["total"]) == (200, 1)
+        assert post(url, "sound", "next")[0] == 201
+
+
+def overwrite(path: Path, marker: bytes) -> None:
+    """Overwrite the heads of all pages of a data file that contain a marker."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    content, size = path.read_bytes(), 4096
+    pages = [at for at in range(size, len(content), size) if marker in content[at : at + size]]
+    assert pages
+    file = os.open(path, os.O_WRONLY)
+    for at in pages:
+        os.pwrite(file, b"\xee" * 100, at)
+    os.close(file)
