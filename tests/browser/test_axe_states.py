@@ -31,7 +31,8 @@ PAGE = """<html lang="en"><title>An article</title>
   <meta name="viewport" content="width=device-width">
   <style>
     :root {{ color-scheme: light dark; }}
-    body {{ background: Canvas; color: CanvasText; }}
+    /* Many pages have text that is lighter than black. */
+    body {{ background: Canvas; color: light-dark(#334155, CanvasText); }}
   </style>
   <script type="module" src="{server}/widget/flatthread.js" data-site="demo"></script>
   <main><h1>An article</h1><div id="flatthread" data-thread="demo" {attributes}></div></main>"""

@@ -217,6 +217,16 @@ def test_wide_code_and_tables_scroll_with_the_keyboard(
         page.wait_for_function(f"document.querySelector('.ft-body {tag}').scrollLeft > 0")
 
 
+def test_the_columns_of_a_table_are_aligned(server: str, open_tab: OpenTab, say: Say) -> None:
+    say("| a | b | c | d |\n|---|:--|:-:|--:|\n| 1 | 2 | 3 | 4 |")
+    page = open_tab(f"{server}/embed/demo?thread=demo").page
+    for cells in ("th", "td"):
+        found = page.locator(f".ft-body {cells}").evaluate_all(
+            "cells => cells.map((cell) => getComputedStyle(cell).textAlign)"
+        )
+        assert found == ["start", "left", "center", "right"]
+
+
 @pytest.mark.parametrize(("theme", "is_dark"), [("light", False), ("dark", True)])
 def test_the_sites_theme_overrides_the_readers_preference(
     server: str, open_tab: OpenTab, open_store: connection.Store, theme: str, is_dark: bool

@@ -12,6 +12,7 @@ from comments.store.models import conversion
 from tests.browser import route_holding, widget_form
 from tests.browser.conftest import OpenTab, Say, Website
 from tests.browser.test_conversation import choose, comment
+from tests.support import programs
 
 pytestmark = pytest.mark.browser
 
@@ -182,6 +183,23 @@ def test_the_placeholder_stays_until_the_thread_is_loaded(
     held[0].continue_()
     expect(page.locator(".ft-body")).to_have_text("loaded")
     expect(page.get_by_text("a placeholder")).to_be_hidden()
+
+
+def test_the_snippets_link_leads_to_the_pages_thread_if_the_script_is_blocked(
+    server: str, website: Website, open_tab: OpenTab
+) -> None:
+    element = programs.ROOT.joinpath("docs/embedding.md").read_text().split("```html\n")[1]
+    element = element.split("```")[0].replace("https://comments.example", server)
+    url = website.put(
+        "linked", element.replace("embed/blog", "embed/demo").replace('"blog"', '"demo"')
+    )
+    post(open_tab(url).page, "words")
+    tab = open_tab("about:blank")
+    tab.expected.append("net::ERR_FAILED")
+    tab.page.route("**/flatthread.js", lambda route: route.abort())
+    tab.page.goto(url)
+    tab.page.get_by_role("link", name="Comments").click()
+    expect(tab.page.locator(".ft-body")).to_have_text("words")
 
 
 def test_a_failed_start_keeps_the_placeholder_and_offers_a_retry(

@@ -8,6 +8,7 @@ these pages in a frame.
 
 import hashlib
 import html
+import urllib.parse
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -63,8 +64,18 @@ _RELEASE = hashlib.sha256(
 # The route accepts any text as an id, so that malformed and unknown ids get the same error page.
 @blueprint.get("/<site_id>")
 def page(site_id: str) -> flask.Response:
-    """Answer with a thread as a whole document."""
-    return _answer(_asked(site_of(site_id), base=""), _PAGE)
+    """Answer with a thread as a whole document.
+
+    Without `thread` and `page`, redirect to the thread of the page that the reader comes from. The
+    snippet's link relies on this, so that the same snippet works on all pages.
+    """
+    site, query = site_of(site_id), flask.request.args
+    if flask.request.referrer and not {"thread", "page"} & query.keys():
+        named = [*query.items(multi=True), ("page", flask.request.referrer)]
+        there = flask.url_for("embed.page", site_id=site.id)
+        where = f"{there}?{urllib.parse.urlencode(named)}"
+        return flask.Response(status=302, headers={"Location": where, "Cache-Control": "no-store"})
+    return _answer(_asked(site, base=""), _PAGE)
 
 
 @blueprint.get("/<site_id>/fragment")
