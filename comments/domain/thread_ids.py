@@ -188,12 +188,17 @@ def page_url(url: str, thread: str, rules: SiteRules) -> str:
     keys, keeps = rules.query_keys, rules.keep_trailing_slash
     try:
         page = canonical_page(url, query_keys=keys, keep_trailing_slash=keeps)
-        shown = _STRAY_PERCENT.sub("%25", url.partition("#")[0])
+        shown = valid(url.partition("#")[0])
         if page != thread:
             return shown
         return shown.partition("?")[0] + page[len(page.partition("?")[0]) :]
     except errors.BadInput as error:
         raise error.about("url") from error
+
+
+def valid(url: str) -> str:
+    """Encode the percent signs that begin no percent sequence, as browsers read them."""
+    return _STRAY_PERCENT.sub("%25", url)
 
 
 def thread_from_query(query_string: bytes, site: SiteRules) -> str:
@@ -343,7 +348,7 @@ def _normalise(raw: str, raw_ascii: str) -> str:
     An encoded reserved character stays encoded and separates the text around it, so NFC never joins
     a combining mark to that character. Bytes that are not UTF-8 separate text too.
     """
-    sequences = _encode(_STRAY_PERCENT.sub("%25", raw), raw_ascii + "%")
+    sequences = _encode(valid(raw), raw_ascii + "%")
     parts = _ENCODED_ASCII.split(_SEQUENCE.sub(_in_one_form, sequences))
     parts[::2] = [_normalise_text(part, raw_ascii) for part in parts[::2]]
     return "".join(parts)

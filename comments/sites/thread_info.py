@@ -9,7 +9,7 @@ uses `fresh`. Only existing threads are kept as copies.
 
 from collections.abc import Sequence
 
-from comments.domain import records
+from comments.domain import records, thread_ids
 from comments.store import reads
 from comments.store.models import comment_rows, conversion
 from comments.tree.threads import thread_cache
@@ -58,13 +58,15 @@ def address(url: str, site: records.Site) -> str:
 
     Exports often contain addresses from before the site used HTTPS; these are mapped to the HTTPS
     origin. After the origin, an address must continue with a character that ends a host name, so
-    that no parser, in a browser or elsewhere, reads a different host from it.
+    that no parser, in a browser or elsewhere, reads a different host from it. The case of letters
+    in the origin makes no difference.
     """
-    url = url.partition("#")[0]
+    url = thread_ids.valid(url.partition("#")[0])
     for origin in site.origins:
         for known in (origin, origin.replace("https://", "http://", 1)):
-            if url == known or url.startswith((f"{known}/", f"{known}?")):
-                return origin + url.removeprefix(known)
+            rest = url[len(known) :]
+            if url[: len(known)].lower() == known and rest[:1] in {"", "/", "?"}:
+                return origin + rest
     return ""
 
 
