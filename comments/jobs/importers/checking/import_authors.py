@@ -13,9 +13,8 @@ from comments.domain.crypto import guest_addresses, keyed_hashes
 from comments.domain.languages import error_texts
 from comments.domain.text import cleaning
 from comments.jobs.importers import import_source
-from comments.jobs.importers.checking import import_report
+from comments.jobs.importers.checking import import_names, import_report
 
-GUEST = "Guest"
 # The maximum number of authors in memory. When there are more, all of them are dropped.
 MOST = 10_000
 _MAX_EMAIL = 254  # Characters; RFC 5321 limits an address in an envelope to this length.
@@ -50,14 +49,8 @@ class Authors:
         return found
 
     def _converted(self, comment: import_source.SourceComment) -> ImportedAuthor:
-        faults: list[tuple[str, str]] = []
-        try:
-            # Reserved names are allowed, because the owner may have been "admin" in the other
-            # system.
-            name = cleaning.tidy_name(" ".join(comment.name.split()))
-        except errors.BadInput as error:
-            faults.append((import_report.NAMELESS, error_texts.sentence(error)))
-            name = GUEST
+        name, kinds = import_names.usable(comment.name)
+        faults = [(kind, comment.name) for kind in kinds]
         try:
             website = cleaning.clean_website(comment.website)
         except errors.BadInput as error:

@@ -3,8 +3,8 @@
 The file is refused (`errors.BadImport`, with the line) if any part is ambiguous or invalid, such as
 a date, an id or a text that is too long. Faults that can be corrected without losing a comment are
 corrected and noted. A comment becomes a root if its parent is missing or in a different thread, and
-a cycle of replies is cut at its earliest comment. A post that was sent twice is imported once. An
-unusable name becomes "Guest", and an unusable website is removed.
+a cycle of replies is cut at its earliest comment. A post that was sent twice is imported once. A
+name is repaired (`import_names`), and an unusable website is removed.
 
 Ids, links and dates are kept in memory; the texts are in a temporary file (`spool`).
 """
@@ -31,6 +31,7 @@ from comments.jobs.importers.checking import (
     spool,
     write_order,
 )
+from comments.jobs.importers.parsing import html_references
 from comments.tree.threads import naming
 
 # The maximum number of comments in one file. Each comment uses about half a kilobyte of memory.
@@ -176,11 +177,11 @@ class FirstPass:
     def _imported(self, comment: import_source.SourceComment) -> records.ImportedComment:
         """Convert a comment to its stored form, but without its parent."""
         is_erased = comment.status is Status.RETRACTED
-        body = "" if is_erased else comment.body
+        body, markup = ("", comment.markup) if is_erased else self._body(comment)
         if not body and not is_erased:
             self._note(import_report.EMPTY, comment.line, comment.id)
         try:
-            converted = import_bodies.convert(body, comment.markup)
+            converted = import_bodies.convert(body, markup)
         except errors.BadInput as error:
             said = error_texts.sentence(error)
             raise self._bad(comment.line, f"comment {comment.id}: {said}") from error
@@ -208,6 +209,27 @@ class FirstPass:
             pinned=comment.pinned,
             kept=self._kept(comment),
         )
+
+    def _body(self, comment: import_source.SourceComment) -> tuple[str, import_source.Markup]:
+        """Correct a text and its markup.
+
+        A name that is too long is the text of a comment that has no other. In Markdown, references
+        to control characters stay, because they can be code.
+        """
+        markup = comment.markup
+        if not comment.body.strip() and len(comment.name) > cleaning.MAX_NAME:
+            self._note(import_report.TEXT_IN_NAME, comment.line, comment.id)
+            return comment.name, import_source.Markup.PLAIN
+        body = comment.body.replace("\0", "")
+        corrected = [import_report.NUL] if body != comment.body else []
+        if markup is not import_source.Markup.PLAIN:
+            is_html = markup is import_source.Markup.HTML
+            correct = html_references.repaired if is_html else html_references.joined
+            body, found = correct(body)
+            corrected += found
+        for each in corrected:
+            self.tallies.add(import_report.CORRECTED, each, comment.line)
+        return body, markup
 
     def _kept(self, comment: import_source.SourceComment) -> records.MovedComment | None:
         """Map the address in a comment's thread data, which can become the thread's address."""
@@ -398,7 +420,7 @@ def _nonempty(texts: Iterator[str]) -> Iterator[str]:
 
 def _title(raw: str) -> str:
     try:
-        return " ".join(sanitizing.plain_text(raw).split())[:_MAX_TITLE]
+        return " ".join(sanitizing.plain_text(raw.replace("\0", "")).split())[:_MAX_TITLE]
     except errors.BadInput:
         return ""
 

@@ -31,6 +31,9 @@ CROSSING = "Replies to comments of other threads, imported as roots"
 CYCLES = "Cycles of replies, cut at the earliest comment"
 RENUMBERED = "Comments whose places do not fit the site's levels, renumbered"
 NAMELESS = 'Comments without a usable name, imported as "Guest"'
+LONG_NAMES = "Names that are too long, shortened"
+REPAIRED_NAMES = "Names with control characters or too many marks, which were removed"
+TEXT_IN_NAME = "Comments without text whose names are too long, which became the text"
 WEBSITES = "Websites that are not valid http(s) addresses, left out"
 EMPTY = "Comments without text"
 IMAGES = "Comments with images, which became links"
@@ -42,6 +45,8 @@ REMOVED = "Comments with scripts, styles, formulas or drawings, which were left 
 LEFT_OUT = "Left out"
 CORRECTED = "Corrected"
 MAPPED = "Mapped"
+# A remark on a text.
+NUL = "NUL characters, removed"
 
 # The kinds that need no action and can have thousands of notes.
 _IN_ONE_LINE = {
@@ -49,6 +54,9 @@ _IN_ONE_LINE = {
     OTHER_ITEMS,
     RENUMBERED,
     NAMELESS,
+    LONG_NAMES,
+    REPAIRED_NAMES,
+    TEXT_IN_NAME,
     WEBSITES,
     EMPTY,
     IMAGES,
@@ -158,8 +166,8 @@ def _mapped_pages(tally: Tally, unit: str) -> str:
 
 
 def _summed(kind: str, notes: Sequence[Note], unit: str) -> str:
-    """Return the number of notes, the most frequent other items, and the first line numbers."""
-    sorts = Counter(note.text for note in notes).most_common(_SUMMED) if kind == OTHER_ITEMS else []
+    """Return the number of notes, the sorts of other items, and the first line numbers."""
+    sorts = Counter(note.text for note in notes).most_common() if kind == OTHER_ITEMS else []
     names = ", ".join(f"{count} {_printable(text)}" for text, count in sorts)
     lines = _lines(unit, [note.line for note in notes[:_SUMMED]], len(notes))
     return f"{len(notes)}{f' ({names})' if names else ''}, {lines}"

@@ -44,7 +44,12 @@ _STATUSES = {
 }
 # An attachment ("inherit") has the visibility of its post, which is usually public.
 _PUBLIC = {"", "publish", "inherit"}
-_DISCUSSION = {"", "comment", "review"}
+# Types of comments that programs write, or that are internal notes of a shop's or blog's staff. All
+# other types are those of plugins for people's comments, such as "review" or "wpdiscuz_sticky".
+_OTHERS = {
+    "action_log", "bookmark", "edd_payment_note", "favorite", "like", "mention", "note",
+    "order_note", "pingback", "repost", "rsvp", "trackback", "webhook_delivery", "webmention",
+}  # fmt: skip
 LOCAL_TIMES = "times in GMT that are missing, replaced by local times read as UTC"
 _NO_DATE = "0000-00-00 00:00:00"
 _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*")
@@ -64,10 +69,10 @@ def read(path: Path) -> Iterator[import_source.Item]:
         kind = element.text("wp:comment_type")
         if element.name == _ITEM:
             yield _thread(element)
-        elif kind in _DISCUSSION:
-            yield from _comment(path, element)
+        elif kind.lower() in _OTHERS:
+            yield import_source.OtherItem(element.text("wp:comment_id"), element.line, kind)
         else:
-            yield import_source.OtherItem(element.text("wp:comment_id"), element.line, kind[:40])
+            yield from _comment(path, element)
 
 
 def recognizes(head: bytes) -> bool:

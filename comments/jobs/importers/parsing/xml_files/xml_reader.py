@@ -21,7 +21,7 @@ import msgspec
 
 from comments import errors
 from comments.jobs.importers import import_source
-from comments.jobs.importers.parsing import source_files
+from comments.jobs.importers.parsing import html_references, source_files
 from comments.jobs.importers.parsing.xml_files import xml_encoding, xml_namespaces, xml_repairs
 
 # The maximum number of nested elements. Exports nest about six.
@@ -278,7 +278,9 @@ class _Builder:
     def _end(self, _: str) -> None:
         depth = len(self._paths)
         if self._field is not None and depth == self._field_depth:
-            self._open[-1].fields.setdefault(self._field, "".join(self._text))
+            text, corrected = html_references.repaired("".join(self._text))
+            self._done.extend(import_source.Corrected(self._line, each) for each in corrected)
+            self._open[-1].fields.setdefault(self._field, text)
             self._field, self._text, self._text_size = None, [], 0
         if self._open and depth == self._open[-1].depth:
             record = self._open.pop()

@@ -6,7 +6,8 @@
 - Stray bytes of a single-byte encoding are read as Windows-1252 (`stray_bytes`).
 - Control characters, which XML does not allow, are removed.
 - `]]>` in a text is kept as text, although the exporter did not escape it.
-- A bare `&` is kept as text, and entities of HTML (`&nbsp;`) become their characters.
+- A bare `&` is kept as text, and entities of HTML (`&nbsp;`) become their characters. References
+  that XML does not allow (`&#8;`) are kept as text too; `xml_reader` corrects them in fields.
 
 Only files in UTF-8 are corrected, apart from what is before the XML declaration.
 
@@ -22,6 +23,7 @@ Invariants:
 import codecs
 import html.entities
 import re
+import sys
 from collections.abc import Iterator
 
 from comments import errors
@@ -45,9 +47,10 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _TAG_NAME = re.compile(rb"<([^\s<>/!?]{1,200})")
 _OPENING = re.compile(rb"<!\[CDATA\[|<!--")
 _UNESCAPED = re.compile(
-    rb"\]\]>|&(?!#[0-9]{1,7};|#x[0-9A-Fa-f]{1,6};|(?:amp|lt|gt|quot|apos);)"
-    rb"(?:([A-Za-z][A-Za-z0-9]{1,31});)?"
+    rb"\]\]>|&#(?:x([0-9A-Fa-f]{1,6})|([0-9]{1,7}));"
+    rb"|&(?!(?:amp|lt|gt|quot|apos);)(?:([A-Za-z][A-Za-z0-9]{1,31});)?"
 )
+_ALLOWED = re.compile("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 BEFORE = "text before the XML declaration, ignored"
 BLANK = "blanks or byte order marks before the XML declaration, ignored"
@@ -293,7 +296,11 @@ class _SectionRepairs:
         if match[0] == _CLOSE:
             self._note(BRACKETS, match.start())
             return b"]]&gt;"
-        point = html.entities.name2codepoint.get(match[1].decode()) if match[1] else None
+        if match[1] or match[2]:
+            code = int(match[1], 16) if match[1] else int(match[2])
+            is_allowed = code <= sys.maxunicode and _ALLOWED.match(chr(code))
+            return match[0] if is_allowed else b"&amp;" + match[0][1:]
+        point = html.entities.name2codepoint.get(match[3].decode()) if match[3] else None
         self._note(AMPERSANDS if point is None else ENTITIES, match.start())
         return b"&amp;" + match[0][1:] if point is None else f"&#{point};".encode()
 

@@ -1,6 +1,7 @@
 """Test an import's first pass, which needs no store: its report and the comments that it keeps."""
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,10 +16,12 @@ from comments.domain.text import sanitizing
 from comments.jobs.importers import import_source
 from comments.jobs.importers.checking import (
     import_authors,
+    import_names,
     import_plan,
     import_report,
 )
-from comments.jobs.importers.formats import wordpress
+from comments.jobs.importers.formats import generic, wordpress
+from comments.jobs.importers.parsing import html_references
 from comments.store.models import comment_rows
 from tests.support.threads.sample_exports import (
     NOW,
@@ -168,7 +171,7 @@ def test_bodies_are_sanitized_and_keep_their_source() -> None:
 def test_a_comment_without_a_name_is_a_guests_and_one_without_a_text_is_kept() -> None:
     with planned("disqus.xml") as plan:
         found = written(plan)
-        assert (found["102"].author.name, found["107"].body) == (import_authors.GUEST, "")
+        assert (found["102"].author.name, found["107"].body) == (import_names.GUEST, "")
         assert len(notes(plan, import_report.NAMELESS)) == 1
         assert [text for _, text in notes(plan, import_report.EMPTY)] == ["107"]
 
@@ -268,6 +271,57 @@ def test_the_sites_rules_distinguish_pages(export: Callable[..., Path]) -> None:
     with plan_of(path, site=msgspec.structs.replace(SITE, query_keys=("p",))) as plan:
         names = [thread.name.id for thread in plan.threads]
         assert names == ["garden.example/?p=1", "garden.example/?p=2"]
+
+
+def test_references_to_halves_and_controls_are_corrected_but_not_code_in_markdown(
+    tmp_path: Path,
+) -> None:
+    text = "\0a&#8;b `&#8;` &#55357;&#56832;"
+    lines = (
+        {"id": n, "page": "/a", "time": "2020-01-01T00:00:00Z", "text": text, "format": markup}
+        for n, markup in enumerate(("html", "markdown", "plain"), start=1)
+    )
+    path = tmp_path / "lines.jsonl"
+    path.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+    with planned_by(generic.read, path) as plan:
+        texts = [each.html for _, each in sorted(written(plan).items())]
+        assert texts == [
+            "ab `` \U0001f600",
+            "<p>a\ufffdb <code>&amp;#8;</code> \U0001f600</p>\n",
+            "<p>a&amp;#8;b `&amp;#8;` &amp;#55357;&amp;#56832;</p>",
+        ]
+        assert list(plan.report.lines())[3:] == [
+            f"Corrected: {import_report.NUL} (3, lines 1, 2, 3)",
+            f"Corrected: {html_references.PAIRS} (2, lines 1, 2)",
+            f"Corrected: {html_references.CONTROL} (2, lines 1, 1)",
+        ]
+
+
+def test_wordpress_comments_keep_every_type_that_people_write(tmp_path: Path) -> None:
+    types = ["wpdiscuz_sticky", "question", "", "Pingback", "webmention", "action_log", "note"]
+    comments = "".join(
+        f"<wp:comment><wp:comment_id>{n}</wp:comment_id><wp:comment_parent>{n - 1}"
+        "</wp:comment_parent><wp:comment_date_gmt>2020-01-01 00:00:00</wp:comment_date_gmt>"
+        f"<wp:comment_content>x</wp:comment_content><wp:comment_type>{each}</wp:comment_type>"
+        "<wp:comment_approved>1</wp:comment_approved></wp:comment>"
+        for n, each in enumerate(types, start=1)
+    )
+    path = tmp_path / "wordpress.xml"
+    path.write_text(
+        '<rss xmlns:wp="http://wordpress.org/export/1.2/"><channel><item>'
+        f"<link>https://garden.example/a</link>{comments}</item></channel></rss>"
+    )
+    with planned_by(wordpress.read, path) as plan:
+        found = written(plan)
+        assert {number: each.reply_to for number, each in found.items()} == {
+            "1": None,
+            "2": found["1"].id,
+            "3": found["2"].id,
+        }
+        left_out = "4 (1 Pingback, 1 webmention, 1 action_log, 1 note)"
+        assert f"{import_report.OTHER_ITEMS}: {left_out}, lines 1, 1, 1, ..." in list(
+            plan.report.lines()
+        )
 
 
 def test_wordpress_replies_to_pingbacks_become_roots() -> None:

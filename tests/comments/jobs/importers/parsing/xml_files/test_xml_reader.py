@@ -11,7 +11,7 @@ import pytest
 
 from comments import errors
 from comments.jobs.importers import import_source
-from comments.jobs.importers.parsing import stray_bytes
+from comments.jobs.importers.parsing import html_references, record_fields, stray_bytes
 from comments.jobs.importers.parsing.xml_files import xml_reader, xml_repairs
 
 SHAPE = xml_reader.Shape(
@@ -225,7 +225,7 @@ def test_a_doctype_is_refused(tmp_path: Path, content: str) -> None:
         ("<list>\n<letter></list>", 2),
         (b"<list>\n<letter><body>\xed\xa0\x80</body></letter></list>", 2),
         ("<list/>\n<list/>", 2),
-        ("<list>\n&#8;</list>", 2),
+        ("<list>\n<letter>&#8&&#8;</list>", 2),
         ("<list>\n<letter><body>a < b</body></letter></list>", 2),
         ("\n<html/>", 2),
         ("<list>\n<letter id='1' id='2'/></list>", 2),
@@ -340,6 +340,10 @@ def test_what_follows_the_document_is_ignored_if_it_is_no_document(tmp_path: Pat
         ("a &nbsp;&hellip;", "a \xa0\u2026", xml_repairs.ENTITIES),
         ("AT&T &b; & &#38;&#x26;&amp;", "AT&T &b; & &&&", xml_repairs.AMPERSANDS),
         ("a\x00\x08b", "ab", xml_repairs.CONTROL),
+        ("&#55357;&#56832;", "\U0001f600", html_references.PAIRS),
+        ("<![CDATA[&#xD83D;&#xde00]]>", "\U0001f600", html_references.PAIRS),
+        ("a &amp;#55357; b", "a \ufffd b", record_fields.HALVES),
+        ("a&#8;&#x0;<![CDATA[&#31;]]>b", "ab", html_references.CONTROL),
     ],
 )
 def test_a_text_that_was_not_escaped_is_read_and_reported(
@@ -362,6 +366,7 @@ def test_a_text_that_was_not_escaped_is_read_and_reported(
         ("<![CDATA[a]]><?y <b> ]]>?>", "a"),
         ("<!-- <![CDATA[ & ]]> -->b", "b"),
         ("&amp;&#38;", "&&"),
+        ("&#x1F600;<![CDATA[&#128512;]]>&#10;", "\U0001f600&#128512;"),
     ],
 )
 def test_a_text_that_was_escaped_is_not_changed(tmp_path: Path, body: str, text: str) -> None:
@@ -400,7 +405,10 @@ def test_another_name_of_utf_8_is_corrected(tmp_path: Path, name: str) -> None:
         ("letters", "syntax error; the file is not XML"),
         ("<list><b></list>", "mismatched tag; close each element before the one around it"),
         ("<list a='1' a='2'/>", "duplicate attribute; remove one of them"),
-        (letter("&#8;"), "reference to invalid character number; remove the reference"),
+        (
+            "<?xml version='1.0' encoding='latin1'?>" + letter("&#8;"),
+            "reference to invalid character number; remove the reference",
+        ),
     ],
 )
 def test_other_faults_are_refused_with_advice(tmp_path: Path, content: str, advice: str) -> None:
