@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _NAME = "flatthread"  # The key of the application's settings and store.
 _OPENER = "flatthread-opener"
 _FILES = "flatthread-files"
+_MOST_SITES = 20  # Sites that an error names.
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -213,10 +214,28 @@ def _inside(command: Callable[P, T], *, creates: bool) -> Callable[P, T]:
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
         for name, value in kwargs.items():
             _check_text(name, value)
-        with refusing(), _store(creates=creates):
+        with refusing(), _store(creates=creates), _naming_sites():
             return command(*args, **kwargs)
 
     return run
+
+
+@contextlib.contextmanager
+def _naming_sites() -> Iterator[None]:
+    """Add the names of the sites to the error that a site does not exist."""
+    try:
+        yield
+    except errors.NotFound as error:
+        if error.code != "site-not-found":
+            raise
+        from comments.domain.languages import error_texts
+
+        names = [each.id for each in sites()]
+        more = f" and {len(names) - _MOST_SITES} more" if len(names) > _MOST_SITES else ""
+        known = f"The sites are: {', '.join(names[:_MOST_SITES])}{more}."
+        none = "There are no sites yet. `site add` adds one."
+        said = f"{error_texts.sentence(error)} {known if names else none}"
+        raise click.ClickException(_printable(said)) from error
 
 
 def _check_text(name: str, value: object) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from comments.jobs.exporters import site_export
 
 _JSON_LINES, _WXR = "jsonl", "wxr"
+_STANDARD_OUTPUT = Path("-")
 _EXTENSIONS = {_JSON_LINES: ".jsonl.gz", _WXR: ".xml.gz"}
 
 
@@ -52,8 +53,8 @@ def export(
 ) -> None:
     """Export a website: settings, threads, comments and votes as of one moment.
 
-    Without FILE, print the export. If the name of FILE ends in .gz, pack it with gzip. An older
-    FILE is replaced only when the export is complete. The service may run meanwhile.
+    Without FILE, or if it is -, print the export. If the name of FILE ends in .gz, pack it with
+    gzip. An older FILE is replaced only when the export is complete. The service may run meanwhile.
     """
     from comments.jobs.exporters import export_file, export_folder, site_contents, site_export
 
@@ -69,7 +70,7 @@ def export(
         console.settings().secret,
         datetime.now(UTC),
     )
-    if target is None:
+    if target is None or target == _STANDARD_OUTPUT:
         _print(run)
         return
     path, extension = target, _EXTENSIONS[format_]

@@ -52,7 +52,9 @@ def import_(
 ) -> None:
     """Import the comments in a file that another system, or Flatthread, exported.
 
-    Name the format before the file if the command does not recognize it.
+    Name the format before the file if the command does not recognize it: artalk, comentario,
+    commento, disqus, flatthread, isso, remark42, twikoo, valine, waline, wordpress, or generic
+    (JSON lines or CSV).
 
     The command checks the whole file before it stores anything. If an import is interrupted, run it
     again to finish it. Repeating a finished import adds nothing.

@@ -28,7 +28,10 @@ def list_(site_id: str) -> None:
     from comments.jobs.importers import import_journal
 
     now = datetime.now(UTC)
-    for each in import_journal.of(console.site(site_id).id):
+    found = list(import_journal.of(console.site(site_id).id))
+    if found:
+        click.echo("id\tbegan\tformat\tfile\tadded\tstate")
+    for each in found:
         added = "" if each.added is None else str(each.added)
         said = (each.id or "-", _time(each.began), each.system, each.file, added, _state(each, now))
         click.echo("\t".join(said))
@@ -208,7 +211,7 @@ def _state(found: "import_journal.Import", now: datetime) -> str:
         return "being undone"
     if found.goes_on(now):
         return "running"
-    state = "interrupted" if found.added is None else "finished"
+    state = "interrupted: run the same command again" if found.added is None else "finished"
     if not found.can_be_undone(now):
         return f"{state}, can no longer be undone"
     return f"{state}, can be undone until {_time(found.ends)}"

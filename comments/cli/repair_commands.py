@@ -31,15 +31,14 @@ def repair(
 
     Exit with 1 if there are problems. With --fix, the service can keep running.
     """
-    from comments.jobs.migrations import upgrades
-
     if thread_id is not None and site_id is None:
         raise click.UsageError("--thread needs --site.")
-    if fix:
-        upgrades.go_on(steps=None)
     report = difference_report.DifferenceReport(noun="problem", verbose=verbose, is_json=is_json)
-    for name in compaction_commands.threads(site_id, thread_id):
-        _repair_thread(name, report, fix=fix)
+    names = compaction_commands.threads(site_id, thread_id)
+    # A repair can correct several values, so all problems are found before the first repair.
+    broken = {name for name in names if not _is_whole(name, report)}
+    if fix:
+        _fix(names, broken)
     if fix and report.total:
         click.echo("Run `recount` to compare the counters of sites and authors too.", err=True)
     report.end("repaired" if fix else "found")
@@ -47,33 +46,44 @@ def repair(
         raise click.exceptions.Exit(1)
 
 
-def _repair_thread(
-    name: records.ThreadName, report: difference_report.DifferenceReport, *, fix: bool
-) -> None:
-    from comments.jobs import scheduler
+def _is_whole(name: records.ThreadName, report: difference_report.DifferenceReport) -> bool:
+    """Return whether a thread has no problems, and report those that it has."""
     from comments.jobs.integrity import recount as recounts
     from comments.jobs.integrity import repair as repairs
-    from comments.jobs.integrity import thread_audit
     from comments.sites import site_settings
 
-    scheme = site_settings.scheme_of(name.site)
-    problems = (repairs.fix if fix else repairs.find_problems)(scheme, name)
-    for problem in problems:
+    before = report.total
+    for problem in repairs.find_problems(site_settings.scheme_of(name.site), name):
         report.add(_problem(problem), is_left=not problem.mendable)
-    if fix:
-        left = [problem.field for problem in problems if not problem.mendable]
-        thread_audit.note(name, left, now=datetime.now(UTC))
-    if fix and any(problem.of_pages for problem in problems):
-        # If another process is compacting the thread, it also compacts the repaired comments.
-        with contextlib.suppress(errors.Overloaded):
-            scheduler.compact_whole([name], wait=None)
 
     def tell(difference: "recounts.Difference") -> None:
         # The score was compared with the comment's votes above.
         if difference.name != "score":
             report.add(_difference(difference))
 
-    recounts.thread(name, tell=tell, fixes=fix)
+    return recounts.thread(name, tell=tell, fixes=False) == 0 and report.total == before
+
+
+def _fix(names: list[records.ThreadName], broken: set[records.ThreadName]) -> None:
+    from comments.jobs import scheduler
+    from comments.jobs.integrity import recount as recounts
+    from comments.jobs.integrity import repair as repairs
+    from comments.jobs.integrity import thread_audit
+    from comments.jobs.migrations import upgrades
+    from comments.sites import site_settings
+
+    upgrades.go_on(steps=None)
+    for name in names:
+        scheme = site_settings.scheme_of(name.site)
+        problems = repairs.fix(scheme, name) if name in broken else []
+        left = [problem.field for problem in problems if not problem.mendable]
+        thread_audit.note(name, left, now=datetime.now(UTC))
+        if any(problem.of_pages for problem in problems):
+            # If another process is compacting the thread, it also compacts the repaired comments.
+            with contextlib.suppress(errors.Overloaded):
+                scheduler.compact_whole([name], wait=None)
+        if name in broken:
+            recounts.thread(name, tell=lambda _: None, fixes=True)
 
 
 def _problem(problem: "repairs.ThreadProblem") -> difference_report.FoundDifference:

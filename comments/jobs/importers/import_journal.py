@@ -40,6 +40,7 @@ import msgspec
 from comments import errors
 from comments.domain import declared_counters, decoders, time_left
 from comments.domain.crypto import keyed_hashes
+from comments.jobs.importers import import_process
 from comments.moderation import retention
 from comments.store import ownership, reads, transactions
 from comments.store.models import event_rows
@@ -81,6 +82,8 @@ class Import(msgspec.Struct, frozen=True):
     An import of an export of Flatthread also has `counters`, which the site did not have before it,
     and `has_settings` if it replaced the site's settings.
 
+    `process` is the mark of the process that runs it (`import_process`).
+
     `id` is empty if an earlier release, which kept no journal, ran the import.
     """
 
@@ -103,6 +106,7 @@ class Import(msgspec.Struct, frozen=True):
     waiting: int = 0
     counters: tuple[declared_counters.Declaration, ...] = ()
     has_settings: bool = False
+    process: str = ""
 
     @property
     def is_being_undone(self) -> bool:
@@ -110,8 +114,9 @@ class Import(msgspec.Struct, frozen=True):
         return self.undoing is not None and self.undone is None
 
     def goes_on(self, now: datetime) -> bool:
-        """Return whether the import is unfinished and wrote its progress recently."""
-        return self.added is None and (now - self.at).total_seconds() < LATE
+        """Return whether the import is unfinished and may still run: it wrote recently."""
+        is_recent = (now - self.at).total_seconds() < LATE
+        return self.added is None and is_recent and not import_process.has_ended(self.process)
 
     @property
     def percent(self) -> int:
@@ -252,6 +257,7 @@ class ImportJournal:
                 at=now,
                 resumed=now,
                 added=None,
+                process=import_process.own(),
             )
             transactions.apply(store(self.site, stored))
             return name

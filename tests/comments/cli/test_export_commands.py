@@ -32,6 +32,7 @@ def run(app: flask.Flask, open_store: connection.Store, site: records.Site) -> R
 def test_an_export_is_printed_or_written(run: Run, tmp_path: Path) -> None:
     printed = run("export", "demo")
     assert printed.exit_code == 0
+    assert run("export", "demo", "-").stdout.splitlines()[1:] == printed.stdout.splitlines()[1:]
     lines = [json.loads(each) for each in printed.stdout.splitlines()]
     assert [each["kind"] for each in lines] == [
         "header", "settings", "thread", *["comment"] * 8, "end",

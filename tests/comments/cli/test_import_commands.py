@@ -12,6 +12,7 @@ import pytest
 from comments.domain import records
 from comments.events import dispatcher
 from comments.jobs.importers import import_journal
+from comments.jobs.importers.formats import format_registry
 from comments.jobs.integrity import repair
 from comments.store import connection
 from tests.comments.cli.conftest import Runner
@@ -169,3 +170,8 @@ def test_errors_contain_no_escape_sequences_of_a_file(
     assert shown.exit_code == 1
     assert "]0;title" in shown.output
     assert not {"\x1b", "\x07"} & set(shown.output)
+
+
+def test_the_help_names_every_format(run: Runner) -> None:
+    shown = run("import", "--help").output
+    assert [name for name in format_registry.NAMES if name not in shown] == []

@@ -2,6 +2,8 @@
 
 import functools
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -13,9 +15,10 @@ import msgspec
 import pytest
 
 from comments.domain import records
-from comments.jobs.importers import import_journal
+from comments.jobs.importers import import_journal, import_process
 from comments.reading.compaction import compactor
 from comments.store import connection, transactions
+from tests.conftest import ROOT
 from tests.support.threads import sample_exports, sample_threads
 from tests.support.threads.sample_exports import post
 
@@ -40,7 +43,7 @@ def imported(export: Callable[..., Path], site: records.Site, run: Run) -> str:
     path = export(LINK, post("1"), post("2", "1"), post("3"))
     assert run("import", path, "--site", "demo").exit_code == 0
     found = run("imports", "list", "--site", "demo").stdout
-    return found.partition("\t")[0]
+    return found.splitlines()[1].partition("\t")[0]
 
 
 def stored(open_store: connection.Store) -> list[records.Comment]:
@@ -51,7 +54,8 @@ def stored(open_store: connection.Store) -> list[records.Comment]:
 def test_the_list_says_what_was_imported_and_until_when_it_can_be_undone(
     run: Run, imported: str
 ) -> None:
-    (line,) = run("imports", "list", "--site", "demo").stdout.splitlines()
+    header, line = run("imports", "list", "--site", "demo").stdout.splitlines()
+    assert header == "id\tbegan\tformat\tfile\tadded\tstate"
     assert re.fullmatch(
         rf"{imported}\t[-\d]{{10}} [\d:+]+\tdisqus\texport\.xml\t3\tfinished, can be undone until "
         r"[-\d]{10} [\d:+]+",
@@ -167,4 +171,29 @@ def test_the_same_file_can_be_imported_again(
     again = run("import", path, "--site", "demo")
     assert "Added 3 comments in 1 thread; 0 existed already." in again.output
     assert "Verified 3 comments" in again.output
-    assert len(run("imports", "list", "--site", "demo").stdout.splitlines()) == 2
+    assert len(run("imports", "list", "--site", "demo").stdout.splitlines()) == 3
+
+
+def test_an_import_whose_process_has_ended_is_interrupted(
+    run: Run, imported: str, open_store: connection.Store
+) -> None:
+    mark = "from comments.jobs.importers import import_process; print(import_process.own())"
+    ended = subprocess.run(
+        [sys.executable, "-c", mark], check=True, capture_output=True, text=True, cwd=ROOT
+    )
+    for process, state in (
+        (import_process.own(), "running"),
+        ("elsewhere 1 1", "running"),
+        (ended.stdout.strip(), "interrupted: run the same command again, can be undone until"),
+    ):
+        with open_store.context():
+            unfinished = msgspec.structs.replace(
+                import_journal.get("demo", imported),
+                added=None,
+                at=datetime.now(UTC),
+                process=process,
+            )
+            transactions.transaction(
+                functools.partial(transactions.apply, import_journal.store("demo", unfinished))
+            )
+        assert state in run("imports", "list", "--site", "demo").stdout

@@ -81,6 +81,20 @@ def test_repair_prints_json_for_machines(run: Run, rows: dict[str, records.Comme
     assert json.loads(run("repair", "--json").output) == {"found": 0, "left": 0, "kinds": []}
 
 
+def test_repair_says_the_same_number_before_and_after(
+    run: Run, rows: dict[str, records.Comment], site: records.Site
+) -> None:
+    raw_changes.comment(rows["1"].id, status="pending")
+    # An upgrade, which is the first part of a repair, corrects the thread.
+    thread = comment_rows.thread_key(sample_threads.name_of(site))
+    raw_changes.change(thread, named_by=None, named_at=None, title="wrong")
+    found = run("repair").output.splitlines()
+    repaired = run("repair", "--fix").stdout.splitlines()
+    assert len(found) > 3
+    assert repaired == [*found[:-1], found[-1].replace("found", "repaired")]
+    assert run("repair").output == "0 problems found.\n"
+
+
 def test_a_long_text_is_cut_to_the_part_that_differs(
     run: Run, rows: dict[str, records.Comment]
 ) -> None:

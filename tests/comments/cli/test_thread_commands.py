@@ -176,8 +176,8 @@ def test_the_threads_of_a_site_are_listed_newest_first(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("list", "nowhere"), "There is no site nowhere."),
-        (("show", "nowhere", "page"), "There is no site nowhere."),
+        (("list", "nowhere"), "There is no site nowhere. The sites are: demo."),
+        (("show", "nowhere", "page"), "There is no site nowhere. The sites are: demo."),
         (("show", "demo", "nothing"), "There is no thread nothing."),
         (("show", "demo", "page", "--raw", "--hashes"), "--hashes and --raw cannot be combined."),
     ],

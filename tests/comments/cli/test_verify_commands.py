@@ -53,7 +53,7 @@ def test_a_verified_file_is_reported_with_its_totals(run: Run, file: Path) -> No
         ["comments", "2", "2"],
         ["threads", "1", "1"],
         ["authors", "1", "1"],
-        ["depth", "1", "1"],
+        ["depth", "2", "2"],
     ]
     name, in_file, in_store = found.stdout.splitlines()[5].split()
     assert (name, len(in_file)) == ("texts", 12)

@@ -10,8 +10,8 @@ Ids, links and dates are kept in memory; the texts are in a temporary file (`spo
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -37,6 +37,8 @@ from comments.tree.threads import naming
 # The maximum number of comments in one file. Each comment uses about half a kilobyte of memory.
 MAX_COMMENTS = 1_000_000
 _MAX_TITLE = 500
+_FIRST_PAGE = datetime(1990, 1, 1, tzinfo=UTC)  # of the World Wide Web
+_CLOCKS = timedelta(days=1)  # How far another system's clock may be ahead.
 
 
 class PlannedThread(msgspec.Struct, frozen=True):
@@ -74,6 +76,7 @@ class FirstPass:
         self.system = ""
         self.keeps_ids = False  # whether comments keep the ids that they have in the file
         self._file = file
+        self._now = datetime.now(UTC)
         self._site = site
         self._unit = unit
         self._spool = store
@@ -81,6 +84,7 @@ class FirstPass:
         self._nodes: dict[str, write_order.Node] = {}
         self._left_out: set[str] = set()
         self._with_comments: set[str] = set()  # The keys of threads with comments.
+        self._held: set[str] = set()  # The keys of threads whose comments are held.
         self._authors = import_authors.Authors(secret, site.id)
         self._mapping = mapping or page_mapping.PageMapping()
         self._doubles = doubled_posts.DoubledPosts()
@@ -156,6 +160,7 @@ class FirstPass:
         if len(self._nodes) == MAX_COMMENTS:
             raise self._bad(comment.line, f"the file has more than {MAX_COMMENTS:,} comments")
         self.system, kept = comment.system, comment.kept
+        self._note_date(comment)
         self._doubles.add(comment)
         self._nodes[comment.id] = write_order.Node(
             id=comment.id,
@@ -170,6 +175,12 @@ class FirstPass:
             above=None if kept is None else kept.parent,
             more=0 if kept is None else len(kept.votes),
         )
+
+    def _note_date(self, comment: import_source.SourceComment) -> None:
+        is_late = comment.created > self._now + _CLOCKS
+        if is_late or comment.created < _FIRST_PAGE:
+            kind = import_report.LATE if is_late else import_report.EARLY
+            self._note(kind, comment.line, f"{comment.id}: {comment.created}")
 
     def _bad(self, line: int, message: str) -> errors.BadImport:
         return errors.BadImport(str(self._file), line, message, self._unit)
@@ -268,6 +279,7 @@ class FirstPass:
                 if name is not None:
                     found[name].append(thread)
             self._settle_node(node, thread, names[thread.key])
+        self._note_hidden(self._sources[key] for key, name in names.items() if name is not None)
         self._with_comments = set(names)
         for thread in self._sources.values():
             if thread.kept is not None and thread.key not in names:
@@ -284,6 +296,7 @@ class FirstPass:
         node.thread = name
         if thread.hidden and node.status is Status.APPROVED:
             node.status = Status.PENDING
+            self._held.add(thread.key)
 
     def _drop(self, node: write_order.Node) -> None:
         self._left_out.add(node.id)
@@ -293,8 +306,6 @@ class FirstPass:
         if thread.deleted:
             self._note(import_report.DELETED, thread.line, thread.link or thread.key)
             return None
-        if thread.hidden:
-            self._note(import_report.HIDDEN, thread.line, thread.link or thread.key)
         mapped = self._mapped(thread)
         if thread.kept is not None and not mapped.by:
             return self._kept_id(thread)
@@ -329,13 +340,22 @@ class FirstPass:
         self._note(import_report.NO_LINK, thread.line, f"{name} ({thread.link!r}: {said})")
         return name
 
+    def _note_hidden(self, threads: Iterable[import_source.SourceThread]) -> None:
+        for thread in threads:
+            if thread.hidden:
+                kind = import_report.HIDDEN if thread.key in self._held else import_report.UNCHANGED
+                self._note(kind, thread.line, thread.link or thread.key)
+
     def _note_threads(self, found: dict[str, list[import_source.SourceThread]]) -> None:
         own = {origin.partition("://")[2] for origin in self._site.origins}
         elsewhere: dict[str, list[import_source.SourceThread]] = defaultdict(list)
         for name, threads in found.items():
             if len(threads) > 1:
+                lines: dict[str, list[int]] = defaultdict(list)
+                for thread in threads:
+                    lines[thread.link].append(thread.line)
                 links = ", ".join(
-                    f"{thread.link} ({self._unit} {thread.line})" for thread in threads
+                    f"{link} ({import_report.places(self._unit, lines[link])})" for link in lines
                 )
                 self._note(import_report.MERGED, threads[0].line, f"{name}: {links}")
             host = name.partition("/")[0]
@@ -391,7 +411,8 @@ class FirstPass:
         kept = sources[0].kept
         for node in nodes:
             if kept is not None and node.number is None:
-                self._note(import_report.RENUMBERED, node.line, f"{name}: {node.id}")
+                kind = import_report.RENUMBERED if node.displaced else import_report.BESIDE
+                self._note(kind, node.line, f"{name}: {node.id}")
         # A thread that combines several pages stays open if one of the pages is open.
         is_closed = all(thread.closed for thread in sources)
         if is_closed:

@@ -19,7 +19,8 @@ ELSEWHERE = "Hosts that do not belong to the website"
 NO_LINK = "Threads without a usable link, imported under their id"
 NO_NAME = "Threads without a usable link or id, left out with their comments"
 DELETED = "Deleted threads, left out with their comments"
-HIDDEN = "Pages that are not public, imported with pending comments"
+HIDDEN = "Pages that are not public, whose approved comments became pending"
+UNCHANGED = "Pages that are not public, without approved comments"
 NO_THREAD = "Comments whose thread is not in the file, left out"
 REPEATED = "Duplicate ids, left out after the first"
 OTHER = "Duplicate ids with other content, left out after the first"
@@ -30,12 +31,15 @@ UNROOTED = "Replies to items that were left out, imported as roots"
 CROSSING = "Replies to comments of other threads, imported as roots"
 CYCLES = "Cycles of replies, cut at the earliest comment"
 RENUMBERED = "Comments whose places do not fit the site's levels, renumbered"
+BESIDE = "Comments whose places fit, renumbered with others of their threads"
 NAMELESS = 'Comments without a usable name, imported as "Guest"'
 LONG_NAMES = "Names that are too long, shortened"
 REPAIRED_NAMES = "Names with control characters or too many marks, which were removed"
 TEXT_IN_NAME = "Comments without text whose names are too long, which became the text"
 WEBSITES = "Websites that are not valid http(s) addresses, left out"
 EMPTY = "Comments without text"
+EARLY = "Comments dated before 1990"
+LATE = "Comments dated in the future"
 IMAGES = "Comments with images, which became links"
 EMBEDS = "Comments with videos or other embedded pages, which became links"
 UNLINKED = "Comments in which a link without a valid http(s) address became text"
@@ -53,6 +57,9 @@ _IN_ONE_LINE = {
     CLOSED,
     OTHER_ITEMS,
     RENUMBERED,
+    BESIDE,
+    EARLY,
+    LATE,
     NAMELESS,
     LONG_NAMES,
     REPAIRED_NAMES,
@@ -169,7 +176,7 @@ def _summed(kind: str, notes: Sequence[Note], unit: str) -> str:
     """Return the number of notes, the sorts of other items, and the first line numbers."""
     sorts = Counter(note.text for note in notes).most_common() if kind == OTHER_ITEMS else []
     names = ", ".join(f"{count} {_printable(text)}" for text, count in sorts)
-    lines = _lines(unit, [note.line for note in notes[:_SUMMED]], len(notes))
+    lines = places(unit, [note.line for note in notes])
     return f"{len(notes)}{f' ({names})' if names else ''}, {lines}"
 
 
@@ -177,6 +184,11 @@ def _lines(unit: str, first: Sequence[int], count: int) -> str:
     """Format the first line numbers of `count` ones."""
     places = ", ".join(map(str, first))
     return f"{unit}{'s' if count > 1 else ''} {places}{', ...' if count > _SUMMED else ''}"
+
+
+def places(unit: str, numbers: Sequence[int]) -> str:
+    """Format the first of several places in a file."""
+    return _lines(unit, numbers[:_SUMMED], len(numbers))
 
 
 def counted(number: int, noun: str) -> str:

@@ -34,7 +34,8 @@ class Node:
     it replies to; None if that link was cut. Siblings are ordered by `rank` first.
 
     `number` and `above` are the number and the parent that the comment had in an installation of
-    Flatthread. `more` is the number of votes that are stored with the comment.
+    Flatthread. If they do not fit, the comment is `displaced`. `more` is the number of votes that
+    are stored with the comment.
     """
 
     id: str
@@ -48,6 +49,7 @@ class Node:
     number: int | None = None
     above: str | None = None
     more: int = 0
+    displaced: bool = False
 
     @property
     def order(self) -> tuple[int, datetime, int, str]:
@@ -75,10 +77,13 @@ def arrange(nodes: Iterable[Node], levels: int) -> list[Node]:
     """Return the nodes of one thread in writing order.
 
     The nodes must include every node that any `answers` names, and must not contain a cycle. If
-    the numbers of some nodes do not fit this order, all nodes of the thread lose their numbers.
+    the numbers of some nodes do not fit this order, these are marked as displaced, and all nodes of
+    the thread lose their numbers.
     """
     children = _by_tree_parent(nodes, levels)
-    if not all(_fit(parent, below) for parent, below in children.items()):
+    for parent, below in children.items():
+        _mark_displaced(parent, below)
+    if any(node.displaced for node in itertools.chain.from_iterable(children.values())):
         for node in itertools.chain.from_iterable(children.values()):
             node.number = None
     out: list[Node] = []
@@ -109,16 +114,13 @@ def _by_tree_parent(nodes: Iterable[Node], levels: int) -> dict[str | None, list
     return children
 
 
-def _fit(parent: str | None, nodes: list[Node]) -> bool:
-    """Return whether the numbers of the children of a parent increase in their order."""
-    if any(node.number is None or node.above != parent for node in nodes):
-        return False
+def _mark_displaced(parent: str | None, nodes: list[Node]) -> None:
+    """Mark the children of a parent that had another parent, or whose numbers do not increase."""
     last = -1 if parent is None else 0
     for node in _siblings(nodes):
-        if node.number is None or node.number <= last:
-            return False
-        last = node.number
-    return True
+        number = node.number if node.above == parent else None
+        node.displaced = number is None or number <= last
+        last = last if node.displaced or number is None else number
 
 
 def _siblings(nodes: list[Node]) -> list[Node]:

@@ -64,7 +64,7 @@ _SHAPE = xml_reader.Shape(
     prefixes={"dsq": _INTERNALS},
     records={
         _THREAD: frozenset({"@id", "id", "link", "title", "isClosed", "isDeleted"}),
-        _POST: frozenset({"@id", "message", "createdAt", "isDeleted", "isSpam"})
+        _POST: frozenset({"@id", "message", "createdAt", "isDeleted", "isSpam", "ipAddress"})
         | frozenset({"author/name", "author/email", "author/username", "thread@id", "parent@id"}),
     },
 )
@@ -97,6 +97,8 @@ def _comment(path: Path, element: xml_reader.Element) -> Iterator[import_source.
         account=element.text("author/username"),
         body=element.text("message"),
     )
+    if element.text("ipAddress"):
+        yield import_source.LeftOut(element.line, record_fields.ADDRESSES)
     if datetime.fromisoformat(created).tzinfo is None:
         yield import_source.Corrected(element.line, record_fields.NO_ZONE)
 

@@ -27,6 +27,7 @@ from comments import errors
 from comments.domain.records import Status
 from comments.domain.text import linked_html, sanitizing
 from comments.jobs.importers import import_source
+from comments.jobs.importers.parsing import record_fields
 from comments.jobs.importers.parsing.xml_files import xml_reader
 
 SYSTEM = "wordpress"
@@ -99,7 +100,7 @@ _SHAPE = xml_reader.Shape(
         _COMMENT: frozenset(
             f"wp:comment_{name}"
             for name in {"id", "parent", "date", "date_gmt", "content", "approved", "type"}
-            | {"author", "author_email", "author_url"}
+            | {"author", "author_email", "author_url", "author_IP"}
         ),
     },
 )
@@ -124,6 +125,8 @@ def _comment(path: Path, element: xml_reader.Element) -> Iterator[import_source.
     if date in {"", _NO_DATE}:
         date = element.text("wp:comment_date")
         yield import_source.Corrected(element.line, LOCAL_TIMES)
+    if element.text("wp:comment_author_IP"):
+        yield import_source.LeftOut(element.line, record_fields.ADDRESSES)
     yield import_source.SourceComment(
         system=SYSTEM,
         id=import_source.checked_id(path, element.line, element.text("wp:comment_id")),

@@ -22,6 +22,7 @@ MILLISECONDS = "times in milliseconds instead of seconds"
 HALVES = "halves of characters (lone surrogates), replaced by U+FFFD"
 NO_SCHEME = "websites without http:// or https://, completed with http://"
 WHOLE = "whole numbers with a decimal point, such as 12.0"
+ADDRESSES = "IP addresses"
 NEGATIVE = "negative numbers of votes, read as 0"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

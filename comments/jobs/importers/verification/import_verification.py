@@ -292,11 +292,11 @@ class _ThreadVerifier:
 
     def _count(self, planned: records.ImportedComment, stored: StoredComment | None) -> None:
         """Add a comment to the totals."""
-        depth = 0 if planned.reply_to is None else self._depths[planned.reply_to] + 1
+        depth = 1 if planned.reply_to is None else self._depths[planned.reply_to] + 1
         self._depths[planned.id] = depth
         self._all.file.add(planned.author.id, depth, planned.id, planned.html)
         if stored is not None:
-            above = self._stored_depths.get(stored.reply_to or "", -1)
+            above = self._stored_depths.get(stored.reply_to or "", 0)
             self._stored_depths[planned.id] = above + 1
             self._all.store.add(stored.author_id, above + 1, stored.id, stored.html)
 

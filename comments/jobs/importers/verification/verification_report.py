@@ -21,7 +21,9 @@ def lines(found: Verification) -> Iterator[str]:
         file, store = getattr(found.in_file, name), getattr(found.in_store, name)
         yield f"{name:10} {_total(file):>12} {_total(store):>12}"
     for group in found.differences:
-        yield f"{group.field}: {group.count}, {group.reason or 'no known reason'}"
+        is_open = found.is_unfinished and group.field in {MISSING, "thread"}
+        unknown = "the import was interrupted" if is_open else "no known reason"
+        yield f"{group.field}: {group.count}, {group.reason or unknown}"
         for example in group.examples if not group.reason else group.examples[:1]:
             yield f"  {_place(example, found.unit)}: {_values(group.field, example)}"
         if not group.reason and group.count > len(group.examples):
@@ -47,7 +49,9 @@ def conclusion(found: Verification) -> str:
     """Say in one line whether the store has what the file has."""
     count = counted(found.in_file.comments, "comment")
     if found.is_unfinished and found.unexplained:
-        return "The import of this file is not finished. Run it again, then verify it again."
+        return (
+            "The import of this file was interrupted: run the same command again, then verify it."
+        )
     if found.unexplained:
         differences = counted(found.unexplained, "difference")
         return f"{differences} between the file and the store have no known reason."

@@ -13,7 +13,7 @@ EXAMPLES = 20
 class ContentTotals(msgspec.Struct, frozen=True):
     """The comments of a file, or those that the store has of them.
 
-    `depth` counts replies to replies: a root has depth 0. `texts` is a digest of the comments' ids
+    `depth` counts replies to replies: a root has depth 1. `texts` is a digest of the comments' ids
     and HTML in the order of the file.
     """
 

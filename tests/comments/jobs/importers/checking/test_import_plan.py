@@ -343,6 +343,40 @@ def test_comments_of_private_pages_are_held() -> None:
         assert len(notes(plan, import_report.HIDDEN)) == 1
 
 
+def test_the_report_says_what_became_of_pages_that_are_not_public(tmp_path: Path) -> None:
+    item = (
+        "<item><link>https://garden.example/{0}</link><wp:status>trash</wp:status><wp:comment>"
+        "<wp:comment_id>{0}</wp:comment_id><wp:comment_author_IP>192.0.2.1</wp:comment_author_IP>"
+        "<wp:comment_date_gmt>2020-01-01 00:00:00</wp:comment_date_gmt>"
+        "<wp:comment_approved>{1}</wp:comment_approved></wp:comment></item>\n"
+    )
+    path = tmp_path / "wordpress.xml"
+    path.write_text(
+        '<rss xmlns:wp="http://wordpress.org/export/1.2/"><channel>\n'
+        f"{item.format(1, 'post-trashed')}{item.format(2, 1)}</channel></rss>"
+    )
+    with planned_by(wordpress.read, path) as plan:
+        assert notes(plan, import_report.UNCHANGED) == [(2, "https://garden.example/1")]
+        assert notes(plan, import_report.HIDDEN) == [(3, "https://garden.example/2")]
+        assert plan.report.statuses == {"pending": 1, "rejected": 1}
+        assert "Left out: IP addresses (2)" in list(plan.report.lines())
+
+
+def test_dates_that_cannot_be_right_are_reported(export: Callable[..., Path]) -> None:
+    dates = ["0001-01-01T00:00:00Z", "1990-01-01T00:00:00Z", "9999-12-31T23:59:59Z"]
+    posts = [post(f"{n}", created=each) for n, each in enumerate(dates)]
+    with plan_of(export(THREAD, *posts)) as plan:
+        assert [line for line, _ in notes(plan, import_report.EARLY)] == [3]
+        assert [line for line, _ in notes(plan, import_report.LATE)] == [5]
+
+
+def test_a_page_of_several_threads_is_named_once(export: Callable[..., Path]) -> None:
+    threads = [THREAD.replace('id="1"', f'id="{n}"') for n in (1, 2)]
+    with plan_of(export(*threads, post("1"), post("2", thread="2"))) as plan:
+        ((_, text),) = notes(plan, import_report.MERGED)
+        assert text == "garden.example/roses: https://garden.example/roses (lines 2, 3)"
+
+
 def test_an_invalid_website_is_dropped_and_owners_keep_their_names() -> None:
     with planned("wordpress.xml", wordpress.read) as plan:
         found = written(plan)

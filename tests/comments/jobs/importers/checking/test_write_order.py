@@ -122,3 +122,14 @@ def test_parents_come_before_replies_for_any_dates(
     assert sorted(order) == sorted(each.id for each in nodes)
     for each in nodes:
         assert each.answers is None or order.index(each.answers) < order.index(each.id)
+
+
+def test_only_comments_that_must_move_are_displaced() -> None:
+    """All comments of the thread get new numbers, but most would fit."""
+    nodes = [node("1"), node("2", "1"), node("3", "2", 1), node("4", "1", 2), node("5", None, 3)]
+    places = [(None, 0), ("1", 1), ("2", 1), ("1", 2), (None, 4)]
+    for each, (above, number) in zip(nodes, places, strict=True):
+        each.above, each.number = above, number
+    write_order.arrange(nodes, levels=2)
+    assert [each.id for each in nodes if each.displaced] == ["3"]
+    assert {each.number for each in nodes} == {None}

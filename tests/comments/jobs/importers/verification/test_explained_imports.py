@@ -118,6 +118,9 @@ def test_an_unfinished_import_says_so(
         found = verify(plan)
         assert (found.is_unfinished, found.in_store.comments) == (True, 4)
         assert {field for _, field in named(found)} == {"comment"}
+        said = list(verification_report.lines(found))
+        assert f"comment: {found.unexplained}, the import was interrupted" in said
+        assert said[-1].startswith("The import of this file was interrupted: run the same command")
         import_writer.write(plan, scheme=SCHEME, now=LATER)
         found = verify(plan)
     assert (found.differences, found.is_unfinished) == ((), False)

@@ -39,7 +39,7 @@ def test_the_totals_count_the_file(plan: checked_import.CheckedImport) -> None:
     found = verify(plan)
     assert (found.in_file.comments, found.in_file.threads) == (12, 2)
     assert found.in_file.authors == len({row.author.id for row in rows() if row.author.id})
-    assert found.in_file.depth == max(row.level for row in rows())
+    assert found.in_file.depth == 1 + max(row.level for row in rows())
 
 
 def test_nothing_is_written(plan: checked_import.CheckedImport) -> None:

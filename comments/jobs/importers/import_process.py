@@ -1,0 +1,29 @@
+"""Recognize the process that runs an import, so that a killed import does not seem to run."""
+
+import os
+import socket
+from pathlib import Path
+
+# The state and the start of a process in /proc/PID/stat, counted after the name of its program.
+_STATE, _START = 0, 19
+
+
+def own() -> str:
+    """Return a mark of this process: its host, its id and its start."""
+    return f"{socket.gethostname()} {os.getpid()} {_started(os.getpid())}"
+
+
+def has_ended(mark: str) -> bool:
+    """Return whether a process of this host has ended; False if that cannot be known."""
+    host, _, process = mark.rpartition(" ")[0].rpartition(" ")
+    start = mark.rpartition(" ")[2]
+    return bool(start) and host == socket.gethostname() and _started(int(process)) != start
+
+
+def _started(process: int) -> str:
+    """Return when a process started; "" if it has ended, or the system has no /proc."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[_STATE] == "Z" else fields[_START]
