@@ -7,7 +7,7 @@ doubled. A post that has votes, an edit or a pin is never left out.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, time, timedelta
 
 import msgspec
@@ -59,6 +59,18 @@ class DoubledPosts:
             else:
                 latest[key] = node
         return list(found.values())
+
+    def on_other_pages(
+        self, nodes: Iterable[write_order.Node]
+    ) -> Iterator[tuple[write_order.Node, str]]:
+        """Yield each post that an earlier page has too, posted at the same time, with that page."""
+        first: dict[tuple[bytes, datetime], str] = {}
+        for node in nodes:
+            likeness = self._likeness.get(node.id)
+            if likeness is not None:
+                page = first.setdefault((likeness, node.created), node.thread)
+                if page != node.thread:
+                    yield node, page
 
 
 def _likeness(comment: import_source.SourceComment) -> bytes | None:

@@ -10,7 +10,7 @@ Ids, links and dates are kept in memory; the texts are in a temporary file (`spo
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -45,7 +45,8 @@ class PlannedThread(msgspec.Struct, frozen=True):
     """A thread to store, with its comments in writing order.
 
     `links` are the addresses of its pages in the file, and `newest` is the time of the newest
-    comment. A thread that an export of Flatthread contains (`kept`) may have no comments.
+    comment. A thread that an export of Flatthread contains (`kept`) may have no comments. `copies`
+    counts its comments that other threads have too, by thread.
     """
 
     name: records.ThreadName
@@ -56,6 +57,7 @@ class PlannedThread(msgspec.Struct, frozen=True):
     links: tuple[str, ...] = ()
     kept: records.MovedThread | None = None
     newest: datetime | None = None
+    copies: Mapping[str, int] = {}
 
 
 class FirstPass:
@@ -84,6 +86,7 @@ class FirstPass:
         self._nodes: dict[str, write_order.Node] = {}
         self._left_out: set[str] = set()
         self._with_comments: set[str] = set()  # The keys of threads with comments.
+        self._copies: dict[str, Counter[str]] = defaultdict(Counter)
         self._held: set[str] = set()  # The keys of threads whose comments are held.
         self._authors = import_authors.Authors(secret, site.id)
         self._mapping = mapping or page_mapping.PageMapping()
@@ -119,6 +122,7 @@ class FirstPass:
         names = self._settle_threads()
         if self.system != imported_ids.OWN:  # our own exports contain each post once
             self._merge_doubles()
+            self._note_copies()
         self._settle_parents()
         by_thread: dict[str, list[write_order.Node]] = defaultdict(list)
         for node in self._nodes.values():
@@ -379,6 +383,11 @@ class FirstPass:
         for node in self._nodes.values():
             node.answers = first_of.get(node.answers or "", node.answers)
 
+    def _note_copies(self) -> None:
+        for node, page in self._doubles.on_other_pages(self._nodes.values()):
+            self._note(import_report.TWICE, node.line, node.id)
+            self._copies[node.thread][page] += 1
+
     def _settle_parents(self) -> None:
         for node in self._nodes.values():
             kind = self._fault(node)
@@ -426,6 +435,7 @@ class FirstPass:
             nodes=tuple(nodes),
             links=tuple(self._address(thread) for thread in sources),
             kept=kept,
+            copies=self._copies.get(name, {}),
             newest=max((node.created for node in nodes), default=None),
         )
 

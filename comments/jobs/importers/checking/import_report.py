@@ -25,6 +25,7 @@ NO_THREAD = "Comments whose thread is not in the file, left out"
 REPEATED = "Duplicate ids, left out after the first"
 OTHER = "Duplicate ids with other content, left out after the first"
 DOUBLED = "Posts that were sent twice, left out after the first"
+TWICE = "Comments that another page of the file has too"
 OTHER_ITEMS = "Items that are not comments, left out"
 ORPHANS = "Replies to comments that are not in the file, imported as roots"
 UNROOTED = "Replies to items that were left out, imported as roots"
@@ -56,6 +57,7 @@ NUL = "NUL characters, removed"
 _IN_ONE_LINE = {
     CLOSED,
     OTHER_ITEMS,
+    TWICE,
     RENUMBERED,
     BESIDE,
     EARLY,

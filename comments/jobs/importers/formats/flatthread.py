@@ -37,6 +37,7 @@ def read_untrusted(path: Path) -> Iterator[import_source.Item]:
     Raises:
         errors.BadImport: the file is invalid; the error names the line.
     """
+    made = export_reader.time(path)
     for line, item in _items(path):
         for each in line.unknown:
             yield import_source.LeftOut(line.number, each)
@@ -44,7 +45,8 @@ def read_untrusted(path: Path) -> Iterator[import_source.Item]:
         if isinstance(item, import_source.SourceThread):
             yield untrusted_items.thread(item)
         elif item is not None:
-            yield untrusted_items.comment(item)
+            yield from untrusted_items.corrected(item)
+            yield untrusted_items.comment(item, made)
 
 
 def _items(

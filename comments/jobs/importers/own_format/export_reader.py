@@ -3,6 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ from comments.jobs.exporters import export_lines
 from comments.jobs.importers.parsing import stray_bytes, text_lines
 
 _LONGEST_NAME = 40  # characters of an unknown field or kind in a report
+_NO_HEADER = "the first line is not the header of an export of Flatthread"
+_CLOCKS = timedelta(days=1)  # How far another machine's clock may be ahead.
 _ADVICE = (
     'If you edited the file, remove "sha256" and the numbers from its last line; otherwise, export '
     "the site again."
@@ -64,6 +67,29 @@ def read(path: Path) -> Iterator[ExportLine]:
     seen.check_end()
 
 
+def time(path: Path) -> datetime:
+    """Return when the export was made.
+
+    Raises:
+        errors.BadImport: the file does not begin with a header, or its time is in the future.
+    """
+    first = next((line for line in text_lines.read(path) if line.text.strip()), None)
+    header: Any = None if first is None else _decoded(path, first).value
+    if not isinstance(header, export_lines.HeaderLine):
+        raise errors.BadImport(str(path), 1, _NO_HEADER)
+    made = header.time.replace(tzinfo=header.time.tzinfo or UTC)
+    if is_future(made):
+        raise errors.BadImport(
+            str(path), 1, f'"time": {made} is in the future. Check the clock of the other machine'
+        )
+    return made
+
+
+def is_future(moment: datetime) -> bool:
+    """Return whether a time is in the future, even if the other machine's clock was ahead."""
+    return moment > datetime.now(UTC) + _CLOCKS
+
+
 class _Seen:
     """The lines that were read so far, for the comparison with the end line."""
 
@@ -104,7 +130,7 @@ class _Seen:
     def _begin(self, number: int, value: Any) -> None:
         self._is_begun = True
         if not isinstance(value, export_lines.HeaderLine) or value.format != export_lines.FORMAT:
-            raise self._bad(number, "the first line is not the header of an export of Flatthread")
+            raise self._bad(number, _NO_HEADER)
         if value.version != export_lines.VERSION:
             raise self._bad(
                 number,

@@ -9,16 +9,24 @@ Invariants:
    same file gives the same ids, and former permalinks lead to the comment (`imported_ids`).
 2. Votes are only numbers. No person is stored as a voter, a moderator or a member of the staff.
 3. Only threads and comments are stored.
+4. Times of comments in the future become the time of the export. A comment has at most
+   `MOST_VOTES` votes in each direction.
 """
 
 from collections.abc import Iterator
+from datetime import datetime
 
 import msgspec
 
 from comments.domain import records
 from comments.jobs.exporters import export_lines
 from comments.jobs.importers import import_source
+from comments.jobs.importers.own_format import export_reader
 from comments.jobs.importers.own_format.export_reader import ExportLine
+
+MOST_VOTES = 100_000
+LATER = "times in the future, read as the time of the export"
+MANY = f"more than {MOST_VOTES:,} votes, read as {MOST_VOTES:,}"
 
 
 def thread(given: import_source.SourceThread) -> import_source.SourceThread:
@@ -26,16 +34,31 @@ def thread(given: import_source.SourceThread) -> import_source.SourceThread:
     return msgspec.structs.replace(given, keeps_ids=False)
 
 
-def comment(given: import_source.SourceComment) -> import_source.SourceComment:
-    """Return a comment with its place and thread data, and without what others say about it."""
+def comment(given: import_source.SourceComment, made: datetime) -> import_source.SourceComment:
+    """Return a comment with its place and thread data, and without what others say about it.
+
+    `made` is the time of the export.
+    """
     kept = given.kept or records.MovedComment()
     return msgspec.structs.replace(
         given,
         account=kept.author or "",
+        created=made if export_reader.is_future(given.created) else given.created,
+        edited=made if given.edited and export_reader.is_future(given.edited) else given.edited,
+        up=min(given.up, MOST_VOTES),
+        down=min(given.down, MOST_VOTES),
         kept=records.MovedComment(
             number=kept.number, parent=kept.parent, slugs=kept.slugs, brought=kept.brought
         ),
     )
+
+
+def corrected(given: import_source.SourceComment) -> Iterator[import_source.Corrected]:
+    """Yield what `comment` corrects."""
+    if export_reader.is_future(max(given.created, given.edited or given.created)):
+        yield import_source.Corrected(given.line, LATER)
+    if max(given.up, given.down) > MOST_VOTES:
+        yield import_source.Corrected(given.line, MANY)
 
 
 def left_out(line: ExportLine) -> Iterator[import_source.LeftOut]:

@@ -1,12 +1,14 @@
 """Collect the proposed mappings for a checked export, and print them as options."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from urllib.parse import unquote
 
 from comments import errors
 from comments.domain import records, thread_ids
 from comments.jobs.importers.checking import import_plan, page_mapping
+from comments.jobs.importers.checking.import_report import counted
 from comments.jobs.importers.proposals import foreign_hosts, page_twins
 from comments.jobs.importers.proposals.imported_pages import (
     MOST_EXAMPLES,
@@ -37,7 +39,14 @@ def propose(
 
     own = tuple(f"{origin.partition('://')[2]}/" for origin in site.origins)
     on_site = (page for page in pages if mapped(page.thread).startswith(own))
-    return [*hosts, *page_twins.propose(on_site, mapped), *_queries(threads, site)]
+    found = [*hosts, *page_twins.propose(on_site, mapped)]
+    moved = {each.mapping.partition("=")[0] for each in found}
+    copies = (
+        each
+        for each in _copies(threads, site, mapped)
+        if each.mapping.partition("=")[0] not in moved
+    )
+    return [*found, *copies, *_queries(threads, site)]
 
 
 def lines(proposals: Sequence[Proposal]) -> Iterator[str]:
@@ -68,6 +77,28 @@ def _pages(thread: import_plan.PlannedThread, site: records.Site) -> Iterator[Im
     addresses = {_canonical(link, site) for link in thread.links} - {""}
     for address in sorted(addresses):
         yield ImportedPage(address, thread.name.id, len(thread.nodes))
+
+
+def _copies(
+    threads: Sequence[import_plan.PlannedThread],
+    site: records.Site,
+    mapped: Callable[[str], str],
+) -> Iterator[Proposal]:
+    """Propose to merge two pages if half of the smaller one's comments are also on the other."""
+    sizes = {each.name.id: len(each.nodes) for each in threads if any(_pages(each, site))}
+    pairs: Counter[tuple[str, ...]] = Counter()
+    for thread in threads:
+        for other, count in thread.copies.items():
+            pair = (other, thread.name.id)
+            pairs[tuple(sorted(pair, key=lambda page: (-sizes.get(page, 0), page)))] += count
+    for (main, copy), count in pairs.items():
+        if (
+            sizes.keys() >= {main, copy}
+            and mapped(main) != mapped(copy)
+            and (2 * count >= sizes[copy])
+        ):
+            said = f"{counted(sizes[copy], 'comment')}, {count} of them also on {main}"
+            yield Proposal(f"{copy}={main}", f"{copy}: {said}")
 
 
 def _canonical(link: str, site: records.Site) -> str:

@@ -4,6 +4,7 @@ The owner of the site "garden" uploads files that they have written by hand.
 """
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from hypothesis import strategies as st
 from comments import errors
 from comments.domain import author_ids, imported_ids, records
 from comments.events import audit_log
-from comments.jobs.importers import import_journal
+from comments.jobs.importers import import_journal, import_source
 from comments.jobs.importers.formats import flatthread
+from comments.jobs.importers.own_format import untrusted_items
 from comments.jobs.importers.uploads import upload_steps, upload_store
 from comments.jobs.integrity import repair
 from comments.moderation import rulebook
@@ -216,6 +218,33 @@ def test_votes_are_only_numbers(garden: records.Site) -> None:
     sample_votes.vote(row, "bob", -1)  # the person of the file can still vote
     sample_votes.count_waiting()
     assert sample_votes.stored(row.id) == (5, 3, 2)
+
+
+def test_impossible_votes_and_times_are_bounded_and_reported(
+    garden: records.Site, tmp_path: Path
+) -> None:
+    future = {"created": "9999-12-31T23:59:59Z", "edited": "9999-12-31T23:59:59Z"}
+    path = tmp_path / "export.jsonl"
+    path.write_bytes(
+        file(samples.thread(), samples.comment("a", 0, up=999_999_999, down=7, **future))
+    )
+    assert [
+        each.what
+        for each in flatthread.read_untrusted(path)
+        if isinstance(each, import_source.Corrected)
+    ] == [untrusted_items.LATER, untrusted_items.MANY]
+    upload(path.read_bytes())
+    (row,) = rows()
+    assert (row.up, row.down) == (untrusted_items.MOST_VOTES, 7)
+    assert row.created == row.edited == datetime.fromisoformat(str(samples.HEADER["time"]))
+
+
+def test_an_export_of_the_future_is_refused(garden: records.Site, tmp_path: Path) -> None:
+    path = tmp_path / "export.jsonl"
+    header = samples.HEADER | {"time": "9999-01-01T00:00:00Z"}
+    path.write_bytes(samples.lines(header, {"kind": "end"}))
+    with pytest.raises(errors.BadImport, match="is in the future"):
+        list(flatthread.read_untrusted(path))
 
 
 def test_no_decision_of_a_file_is_stored(garden: records.Site) -> None:

@@ -11,12 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comments.domain import records
+from comments.jobs.importers.checking import import_report
 from comments.jobs.importers.proposals import mapping_proposals
 from comments.jobs.importers.proposals.imported_pages import Proposal
 from comments.sites import site_settings
 from comments.store import connection
 from tests.support import optional_tools
-from tests.support.threads.sample_exports import NOW, SCHEME, SITE, plan_of, post, rows, saved
+from tests.support.threads.sample_exports import (
+    NOW,
+    SCHEME,
+    SITE,
+    THREAD,
+    plan_of,
+    post,
+    rows,
+    saved,
+)
 
 
 def threads(*links: str) -> list[str]:
@@ -87,6 +97,36 @@ def test_a_dry_run_proposes_options_that_merge_the_pages(
         "garden.example/tulips",
         "webcache.googleusercontent.com/search",
     ]
+
+
+def test_pages_with_the_same_comments_are_reported_and_merged(tmp_path: Path) -> None:
+    links = [f"https://garden.example/{page}" for page in ("roses", "blog/roses.html", "tulips")]
+    posts = [
+        post(
+            f"{thread}{n}", f"{thread}{n - 1}" if n else None, n + 1, message=f"{n}", thread=thread
+        )
+        for thread, size in (("1", 3), ("2", 2))
+        for n in range(size)
+    ]
+    posts.append(post("30", message="0", minute=9, thread="3"))
+    found = [
+        THREAD.replace("https://garden.example/roses", link).replace('id="1"', f'id="{n}"')
+        for n, link in enumerate(links, start=1)
+    ]
+    path = saved(tmp_path / "export.xml", *found, *posts)
+    with plan_of(path) as plan:
+        said = f"{import_report.TWICE}: 2, lines 8, 9"
+        assert said in list(plan.report.lines())
+    (proposal,) = proposals(path, SITE)
+    assert proposal.mapping == "garden.example/blog/roses.html=garden.example/roses"
+    assert proposal.reason == (
+        "garden.example/blog/roses.html: 2 comments, 2 of them also on garden.example/roses"
+    )
+    with plan_of(path, mapping=[proposal.mapping]) as plan:
+        assert {each.name.id: len(each.nodes) for each in plan.threads} == {
+            "garden.example/roses": 3,
+            "garden.example/tulips": 1,
+        }
 
 
 def test_pages_that_differ_in_an_ignored_query_are_explained(tmp_path: Path) -> None:
