@@ -16,7 +16,7 @@ from comments.jobs.importers.parsing import stray_bytes, text_lines
 
 _LONGEST_NAME = 40  # characters of an unknown field or kind in a report
 _NO_HEADER = "the first line is not the header of an export of Flatthread"
-_CLOCKS = timedelta(days=1)  # How far another machine's clock may be ahead.
+_AHEAD = timedelta(days=366)  # How far another machine's clock may be ahead.
 _ADVICE = (
     'If you edited the file, remove "sha256" and the numbers from its last line; otherwise, export '
     "the site again."
@@ -78,16 +78,16 @@ def time(path: Path) -> datetime:
     if not isinstance(header, export_lines.HeaderLine):
         raise errors.BadImport(str(path), 1, _NO_HEADER)
     made = header.time.replace(tzinfo=header.time.tzinfo or UTC)
-    if is_future(made):
+    if is_impossible(made):
         raise errors.BadImport(
             str(path), 1, f'"time": {made} is in the future. Check the clock of the other machine'
         )
     return made
 
 
-def is_future(moment: datetime) -> bool:
-    """Return whether a time is in the future, even if the other machine's clock was ahead."""
-    return moment > datetime.now(UTC) + _CLOCKS
+def is_impossible(moment: datetime) -> bool:
+    """Return whether a time is so far in the future that no clock explains it."""
+    return moment > datetime.now(UTC) + _AHEAD
 
 
 class _Seen:

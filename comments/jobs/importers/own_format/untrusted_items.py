@@ -9,7 +9,7 @@ Invariants:
    same file gives the same ids, and former permalinks lead to the comment (`imported_ids`).
 2. Votes are only numbers. No person is stored as a voter, a moderator or a member of the staff.
 3. Only threads and comments are stored.
-4. Times of comments in the future become the time of the export. A comment has at most
+4. Times more than a year in the future become the time of the export. A comment has at most
    `MOST_VOTES` votes in each direction.
 """
 
@@ -25,7 +25,7 @@ from comments.jobs.importers.own_format import export_reader
 from comments.jobs.importers.own_format.export_reader import ExportLine
 
 MOST_VOTES = 100_000
-LATER = "times in the future, read as the time of the export"
+LATER = "times more than a year in the future, read as the time of the export"
 MANY = f"more than {MOST_VOTES:,} votes, read as {MOST_VOTES:,}"
 
 
@@ -43,8 +43,8 @@ def comment(given: import_source.SourceComment, made: datetime) -> import_source
     return msgspec.structs.replace(
         given,
         account=kept.author or "",
-        created=made if export_reader.is_future(given.created) else given.created,
-        edited=made if given.edited and export_reader.is_future(given.edited) else given.edited,
+        created=made if export_reader.is_impossible(given.created) else given.created,
+        edited=made if given.edited and export_reader.is_impossible(given.edited) else given.edited,
         up=min(given.up, MOST_VOTES),
         down=min(given.down, MOST_VOTES),
         kept=records.MovedComment(
@@ -55,7 +55,7 @@ def comment(given: import_source.SourceComment, made: datetime) -> import_source
 
 def corrected(given: import_source.SourceComment) -> Iterator[import_source.Corrected]:
     """Yield what `comment` corrects."""
-    if export_reader.is_future(max(given.created, given.edited or given.created)):
+    if export_reader.is_impossible(max(given.created, given.edited or given.created)):
         yield import_source.Corrected(given.line, LATER)
     if max(given.up, given.down) > MOST_VOTES:
         yield import_source.Corrected(given.line, MANY)
