@@ -17,7 +17,7 @@ public response may contain.
 """
 
 from collections.abc import Callable, Iterator
-from datetime import date
+from datetime import date, timedelta
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -123,6 +123,25 @@ def by_day(
     found = [(counter_rows.statistics_scope("Day", name).day, numbers) for name, numbers in rows]
     lines = [_line(category, day, numbers) for day, numbers in found]
     return _page(lines, [day for day, _ in found], limit)
+
+
+def last_day(site_id: str, category: str = "", *, until: date) -> date | None:
+    """Return the last day up to `until` that `by_day` lists, or None.
+
+    Reads one day, and then the days of growing periods before `until`.
+    """
+    first = by_day(site_id, category, until=until, limit=1).lines
+    start = first[0].day if first else None
+    length = MOST
+    while start is not None and start <= until:
+        since = max(start, date.fromordinal(max(until.toordinal() - length, 1)))
+        page = by_day(site_id, category, since=since, until=until)
+        while page.after is not None:
+            page = by_day(site_id, category, until=until, after=page.after)
+        if page.lines:
+            return page.lines[-1].day
+        until, length = since - timedelta(days=1), 2 * length
+    return None
 
 
 def by_day_and_category(

@@ -1,6 +1,7 @@
 """The types of the queries and forms of the admin pages."""
 
 import re
+from datetime import date
 from typing import Annotated, Literal
 
 import msgspec
@@ -73,9 +74,10 @@ class AuditLogQuery(_Query, frozen=True):
 
 
 class StatisticsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The query for statistics: the number of recent days, and a category or the whole site."""
+    """The query for statistics: the days up to `until` or today, in a category or everywhere."""
 
     days: Literal["30", "90", "365"] = "30"
+    until: date | msgspec.UnsetType = msgspec.UNSET
     category: Typed = ""
 
 

@@ -16,11 +16,12 @@ _MOST_CATEGORIES = 200
 
 @blueprint.get("/statistics")
 def show(site_id: str) -> flask.Response:
-    """Show comment counts and distinct commenters for recent days and for each category."""
+    """Show comment counts and distinct commenters for a period of days and for each category."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(admin_queries.StatisticsQuery)
-    until = datetime.now(UTC).date()
-    since = until - timedelta(days=int(query.days) - 1)
+    today = datetime.now(UTC).date()
+    until = query.until if isinstance(query.until, date) else today
+    since = date.fromordinal(max(until.toordinal() - int(query.days) + 1, 1))
     found = statistics.by_day(visit.site.id, query.category, since=since, until=until)
     by_category = statistics.by_category(visit.site.id, limit=_MOST_CATEGORIES)
     every = _filled({line.day: line for line in found.lines if line.day}, since, until)
@@ -31,6 +32,7 @@ def show(site_id: str) -> flask.Response:
         all=statistics.site(visit.site.id),
         today=limit_page.today(visit.site, datetime.now(UTC)),
         days=found.lines[::-1],
+        last=None if found.lines else _last_day(visit.site.id, query.category, since),
         categories=by_category.lines,
         is_nested=any("/" in each.category for each in by_category.lines),
         is_cut=by_category.after is not None,
@@ -45,6 +47,14 @@ def show(site_id: str) -> flask.Response:
         since=since,
         until=until,
         size=(plots.WIDTH, plots.HEIGHT),
+    )
+
+
+def _last_day(site_id: str, category: str, since: date) -> date | None:
+    """Return the last day with comments before a period, or else the last day of all."""
+    before = date.fromordinal(max(since.toordinal() - 1, 1))
+    return statistics.last_day(site_id, category, until=before) or statistics.last_day(
+        site_id, category, until=date.max
     )
 
 

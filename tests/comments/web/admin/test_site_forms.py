@@ -1,9 +1,11 @@
 """Test the console's forms for bans, threads, rules and settings."""
 
 import dataclasses
+import html
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import urlencode
 
 import flask
 import msgspec
@@ -280,6 +282,33 @@ def test_a_sites_numbers_are_a_table_and_a_plot_of_the_same_numbers(
     assert "include its subcategories" not in desk.page("/statistics")
     assert desk.client.get(f"{DESK}/statistics?days=9999").status_code == 400
     assert desk.client.get(f"{DESK}/statistics?category=%00").status_code == 400
+    assert desk.client.get(f"{DESK}/statistics?until=").status_code == 400
+    assert desk.client.get(f"{DESK}/statistics?until=2026-02-30").status_code == 400
+
+
+@pytest.mark.parametrize("category", ["", "news"])
+@pytest.mark.parametrize("until", ["", "2016-01-31"])
+def test_statistics_of_days_without_comments_link_to_the_days_with_comments(
+    desk: Desk, site: records.Site, category: str, until: str
+) -> None:
+    """Before the period, as after an import of an old site, or else after it."""
+    filing = sample_threads.filing(site, "news")
+    for year in (2016, 2018):
+        day = datetime(year, 5, 3, tzinfo=UTC)
+        sample_threads.post(filing, f"of {year}", now=day, categories=("news",))
+    events = [stored_state.name_of(each) for each in stored_state.rows("Event")]
+    dispatcher.deliver(events, now=now(), handlers=wiring.HANDLERS)
+    asked = urlencode({"category": category, **({"until": until} if until else {})})
+    page = desk.page(f"/statistics?{asked}")
+    assert "No comments on these days." in page
+    link = re.search(
+        rf'href="[^"]*(/statistics\?[^"]*)">Show the days until {labels.day(day)}', page
+    )
+    assert link
+    shown = desk.page(html.unescape(link[1]))
+    assert "No comments on these days." not in shown
+    assert f'<th scope="row" class="ft-day">{labels.day(day)}</th><td>1</td>' in shown
+    assert desk.page("/statistics?until=0001-01-01&days=365")
 
 
 def test_the_numbers_of_nested_categories_are_shown_with_their_whole_names(
