@@ -1,5 +1,7 @@
 """Readers find their way: they sort, collapse, follow deep replies, mute, share and use menus."""
 
+from datetime import UTC, datetime, timedelta
+
 import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
@@ -20,6 +22,16 @@ PHONE = {"width": 375, "height": 800}
 def sort_by(page: playwright.Page, order: str) -> None:
     page.get_by_role("button", name="Sort").click()
     page.get_by_role("menuitemradio", name=order).click()
+
+
+def test_times_are_compared_with_the_servers_clock(
+    page_url: str, open_tab: OpenTab, say: Say
+) -> None:
+    say("new")
+    page = open_tab("about:blank").page
+    page.clock.set_fixed_time(datetime.now(UTC) + timedelta(hours=1, minutes=1))
+    page.goto(page_url)
+    expect(comment(page, "new").locator("time")).to_have_text("just now")
 
 
 def test_the_order_can_be_chosen_and_is_remembered(

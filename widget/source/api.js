@@ -6,6 +6,7 @@
  * example with a `toJSON`, and this must not change the requests.
  */
 
+import * as clock from "./clock.js";
 import * as lazy from "./lazy.js";
 import { unreachable } from "./offline.js";
 import { addressOf, init, PAGE } from "./request.js";
@@ -75,6 +76,7 @@ export async function answer(asked) {
   const response = await asked.catch(() => {
     throw new Problem(0, unreachable());
   });
+  clock.set(response.headers);
   const content = await response.json().catch(() => null);
   if (!response.ok) throw await problem(response, content);
   if (content === null) throw new Problem(0, unreachable());

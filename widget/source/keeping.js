@@ -2,6 +2,7 @@
  * What a browser stores about the reader's own comments when the reader writes (guest.js reads it).
  */
 
+import * as clock from "./clock.js";
 import * as memory from "./memory.js";
 
 /** @typedef {import("./guest.js").Guest} Guest */
@@ -40,7 +41,7 @@ export function note(guest, { id, editable_until: until }) {
 /** Return how long an own comment can still be edited, in milliseconds. */
 export function editableFor(guest, id) {
   const until = guest.own(id)?.until;
-  return until ? Date.parse(until) - Date.now() : Infinity;
+  return until ? Date.parse(until) - clock.now() : Infinity;
 }
 
 export function forget(guest, id) {

@@ -8,6 +8,7 @@
  */
 
 import { part } from "./api.js";
+import * as clock from "./clock.js";
 import * as codes from "./codewindow.js";
 import { Decisions } from "./deciding.js";
 import { button, el } from "./dom.js";
@@ -139,7 +140,7 @@ export class Moderation {
   /** @param {Moderator} session */
   async #start(session) {
     dress(this.#root);
-    const left = Date.parse(session.expires) - Date.now();
+    const left = Date.parse(session.expires) - clock.now();
     this.#thread.pages.listing.aside.before(this.#bar);
     if (left <= 0) {
       this.#end(t("moderation-expired"));

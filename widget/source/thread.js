@@ -5,6 +5,7 @@
  */
 
 import * as api from "./api.js";
+import * as clock from "./clock.js";
 import { Clamps } from "./clamps.js";
 import { Comment } from "./comment.js";
 import { button, el } from "./dom.js";
@@ -42,6 +43,7 @@ export class Thread {
   /** @type {InstanceType<import("./lazy.js").Writer["Ballots"]> | null} */
   #sending = null;
   #folding;
+  /** @type {number | undefined} */
   #seen;
   /** @type {SiteOptions} from the last page */
   #options = /** @type {any} */ (null);
@@ -65,7 +67,6 @@ export class Thread {
     this.#first = first;
     this.#guest = new Guest(place.site);
     this.#mutes = new Mutes(place.site);
-    this.#seen = visit(place.spot, Date.now());
     this.#votes = new Votes(async (id, value) => (await this.#ballots()).send(id, value));
     this.#forms = new Forms(this.#guest, place, {
       options: () => this.#options,
@@ -184,6 +185,7 @@ export class Thread {
   /** @param {CommentPage} page */
   #heard(page) {
     this.#options = page.options;
+    this.#seen ??= visit(this.#place.spot, Date.parse(page.changed) || clock.now());
     const state = page.thread?.state ?? "open";
     const isOther = state !== this.#state;
     this.#state = state;
@@ -302,7 +304,7 @@ export class Thread {
       items: (writer, comment) => this.#act(writer).items(comment),
       isMuted: ({ id, data }) => this.#guest.own(id) === null && this.#mutes.has(data.author),
       isNew: ({ id, data }) =>
-        this.#seen > 0 && Date.parse(data.created) > this.#seen && this.#guest.own(id) === null,
+        Date.parse(data.created) > (this.#seen || Infinity) && this.#guest.own(id) === null,
       mayReply: () => this.#state === "open" && (this.#options.guests || this.#guest.name !== null),
       body: (html) => this.#prose(html),
     };

@@ -5,6 +5,7 @@
  * format of a page takes browsers longer than drawing all of a page's comments.
  */
 
+import * as clock from "./clock.js";
 import { el } from "./dom.js";
 import { language, t } from "./words.js";
 
@@ -35,8 +36,7 @@ function full(moment) {
 }
 
 function ago(moment) {
-  const seconds = (Date.now() - moment.getTime()) / 1000;
-  // The server's clock may be ahead, so a time in the future counts as now.
+  const seconds = (clock.now() - moment.getTime()) / 1000;
   if (seconds < 60) return t("just-now");
   const [unit, size] = UNITS.findLast(([, size]) => seconds >= size) ?? UNITS[0];
   return t(`ago-${unit}`, { count: Math.floor(seconds / size) });

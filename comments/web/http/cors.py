@@ -24,7 +24,7 @@ REFUSED = {"Access-Control-Allow-Origin": "*"}
 _READS = {"GET", "HEAD"}
 _METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
 _HEADERS = "Content-Type, Authorization, Idempotency-Key, If-Match"
-_EXPOSED = "ETag, Idempotent-Replayed, Link, Location, Retry-After"
+_EXPOSED = "Age, Date, ETag, Idempotent-Replayed, Link, Location, Retry-After"
 # In seconds: long enough for a visit, and short enough that a removed origin soon loses access.
 _MAX_AGE = "600"
 _ELSEWHERE = {"cross-site", "same-site"}
