@@ -123,8 +123,9 @@ def applies() -> str:
     from comments.domain.languages import catalogue
     from comments.store import row_copies
 
-    seconds = round(row_copies.RECENT)
-    return catalogue.ENGLISH.text(f"admin.applies-{row_copies.delay()}", seconds=seconds)
+    if seconds := row_copies.delay():
+        return catalogue.ENGLISH.text("admin.applies-within-seconds", seconds=round(seconds))
+    return catalogue.ENGLISH.text("admin.applies-at-once")
 
 
 def site(site_id: str) -> "records.Site":

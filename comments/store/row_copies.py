@@ -14,7 +14,6 @@ Invariants:
 3. A copy that was read before a change by this process is not kept.
 """
 
-import enum
 import time
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -29,16 +28,9 @@ LONGEST = 60.0
 _MOST = 10_000  # rows
 
 
-class Delay(enum.StrEnum):
-    """How soon all processes treat posts by a changed row."""
-
-    NONE = "at-once"
-    SECONDS = "within-seconds"  # `RECENT`
-
-
-def delay() -> Delay:
-    """Return how soon a change applies to posts in all processes, on the current store."""
-    return Delay.NONE if connection.current().tells_versions else Delay.SECONDS
+def delay() -> float:
+    """Return the seconds after which a change applies to posts in all processes of this store."""
+    return 0.0 if connection.current().tells_versions else RECENT
 
 
 class _Copy(NamedTuple, Generic[V]):
@@ -68,7 +60,7 @@ class RowCopies(Generic[V]):
 
     def current(self, name: str) -> V:
         """Return a row's value for a decision about a post."""
-        return self._found(name, 0.0 if connection.current().tells_versions else RECENT)
+        return self._found(name, delay())
 
     def has(self, name: str) -> bool:
         """Return whether this process has a copy, of any age."""

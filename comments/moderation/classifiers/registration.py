@@ -1,6 +1,6 @@
 """Register the classifiers that a site uses.
 
-Each change adds an audit log entry (`policy_changes`) and takes effect everywhere within a minute.
+Each change adds an audit log entry (`policy_changes`) and applies to the next text (`rulebook`).
 
 Invariants:
 

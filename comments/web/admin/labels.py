@@ -38,7 +38,9 @@ def text(key: str, /, **values: object) -> str:
 
 def applies() -> str:
     """Say how soon a change applies to new comments and to pages."""
-    return text(f"admin.applies-{row_copies.delay()}", seconds=round(row_copies.RECENT))
+    if seconds := row_copies.delay():
+        return text("admin.applies-within-seconds", seconds=round(seconds))
+    return text("admin.applies-at-once")
 
 
 def label(kind: str, value: str, /, *, otherwise: str = "", **values: object) -> str:

@@ -63,7 +63,7 @@ def test_a_decision_follows_every_change_that_was_made_before_it(
     for seconds in (1, 2, 3):
         change(seconds)
         assert copies.current("demo") == copies.get("demo") == seconds
-    assert row_copies.delay() is row_copies.Delay.NONE
+    assert row_copies.delay() == 0
     change(4)
     assert copies.get("demo") == 3
     wait(row_copies.GLANCE)
@@ -92,7 +92,7 @@ def test_on_a_store_without_versions_the_age_of_a_copy_decides(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(store, "_version", None)
-    assert row_copies.delay() is row_copies.Delay.SECONDS
+    assert row_copies.delay() == row_copies.RECENT
     before = copies.current("demo")
     change(5)
     assert copies.current("demo") == before
