@@ -8,8 +8,9 @@ Invariants:
 1. A change and the numbers that count it are stored in one commit.
 """
 
+import functools
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from google.cloud import ndb
@@ -19,9 +20,7 @@ from comments.domain import counting, records
 from comments.domain.counting import CountedChange
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, counter_rows
-from comments.tree.counters import sharding
-
-PACE = timedelta(minutes=10)
+from comments.tree.counters import post_shares, sharding
 
 
 class TransactionCounters:
@@ -39,6 +38,7 @@ class TransactionCounters:
         self._authors = [author for author in dict.fromkeys(authors) if author]
         self._row: counter_rows.CounterRow | None = None
         self._count = 1
+        self._lent: dict[int, counter_rows.CounterRow] = {}  # Other shards that count posts.
         self._stood: dict[str, counter_rows.Numbers] = {}  # The authors' numbers before the change.
         self.known: set[str] = set()  # Authors with an approved comment in the thread.
         # Make these keys only once, because NDB copies the parent key for every child key.
@@ -64,34 +64,47 @@ class TransactionCounters:
             self._row = reads.get(counter_rows.thread_counter_key(self._name, 0))
 
     def pace(self, most: int, now: datetime) -> None:
-        """Count one more post toward the limit of `most` posts within `PACE`.
-
-        If a thread has several shards, each shard counts some of the posts and enforces its share
-        of the limit.
+        """Count one more post toward the thread's limit of `most` posts (`post_shares`).
 
         Raises:
             errors.TooMany: the limit is reached.
         """
+        if self._is_counted(self._shard, self._own, most, now):
+            return
+        for shard, row in self._others.items():
+            if self._is_counted(shard, row, most, now):
+                self._lent[shard] = row
+                return
+        rows = (self._own, *self._others.values())
+        raise errors.TooMany("too-many-posts", retry_after=post_shares.wait(rows, now))
+
+    def _is_counted(
+        self, shard: int, row: counter_rows.CounterRow, most: int, now: datetime
+    ) -> bool:
+        return post_shares.is_counted(row, post_shares.share(most, shard, self._count), now)
+
+    @property
+    def _own(self) -> counter_rows.CounterRow:
         if self._row is None:
             self._row = counter_rows.thread_counter(self._name, self._shard)
-        row = self._row
-        # A start in the future was written by a clock that is far ahead. Such a period must not
-        # last forever.
-        began: datetime | None = row.began
-        if began is None or abs(now - began) >= PACE:
-            row.began = began = now
-            row.lately = 0
-        if row.lately >= max(1, most // self._count):
-            wait = max(1, int((began + PACE - now).total_seconds()))
-            raise errors.TooMany("too-many-posts", retry_after=wait)
-        row.lately += 1
+        return self._row
+
+    @functools.cached_property
+    def _others(self) -> dict[int, counter_rows.CounterRow]:
+        """The other shards, which are read only if this one is full."""
+        shards = [(self._shard + step) % self._count for step in range(1, self._count)]
+        keys = [counter_rows.thread_counter_key(self._name, shard) for shard in shards]
+        return {
+            shard: row or counter_rows.thread_counter(self._name, shard)
+            for shard, row in zip(shards, reads.get_multi(keys), strict=True)
+        }
 
     def writes(self, changes: Iterable[CountedChange]) -> ownership.Writes:
         """Add the changes to the counters that were read, and return the writes."""
         scopes = counting.by_scope(added(changes))
         here = counting.thread_scope(comment_rows.thread_key_name(self._name))
         numbers = scopes.pop(here, {})
-        put: list[ndb.Model] = []
+        put: list[ndb.Model] = list(self._lent.values())
         gone: list[ndb.Key] = []
         for scope, more in scopes.items():
             old = self._stood[scope.author]
@@ -104,9 +117,8 @@ class TransactionCounters:
             else:
                 gone.append(key)
         if numbers:
-            row = self._row or counter_rows.thread_counter(self._name, self._shard)
-            sums = counting.added(counter_rows.numbers_of(row), numbers)
-            put.append(counter_rows.with_numbers(row, sums))
+            sums = counting.added(counter_rows.numbers_of(self._own), numbers)
+            put.append(counter_rows.with_numbers(self._own, sums))
         return ownership.Writes(counter_rows.OWNER, put=tuple(put), delete=tuple(gone))
 
 

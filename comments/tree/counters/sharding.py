@@ -24,7 +24,7 @@ from comments import errors
 from comments.domain import records
 from comments.store import connection, ownership, per_process, reads, transactions
 from comments.store.models import comment_rows, conversion, counter_rows
-from comments.tree.counters import totals
+from comments.tree.counters import post_shares, totals
 
 _PATIENCE = 5.0  # Seconds allowed for spreading, which a later writer can also do.
 MOST = 64  # Shards per thread; reading a thread's numbers takes one read per shard.
@@ -215,12 +215,24 @@ def spread(name: records.ThreadName, count: int) -> None:
         )
         if thread is None or (thread.shards or 1) >= count:
             return 1 if thread is None else thread.shards or 1
-        first = first or counter_rows.thread_counter(name, 0)
-        thread.shards = first.shards = min(count, MOST)
-        transactions.apply(ownership.Writes(counter_rows.OWNER, put=(thread, first)))
-        return min(count, MOST)
+        rows = _rows(name, first, min(count, MOST))
+        has_posts = post_shares.divide(rows)
+        thread.shards = rows[0].shards = len(rows)
+        put = (thread, *(rows if has_posts else rows[:1]))
+        transactions.apply(ownership.Writes(counter_rows.OWNER, put=put))
+        return len(rows)
 
     SHARDS.get().learn(name, transactions.transaction(body))
+
+
+def _rows(
+    name: records.ThreadName, first: counter_rows.CounterRow | None, count: int
+) -> list[counter_rows.CounterRow]:
+    """Return the rows of `count` shards, given the first, which knows how many are stored."""
+    stored = 1 if first is None else first.shards or 1
+    keys = [counter_rows.thread_counter_key(name, shard) for shard in range(1, stored)]
+    found = dict(enumerate([first, *(reads.get_multi(keys) if keys else ())]))
+    return [found.get(shard) or counter_rows.thread_counter(name, shard) for shard in range(count)]
 
 
 def gather(name: records.ThreadName) -> None:
@@ -231,14 +243,13 @@ def gather(name: records.ThreadName) -> None:
         count = 1 if thread is None else thread.shards or 1
         if thread is None or count == 1:
             return
-        keys = [counter_rows.thread_counter_key(name, shard) for shard in range(count)]
-        first, *others = reads.get_multi(keys)
-        first = first or counter_rows.thread_counter(name, 0)
+        rows = _rows(name, reads.get(counter_rows.thread_counter_key(name, 0)), count)
+        posts = post_shares.counted(rows)
+        first = counter_rows.with_numbers(rows[0], totals.summed(rows))
         thread.shards = first.shards = 1
-        first = counter_rows.with_numbers(first, totals.summed([first, *others]))
-        transactions.apply(
-            ownership.Writes(counter_rows.OWNER, put=(thread, first), delete=tuple(keys[1:])),
-        )
+        first.began, first.lately = posts
+        gone = tuple(row.key for row in rows[1:])
+        transactions.apply(ownership.Writes(counter_rows.OWNER, put=(thread, first), delete=gone))
 
     transactions.transaction(body)
     SHARDS.get().forget(name)
