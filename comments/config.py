@@ -34,6 +34,7 @@ NAMES = frozenset(
         "DATA_GROUP",
         "DEADLINE",
         "EDIT_WINDOW",
+        "FOLLOWS_PER_NETWORK",
         "FORM_SECONDS",
         "GOOGLE_CLOUD_PROJECT",
         "GUEST_TOKEN_SECONDS",
@@ -95,6 +96,7 @@ class Settings:
     guest_token_seconds: int = 24 * 60 * 60
     trusted_proxies: int = 0
     voters_per_network: int = 5
+    follows_per_network: int = 60
     on_app_engine: bool = False
     tasks_secret: str = ""
     tasks_queue: str = ""
@@ -205,6 +207,7 @@ def load(
         ),
         trusted_proxies=setting_values.number(values, "TRUSTED_PROXIES", 0, 0, 10),
         voters_per_network=setting_values.number(values, "VOTERS_PER_NETWORK", 5, 1, 1000),
+        follows_per_network=setting_values.number(values, "FOLLOWS_PER_NETWORK", 60, 1, 10_000),
         # Read these from the environment only: a settings file must not claim to run on App Engine.
         on_app_engine=bool(source.get("GAE_ENV")),
         tasks_secret=setting_values.long_enough("TASKS_SECRET", values.get("TASKS_SECRET", "")),

@@ -236,7 +236,7 @@ class Traffic:
         cron = {"Authorization": f"Bearer {self._settings.tasks_secret}"}
         for _ in range(2):
             with testing.meter(self._engine) as cost:
-                for path in ("/tasks/deliver", "/tasks/compact"):
+                for path in ("/tasks/deliver", "/tasks/upkeep"):
                     _answer(self._client.get(path, headers=cron))
         self.made.idle.add(cost)
 

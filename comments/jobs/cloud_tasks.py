@@ -1,7 +1,7 @@
 """Enqueue Cloud Tasks that start delivery and compaction soon after a commit.
 
 On App Engine, no code runs after a response, so a process cannot empty its backlog (`backlog`).
-`TaskQueue` replaces the backlog; it enqueues tasks that call `/tasks/deliver` and `/tasks/compact`.
+`TaskQueue` replaces the backlog; it enqueues tasks that call `/tasks/deliver` and `/tasks/upkeep`.
 
 Edits and retractions request the compaction of their thread, marks in a large set the compaction of
 that set, and undos of imports their next part. Other changes wait for cron, because compacting
@@ -47,8 +47,8 @@ SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 WITHIN = 0.5  # Maximum seconds that a request waits for a task to be enqueued.
 REST = 30.0  # Seconds after a failure before the next attempt.
 LONGEST_REST = 600.0
-DELIVER, COMPACT = "/tasks/deliver", "/tasks/compact"
-SPANS = {DELIVER: 2, COMPACT: 10}  # Length of a span in seconds; each span has one task.
+DELIVER, UPKEEP = "/tasks/deliver", "/tasks/upkeep"
+SPANS = {DELIVER: 2, UPKEEP: 10}  # Length of a span in seconds; each span has one task.
 TIMEOUT = 5.0  # Seconds for each step of a call, which continues after the request stops waiting.
 _OK, _EXISTS = 200, 409
 
@@ -92,7 +92,7 @@ class TaskQueue:
         """Request the compaction of a thread or list, or a part of an undo, unless it can wait."""
         del changes
         if within <= backlog.ERASE_AFTER:
-            self._ask(COMPACT)
+            self._ask(UPKEEP)
 
     def _ask(self, path: str) -> None:
         now = self._now().timestamp()

@@ -32,7 +32,7 @@ from comments.store.large_sets import membership, set_compaction, set_search
 from comments.store.models import conversion, follow_rows
 
 MOST = 1_000  # Threads that a reader can follow on a site.
-PER_NETWORK = rate_limits.Limit("follows", 60, timedelta(hours=1))
+_HOUR = timedelta(hours=1)
 _OWNER = "reader_follows"
 
 
@@ -64,7 +64,9 @@ def begin(thread: records.ThreadName, author: str, request: SiteRequest) -> None
     """
     if thread_info.get(thread) is None:
         raise errors.NotFound("thread", thread.id)
-    network = rate_limits.Network(PER_NETWORK, request.sender.network, request.settings.secret)
+    settings = request.settings
+    most = rate_limits.Limit("follows", settings.follows_per_network, _HOUR)
+    network = rate_limits.Network(most, request.sender.network, settings.secret)
     follow(thread, author, now=request.now, limit=network)
 
 

@@ -59,20 +59,25 @@ def _is_task(settings: config.Settings, request: flask.Request) -> bool:
 
 
 @blueprint.get("/fold")
-def fold() -> flask.Response:
-    """Serve `compact` under its former path, which works until 1.0."""
-    _warn_of_old_name()
-    return compact()
+@blueprint.get("/compact")
+def compact() -> flask.Response:
+    """Serve `upkeep` under its former paths, which work until 1.0."""
+    _warn_of_old_name(flask.request.path)
+    return upkeep()
 
 
 @functools.cache
-def _warn_of_old_name() -> None:
-    _log.warning("/tasks/fold was renamed to /tasks/compact; deploy cron.yaml again")
+def _warn_of_old_name(path: str) -> None:
+    _log.warning("%s was renamed to /tasks/upkeep; deploy cron.yaml again", path)
 
 
-@blueprint.get("/compact")
-def compact() -> flask.Response:
-    """Compact changed threads and lists, and clear their flags after the grace period."""
+@blueprint.get("/upkeep")
+def upkeep() -> flask.Response:
+    """Count votes, compact changed threads and lists, and go on with imports and undos.
+
+    Cron's call clears the flags of compacted rows after the grace period, checks some threads, and
+    deletes what has expired.
+    """
     process, names = _process(), scheduler.look()
     if _is_task(context.settings(), flask.request):
         done = process.round(names)

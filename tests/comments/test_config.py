@@ -192,6 +192,7 @@ CHANGES = {
     "SORT_HASH_WIDTH": ("3", "scheme"),
     "TASKS_QUEUE": ("projects/p/locations/l/queues/q", "tasks_queue"),
     "TASKS_SECRET": ("yet another sixteen", "tasks_secret"),
+    "FOLLOWS_PER_NETWORK": ("7", "follows_per_network"),
     "VOTERS_PER_NETWORK": ("3", "voters_per_network"),
 }
 

@@ -327,6 +327,7 @@ ROWS = [
     Row("POST", "/decisions/reject", {}, 400, form={}, made=_form(_deciding, "decide")),
     Row("POST", "/decisions/spam", {}, 400, form={}, made=_form(_deciding, "decide")),
     # Cron jobs and tasks send a separate secret.
+    Row("GET", "/tasks/upkeep", {}, 403),
     Row("GET", "/tasks/compact", {}, 403),
     Row("GET", "/tasks/fold", {}, 403),
     Row("GET", "/tasks/deliver", {}, 403),

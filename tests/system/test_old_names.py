@@ -38,7 +38,7 @@ moderate thread; provider add; recount; repair; rule add; rule test; secret rene
 site list; site set; stats categories; stats commenters; stats days; stats site; stats threads
 thread set
 """
-OLD_CRON = ["/tasks/deliver", "/tasks/fold"]
+OLD_CRON = ["/tasks/deliver", "/tasks/fold", "/tasks/compact"]
 
 
 def test_an_old_settings_file_keeps_its_meaning(tmp_path: Path) -> None:
@@ -117,5 +117,6 @@ def test_the_old_cron_file_works_with_one_warning(
         for _ in range(2):
             for path in OLD_CRON:
                 assert client.get(path, headers=headers).status_code == 200
-    assert caplog.text.count("/tasks/fold was renamed to /tasks/compact") == 1
+    for path in ("/tasks/fold", "/tasks/compact"):
+        assert caplog.text.count(f"{path} was renamed to /tasks/upkeep") == 1
     assert client.get("/tasks/fold").status_code == 403

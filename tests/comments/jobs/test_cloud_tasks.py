@@ -201,8 +201,8 @@ def test_a_task_compacts_a_retraction_without_waiting_for_the_grace(
         own_comment.retract(
             row.id, author_id=row.author.id, revision=None, now=sample_threads.START
         )
-    assert peer.paths() == ["/tasks/deliver", "/tasks/compact"]
-    answer = client.get("/tasks/compact", headers={"X-AppEngine-QueueName": "flatthread"})
+    assert peer.paths() == ["/tasks/deliver", "/tasks/upkeep"]
+    answer = client.get("/tasks/upkeep", headers={"X-AppEngine-QueueName": "flatthread"})
     assert answer.json == {"folded": 1, "cleared": 0, "waiting": 1}
 
 
@@ -238,7 +238,7 @@ def test_work_that_can_wait_for_cron_is_not_enqueued(
     assert peer.answers == []
     queue.add(NAME, within=backlog.ERASE_AFTER)
     queue.add(records.SetName("list"), within=0.0)
-    assert peer.paths() == ["/tasks/compact"]
+    assert peer.paths() == ["/tasks/upkeep"]
 
 
 def test_tasks_run_in_the_configured_service(peer: Peer, clock: Clock) -> None:
@@ -366,7 +366,7 @@ def test_an_uncommitted_change_enqueues_nothing(
 # --- Permissions --------------------
 
 
-@pytest.mark.parametrize("path", ["/tasks/deliver", "/tasks/compact"])
+@pytest.mark.parametrize("path", ["/tasks/deliver", "/tasks/upkeep"])
 @pytest.mark.parametrize("name", ["", "default", "flatthread2", "Flatthread", QUEUE])
 def test_tasks_of_another_queue_are_refused(
     client: flask.testing.FlaskClient, path: str, name: str

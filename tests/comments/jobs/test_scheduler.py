@@ -308,7 +308,7 @@ def test_cron_is_admitted_by_its_own_credentials(
     client = _client(open_store, **given)
     with open_store.context():
         sample_threads.post(site, "text")
-    assert client.get("/tasks/compact", headers=headers).json == {
+    assert client.get("/tasks/upkeep", headers=headers).json == {
         "folded": 1,
         "cleared": 1,
         "waiting": 0,
@@ -335,7 +335,7 @@ def test_the_app_engine_cron_header_is_ignored_elsewhere(
 ) -> None:
     with open_store.context():
         sample_threads.post(site, "text")
-    refused = _client(open_store, tasks_secret=given).get("/tasks/compact", headers=headers)
+    refused = _client(open_store, tasks_secret=given).get("/tasks/upkeep", headers=headers)
     assert refused.status_code == 403
     with open_store.context():
         assert not directories.load_directory(sample_threads.name_of(site)).version
@@ -344,7 +344,7 @@ def test_the_app_engine_cron_header_is_ignored_elsewhere(
 def test_on_app_engine_only_cron_may_compact(open_store: connection.Store) -> None:
     client = _client(open_store, on_app_engine=True, tasks_secret=SECRET)
     for headers in ({}, {"X-Appengine-Cron": "false"}, {"Authorization": f"Bearer {SECRET}"}):
-        assert client.get("/tasks/compact", headers=headers).status_code == 403
+        assert client.get("/tasks/upkeep", headers=headers).status_code == 403
 
 
 def test_only_app_engines_variable_enables_app_engine_mode(tmp_path: object) -> None:

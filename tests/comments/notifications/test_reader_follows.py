@@ -323,7 +323,7 @@ def test_cron_compacts_lists_that_request_it(
     with open_store.context():
         reader_follows.follow(THREAD, "ann", now=sample_threads.START)
     headers = {"Authorization": "Bearer a secret of cron"}
-    assert client.get("/tasks/compact", headers=headers).json == {
+    assert client.get("/tasks/upkeep", headers=headers).json == {
         "folded": 1,
         "cleared": 0,
         "waiting": 0,

@@ -1,7 +1,5 @@
 """Readers follow threads with their token: without mail, privately and within limits."""
 
-from datetime import timedelta
-
 import pytest
 from flask.testing import FlaskClient
 
@@ -11,7 +9,7 @@ from comments.events import dispatcher
 from comments.jobs import personal_data, wiring
 from comments.moderation import bans, policy_changes
 from comments.notifications import reader_follows, thread_followers
-from comments.sites import rate_limits, site_settings
+from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.large_sets import membership, set_compaction, set_search
 from comments.tree import ordered_query
@@ -126,14 +124,13 @@ def test_following_needs_a_token_of_the_site_and_a_thread_with_comments(
     assert stored(open_store, "Event") == before
 
 
+@pytest.mark.settings(follows_per_network=3)
 def test_a_network_and_a_reader_can_follow_a_limited_number_of_threads(
     client: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for thread in ("t", "u", "v"):
         say(client, thread)
     monkeypatch.setattr(reader_follows, "MOST", 2)
-    limit = rate_limits.Limit("follows", 3, timedelta(hours=1))
-    monkeypatch.setattr(reader_follows, "PER_NETWORK", limit)
     paths = [f"{FOLLOWING}?thread={thread}" for thread in ("t", "u", "v")]
     for path in paths[:2]:
         assert client.put(path, headers=guest("ann")).status_code == 200
