@@ -1,13 +1,14 @@
 """Declare counters of comments, and show their numbers: `counter`."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 from flask.cli import AppGroup
 
+from comments import errors
 from comments.cli import console
 from comments.domain import tables
 
@@ -60,8 +61,8 @@ def _add(site_id: str, name: str, where: tuple[str, ...], by: tuple[str, ...], v
     site = console.site(site_id).id
     _say_cost(site, declared)
     declarations.add(site, declared, now=datetime.now(UTC))
-    _run(site)
     click.echo(f"Added the counter {name} to {site}: {declared}.")
+    _run(site)
 
 
 @counter.command("change")
@@ -77,8 +78,8 @@ def _change(
     declared = declared_counters.declare(name, where, by, value)
     site = console.site(site_id).id
     declarations.change(site, declared, now=datetime.now(UTC))
-    _run(site)
     click.echo(f"Changed the counter {name} of {site}: {declared}.")
+    _run(site)
 
 
 @counter.command("cost")
@@ -150,15 +151,22 @@ def _remove(site_id: str, name: str) -> None:
 
     site = console.site(site_id).id
     declarations.remove(site, name, now=datetime.now(UTC))
-    _run(site)
     click.echo(f"Removed the counter {name} from {site}.")
+    _run(site)
 
 
 def _run(site: str) -> None:
     """Run the job for a site's counters. If it is interrupted, the service continues it."""
     from comments.jobs.migrations import declared_backfill
 
-    declared_backfill.run(site)
+    try:
+        declared_backfill.run(site)
+    except errors.Overloaded:
+        minutes = declared_backfill.PATIENCE // timedelta(minutes=1)
+        click.echo(
+            "The store is busy, so the numbers are not complete yet. A running server completes "
+            f"them within {minutes} minutes; `counter list {site}` shows when they are complete."
+        )
 
 
 def _say_cost(site: str, declared: "declared_counters.Declaration") -> None:

@@ -96,8 +96,7 @@ def _written(
     plan: "checked_import.CheckedImport", site: "records.Site", restore: import_restoring.Restore
 ) -> "import_writer.ImportSummary":
     """Store a checked file and what it contains besides comments, and print the latter."""
-    from comments.events import dispatcher
-    from comments.jobs import wiring
+    from comments.jobs import scheduler, wiring
     from comments.jobs.importers import import_journal, import_writer
 
     applied: list[str] = []
@@ -120,7 +119,7 @@ def _written(
     # Deliver the events here: without a running server, no other process would update the
     # counters, which the operator will probably check next.
     handlers = wiring.handlers(console.settings())
-    dispatcher.deliver(events, now=datetime.now(UTC), handlers=handlers)
+    scheduler.deliver(events, now=datetime.now(UTC), handlers=handlers)
     return summary
 
 

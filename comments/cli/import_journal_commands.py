@@ -118,8 +118,7 @@ def _finished(site: str, import_id: str, *, wait: bool) -> "import_undo.UndoProg
 
 
 def _go_on(site: str, import_id: str) -> "import_undo.UndoProgress":
-    from comments.events import dispatcher
-    from comments.jobs import wiring
+    from comments.jobs import scheduler, wiring
     from comments.jobs.importers import import_undo
 
     events: list[str] = []
@@ -133,7 +132,7 @@ def _go_on(site: str, import_id: str) -> "import_undo.UndoProgress":
             progress=lambda _: advance(1),
         )
     # Deliver the events here, because there may be no running server.
-    dispatcher.deliver(events, now=datetime.now(UTC), handlers=handlers)
+    scheduler.deliver(events, now=datetime.now(UTC), handlers=handlers)
     return done
 
 

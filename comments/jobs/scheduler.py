@@ -9,7 +9,7 @@ cleared. The scheduler delivers the process's own events
 shortly after their commit. A sweep delivers the events of processes that have ended (`dispatcher`).
 
 On a single machine, a thread in each serving process runs the scheduler (`background_worker`). On
-App Engine, where no code runs after a response, cron calls `/tasks/compact`, which calls `visit`.
+App Engine, where no code runs after a response, cron calls `/tasks/upkeep`, which calls `visit`.
 Only the instance's own clock may measure the grace period, and the instance may end after the call,
 so the call waits until the grace period is over. Replaced rankings are kept for an hour, but no
 call waits that long. Instead, the directory stores the time when its replaced rankings expire, by
@@ -273,6 +273,13 @@ class Scheduler:
                 threads.difference_update(cleared)
                 if not threads:
                     backlog.undoing(undo)
+
+
+def deliver(
+    events: Sequence[str], *, now: datetime, handlers: Sequence[dispatcher.Handler]
+) -> None:
+    """Deliver events in a command, which has no background worker."""
+    _delivered(dispatcher.deliver(events, now=now, handlers=handlers))
 
 
 def _delivered(found: dispatcher.DeliveryCounts) -> dispatcher.DeliveryCounts:

@@ -106,7 +106,7 @@ def site_of(comment_id: str, *, is_own: bool) -> records.Site:
         return site_settings.current(current().site)
     except problems.Unauthenticated as refusal:
         try:
-            comment, _ = listed_comments.with_ancestors(comment_id)
+            comment = listed_comments.read(comment_id)
         except NotFound:
             if is_own:
                 raise refusal from None

@@ -10,9 +10,11 @@ import click.testing
 import flask
 import pytest
 
+from comments import errors
 from comments.domain import declared_counters, records
 from comments.events import dispatcher
 from comments.jobs import wiring
+from comments.jobs.migrations import declared_backfill
 from comments.posting import cast_vote
 from comments.store import connection
 from tests.support import programs
@@ -107,6 +109,21 @@ def test_counters_are_listed_changed_and_removed(run: Run, site: records.Site) -
     removed = run("counter", "remove", "demo", "replies")
     assert removed.stdout == "Removed the counter replies from demo.\n"
     assert run("counter", "list", "demo").stdout == "name  counts  complete\n"
+
+
+def test_a_counter_that_was_added_is_reported_even_if_counting_must_wait(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(_: str) -> None:
+        raise errors.Overloaded("the store did not answer in time")
+
+    monkeypatch.setattr(declared_backfill, "run", busy)
+    added = run("counter", "add", "demo", "all")
+    assert added.exit_code == 0
+    assert "Added the counter all to demo: " in added.stdout
+    assert "A running server completes them within 10 minutes" in added.stdout
+    assert run("counter", "list", "demo", "--format", "csv").stdout.startswith("name,counts,")
+    assert "\nall," in run("counter", "list", "demo", "--format", "csv").stdout.replace("\r", "")
 
 
 def test_the_cost_of_a_counter_is_shown_before_it_is_added(

@@ -15,6 +15,7 @@ from comments.jobs.importers import import_journal
 from comments.jobs.importers.formats import format_registry
 from comments.jobs.integrity import repair
 from comments.store import connection
+from comments.tree.counters import thread_counts
 from tests.comments.cli.conftest import Runner
 from tests.support.threads import sample_threads
 
@@ -94,9 +95,12 @@ def test_an_import_stores_its_progress(
 
 
 def test_a_sites_numbers_include_an_import_when_it_ends(
-    run: Runner, site: records.Site, export: Path
+    run: Runner, site: records.Site, store: connection.Store, export: Path
 ) -> None:
     run("import", "disqus", export, "--site", "demo")
+    # The rows with the counts of many threads are complete, so pages that list threads use them.
+    thread = "demo/example.com/page"
+    assert thread_counts.of_threads("demo", [thread]) == {thread: 2}
     shown = run("stats", "site", "demo", "--format", "json")
     (numbers,) = json.loads(shown.output)
     assert (numbers["comments"], numbers["commenters"]) == (2, 2)

@@ -28,6 +28,7 @@ from tests.support.people.api_requests import (
     refused,
     stored,
 )
+from tests.support.store_interceptors import Calls
 from tests.support.threads import sample_threads, sample_votes
 
 VOTES = "/api/v1/sites/demo/votes?thread=t"
@@ -65,6 +66,17 @@ def test_a_first_time_voter_gets_a_token_and_may_change_the_vote(
     assert answer(client.delete(path, headers=bearer(again)))["value"] == 0
     assert answer(client.delete(path, headers=bearer(again)))["value"] == 0
     assert _cast(open_store) == []
+
+
+def test_a_first_time_voter_needs_one_look_up_to_find_the_site(
+    client: FlaskClient, calls: Calls
+) -> None:
+    below = post(client, parent=post(client)["comment"]["id"])
+    calls.names.clear()
+    answer(_put(client, below))
+    first, *others = calls.names
+    assert first == "Lookup"
+    assert others.count("Commit") == 1  # of the vote; reading opens no transaction
 
 
 def test_guests_vote_as_the_author_of_their_posts(
