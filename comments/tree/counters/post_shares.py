@@ -27,7 +27,8 @@ def is_counted(row: counter_rows.CounterRow, most: int, now: datetime) -> bool:
     """Count a post in a shard, unless the shard has counted `most` posts in this period."""
     # A start in the future was written by a clock that is far ahead. Such a period must not last
     # forever.
-    if row.began is None or abs(now - row.began) >= PACE:
+    began = _began(row)
+    if began is None or abs(now - began) >= PACE:
         row.began, row.lately = now, 0
     if row.lately >= most:
         return False
@@ -37,17 +38,17 @@ def is_counted(row: counter_rows.CounterRow, most: int, now: datetime) -> bool:
 
 def wait(rows: Sequence[counter_rows.CounterRow], now: datetime) -> int:
     """Return the seconds until the first of these shards begins a period."""
-    ends = [row.began + PACE - now for row in rows if row.began is not None]
-    return max(1, int(min(ends).total_seconds()))
+    first = min(filter(None, map(_began, rows)))
+    return max(1, int((first + PACE - now).total_seconds()))
 
 
 def counted(rows: Sequence[counter_rows.CounterRow]) -> tuple[datetime | None, int]:
     """Return the start of the latest period of these shards, and the posts that count in it."""
-    began = max((row.began for row in rows if row.began is not None), default=None)
+    began = max(filter(None, map(_began, rows)), default=None)
     if began is None:
         return None, 0
-    of_period = (row for row in rows if row.began is not None and began - row.began < PACE)
-    return began, sum(row.lately for row in of_period)
+    starts = ((_began(row), row.lately) for row in rows)
+    return began, sum(posts for start, posts in starts if start and began - start < PACE)
 
 
 def divide(rows: Sequence[counter_rows.CounterRow]) -> bool:
@@ -59,3 +60,8 @@ def divide(rows: Sequence[counter_rows.CounterRow]) -> bool:
     for shard, row in enumerate(rows):
         row.began, row.lately = began, share(posts, shard, len(rows))
     return began is not None
+
+
+def _began(row: counter_rows.CounterRow) -> datetime | None:
+    found: datetime | None = row.began
+    return found
