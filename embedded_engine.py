@@ -32,6 +32,7 @@ def channel(settings: config.Settings) -> inprocess.Channel:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         data_folder.protect(folder, group)
         opened = inprocess.Channel(_engine(settings.data_file))
+        (folder / config.STARTING).unlink(missing_ok=True)
         if group:
             # the engine makes its files accessible to their owner only
             data_folder.protect(folder, group)

@@ -70,6 +70,7 @@ OLD_NAMES = {
     "SMTP_AUTHORITY": "SMTP_CA_FILE",
 }
 _DATA_FILE = "flatthread.db"
+STARTING = "starting"  # Exists from the creation of the secret until the store is open.
 _GOOD_SECRET = 32  # Characters; generated secrets have 43, from 32 random bytes.
 
 
@@ -163,15 +164,20 @@ class Settings:
 
 
 def load(
-    environ: Mapping[str, str] | None = None, *, creates: bool = True, makes_secret: bool = True
+    environ: Mapping[str, str] | None = None,
+    *,
+    creates: bool = True,
+    makes_secret: bool = True,
+    is_restoring: bool = False,
 ) -> Settings:
     """Read the settings of this process. An embedded store must exist unless `creates` is set.
 
-    Without `makes_secret`, the secret of an embedded store is "" if there is none.
+    Without `makes_secret`, the secret of an embedded store is "" if there is none. A secret and the
+    data that belongs to it must exist both or not at all, unless a command `is_restoring` them.
 
     Raises:
         errors.Misconfigured: a value cannot be parsed, a file cannot be read, or a required secret
-            is missing.
+            or its data is missing.
         errors.NoStore: there is no embedded store, and this process must not create one.
     """
     source = os.environ if environ is None else environ
@@ -182,8 +188,10 @@ def load(
     kind = _kind(values)
     data_dir = Path(values.get("DATA_DIR") or "data")
     # Check before `_secret`, which would create the folder and a secret in it.
-    if not creates and kind == "embedded" and not (data_dir / _DATA_FILE).exists():
+    if not creates and kind == "embedded" and not _has_content(data_dir / _DATA_FILE):
         raise errors.NoStore(str(data_dir.absolute()))
+    if kind == "embedded" and makes_secret and not is_restoring and not values.get("SECRET"):
+        _check_files(data_dir.absolute(), has_old=bool(values.get("SECRET_OLD")))
     return Settings(
         old_names=tuple(name for name in OLD_NAMES if source.get(name) or file.get(name)),
         secret=_secret(values, kind, data_dir, makes=makes_secret),
@@ -310,17 +318,49 @@ def _secret(values: Mapping[str, str], kind: str, data_dir: Path, *, makes: bool
     return secret_rotation.Secret(given or _kept_secret(kept), old)
 
 
+def _has_content(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
+
+
+def _check_files(folder: Path, *, has_old: bool) -> None:
+    """Refuse to begin with an empty store or a new secret if the other file of the two exists.
+
+    Such a service would seem to work, but it has lost its comments or its accounts. `STARTING`
+    exists during a first start, which may be killed between creating the two files. The order of
+    the checks allows another process to start at the same time.
+    """
+    data, secret = folder / _DATA_FILE, folder / "secret"
+    if secret.exists() and not (folder / STARTING).exists() and not _has_content(data):
+        raise errors.Misconfigured(
+            f"{data} is missing or empty, but {secret} exists. If the data is on another disk, "
+            "mount that disk. To restore a backup, run `flask --app main restore FILE` "
+            f"(docs/backups.md). To begin with an empty service, delete {secret}."
+        )
+    if not has_old and _has_content(data) and not secret.exists():
+        raise errors.Misconfigured(
+            f"{secret} is missing, but {data} exists. Copy the secret back, or set SECRET to it. "
+            "If it is lost, set SECRET to a new random text: everyone is then signed out, and "
+            "encrypted addresses cannot be read (docs/secrets.md)."
+        )
+
+
 def _kept_secret(path: Path) -> str:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():
+            if not _has_content(path.with_name(_DATA_FILE)):
+                path.with_name(STARTING).touch(mode=0o600)
             _make_secret(path)
         kept = path.read_text(encoding="ascii", errors="replace").strip()
     except OSError as error:
         raise errors.Misconfigured(f"{path} cannot be read or created: {error}") from error
     if len(kept) < setting_values.SECRET_BYTES or not kept.isascii():
         raise errors.Misconfigured(
-            f"{path} is damaged: restore it, or delete it to create a new secret"
+            f"{path} is damaged: restore it. If it is lost, delete it and set SECRET to a new random "
+            "text (docs/secrets.md)"
         )
     return kept
 

@@ -135,7 +135,7 @@ def restore(file: Path, *, lost_secret: bool) -> None:
 def _with_new_secret() -> "config.Settings":
     from comments import config
 
-    return config.load()
+    return config.load(is_restoring=True)
 
 
 def _restored(restored: "store_restore.Restored") -> list[str]:

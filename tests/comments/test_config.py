@@ -327,8 +327,32 @@ class TestSecret:
         made = config.load({"DATA_DIR": str(folder)}).secret
         assert len(made) >= 32
         assert config.load({"DATA_DIR": str(folder)}).secret == made
-        assert [file.name for file in folder.iterdir()] == ["secret"]
+        assert {file.name for file in folder.iterdir()} == {"secret", config.STARTING}
         assert (folder / "secret").stat().st_mode & 0o777 == 0o600
+
+    @pytest.mark.parametrize("content", [None, b""])
+    def test_a_secret_without_its_data_is_refused(
+        self, tmp_path: Path, content: bytes | None
+    ) -> None:
+        given = {"DATA_DIR": str(tmp_path)}
+        config.load(given)
+        (tmp_path / config.STARTING).unlink()  # as the embedded engine does when it is open
+        if content is not None:
+            (tmp_path / "flatthread.db").write_bytes(content)
+        with pytest.raises(errors.Misconfigured, match=r"flatthread\.db is missing or empty.*delete"):
+            config.load(given)
+        config.load(given, is_restoring=True)
+        (tmp_path / "flatthread.db").write_bytes(b"data")
+        config.load(given)
+
+    def test_data_without_its_secret_is_refused(self, tmp_path: Path) -> None:
+        given = {"DATA_DIR": str(tmp_path)}
+        (tmp_path / "flatthread.db").write_bytes(b"data")
+        with pytest.raises(errors.Misconfigured, match=r"secret is missing.*set SECRET"):
+            config.load(given)
+        assert not (tmp_path / "secret").exists()
+        assert config.load({**given, "SECRET": SECRET}).secret == SECRET
+        config.load({**given, "SECRET_OLD": SECRET})
 
     def test_a_secret_is_not_generated_unless_wanted(self, tmp_path: Path) -> None:
         given = {"DATA_DIR": str(tmp_path / "data")}
@@ -363,13 +387,14 @@ class TestSecret:
             process.stdin.flush()
         secrets = {process.communicate(timeout=60)[0].strip() for process in started}
         assert secrets == {(folder / "secret").read_text()}
-        assert [file.name for file in folder.iterdir()] == ["secret"]
+        assert {file.name for file in folder.iterdir()} == {"secret", config.STARTING}
 
     @pytest.mark.parametrize("kept", [b"", b"short", b"\xff" * 32])
     def test_a_damaged_secret_is_refused_and_not_overwritten(
         self, tmp_path: Path, kept: bytes
     ) -> None:
         (tmp_path / "secret").write_bytes(kept)
+        (tmp_path / "flatthread.db").write_bytes(b"data")
         with pytest.raises(errors.Misconfigured, match="secret is damaged"):
             config.load({"DATA_DIR": str(tmp_path)})
         assert (tmp_path / "secret").read_bytes() == kept

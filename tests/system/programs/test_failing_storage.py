@@ -106,3 +106,16 @@ def overwrite(path: Path, marker: bytes) -> None:
     for at in pages:
         os.pwrite(file, b"\xee" * 100, at)
     os.close(file)
+
+
+def test_a_service_without_its_data_does_not_start(tmp_path: Path) -> None:
+    with serving(tmp_path) as (_, url):
+        assert post(url, "read", "text")[0] == 201
+    (tmp_path / "flatthread.db").rename(tmp_path / "aside")
+    command = [programs.BIN / "python", "-m", "gunicorn", "--config", SETTINGS, "main:app"]
+    ended = programs.run(command, cwd=programs.ROOT, PORT="0", DATA_DIR=str(tmp_path))
+    assert f"{tmp_path}/flatthread.db is missing or empty" in ended.stderr
+    assert ended.returncode == 3
+    (tmp_path / "aside").rename(tmp_path / "flatthread.db")
+    with serving(tmp_path) as (_, url):
+        assert thread(url, "read")[1]["total"] == 1

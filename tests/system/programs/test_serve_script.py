@@ -167,7 +167,8 @@ def test_invalid_settings_end_it_with_one_line_and_status_3(project: Path) -> No
 def test_an_unreadable_data_file_ends_it_with_one_line_and_status_3(project: Path) -> None:
     (project / "data").mkdir()
     (project / "data" / "flatthread.db").write_bytes(b"no data file at all" * 1_000)
-    ended = programs.run([project / "scripts" / "serve"], cwd=project, PORT="0")
+    given = {"PORT": "0", "SECRET": "x" * 40}
+    ended = programs.run([project / "scripts" / "serve"], cwd=project, **given)
     assert ended.returncode == 3
     assert ended.stdout == ""
     assert ended.stderr.splitlines()[-1].startswith(
