@@ -359,8 +359,8 @@ def _kept_secret(path: Path) -> str:
         raise errors.Misconfigured(f"{path} cannot be read or created: {error}") from error
     if len(kept) < setting_values.SECRET_BYTES or not kept.isascii():
         raise errors.Misconfigured(
-            f"{path} is damaged: restore it. If it is lost, delete it and set SECRET to a new random "
-            "text (docs/secrets.md)"
+            f"{path} is damaged: restore it. If it is lost, delete it and set SECRET to a new "
+            "random text (docs/secrets.md)"
         )
     return kept
 

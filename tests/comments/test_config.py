@@ -339,7 +339,9 @@ class TestSecret:
         (tmp_path / config.STARTING).unlink()  # as the embedded engine does when it is open
         if content is not None:
             (tmp_path / "flatthread.db").write_bytes(content)
-        with pytest.raises(errors.Misconfigured, match=r"flatthread\.db is missing or empty.*delete"):
+        with pytest.raises(
+            errors.Misconfigured, match=r"flatthread\.db is missing or empty.*delete"
+        ):
             config.load(given)
         config.load(given, is_restoring=True)
         (tmp_path / "flatthread.db").write_bytes(b"data")

@@ -112,7 +112,14 @@ def test_a_service_without_its_data_does_not_start(tmp_path: Path) -> None:
     with serving(tmp_path) as (_, url):
         assert post(url, "read", "text")[0] == 201
     (tmp_path / "flatthread.db").rename(tmp_path / "aside")
-    command = [programs.BIN / "python", "-m", "gunicorn", "--config", SETTINGS, "main:app"]
+    command = [
+        str(programs.BIN / "python"),
+        "-m",
+        "gunicorn",
+        "--config",
+        str(SETTINGS),
+        "main:app",
+    ]
     ended = programs.run(command, cwd=programs.ROOT, PORT="0", DATA_DIR=str(tmp_path))
     assert f"{tmp_path}/flatthread.db is missing or empty" in ended.stderr
     assert ended.returncode == 3

@@ -49,8 +49,9 @@ def read(path: Path) -> Iterator[import_source.Item]:
     with sqlite_reader.opened(path) as database:
         database.columns("threads", _OF_THREAD, _TITLE)
         columns = database.columns("comments", _REQUIRED, _TITLE)
+        others = [name for name in columns if name not in _KEPT]
         first: dict[str, int] = {}
-        for row in database.rows("comments", columns, "id"):
+        for row in database.rows("comments", columns, "id", noted=others):
             fields = _fields(path, row)
             comment = _comment(fields)
             first.setdefault(comment.thread, comment.line)

@@ -18,8 +18,8 @@ from comments.jobs.importers.parsing import source_files, stray_bytes
 from comments.jobs.importers.parsing.record_fields import Fields
 
 # The maximum number of characters of one object in the list. Longer objects are not comments, and
-# each has to fit into memory.
-MAX_VALUE = 1 << 24
+# each has to fit into memory, where a decoded value may need thirty times its length.
+MAX_VALUE = 1 << 20
 _CHUNK = 1 << 16
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _ENDS = {"[": "]", "{": "}"}

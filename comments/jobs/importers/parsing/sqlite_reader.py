@@ -3,6 +3,10 @@
 A database in WAL mode is opened as an immutable file, because SQLite would otherwise create files
 beside it. It must therefore have no log with changes, which it has only while it is in use or after
 a crash.
+
+A small file can describe many gigabytes, because a column's default value is stored once for all
+rows. Therefore only the wanted columns are read, only ids are sorted, and the size of the file
+limits both the bytes of all values and the number of SQLite's steps.
 """
 
 import contextlib
@@ -14,7 +18,10 @@ from comments import errors
 
 MAGIC = b"SQLite format 3\x00"
 # The maximum number of bytes in one value. Longer values are not comments.
-MAX_VALUE = 1 << 24
+MAX_VALUE = 1 << 20
+_STEPS = 100_000  # SQLite's steps between two calls of the progress handler.
+_LEAST_CALLS, _BYTES_PER_CALL = 1000, 1000
+_LEAST_BYTES = 1 << 20  # Bytes that the values in a small file may have.
 WAIT = 5.0  # seconds for another program to unlock the database
 _HEADER = 100  # bytes
 _WAL = 2  # the read version of a database in WAL mode
@@ -32,6 +39,7 @@ class Database:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self._path = path
         self._connection = connection
+        self._left = path.stat().st_size + _LEAST_BYTES
 
     def columns(self, table: str, required: Collection[str], title: str) -> list[str]:
         """Return the names of a table's columns.
@@ -51,12 +59,23 @@ class Database:
                 raise self._bad(f'the file is not {title}: table "{table}" has no column "{name}"')
         return found
 
-    def rows(self, table: str, columns: Collection[str], order: str) -> Iterator[dict[str, object]]:
-        """Yield the rows of a table with these columns, sorted by a column."""
-        names = ", ".join(map(_quoted, columns))
-        query = f"SELECT {names} FROM {_quoted(table)} ORDER BY {_quoted(order)}"  # noqa: S608 - quoted
-        for row in self._connection.execute(query):
-            yield dict(zip(columns, row, strict=True))
+    def rows(
+        self, table: str, columns: Collection[str], order: str, *, noted: Collection[str] = ()
+    ) -> Iterator[dict[str, object]]:
+        """Yield the rows of a table with these columns, sorted by a column with whole numbers.
+
+        Of the columns that are only `noted`, at most one character of the value is returned.
+        """
+        names = ", ".join(_shortened(each) if each in noted else _quoted(each) for each in columns)
+        number = f"CASE typeof({_quoted(order)}) WHEN 'integer' THEN {_quoted(order)} END"
+        ids = f"SELECT rowid FROM {_quoted(table)} ORDER BY {number}, rowid"  # noqa: S608 - quoted
+        query = f"SELECT {names} FROM {_quoted(table)} WHERE rowid = ?"  # noqa: S608 - same
+        for at in self._connection.execute(ids):
+            for row in self._connection.execute(query, at):
+                self._left -= sum(len(each) for each in row if isinstance(each, bytes))
+                if self._left < 0:
+                    raise self._bad("the values in the tables are larger than the file")
+                yield dict(zip(columns, row, strict=True))
 
     def _bad(self, message: str) -> errors.BadImport:
         return errors.BadImport(str(self._path), None, message)
@@ -76,6 +95,7 @@ def opened(path: Path) -> Iterator[Database]:
         ) as connection:
             connection.text_factory = bytes
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
+            _limit_steps(connection, path.stat().st_size)
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA ignore_check_constraints = ON")
             # All statements read the state of one moment.
@@ -89,6 +109,9 @@ def opened(path: Path) -> Iterator[Database]:
             sqlite3.SQLITE_READONLY,
         }:
             raise _in_use(path, str(error)) from error
+        if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+            reason = "reading the database takes far more steps than its size explains"
+            raise errors.BadImport(str(path), None, reason) from error
         raise _damaged(path, str(error)) from error
     except sqlite3.DataError as error:
         reason = f"a value is longer than {MAX_VALUE:,} bytes"
@@ -146,6 +169,24 @@ def _damaged(path: Path, reason: str) -> errors.BadImport:
 def _in_use(path: Path, reason: str) -> errors.BadImport:
     message = f"the database is in use ({reason}): {_COPY.format(path.name)}"
     return errors.BadImport(str(path), None, message)
+
+
+def _limit_steps(connection: sqlite3.Connection, size: int) -> None:
+    """Interrupt statements when all of them together take too many steps for the file's size."""
+    left = _LEAST_CALLS + size // _BYTES_PER_CALL
+
+    def is_over() -> bool:
+        nonlocal left
+        left -= 1
+        return left < 0
+
+    connection.set_progress_handler(is_over, _STEPS)
+
+
+def _shortened(name: str) -> str:
+    column = _quoted(name)
+    short = f"substr({column}, 1, 1)"
+    return f"CASE WHEN typeof({column}) IN ('text', 'blob') THEN {short} ELSE {column} END"
 
 
 def _quoted(name: str) -> str:

@@ -293,5 +293,5 @@ REFUSED = {
         SANE.data[:1024] + bytes(1024) + SANE.data[2048:],
         'Try to repair it with `sqlite3 export ".recover" | sqlite3 repaired.db`',
     ),
-    "a huge value": (file(row(3, "x" * (17 << 20))), "a value is longer than 16,777,216 bytes"),
+    "a huge value": (file(row(3, "x" * (2 << 20))), "a value is longer than 1,048,576 bytes"),
 }

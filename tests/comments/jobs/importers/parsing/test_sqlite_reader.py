@@ -196,3 +196,36 @@ def test_a_constraint_of_the_table_is_not_checked(folder: Path) -> None:
     ):
         pass
     assert texts(path) == [b"x"]
+
+
+def test_a_default_value_of_many_rows_fills_neither_disk_nor_memory(folder: Path) -> None:
+    path = folder / "isso.db"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE comments (id TEXT, body TEXT)")
+        connection.executemany("INSERT INTO comments VALUES (?, '')", [("b",), (2,), (1,)] * 700)
+        connection.execute(f"ALTER TABLE comments ADD padding TEXT DEFAULT '{'x' * 900_000}'")
+        connection.commit()
+    with sqlite_reader.opened(path) as database:
+        noted = database.rows("comments", ["padding"], "id", noted=["padding"])
+        assert [row["padding"] for row in noted] == [b"x"] * 2_100
+        with pytest.raises(errors.BadImport, match="larger than the file"):
+            list(database.rows("comments", ["padding"], "id"))
+
+
+def test_a_database_that_takes_too_many_steps_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_reader, "_LEAST_CALLS", 0)
+    monkeypatch.setattr(sqlite_reader, "_STEPS", 10)
+    with pytest.raises(errors.BadImport, match="more steps than its size explains"):
+        texts(written(folder / "isso.db", "DELETE"))
+
+
+def test_rows_are_sorted_by_whole_numbers(folder: Path) -> None:
+    path = folder / "isso.db"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE comments (id, text TEXT)")
+        rows = [(10, "ten"), (9, "nine"), (11, "eleven")]
+        connection.executemany("INSERT INTO comments VALUES (?, ?)", rows)
+        connection.commit()
+    assert texts(path) == [b"nine", b"ten", b"eleven"]
