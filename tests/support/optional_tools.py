@@ -1,11 +1,13 @@
 """Skip tests if the machine lacks a program or permission that they need; in CI, fail them.
 
-Only this module skips tests. With CI=true, a missing program or permission fails the test. Real
-exports are the only exception: they may be missing in CI, because we may not publish them and keep
-them outside the repository. `scripts/test` recognizes this skip by its reason.
+Only this module skips tests. With CI=true, a missing program or permission fails the test. There
+are two exceptions, and `scripts/test` recognizes these skips by their reasons: real exports may be
+missing in CI, because we may not publish them and keep them outside the repository, and so may
+Google's emulator, because Google's package repository is not part of Debian.
 """
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -39,4 +41,13 @@ def real_export(name: str) -> Path:
     path = EXPORTS / name
     if not path.exists():
         pytest.skip(f"needs {name} of the shared data beside the repository")
+    return path
+
+
+def firestore_emulator() -> Path:
+    """Return the program of Google's Firestore emulator; skip the test if it is missing."""
+    tools = Path(shutil.which("gcloud") or "gcloud").resolve().parents[1]
+    path = tools / "platform" / "cloud-firestore-emulator" / "cloud_firestore_emulator"
+    if not (path.exists() and shutil.which("java")):
+        pytest.skip("needs Java and the Firestore emulator of the Google Cloud CLI")
     return path

@@ -3,7 +3,8 @@
 A test takes part if its store comes from the fixture `open_datastore`, directly or through
 `datastore`, `store`, `site`, `client` and others. Two groups of tests are left out: tests of the
 embedded engine itself, which have the marker `embedded` or use the fixture `engine`, and tests
-without a store, which would not ask the emulator anything.
+without a store, which would not ask the emulator anything. Tests that one of Google's emulators
+cannot pass are skipped with the emulator's reason (`emulator_names`).
 """
 
 import collections
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from emulator import inprocess
+from tests.support import emulator_names
 
 EMBEDDED = "embedded"
 _OF_THE_ENGINE = ("tests/emulator/", "tests/server/")
@@ -45,13 +47,14 @@ class StoreRun:
 
     def __init__(self, host: str) -> None:
         self.host = host
+        self._emulator = emulator_names.identify(host)
         self._left_out: collections.Counter[str] = collections.Counter()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Deselect the tests that do not take part."""
+        """Deselect the tests that do not take part, and skip those that the emulator fails."""
         chosen, others = [], []
         for item in items:
             reason = _reason(item)
@@ -59,6 +62,9 @@ class StoreRun:
             self._left_out[reason] += bool(reason)
         config.hook.pytest_deselected(items=others)
         items[:] = chosen
+        for item in items:
+            if reason := self._emulator.limit(item.nodeid):
+                item.add_marker(pytest.mark.skip(reason=reason))
         if hasattr(config, "workeroutput"):
             config.workeroutput[_LEFT_OUT] = dict(self._left_out)
 
@@ -81,7 +87,7 @@ class StoreRun:
             f"{count} {reason}" for reason, count in self._left_out.items() if count
         )
         terminalreporter.write_line(
-            f"store: {ran} tests ran against {self.host}; "
+            f"store: {ran} tests ran against {self.host}, {self._emulator.name}; "
             f"{self._left_out.total()} were left out ({reasons or 'none'})."
         )
 

@@ -9,10 +9,9 @@ SESSIONS = "Session"
 
 def everything(*without: str) -> dict[bytes, bytes]:
     """Return every entity by key, except entities of the given kinds."""
-    kinds = {each.key.path[0].name for each in stored_state.rows("__kind__")}
     return {
         row.key.SerializeToString(deterministic=True): row.SerializeToString(deterministic=True)
-        for kind in sorted(kinds - set(without))
-        if not kind.startswith("__")
+        for kind in stored_state.kind_names()
+        if kind not in without
         for row in reads.fetch(reads.Query(kind))
     }

@@ -12,12 +12,18 @@ from datetime import UTC
 from typing import Any
 
 from comments.store import reads
+from tests.comments import kinds
 from tests.support.histories import ledger
 from tests.support.histories.ledger import Numbers, Said
 
 
 def rows(kind: str) -> Iterable[Any]:
     return reads.fetch(reads.Query(kind))
+
+
+def kind_names() -> list[str]:
+    """Return all kinds. Google's Firestore emulator cannot list those that it has."""
+    return [kind._get_kind() for kind in kinds.stored()]
 
 
 def name_of(message: Any, level: int = -1) -> str:

@@ -30,9 +30,8 @@ def _rule(action: Action = Action.HOLD, **conditions: Any) -> Rule:
 
 def _hash() -> str:
     """Return a digest of everything stored."""
-    kinds = sorted(each.key.path[0].name for each in stored_state.rows("__kind__"))
     found = hashlib.sha256()
-    for kind in kinds:
+    for kind in stored_state.kind_names():
         rows = sorted(
             each.SerializeToString(deterministic=True) for each in stored_state.rows(kind)
         )

@@ -181,10 +181,9 @@ def assert_readable(name: records.ThreadName) -> None:
 
 def plain() -> dict[str, dict[str, str]]:
     """Return the rows that people and imports added, by kind and key, without passing values."""
-    kinds = {each.key.path[0].name for each in stored_state.rows("__kind__")}
     found = {}
-    for kind in sorted(kinds - _MADE):
-        if kind.startswith("__"):
+    for kind in stored_state.kind_names():
+        if kind in _MADE:
             continue
         for row in stored_state.rows(kind):
             key = "/".join(f"{each.kind}:{each.name}" for each in row.key.path)

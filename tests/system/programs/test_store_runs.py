@@ -1,18 +1,21 @@
 """`scripts/test --store` tests the product against an emulator through gRPC.
 
 The gate runs a part of the tests in this way: reads, transactions, the writing of comments, a whole
-API call, and a data file that is copied to the emulator.
+API call, and a data file that is copied to the emulator. If Google's Firestore emulator is
+installed, the gate runs more tests against it in Datastore mode, and a few commands.
 """
 
 import json
 import re
+import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.support import programs
+from tests.support import optional_tools, programs
 
 SLICE = (
     "tests/comments/store/test_queries.py",
@@ -26,6 +29,14 @@ LEFT_OUT = (
     "tests/comments/tree/test_placement.py"
     "::test_order_and_listing_are_right_after_any_posts_and_retractions"
 )
+GOOGLE_SLICE = (
+    *SLICE,
+    "tests/comments/web/api/test_comment_calls_changing.py",
+    "tests/comments/web/api/test_comment_calls_voting.py",
+    "tests/comments/jobs/importers/test_import_writer.py",
+)
+_SAMPLE = programs.ROOT / "tests/fixtures/imports/disqus.xml"
+_MINUTES = 15 * 60  # seconds; Google's emulator needs about two minutes on quiet cores
 PYTEST: list[str | Path] = [programs.BIN / "python", "-m", "pytest", "-p", "no:cacheprovider", "-q"]
 
 
@@ -47,6 +58,23 @@ def running() -> Iterator[Running]:
         yield Running(host, program.wait_for(r"DATASTORE_EMULATOR_ADMIN=(\S+)")[1])
 
 
+@pytest.fixture
+def google() -> Iterator[str]:
+    """The address of Google's Firestore emulator in Datastore mode."""
+    program = optional_tools.firestore_emulator()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command: list[str | Path] = [
+        program, "start", "--database-mode=datastore-mode", "--host=127.0.0.1", f"--port={port}",
+    ]  # fmt: skip
+    # The program is a shell script, which would leave Java running when it is stopped.
+    java = programs.environment(JAVA="exec java -Xmx512m")
+    with programs.running(command, environ=java) as emulator:
+        emulator.wait_for("Dev App Server is now running")
+        yield f"127.0.0.1:{port}"
+
+
 def metered(admin: str) -> dict[str, int]:
     status, body = programs.fetch(f"{admin}/meter")
     assert status == 200
@@ -66,7 +94,7 @@ def test_the_slice_passes_and_the_emulators_meter_counts_its_reads_and_writes(
     )
     assert ended.returncode == 0, ended.stdout
     told = re.search(
-        rf"^store: (\d+) tests ran against {running.host}; (\d+) were left out \((.+)\)\.$",
+        rf"^store: (\d+) tests ran against {running.host}, .+; (\d+) were left out \((.+)\)\.$",
         ended.stdout,
         re.MULTILINE,
     )
@@ -78,6 +106,39 @@ def test_the_slice_passes_and_the_emulators_meter_counts_its_reads_and_writes(
     # Almost every test stores a site and a comment.
     assert used["writes"] > ran
     assert used["reads"] > ran
+
+
+@pytest.mark.slow
+def test_the_slice_passes_on_googles_firestore_emulator(google: str) -> None:
+    ended = subprocess.run(
+        [*PYTEST, "--store", "--few-values", f"--deselect={LEFT_OUT}", *GOOGLE_SLICE],
+        cwd=programs.ROOT,
+        env=programs.environment(DATASTORE_EMULATOR_HOST=google),
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=_MINUTES,
+    )
+    assert ended.returncode == 0, ended.stdout
+    assert f"tests ran against {google}, Google's Firestore emulator; " in ended.stdout
+
+
+def test_commands_run_on_googles_firestore_emulator(google: str, tmp_path: Path) -> None:
+    def flask(*command: str | Path) -> str:
+        ended = programs.run(
+            [programs.BIN / "flask", "--app", "main", *command],
+            cwd=programs.ROOT,
+            DATASTORE_EMULATOR_HOST=google,
+            DATA_DIR=str(tmp_path),
+            SECRET="a secret of this test, long enough",
+        )
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    flask("site", "add", "blog", "--origin", "https://blog.example")
+    assert "Verified" in flask("import", "--site", "blog", _SAMPLE)
+    assert "Compacted" in flask("compact")
+    assert flask("repair") == "0 problems found.\n"
 
 
 @pytest.fixture
@@ -102,8 +163,8 @@ def test_a_test_that_opens_an_embedded_engine_without_the_marker_fails(module: P
     assert ended.returncode == 1
     assert "mark this test `embedded`" in ended.stdout
     assert (
-        "store: 1 tests ran against localhost:1; 2 were left out (1 embedded, 1 without a store)."
-        in ended.stdout
+        "store: 1 tests ran against localhost:1, an emulator that is not Google's; 2 were left "
+        "out (1 embedded, 1 without a store)." in ended.stdout
     )
     assert programs.run(command, cwd=programs.ROOT).returncode == 0
 

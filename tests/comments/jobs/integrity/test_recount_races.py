@@ -177,6 +177,7 @@ def _author(number: int) -> records.Author:
     return records.Author("somebody", id=f"g:{number}")
 
 
+@pytest.mark.embedded  # emulators get no aggregation query
 def test_a_vote_during_a_recount_of_votes_is_counted_once(
     counted_rows: dict[str, records.Comment], open_store: connection.Store, between: Between
 ) -> None:

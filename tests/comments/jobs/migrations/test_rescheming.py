@@ -351,6 +351,7 @@ def _later(minutes: int) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("is_compacted", [False, True])
+@pytest.mark.embedded  # emulators get fewer commits
 def test_a_job_that_dies_at_any_commit_is_continued(
     datastore: datastores.Datastore,
     decimal: records.Site,
