@@ -13,7 +13,6 @@ SITE = records.Site("blog", ("https://blog.example", "http://localhost:8000"), "
     [
         ("https://blog.example/a", "blog.example/b", "https://blog.example/a"),
         ("http://blog.example/a", "b", "https://blog.example/a"),
-        ("HTTPS://Blog.Example/A", "blog.example/A", "https://blog.example/A"),
         ("https://blog.example/100%", "blog.example/100%25", "https://blog.example/100%25"),
         ("", "blog.example/caf%E9", "https://blog.example/caf%E9"),
         ("", "blog.example/a?p=1", "https://blog.example/a?p=1"),

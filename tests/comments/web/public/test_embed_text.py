@@ -112,6 +112,7 @@ def test_a_url_on_the_site_is_the_canonical_one_and_escaped(
         ("http://blog.example", "https://blog.example"),
         ("https://blog.example/a", "https://blog.example/a"),
         ("http://old.example/a", "http://old.example/a"),
+        ("HTTPS://Blog.example/A", "https://blog.example/A"),
         ("https://old.example/a", ""),
         ("http://blog.example.evil.example/", ""),
     ],

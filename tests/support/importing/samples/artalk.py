@@ -230,14 +230,14 @@ CROOKED = {
             'Left out: values of "mood" (1)',
         ),
     ),
-    "two sites with the same paths": Sample(
+    "two sites, one with two slashes before its path": Sample(
         data=_file(
             _comment(1, "Mine", "Ada", page_key="/roses"),
             _comment(
                 2,
                 "Theirs",
                 "Bob",
-                page_key="/roses",
+                page_key="//roses",
                 page_title="Theirs",
                 site_name="Meadow",
                 site_urls="a meadow, https://meadow.example/x/",
@@ -245,7 +245,7 @@ CROOKED = {
         ),
         threads={
             ROSES: ExpectedThread("Roses & thorns"),
-            "meadow.example/roses": ExpectedThread("Theirs"),
+            "meadow.example//roses": ExpectedThread("Theirs"),
         },
         comments=(
             Expected(
@@ -257,7 +257,7 @@ CROOKED = {
                 html="<p>Mine</p>\n",
             ),
             Expected(
-                thread="meadow.example/roses",
+                thread="meadow.example//roses",
                 id="2",
                 created=at(2022, 3, 4, 10, 2),
                 name="Bob",
