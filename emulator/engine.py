@@ -391,9 +391,9 @@ class Engine:
         reserved = []
         for key in request.keys:
             partition = entities.check_written_key(key, default, may_be_incomplete=False)
-            if key.path[-1].name:
-                raise errors.InvalidArgument(f"The key has no id: {entities.key_text(key)}")
-            reserved.append(keys.encode(partition, key))
+            # A name needs no reservation: only ids are handed out.
+            if not key.path[-1].name:
+                reserved.append(keys.encode(partition, key))
         with self._storage.write(may_share=True) as writer:
             for encoded in reserved:
                 writer.reserve(encoded)

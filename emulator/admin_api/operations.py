@@ -5,7 +5,7 @@ operation knows about it; clients identify operations by name. The process remem
 `MAX_KEPT` operations that ended. A restart forgets all operations, but an export is complete if its
 metadata file exists, and an import is stored either completely or not at all.
 
-    INITIALIZING -> PROCESSING [-> CANCELLING] -> SUCCESSFUL | FAILED | CANCELLED
+    PROCESSING [-> CANCELLING] -> SUCCESSFUL | FAILED | CANCELLED
 
 An operation that has finished its work when it is canceled still ends as SUCCESSFUL or FAILED.
 """
@@ -29,7 +29,7 @@ _END_SECONDS = 10.0  # Time for each running operation to end when the server st
 _NAME = re.compile(r"(projects/[^/]+)/operations/[\w-]+")
 _LABELS = "metadata.common.labels."
 FIELDS = ("done", "metadata.common.state", "metadata.common.operation_type", _LABELS)
-_INITIALIZING, _PROCESSING, _CANCELLING = 1, 2, 3
+_PROCESSING, _CANCELLING = 2, 3
 _SUCCESSFUL, _FAILED, _CANCELLED = 5, 6, 7
 
 _logger = logging.getLogger(__name__)
@@ -138,7 +138,7 @@ class Operations:
         # Names start with the start time so that sorting by name sorts by time.
         name = f"projects/{project}/operations/{now:014x}-{secrets.token_hex(8)}"
         metadata.common.start_time.FromMicroseconds(now)
-        metadata.common.state = _INITIALIZING
+        metadata.common.state = _PROCESSING
         operation = _Operation(name, metadata, self._lock)
         thread = threading.Thread(
             target=self._run, args=(operation, work), name="operation", daemon=True
@@ -166,9 +166,6 @@ class Operations:
 
     def _run(self, operation: _Operation, work: Work) -> None:
         try:
-            with self._lock:
-                if operation.metadata.common.state == _INITIALIZING:
-                    operation.metadata.common.state = _PROCESSING
             self._end(operation, _SUCCESSFUL, response=work(operation.job))
         except errors.Cancelled as end:
             self._end(operation, _CANCELLED, error=end)

@@ -1,7 +1,7 @@
 """The command line: `python -m emulator`.
 
-`command_line` parses the flags and serves; `commands` runs one task on a data file (export, import,
-backup, restore, compact or check).
+`flags` parses the arguments, `command_line` serves, and `commands` runs one task on a data file
+(export, import, backup, restore, compact or check).
 
 Invariants:
 

@@ -228,9 +228,13 @@ class _Check:
         is_indexed = is_indexed and not value.exclude_from_indexes
         kind = value.WhichOneof("value_type")
         if kind == "string_value":
-            return self._text(name, len(value.string_value.encode()), is_indexed=is_indexed) + 1
+            size = len(value.string_value.encode())
+            self._check_text(name, value, size, is_indexed=is_indexed)
+            return size + 1
         if kind == "blob_value":
-            return self._text(name, len(value.blob_value), is_indexed=is_indexed)
+            size = len(value.blob_value)
+            self._check_text(name, value, size, is_indexed=is_indexed)
+            return size
         if kind == "array_value":
             return self._array(name, value, depth=depth, is_indexed=is_indexed)
         if kind == "entity_value":
@@ -243,15 +247,17 @@ class _Check:
             return 32 + self.properties(inner, depth=depth + 1, is_indexed=is_indexed)
         return self._scalar(name, kind, value)
 
-    def _text(self, name: str, size: int, *, is_indexed: bool) -> int:
-        limit = MAX_INDEXED_BYTES if is_indexed else MAX_UNINDEXED_BYTES
+    def _check_text(
+        self, name: str, value: protobufs.Value, size: int, *, is_indexed: bool
+    ) -> None:
+        # The value's own setting decides, although an unindexed outer entity hides it from indexes.
+        limit = MAX_UNINDEXED_BYTES if value.exclude_from_indexes else MAX_INDEXED_BYTES
         if size > limit:
             raise errors.InvalidArgument(
                 f'The value of property "{name}" is longer than {limit} bytes.'
             )
         if not is_indexed:
             self.unindexed_bytes += size
-        return size
 
     def _array(self, name: str, value: protobufs.Value, *, depth: int, is_indexed: bool) -> int:
         if value.exclude_from_indexes:

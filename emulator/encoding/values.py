@@ -5,8 +5,7 @@ Owns the order and the stored form of values. Pure.
     08                          null
     20 int64                    integer, and a timestamp as its microseconds: one scale
     30 | 31                     false | true
-    40 text                     bytes
-    41 text                     string
+    41 text                     string, and a byte string as the same bytes: one scale
     50 double                   8 bytes; NaN is one value, above all others
     60 double double            geo point: latitude, longitude
     70 partition path           key
@@ -14,7 +13,8 @@ Owns the order and the stored form of values. Pure.
 `keys` defines text, int64, partition and path. The encoding is prefix-free, and its first byte is
 never above 70 (hexadecimal). Therefore ff sorts after every entry, and a complemented value in a
 descending index, whose first byte is 8f or above, cannot be confused with a plain value. Changing
-this encoding makes every data file wrong.
+this encoding makes every data file wrong. Files of formats 1 to 3 have 40 in place of 41 for byte
+strings; the upgrade in `schema` writes their entries again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ NULL = b"\x08"
 _INTEGER = b"\x20"
 _FALSE = b"\x30"
 _TRUE = b"\x31"
-_BYTES = b"\x40"
 _STRING = b"\x41"
 _DOUBLE = b"\x50"
 _GEO = b"\x60"
@@ -82,7 +81,7 @@ def _encode_rarer(kind: str | None, value: protobufs.Value, default: keys.Partit
         case "double_value":
             return _DOUBLE + encode_double(value.double_value)
         case "blob_value":
-            return _BYTES + keys.encode_text(value.blob_value)
+            return _STRING + keys.encode_text(value.blob_value)
         case "geo_point_value":
             point = value.geo_point_value
             return _GEO + encode_double(point.latitude) + encode_double(point.longitude)
@@ -142,7 +141,7 @@ _SIZES = {NULL: 1, _INTEGER: 9, _FALSE: 1, _TRUE: 1, _DOUBLE: 9, _GEO: 17}
 
 def _end_of(encoded: bytes, position: int) -> int:
     tag = encoded[position : position + 1]
-    if tag in (_BYTES, _STRING):
+    if tag == _STRING:
         return encoded.index(b"\x00\x01", position) + 2
     if tag == _KEY:
         position += 1
@@ -172,7 +171,8 @@ def projected(encoded: bytes) -> protobufs.Value:
     """Convert an encoded value to the value that a projection query returns.
 
     Index entries do not distinguish timestamps from integers, so a timestamp is returned as integer
-    microseconds.
+    microseconds. Nor do they distinguish byte strings from strings: bytes that are UTF-8 are
+    returned as a string.
     """
     value = protobufs.Value(meaning=PROJECTED)
     tag = encoded[:1]
@@ -183,16 +183,21 @@ def projected(encoded: bytes) -> protobufs.Value:
     elif tag in (_FALSE, _TRUE):
         value.boolean_value = tag == _TRUE
     elif tag == _STRING:
-        value.string_value = keys.decode_text(encoded, 1)[0].decode()
+        _project_text(keys.decode_text(encoded, 1)[0], value)
     else:
         _project_rarer(tag, encoded, value)
     return value
 
 
+def _project_text(text: bytes, value: protobufs.Value) -> None:
+    try:
+        value.string_value = text.decode()
+    except UnicodeDecodeError:
+        value.blob_value = text
+
+
 def _project_rarer(tag: bytes, encoded: bytes, value: protobufs.Value) -> None:
-    if tag == _BYTES:
-        value.blob_value = keys.decode_text(encoded, 1)[0]
-    elif tag == _DOUBLE:
+    if tag == _DOUBLE:
         value.double_value = decode_double(encoded, 1)
     elif tag == _GEO:
         value.geo_point_value.latitude = decode_double(encoded, 1)

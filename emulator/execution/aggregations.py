@@ -234,19 +234,14 @@ class _Columns:
     """Reads the numbers of some properties from index positions."""
 
     def __init__(self, plan: query_plan.QueryPlan, names: tuple[str, ...]) -> None:
-        self._directions = plan.directions
-        self.places = {name: place for place, (name, _) in enumerate(plan.columns) if name in names}
+        self._plan = plan
+        self.names = names
 
     def numbers(self, position: bytes) -> list[tuple[str, int | float]]:
         """Return each number in a position with the name of its property."""
-        parts = values.split(position, self._directions)
-        found = []
-        for name, place in self.places.items():
-            part = parts[place]
-            number = values.number(values.complement(part) if self._directions[place] else part)
-            if number is not None:
-                found.append((name, number))
-        return found
+        parts = zip(self._plan.query.projection, self._plan.projected(position), strict=True)
+        found = ((name, values.number(part)) for name, part in parts if name in self.names)
+        return [(name, number) for name, number in found if number is not None]
 
 
 def _gather(
@@ -257,7 +252,7 @@ def _gather(
 ) -> tuple[int, dict[str, Numbers]]:
     """Count the results after the offset and collect their numbers."""
     offset = walk.paging.offset
-    numbers = {name: Numbers() for name in columns.places}
+    numbers = {name: Numbers() for name in columns.names}
     if wanted == offset:
         met = offset
     elif not numbers and reads is None and walk.is_one_scan:

@@ -56,9 +56,9 @@ class Paging(NamedTuple):
 
 
 class _Judged(NamedTuple):
-    """The positions at which one entity is a result, with its key and version."""
+    """The position at which one entity is a result, with its key and version."""
 
-    firsts: frozenset[bytes]
+    first: bytes
     key: bytes
     version: int
 
@@ -86,6 +86,8 @@ class IndexScan:
         self._plan = plan
         self.paging = paging
         self._is_full = is_full
+        # A projection returns index entries; only keys and whole entities are returned once.
+        self._is_every_row = is_every_entry or bool(plan.query.projection)
         self._is_every_entry = is_every_entry
         self._passed_over: dict[bytes, int] = {}
         self._judged: dict[int, _Judged] = {}
@@ -102,6 +104,8 @@ class IndexScan:
         """Return whether the results are exactly the rows of one scan, which SQLite can count."""
         plan = self._plan
         if len(plan.branches) != 1 or plan.query.distinct is not None or not self._is_every_entry:
+            return False
+        if plan.trailing:
             return False
         branch = plan.branches[0]
         return branch.single is None and len(branch.scans) == 1 and not branch.spans
@@ -148,13 +152,17 @@ class IndexScan:
         stored = self._snapshot.entity_by_id(hit.entity_id)
         return stored.proto, stored.meta, stored.version
 
+    def _is_repeated(self, hit: Hit) -> bool:
+        """Return whether an earlier row already is the result for this row's entity."""
+        return bool(hit.is_multiple) and not self._is_every_row and not self._is_first(hit)
+
     def _results(self, hits: Iterator[Hit]) -> Iterator[Hit]:
         previous = None
         for hit in hits:
             if hit.position == previous:
                 continue
             previous = hit.position
-            if hit.is_multiple and not self._is_every_entry and not self._is_first(hit):
+            if self._is_repeated(hit):
                 continue
             yield hit
 
@@ -173,7 +181,7 @@ class IndexScan:
                 if steps == merge_join.MAX_STEPS:
                     hits = self._merged(query_cursors.Position(behind))
                 continue
-            if hit.is_multiple and not self._is_every_entry and not self._is_first(hit):
+            if self._is_repeated(hit):
                 continue
             yield hit
             behind, steps = self._behind_group(hit.position), 0
@@ -207,11 +215,36 @@ class IndexScan:
     def _branch(self, number: int, start: query_cursors.Position) -> Iterator[Hit]:
         branch = self._plan.branches[number]
         segments = self._plan.segments(branch, start, self.paging.end)
+        hits = self._matched(number, segments)
+        return self._with_trailing(hits, start) if self._plan.trailing else hits
+
+    def _matched(self, number: int, segments: query_plan.Spans) -> Iterator[Hit]:
+        branch = self._plan.branches[number]
         if branch.single is not None:
             return self._single(number, segments)
         if len(branch.scans) == 1 and not branch.spans:
             return self._scanned(number, segments)
         return self._joined(number, segments)
+
+    def _with_trailing(self, hits: Iterator[Hit], start: query_cursors.Position) -> Iterator[Hit]:
+        """Yield each hit once for each combination of the entity's values after the key."""
+        for hit in hits:
+            proto, _, version = self.fetch(hit)
+            entity = row_reader.parse(proto)
+            partition = self._plan.query.partition
+            self._passed_over[partition.encoded + keys.encode_path(entity.key)] = version
+            indexed = indexes.indexed_values(entity, partition)
+            fixed = self._plan.branches[hit.branch].trailing
+            listed = [
+                indexed.get(name, []) if own is None else own
+                for name, own in zip(self._plan.trailing, fixed, strict=True)
+            ]
+            for position in self._plan.after(hit.position, listed):
+                if start.is_behind(position):
+                    continue
+                if self.paging.end is not None and not self.paging.end.is_behind(position):
+                    return
+                yield hit._replace(position=position)
 
     @property
     def _is_every_row_wanted(self) -> bool:
@@ -266,12 +299,9 @@ class IndexScan:
                 )  # fmt: skip
 
     def _is_first(self, hit: Hit) -> bool:
-        """Return whether this is the first position at which the query matches the entity.
-
-        A projection query matches the entity once for each combination of projected values.
-        """
+        """Return whether this is the first position at which the query matches the entity."""
         known = self._judged.get(hit.entity_id) or self._judge(hit)
-        if hit.position in known.firsts:
+        if hit.position == known.first:
             return True
         self._passed_over[known.key] = known.version
         return False
@@ -282,16 +312,15 @@ class IndexScan:
         entity = row_reader.parse(proto)
         indexed = indexes.indexed_values(entity, plan.query.partition)
         path = keys.encode_path(entity.key)
-        firsts: dict[tuple[bytes, ...], bytes] = {}
-        for branch in plan.branches:
-            if branch.single is None or branch.single == path:
-                for suffix in _suffixes(branch, path, indexed):
-                    position = plan.position(branch, suffix)
-                    group = plan.projected(position)
-                    firsts[group] = min(position, firsts.get(group, position))
+        first = min(
+            plan.position(branch, suffix)
+            for branch in plan.branches
+            if branch.single in (None, path)
+            for suffix in _suffixes(branch, path, indexed)
+        )
         while len(self._judged) >= _MAX_JUDGED:
             del self._judged[next(iter(self._judged))]
-        judged = _Judged(frozenset(firsts.values()), plan.query.partition.encoded + path, version)
+        judged = _Judged(first, plan.query.partition.encoded + path, version)
         self._judged[hit.entity_id] = judged
         return judged
 

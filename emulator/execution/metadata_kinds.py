@@ -34,7 +34,6 @@ _REPRESENTATIONS = (
     (b"\x20", "INT64"),
     (b"\x30", "BOOLEAN"),
     (b"\x31", "BOOLEAN"),
-    (b"\x40", "STRING"),
     (b"\x41", "STRING"),
     (b"\x50", "DOUBLE"),
     (b"\x60", "POINT"),

@@ -40,9 +40,10 @@ def plan(query: parser.Query, composites: Sequence[indexes.Index]) -> query_plan
     is_key_descending = any(each.name == KEY and each.is_descending for each in query.orders)
     candidates = [index for index in composites if index.kind == query.kind]
     wanted: list[indexes.Index] = []
-    for columns in _column_choices(query, ordered, candidates):
+    trailing = _trailing(query, ordered)
+    for columns in _column_choices(query, ordered, candidates, trailing):
         directions = tuple(is_descending for _, is_descending in columns)
-        shape = query_plan.QueryPlan(query, (), columns, is_key_descending, directions)
+        shape = query_plan.QueryPlan(query, (), columns, is_key_descending, directions, trailing)
         needs = [_Need(branch, _varying(shape, branch)) for branch in query.branches]
         found = [(need, _serve(shape, need, candidates)) for need in needs]
         if all(scans for _, scans in found):
@@ -61,18 +62,26 @@ def _plan_kindless(query: parser.Query) -> query_plan.QueryPlan:
     return query_plan.QueryPlan(query, tuple(branches), (), is_key_descending=False, directions=())
 
 
+def _trailing(query: parser.Query, ordered: Columns) -> tuple[str, ...]:
+    """Return the projected properties that come after the key in the query's order."""
+    if all(each.name != KEY for each in query.orders):
+        return ()
+    named = dict(ordered)
+    return tuple(name for name in query.projection if name not in named)
+
+
 def _column_choices(
-    query: parser.Query, ordered: Columns, candidates: list[indexes.Index]
+    query: parser.Query,
+    ordered: Columns,
+    candidates: list[indexes.Index],
+    trailing: tuple[str, ...],
 ) -> Iterator[Columns]:
     """Yield each possible list of columns for a position.
 
     Projected properties without an order come after the ordered ones, in the order of some index.
     """
-    named = dict(ordered)
+    named = {*dict(ordered), *trailing}
     extra = [name for name in query.projection if name not in named]
-    if extra and any(each.name == KEY for each in query.orders):
-        # No index contains a value after the key.
-        raise errors.Unimplemented(f"A projection of {extra[0]} with an order by __key__ before it")
     yield (*ordered, *((name, False) for name in extra))
     for index in candidates if extra else ():
         tail = index.properties[-len(extra) :]
@@ -192,7 +201,13 @@ def _branches(
             spans=() if all(each == query_plan.ANYTHING for each in spans[1:]) else tuple(spans),
             directions=directions,
             single=single,
+            trailing=tuple(_fixed(branch, name) for name in shape.trailing),
         )
+
+
+def _fixed(branch: filters.Disjunct, name: str) -> tuple[bytes, ...] | None:
+    """Return the values that a branch's equalities fix for a property, or None."""
+    return tuple(value for other, value in branch.equalities if other == name) or None
 
 
 def _single(branch: filters.Disjunct) -> bytes | None:

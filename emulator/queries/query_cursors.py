@@ -31,6 +31,10 @@ class Position(NamedTuple):
     after: bytes
     is_before: bool = False
 
+    def is_behind(self, position: bytes) -> bool:
+        """Return whether the gap comes after a result at a position."""
+        return position < self.after or (position == self.after and not self.is_before)
+
 
 def header(query: protobufs.Query, partition: bytes) -> bytes:
     """Return the first bytes of all cursors of a query."""

@@ -16,6 +16,8 @@ seeks that suffix.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -49,7 +51,8 @@ class MergeJoin(NamedTuple):
     contains the spans for each value in a suffix and for its key; it is empty if the segments
     suffice. `directions` tells for each value of a suffix whether it is complemented. `single` is
     the path of the only entity that can match, if that entity is known. The suffixes are computed
-    from the entity itself, because a scan for them could read the whole index.
+    from the entity itself, because a scan for them could read the whole index. `trailing` contains
+    for each value after the key the values that the branch fixes, or None if it fixes none.
     """
 
     scans: tuple[Scan, ...]
@@ -58,6 +61,7 @@ class MergeJoin(NamedTuple):
     spans: tuple[Spans, ...] = ()
     directions: tuple[bool, ...] = ()
     single: bytes | None = None
+    trailing: tuple[tuple[bytes, ...] | None, ...] = ()
 
     def sought(self, suffix: bytes) -> bytes:
         """Return the first suffix at or after this one whose values can all lie in their spans."""
@@ -87,7 +91,9 @@ class QueryPlan(NamedTuple):
     """A plan for scanning a query's results in order.
 
     `columns` contains the names and directions of a position's values; the key follows them.
-    `directions` tells for each value whether it is complemented.
+    `directions` tells for each value whether it is complemented. `trailing` names the projected
+    properties that the query orders after the key. No index contains values after a key, so the
+    scan takes them from the entity; they have the direction of the key.
     """
 
     query: parser.Query
@@ -95,6 +101,7 @@ class QueryPlan(NamedTuple):
     columns: tuple[tuple[str, bool], ...]
     is_key_descending: bool
     directions: tuple[bool, ...]
+    trailing: tuple[str, ...] = ()
 
     def position(self, branch: MergeJoin, suffix: bytes) -> bytes:
         """Insert a branch's constants into a suffix."""
@@ -140,15 +147,49 @@ class QueryPlan(NamedTuple):
         try:
             path = self.path(position)
             is_whole = path.endswith(keys.PATH_END) and keys.path_ends(path)[-1] == len(path) - 1
+            is_whole = is_whole and len(self._tail(position)) == len(self.trailing)
         except (IndexError, KeyError, ValueError):
             is_whole = False
         if not is_whole:
             raise errors.InvalidArgument("The cursor is not valid.")
 
     def path(self, position: bytes) -> bytes:
-        """Return the encoded key path at the end of a position."""
-        path = values.split(position, self.directions)[-1] if self.columns else position
-        return values.complement(path) if self.is_key_descending else path
+        """Return the encoded key path in a position."""
+        path = self._from_path(position)
+        return path[: keys.path_ends(path)[-1] + 1] if self.trailing else path
+
+    def _from_path(self, position: bytes) -> bytes:
+        """Return the key path and the values after it, not complemented."""
+        rest = values.split(position, self.directions)[-1] if self.columns else position
+        return values.complement(rest) if self.is_key_descending else rest
+
+    def _tail(self, position: bytes) -> list[bytes]:
+        """Return the encoded values after the key."""
+        if not self.trailing:
+            return []
+        rest = self._from_path(position)
+        *found, beyond = values.split(
+            rest[keys.path_ends(rest)[-1] + 1 :], (False,) * len(self.trailing)
+        )
+        return found if not beyond else []
+
+    def base(self, position: bytes) -> bytes:
+        """Return a position without the values after its key: the position that a scan reads."""
+        rest = position
+        for is_descending in self.directions:
+            if rest in (b"", values.ABOVE):
+                return position
+            rest = values.split(rest, (is_descending,))[1]
+        if not self.trailing or rest in (b"", values.ABOVE):
+            return position
+        return position[: len(position) - len(rest) + len(self.path(position))]
+
+    def after(self, position: bytes, listed: Sequence[Sequence[bytes]]) -> list[bytes]:
+        """Return the positions of an entity whose values after the key are listed, in order."""
+        tails = sorted(map(b"".join, itertools.product(*listed)))
+        if self.is_key_descending:
+            tails = [values.complement(tail) for tail in reversed(tails)]
+        return [position + tail for tail in tails]
 
     def group(self, position: bytes) -> bytes:
         """Return the values in a position that make results distinct."""
@@ -163,16 +204,24 @@ class QueryPlan(NamedTuple):
             name: values.complement(part) if is_descending else part
             for (name, is_descending), part in zip(self.columns, parts, strict=False)
         }
+        found.update(zip(self.trailing, self._tail(position), strict=True))
         return tuple(found[name] for name in self.query.projection)
 
     def segments(
         self, branch: MergeJoin, start: query_cursors.Position, end: query_cursors.Position | None
     ) -> Spans:
-        """Return a branch's suffixes between two cursors as non-empty spans."""
-        first = self.suffix_from(branch, start.after, past=not start.is_before)
+        """Return a branch's suffixes between two cursors as non-empty spans.
+
+        With values after the key, a cursor can be between two results of one suffix; the spans then
+        contain that suffix.
+        """
+        starts, ends = self.base(start.after), b"" if end is None else self.base(end.after)
+        is_cut = starts != start.after
+        first = self.suffix_from(branch, starts, past=not (start.is_before or is_cut))
         beyond = values.ABOVE
         if end is not None:
-            beyond = self.suffix_from(branch, end.after, past=not end.is_before)
+            is_cut = ends != end.after
+            beyond = self.suffix_from(branch, ends, past=is_cut or not end.is_before)
         cut = ((max(low, first), min(high, beyond)) for low, high in branch.segments)
         return tuple((low, high) for low, high in cut if low < high)
 

@@ -1,7 +1,8 @@
 """The admin port: HTTP commands for tests and people, alongside the API.
 
-Owns the paths of the admin port and their actions. `http_server` admits only programs on this
-machine and the emulator's own pages, so no request needs a password.
+Owns the paths of the admin port and their actions; the API's port answers some of them.
+`http_server` admits only programs on this machine and the emulator's own pages to the admin port,
+so no request needs a password.
 
     GET    /                    "Ok", like the answer of Google's emulators
     POST   /reset               delete all data; ?project= &database= &namespace= select a part
@@ -35,6 +36,9 @@ from emulator.server import admin_rest, http_server, rest_api
 JSON = "application/json"
 _MAX_BODY = 1024 * 1024
 
+# The commands of Google's emulators, which the API's port answers too.
+COMMON = frozenset({"/", "/reset", "/shutdown"})
+
 _Answer = Callable[[http_server.Request], http_server.Response]
 
 
@@ -43,32 +47,36 @@ class AdminPort:
 
     Args:
         engine: The engine to read and change.
-        shut_down: A function that makes the process end soon.
+        shut_down: A function that makes the process end soon, for `/shutdown`.
         clock: The engine's clock if tests can move it, else None.
         api: The Datastore Admin API for the engine; None uses an API without exports.
+        commands: The paths of the commands to answer; None answers all, and the data browser.
     """
 
     def __init__(
         self,
         engine: engines.Engine,
-        shut_down: Callable[[], None],
+        shut_down: Callable[[], None] | None = None,
         clock: clocks.Clock | None = None,
         api: admin_service.AdminService | None = None,
+        commands: frozenset[str] | None = None,
     ) -> None:
         self._engine = engine
         self._shut_down = shut_down
         self._clock = clock
         self._api = api or admin_service.AdminService(engine)
+        self._commands = commands
 
     def answer(self, request: http_server.Request) -> http_server.Response:
         if admin_rest.is_path(request.path):
             return admin_rest.answer(self._api, request)
         if request.path.startswith(rest_api.PREFIX):
             return rest_api.answer(self._engine, request)
-        if request.path == "/ui" or request.path.startswith("/ui/"):
+        is_offered = self._commands is None or request.path in self._commands
+        if is_offered and (request.path == "/ui" or request.path.startswith("/ui/")):
             return self._look(request)
         by_method = self._routes().get(request.path)
-        if by_method is None:
+        if by_method is None or not is_offered:
             raise http_server.BadRequest(
                 f"The path {request.path} does not exist.", HTTPStatus.NOT_FOUND
             )

@@ -1,13 +1,12 @@
-"""A plaintext gRPC server: the API for other programs.
+"""A plaintext server: the API for other programs, as gRPC and HTTP on one port.
 
-Owns the sockets. The server's thread pool does not count requests that wait for a transaction, so
-waiting requests never prevent the awaited commit from running.
+gRPC listens on a loopback port of its own, to which `shared_port` connects. The server's thread
+pool does not count requests that wait for a transaction, so waiting requests never prevent the
+awaited commit from running.
 """
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import ipaddress
 import socket
 from collections.abc import Callable
@@ -21,13 +20,11 @@ from emulator import engine as engines
 from emulator import errors, protobufs, status_details, thread_pool
 from emulator.admin_api import admin_service
 from emulator.fault_injection import fault_plans
-from emulator.server import client_sockets
+from emulator.server import admin_port, client_sockets, http_server, shared_port
 
 SERVICE = "google.datastore.v1.Datastore"
 THREADS = 128  # Maximum number of requests that run at the same time.
 _RECEIVE_BYTES = 64 * 1024 * 1024  # Above the engine's limit, which the engine itself reports.
-_ATTEMPTS = 20  # To find a port that is free at every address.
-_ABSENT = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)  # For example, the machine lacks IPv6.
 _GRACE = 2.0  # Seconds that running requests get to finish when the server stops.
 
 
@@ -36,19 +33,28 @@ class GrpcServer:
     """A running server."""
 
     server: Any
-    port: int
+    front: http_server.HttpServer
     threads: thread_pool.ThreadPool
     api: admin_service.AdminService
 
+    @property
+    def port(self) -> int:
+        return self.front.port
+
     def stop(self) -> None:
         """Let running requests finish, end all operations, then close the server."""
+        self.front.stop()
         self.server.stop(_GRACE).wait()
         self.api.close()
         self.threads.shutdown(wait=False)
 
 
 def start(
-    engine: engines.Engine, host: str, port: int, api: admin_service.AdminService | None = None
+    engine: engines.Engine,
+    host: str,
+    port: int,
+    api: admin_service.AdminService | None = None,
+    http: http_server.Handler | None = None,
 ) -> GrpcServer:
     """Serve an engine; port 0 picks a free port.
 
@@ -57,11 +63,11 @@ def start(
         host: The address to listen on.
         port: The port to listen on.
         api: The Datastore Admin API for the engine; None uses an API without exports.
+        http: Answers the port's HTTP requests; None answers the API, `/` and `/reset`.
 
     Raises:
         OSError: The address is not available.
     """
-    addresses = _addresses(host, port)
     threads = thread_pool.ThreadPool(THREADS)
     server = grpc.server(
         threads,  # type: ignore[arg-type]  # any executor works
@@ -78,12 +84,14 @@ def start(
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
     api = api or admin_service.AdminService(engine)
     _add_admin_api(server, api)
-    try:
-        bound = _bind(server, addresses, port)
-    except RuntimeError as error:
-        raise OSError(f"cannot listen on {host}:{port}: {error}") from error
+    backend = server.add_insecure_port("127.0.0.1:0")
+    if http is None:
+        offered = frozenset({"/", "/reset"})
+        http = admin_port.AdminPort(engine, api=api, commands=offered).answer
+    site = http_server.Site(http, http_server.HOSTS if is_loopback(host) else None)
+    front = shared_port.start(host, port, site, backend)
     server.start()
-    return GrpcServer(server, bound, threads, api)
+    return GrpcServer(server, front, threads, api)
 
 
 def is_loopback(host: str) -> bool:
@@ -93,61 +101,6 @@ def is_loopback(host: str) -> bool:
     except OSError:
         return False
     return all(ipaddress.ip_address(address[0]).is_loopback for *_, address in found)
-
-
-def _addresses(host: str, port: int) -> list[str]:
-    """Return the addresses of a host that this machine has.
-
-    Raises:
-        OSError: The host has no such address, or a program uses the port at one of them.
-    """
-    try:
-        found = socket.getaddrinfo(
-            host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-    except OSError as error:
-        raise OSError(f"cannot listen on {host}:{port}: {error}") from error
-    usable = []
-    for family, kind, protocol, _, address in found:
-        try:
-            with contextlib.closing(socket.socket(family, kind, protocol)) as candidate:
-                candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                if family == socket.AF_INET6:
-                    candidate.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                candidate.bind(address)
-        except OSError as error:
-            if error.errno in _ABSENT:
-                continue
-            reason = "is in use" if error.errno == errno.EADDRINUSE else f"refuses: {error}"
-            raise OSError(f"cannot listen on {host}:{port}: {address[0]} {reason}") from error
-        usable.append(f"[{address[0]}]" if family == socket.AF_INET6 else str(address[0]))
-    if not usable:
-        raise OSError(f"cannot listen on {host}:{port}: this machine lacks the address")
-    return usable
-
-
-def _bind(server: Any, addresses: list[str], port: int) -> int:
-    """Listen on the same port at every address, and return the port.
-
-    Each address is bound by itself: given a name, gRPC is satisfied with one of its addresses, and
-    clients that connect to another one could reach another program. Port 0 is tried again if it
-    leads to a port that another program uses at a further address.
-
-    Raises:
-        RuntimeError: The port cannot be bound.
-    """
-    attempts = 1 if port else _ATTEMPTS
-    while True:
-        attempts -= 1
-        bound = port
-        try:
-            for address in addresses:
-                bound = server.add_insecure_port(f"{address}:{bound}")
-        except RuntimeError:
-            if not attempts:
-                raise
-        else:
-            return bound
 
 
 def _handler(engine: engines.Engine, method: str) -> Callable[[Any, Any], bytes]:

@@ -1,13 +1,13 @@
-"""An HTTP/1.1 server for this machine only: sockets, bodies, and checks of the sender.
+"""An HTTP/1.1 server: sockets, bodies, and checks of the sender.
 
 The server builds on the standard library's HTTP server, which starts in milliseconds, uses one
 thread per connection, and is not safe for untrusted clients. This module keeps such clients out.
-The server listens only on loopback addresses. The remaining risk is a browser on this machine,
-through which any web page could send requests:
+The server listens only on loopback addresses, unless the user has chosen another one for the API
+(`shared_port`). The remaining risk is a browser, through which any web page could send requests:
 
 - The Host header reveals a page whose own host name resolves to 127.0.0.1 (DNS rebinding).
 - Origin or Sec-Fetch-Site, which scripts cannot set, reveals a page of a different origin; programs
-  such as curl send neither header.
+  such as curl send neither header. Where every Host is accepted, both headers are refused.
 
 Responses contain no CORS header, so pages of other origins cannot read them. If a request's body
 was not read to its end, the connection is closed, because the rest of the body must not be parsed
@@ -26,10 +26,10 @@ import socketserver
 import sys
 import threading
 import urllib.parse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 TEXT = "text/plain; charset=utf-8"
@@ -101,6 +101,17 @@ class Response:
 Handler = Callable[[Request], Response]
 
 
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A function that answers requests, and the names in Host headers by which it is reached.
+
+    None accepts every name, but no request of a browser.
+    """
+
+    handle: Handler
+    hosts: frozenset[str] | None = HOSTS
+
+
 class Body(io.RawIOBase):
     """A request's body, with a Content-Length or in chunks."""
 
@@ -149,7 +160,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     server_version = "emulator"
     sys_version = ""
     timeout = _IDLE_SECONDS
-    handle_request: Handler
+    site: Site
 
     def _do(self) -> None:
         try:
@@ -160,7 +171,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return
         try:
             self._check_sender()
-            response = self.handle_request(self._request(body))
+            response = self.site.handle(self._request(body))
         except BadRequest as error:
             response = Response(error.message.encode() + b"\n", error.status)
         except ConnectionDropped:
@@ -206,7 +217,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _check_sender(self) -> None:
         hosts = self.headers.get_all("Host", [])
         host = hosts[0].lower() if len(hosts) == 1 else ""
-        if re.sub(r":[0-9]+$", "", host) not in HOSTS:
+        if self.site.hosts is None:
+            if "Origin" in self.headers or "Sec-Fetch-Site" in self.headers:
+                raise BadRequest("Browsers cannot call the API.", HTTPStatus.FORBIDDEN)
+            return
+        if re.sub(r":[0-9]+$", "", host) not in self.site.hosts:
             raise BadRequest("Use the host localhost or 127.0.0.1.", HTTPStatus.FORBIDDEN)
         if self.command in ("GET", "HEAD"):
             return
@@ -264,19 +279,21 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         _logger.debug(format, *arguments)
 
 
-class _Server(http.server.ThreadingHTTPServer):
+class Server(http.server.ThreadingHTTPServer):
+    """Listens at one address and serves each connection in a thread of its own."""
+
     daemon_threads = True
     block_on_close = False  # do not wait for idle keep-alive connections
     request_queue_size = 128
 
-    def __init__(self, family: socket.AddressFamily, port: int, handle: Handler) -> None:
+    def __init__(self, family: socket.AddressFamily, address: Any, site: Site) -> None:
         self.address_family = family
-        address = "::1" if family == socket.AF_INET6 else "127.0.0.1"
-        handler = type("Handler", (_Handler,), {"handle_request": staticmethod(handle)})
-        super().__init__((address, port), handler)
+        super().__init__(address, type("Handler", (_Handler,), {"site": site}))
 
     def server_bind(self) -> None:
         """Bind without looking up this machine's host name, which can take seconds."""
+        if self.address_family == socket.AF_INET6:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = "localhost", int(self.server_address[1])
 
@@ -289,7 +306,7 @@ class _Server(http.server.ThreadingHTTPServer):
 class HttpServer:
     """A running server."""
 
-    servers: tuple[_Server, ...]
+    servers: Sequence[Server]
     port: int
 
     def stop(self) -> None:
@@ -305,17 +322,23 @@ def start(handle: Handler, port: int) -> HttpServer:
     Raises:
         OSError: The port is not available.
     """
+    site = Site(handle)
     try:
-        first = _Server(socket.AF_INET, port, handle)
+        first = Server(socket.AF_INET, ("127.0.0.1", port), site)
     except (OSError, OverflowError) as error:
         raise OSError(f"cannot listen on 127.0.0.1:{port}: {error}") from error
     servers = [first]
     # This address is optional: the machine may lack IPv6, or another program may use the port on
     # ::1.
     with contextlib.suppress(OSError):
-        servers.append(_Server(socket.AF_INET6, first.server_port, handle))
+        servers.append(Server(socket.AF_INET6, ("::1", first.server_port), site))
+    return serving(servers)
+
+
+def serving(servers: Sequence[Server]) -> HttpServer:
+    """Start to serve at all addresses of one port."""
     for server in servers:
         threading.Thread(
             target=server.serve_forever, args=(0.05,), name="http server", daemon=True
         ).start()
-    return HttpServer(tuple(servers), first.server_port)
+    return HttpServer(servers, servers[0].server_port)

@@ -32,7 +32,7 @@ from pathlib import Path
 from types import TracebackType
 
 from emulator import errors
-from emulator.storage import file_permissions, schema
+from emulator.storage import file_permissions, old_byte_strings, schema
 
 APPLICATION = 0x46744453  # The characters "FtDS".
 BUSY_SECONDS = 20.0  # Shorter than client deadlines, so that clients get an answer.
@@ -131,6 +131,8 @@ def _prepare(connection: sqlite3.Connection, path: str, now: Callable[[], int], 
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
         elif found < schema.FORMAT:
             schema.upgrade(connection, found)
+            if found < schema.BYTE_STRINGS_FORMAT:
+                old_byte_strings.rewrite(connection)
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:

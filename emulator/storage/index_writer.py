@@ -51,7 +51,7 @@ def drop_unasked(connection: sqlite3.Connection) -> None:
         _drop(connection, code)
     if found:
         connection.execute("DELETE FROM built_ins WHERE NOT is_asked")
-        connection.execute("UPDATE file_state SET generation = generation + 1")
+        connection.execute("UPDATE engine_state SET generation = generation + 1")
 
 
 def _drop(connection: sqlite3.Connection, code: bytes) -> None:
@@ -111,7 +111,7 @@ class IndexWriter(row_reader.RowReader):
             index = indexes.decode(code)
             if index.is_builtin and index.properties:
                 execute("INSERT INTO built_ins VALUES (?, 0, NULL)", (code,))
-        execute("UPDATE file_state SET is_eager = 0")
+        execute("UPDATE engine_state SET is_eager = 0")
         self._renew_definitions()
 
     def take_step(self, codes: Collection[bytes]) -> bool:
@@ -172,7 +172,7 @@ class IndexWriter(row_reader.RowReader):
 
     def _renew_definitions(self) -> None:
         """Make all processes read the definitions again."""
-        self._connection.execute("UPDATE file_state SET generation = generation + 1")
+        self._connection.execute("UPDATE engine_state SET generation = generation + 1")
 
     def _holders(self, kind: str, after: bytes = b"") -> Iterator[tuple[bytes, row_reader.Stored]]:
         """Yield a kind's entities after a key, in key order, with one page in memory."""
@@ -208,6 +208,28 @@ class IndexWriter(row_reader.RowReader):
         listed = {index.code: indexes.entries(index, path, indexed) for index in made}
         entries = {code: each for code, each in listed.items() if each}
         self._update_entries(partition, stored.entity_id, {}, entries, stored.version)
+
+    def replace_entries(
+        self,
+        partition: keys.Partition,
+        path: bytes,
+        entity_id: int,
+        before: indexes.Values,
+        after: indexes.Values,
+        version: int,
+    ) -> None:
+        """Write all entries of an entity again after a change of the stored form of values."""
+        kind = keys.kind_of(path)
+        composites = self.definitions.by_kind.get(kind, ())
+        made = self.definitions.built_ins.maintained
+        old = indexes.all_entries(kind, path, before, composites, made)
+        new = indexes.all_entries(kind, path, after, composites, made)
+        self._update_entries(partition, entity_id, old, {}, version)
+        self._update_entries(partition, entity_id, {}, new, version)
+
+    def flush(self) -> None:
+        """Write the collected index entries, so that a long commit keeps few in memory."""
+        self._write_entries()
 
     def _update_entries(
         self,

@@ -268,7 +268,7 @@ def _renew(path: str, now: int) -> None:
     """Skip all ids and versions that may have been used since the backup."""
     with contextlib.closing(data_file.connect(path, _DURABLE)) as connection:
         connection.execute(
-            "UPDATE file_state SET next_id = next_id + max(0, ? - version), "
+            "UPDATE engine_state SET next_id = next_id + max(0, ? - version), "
             "version = max(version, ?), kept_since = max(version, ?)",
             (now, now, now),
         )

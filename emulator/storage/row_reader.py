@@ -42,7 +42,7 @@ class Stored(NamedTuple):
 
 
 class State(NamedTuple):
-    """The only row of `file_state`, without the columns that define indexes."""
+    """The only row of `engine_state`, without the columns that define indexes."""
 
     version: int
     next_id: int
@@ -117,8 +117,8 @@ def point_read(connection: sqlite3.Connection, key: bytes) -> PointRead:
     """
     # fetchone exhausts the cursor; an open cursor would keep that state alive.
     found = connection.execute(
-        "SELECT file_state.version, entities.id, proto, entities.version, created, meta, crc "
-        "FROM file_state LEFT JOIN entities ON key = ?",
+        "SELECT engine_state.version, entities.id, proto, entities.version, created, meta, crc "
+        "FROM engine_state LEFT JOIN entities ON key = ?",
         (key,),
     ).fetchone()
     if not found:
@@ -138,7 +138,7 @@ def last_change(connection: sqlite3.Connection) -> LastChange:
 
     The single statement sees one state, so it needs no transaction.
     """
-    found = connection.execute("SELECT version, generation FROM file_state").fetchone()
+    found = connection.execute("SELECT version, generation FROM engine_state").fetchone()
     if found is None:
         raise _no_state()
     return LastChange(*found)
@@ -154,7 +154,7 @@ class RowReader:
     def __init__(self, connection: sqlite3.Connection, definitions: DefinitionsOf) -> None:
         self._connection = connection
         row = connection.execute(
-            "SELECT version, next_id, seed, generation, kept_since FROM file_state"
+            "SELECT version, next_id, seed, generation, kept_since FROM engine_state"
         ).fetchone()
         if row is None:
             raise _no_state()
@@ -356,7 +356,7 @@ def _sound_rows(
 
 
 def _no_state() -> errors.Damaged:
-    return errors.Damaged("The data file is damaged: its table 'file_state' is empty.")
+    return errors.Damaged("The data file is damaged: its table 'engine_state' is empty.")
 
 
 def _damaged(entity_id: int) -> errors.Damaged:
@@ -374,7 +374,7 @@ def load_definitions(connection: sqlite3.Connection, generation: int) -> Definit
 
 
 def _built_ins(connection: sqlite3.Connection) -> BuiltIns:
-    (is_eager,) = connection.execute("SELECT is_eager FROM file_state").fetchone()
+    (is_eager,) = connection.execute("SELECT is_eager FROM engine_state").fetchone()
     if is_eager:
         return BuiltIns()
     found = connection.execute(

@@ -26,7 +26,7 @@ _FORGET = 4  # A commit deletes at most this many history rows plus twice the nu
 def forget_history(connection: sqlite3.Connection, horizon: int) -> None:
     """Delete all history that ended at or before a version."""
     connection.execute("DELETE FROM history WHERE until <= ?", (horizon,))
-    connection.execute("UPDATE file_state SET kept_since = max(kept_since, ?)", (horizon,))
+    connection.execute("UPDATE engine_state SET kept_since = max(kept_since, ?)", (horizon,))
 
 
 New = tuple[keys.Partition, bytes, protobufs.Entity]  # The bytes are the path.
@@ -61,14 +61,17 @@ class RowWriter(index_writer.IndexWriter):
         """Store an entity in place of its old state, and update its index entries.
 
         `ready` and `had` are the prepared entity and the indexed values of its old state, if the
-        caller has computed them before the turn.
+        caller has computed them before the turn. If the entity exceeds a limit, nothing is changed.
         """
+        proto, crc, has = ready or prepared_rows.prepare(entity, partition)
+        if had is None and old is not None:
+            had = indexes.indexed_values(row_reader.parse(old.proto), partition)
+        before, after = self._differing(entity.key.path[-1].kind, path, has, had)
         key = partition.encoded + path
         self._touch(key)
         created = self.commit_version if old is None else old.created
         version = self.commit_version
         meta = row_reader.meta(version, created)
-        proto, crc, has = ready or prepared_rows.prepare(entity, partition)
         if old is None:
             cursor = self._connection.execute(
                 "INSERT INTO entities (key, proto, version, created, meta, crc) "
@@ -84,9 +87,6 @@ class RowWriter(index_writer.IndexWriter):
                 (proto, version, meta, crc, entity_id),
             )
         fault_plans.point("commit.indexes")
-        if had is None and old is not None:
-            had = indexes.indexed_values(row_reader.parse(old.proto), partition)
-        before, after = self._differing(entity.key.path[-1].kind, path, has, had)
         self._update_entries(partition, entity_id, before, after, version)
         return row_reader.Stored(entity_id, proto, version, created, meta)
 
@@ -191,16 +191,12 @@ class RowWriter(index_writer.IndexWriter):
                 self.delete(partition, key[len(partition.encoded) :], row_reader.Stored(*stored))
             self._write_entries()
 
-    def flush(self) -> None:
-        """Write the collected index entries, so that a long commit keeps few in memory."""
-        self._write_entries()
-
     def save_state(self) -> None:
         """Write the collected entries, the version and the next id: a commit's last step."""
         self._write_entries()
         self._forget_past()
         self._connection.execute(
-            "UPDATE file_state SET version = ?, next_id = ?, kept_since = ?",
+            "UPDATE engine_state SET version = ?, next_id = ?, kept_since = ?",
             (self.commit_version, self.next_id, self._kept_since),
         )
 

@@ -2,7 +2,7 @@
 
 Owns the stored form of all data:
 
-    file_state     one row: version of the last commit, next number to scatter into an id, seed for
+    engine_state   one row: version of the last commit, next number to scatter into an id, seed for
                    the scattering, generation of the index definitions, the earliest version that
                    can still be read, and whether commits maintain all built-in indexes
     composites     codes of the composite indexes that the engine maintains
@@ -23,8 +23,9 @@ A version is a commit time in microseconds. Versions strictly increase, so an en
 also its update time. `meta` contains the bytes that follow an entity in an EntityResult, ready to
 be copied. The file's user_version is FORMAT. A change to the tables requires a new FORMAT and an
 entry in `_UPGRADES` that converts the old tables. Format 1 had no history and no CRC; format 2 had
-no `built_ins`. The table `file_state` was called `state` in format 1 and `store` in format 2, so
-that an engine that knows only an older format and has the file open during the upgrade fails
+no `built_ins`; up to format 3, byte strings were not sorted among strings (`old_byte_strings`). The
+table `engine_state` was called `state` in format 1, `store` in format 2 and `file_state` in format
+3, so that an engine that knows only an older format and has the file open during the upgrade fails
 instead of continuing to write.
 
 The history contains no index entries; the module `history` computes them from the entities.
@@ -39,7 +40,7 @@ from __future__ import annotations
 
 import sqlite3
 
-FORMAT = 3
+FORMAT = 4
 
 _HISTORY = """
 CREATE TABLE history (
@@ -56,7 +57,7 @@ CREATE TABLE built_ins (
 """
 _SCHEMA = (
     """
-CREATE TABLE file_state (
+CREATE TABLE engine_state (
     version INTEGER NOT NULL, next_id INTEGER NOT NULL, seed INTEGER NOT NULL,
     generation INTEGER NOT NULL, kept_since INTEGER NOT NULL, is_eager INTEGER NOT NULL DEFAULT 1
 );
@@ -91,14 +92,18 @@ ALTER TABLE store RENAME TO file_state;
 ALTER TABLE file_state ADD COLUMN is_eager INTEGER NOT NULL DEFAULT 1;
 """
     + _BUILT_INS,
+    3: "ALTER TABLE file_state RENAME TO engine_state",
 }
+BYTE_STRINGS_FORMAT = 4  # the first format in which byte strings sort among strings
 
 
 def create(connection: sqlite3.Connection, version: int, seed: int) -> None:
     """Create the tables in an empty file, inside the caller's transaction."""
     for statement in _SCHEMA.split(";"):
         connection.execute(statement)
-    connection.execute("INSERT INTO file_state VALUES (?, 1, ?, 1, ?, 1)", (version, seed, version))
+    connection.execute(
+        "INSERT INTO engine_state VALUES (?, 1, ?, 1, ?, 1)", (version, seed, version)
+    )
     _mark(connection)
 
 

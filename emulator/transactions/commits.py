@@ -10,6 +10,9 @@ Invariants:
    remains open.
 2. The response is serialized before the COMMIT, because a commit must fail if its response is too
    large.
+3. A commit without a transaction applies its mutations in order, up to the first one that fails:
+   it stores those before, and then raises that one's error. What no stored data can make valid is
+   found before, and refuses the whole commit.
 """
 
 from __future__ import annotations
@@ -25,6 +28,13 @@ from emulator.transactions import mutations, open_transactions
 
 MAX_RESPONSE_BYTES = 4 * 1024 * 1024  # the default limit of gRPC clients
 _NON_TRANSACTIONAL = 2
+# The errors of a mutation that depend on the stored data; all others concern the whole commit.
+_OF_ONE_MUTATION = (
+    errors.AlreadyExists,
+    errors.FailedPrecondition,
+    errors.InvalidArgument,
+    errors.NotFound,
+)
 _RESULT, _INDEX_UPDATES, _COMMIT_TIME = 3, 4, 8  # Fields of a CommitResponse.
 
 Begin = Callable[["protobufs.TransactionOptions", tuple[str, str]], open_transactions.Transaction]
@@ -126,21 +136,36 @@ class Commits:
 
         def apply(
             writer: row_writer.RowWriter, checked: list[mutations.Mutation]
-        ) -> tuple[bytes, list[mutations.Mutation]]:
-            results = []
-            for write in checked:
-                fault_plans.point("commit.mutation")
-                results.append(mutations.apply(writer, write))
+        ) -> tuple[bytes, list[mutations.Mutation], errors.DatastoreError | None]:
+            results, failure = _applied(writer, checked, is_atomic=transaction is not None)
             answer = _response(writer, results, is_transactional=transaction is not None)
-            both = zip(checked, results, strict=True)
-            return answer, [write for write, result in both if not result.has_conflict]
+            both = zip(checked, results, strict=False)
+            return answer, [write for write, result in both if not result.has_conflict], failure
 
-        answer, applied = self._transactions.write(transaction, check, apply)
+        answer, applied, failure = self._transactions.write(transaction, check, apply)
         deletes = sum(write.entity is None for write in applied)
         self._meter.count_commit(
             [write.key for write in applied], writes=len(applied) - deletes, deletes=deletes
         )
+        if failure is not None:
+            raise failure
         return answer
+
+
+def _applied(
+    writer: row_writer.RowWriter, checked: list[mutations.Mutation], *, is_atomic: bool
+) -> tuple[list[mutations.Applied], errors.DatastoreError | None]:
+    """Apply mutations in order; return their results, and the error that ended them early."""
+    results: list[mutations.Applied] = []
+    for write in checked:
+        fault_plans.point("commit.mutation")
+        try:
+            results.append(mutations.apply(writer, write))
+        except errors.DatastoreError as failure:
+            if is_atomic or not results or type(failure) not in _OF_ONE_MUTATION:
+                raise
+            return results, failure
+    return results, None
 
 
 def _response(

@@ -52,7 +52,7 @@ class Sides(RuleBasedStateMachine):
         with self.engine._storage.write() as writer:
             # Use the same ids in every replay, because the order of ids affects the next steps that
             # Hypothesis draws.
-            writer._connection.execute("UPDATE file_state SET seed = 1")
+            writer._connection.execute("UPDATE engine_state SET seed = 1")
         self.client = messages.Client(self.stack.enter_context(self.open_door(self.engine)))
         self.indexes: list[str] = []
         self.oracle = datastore.Datastore()

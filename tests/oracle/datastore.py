@@ -68,22 +68,28 @@ class Datastore:
         self, database: str, mutations: Sequence[Mutation], *, is_transactional: bool
     ) -> str:
         """Predict a commit's status in a database."""
+        return self.outcome_of(database, mutations, is_transactional=is_transactional)[0]
+
+    def outcome_of(
+        self, database: str, mutations: Sequence[Mutation], *, is_transactional: bool
+    ) -> tuple[str, int]:
+        """Predict a commit's status, and how many mutations succeed before the first failure."""
         if not _are_legal(database, mutations, is_transactional=is_transactional):
-            return "INVALID_ARGUMENT"
+            return "INVALID_ARGUMENT", 0
         there = set(self.state)
-        for each in mutations:
+        for place, each in enumerate(mutations):
             if each.operation == INSERT and each.key in there:
-                return "ALREADY_EXISTS"
+                return "ALREADY_EXISTS", place
             if each.operation == UPDATE and each.key not in there:
-                return "NOT_FOUND"
+                return "NOT_FOUND", place
             status = self._conflict(each)
             if status != "OK":
-                return status
+                return status, place
             if each.is_expected(self.version_of(each.key)):
                 there.discard(each.key)
                 if each.operation != DELETE and each.key.is_complete:
                     there.add(each.key)
-        return "OK"
+        return "OK", len(mutations)
 
     def _conflict(self, mutation: Mutation) -> str:
         """Return the status for an unexpected version."""

@@ -140,6 +140,12 @@ def told(result: Any) -> Told:
     )
 
 
+def stored(result: Any) -> Told:
+    """Return what a lookup tells about an entity's last change."""
+    times = _micros(result, "create_time"), _micros(result, "update_time")
+    return Told(result.version, None, *times)
+
+
 def _micros(message: Any, name: str) -> int | None:
     return getattr(message, name).ToMicroseconds() if message.HasField(name) else None
 

@@ -90,7 +90,9 @@ class Query:
     def columns(self) -> tuple[Order, ...]:
         """A position's columns. The key comes last if no order names it."""
         named = {each.name for each in self.orders_in_full}
-        rest = tuple(Order(name) for name in self.projected if name not in named)
+        # Values after the key have its direction, so that the reversed query gives them reversed.
+        is_descending = Order(KEY, is_descending=True) in self.orders_in_full
+        rest = tuple(Order(name, is_descending) for name in self.projected if name not in named)
         key = () if KEY in named else (Order(KEY),)
         return (*self.orders_in_full, *rest, *key)
 
@@ -246,13 +248,8 @@ def given_orders(query: Query) -> tuple[Order, ...]:
 
 def has_open_order(query: Query) -> bool:
     """Return whether only the index decides the order of some projected columns."""
-    return len(set(query.projected) - {each.name for each in query.orders_in_full}) > 1
-
-
-def is_unserved(query: Query) -> bool:
-    """Return whether a valid query is UNIMPLEMENTED, because no index has values after the key."""
     named = {each.name for each in query.orders_in_full}
-    return KEY in named and not set(query.projected) <= named
+    return KEY not in named and len(set(query.projected) - named) > 1
 
 
 def complaints(query: Query) -> list[str]:
@@ -352,7 +349,9 @@ def needs_index(query: Query) -> bool | None:
 def _branch_needs_index(query: Query, branch: Branch) -> bool | None:
     equal = set(branch.settled) - {KEY}
     fixed = equal - branch.inequalities
-    varying = [each for each in query.columns if each.name not in {KEY, *fixed}]
+    # The values after the key come from the entities.
+    columns = itertools.takewhile(lambda each: each.name != KEY, query.columns)
+    varying = [each for each in columns if each.name not in fixed]
     if Order(KEY, is_descending=True) in query.columns:
         return True
     if varying and (KEY in branch.ranged or KEY in branch.equalities):

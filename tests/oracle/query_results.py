@@ -125,13 +125,10 @@ def is_candidate(query: Query, stored: Stored) -> bool:
 
 
 def _results(query: Query, stored: Stored) -> Iterator[Result]:
-    """Yield an entity's results, one for each combination of projected values."""
-    first: dict[tuple[Rank, ...], Position] = {}
-    for position in positions(query, stored):
-        group = picked(query, position, query.projected)
-        first[group] = min(first.get(group, position), position)
-    for group, position in first.items():
-        yield Result(position, stored, group)
+    """Yield an entity's results: one, or with a projection one for each of its index entries."""
+    found = positions(query, stored)
+    for position in found if query.projected else sorted(found)[:1]:
+        yield Result(position, stored, picked(query, position, query.projected))
 
 
 def positions(query: Query, stored: Stored) -> set[Position]:

@@ -207,7 +207,7 @@ class Readers(Writers):
             call,
             query,
             complaints,
-            is_unserved=queries.is_unserved(query),
+            is_unserved=False,
             may_retry=seen.transaction is None,
         )
 

@@ -107,7 +107,7 @@ def rank(content: Any) -> Rank:  # noqa: C901, PLR0911 - one line for each type
         case Timestamp():
             return (1, content.micros)
         case bytes():
-            return (3, content)
+            return (4, content)
         case str():
             return (4, content.encode())
         case float():
@@ -135,12 +135,15 @@ def path_rank(key: Key) -> Rank:
 
 
 def projected(found: Rank) -> Any:
-    """Return a projected value's content. Timestamps become integers, as indexes store them."""
+    """Return a projected value's content.
+
+    Timestamps become integers, and bytes that are UTF-8 become texts, as indexes store them.
+    """
     match found[0]:
         case 0:
             return None
         case 4:
-            return found[1].decode()
+            return _text(found[1])
         case 5:
             return _from_double(found[1:])
         case 6:
@@ -153,6 +156,13 @@ def projected(found: Rank) -> Any:
             return Key(path, found[2], found[1])
         case _:
             return found[1]
+
+
+def _text(found: bytes) -> str | bytes:
+    try:
+        return found.decode()
+    except UnicodeDecodeError:
+        return found
 
 
 def _from_double(found: Rank) -> float:

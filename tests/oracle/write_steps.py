@@ -36,11 +36,38 @@ class Writers(Sides):
 
     def commit_to(self, database: str, mutations: Sequence[datastore.Mutation]) -> None:
         mutations = self.resolved(mutations)
-        expected = self.oracle.status_of(database, mutations, is_transactional=False)
+        expected, place = self.oracle.outcome_of(database, mutations, is_transactional=False)
+        if expected != "OK" and place:
+            # The error does not tell which ids the mutations before it have got.
+            mutations = [each for each in mutations if each.key.is_complete]
+            expected, place = self.oracle.outcome_of(database, mutations, is_transactional=False)
         status, response = self.call("Commit", database, **messages.commit(mutations))
         assert status == expected, (status, expected, response)
         if status == "OK":
             self.apply(mutations, response)
+        elif place:
+            self.learn(database, mutations[:place])
+
+    def learn(self, database: str, mutations: Sequence[datastore.Mutation]) -> None:
+        """Apply the mutations that a failed commit has stored, as a lookup tells them."""
+        self.tally["partial commits"] += 1
+        response = self.send(
+            "Lookup", database, keys=[messages.key(each.key) for each in mutations]
+        )
+        found = {
+            messages.key_from(each.entity.key): messages.stored(each)
+            for each in (*response.found, *response.missing)
+        }
+        self.oracle.apply(
+            mutations,
+            [
+                replace(
+                    found[each.key],
+                    has_conflict=not each.is_expected(self.oracle.version_of(each.key)),
+                )
+                for each in mutations
+            ],
+        )
 
     def resolved(self, mutations: Sequence[datastore.Mutation]) -> list[datastore.Mutation]:
         """Replace placeholder versions with real versions."""

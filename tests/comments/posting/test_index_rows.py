@@ -19,7 +19,7 @@ def rows_of_last_commit(engine: inprocess.Engine) -> list[indexes.Index]:
     with contextlib.closing(sqlite3.connect(engine.storage.path)) as connection:
         found = connection.execute(
             "SELECT code FROM index_entries JOIN indexes ON id = index_id "
-            "WHERE version = (SELECT version FROM file_state)"
+            "WHERE version = (SELECT version FROM engine_state)"
         ).fetchall()
     return [indexes.decode(code) for (code,) in found]
 

@@ -55,6 +55,7 @@ class Held:
 
 def test_an_operation_ends_with_its_response(running: operations.Operations) -> None:
     begun = start(running, answer)
+    assert (begun.done, state_of(begun)) == (False, "PROCESSING")
     ended = running.wait(begun.name, None)
     response = admin_protobufs.ExportEntitiesResponse()
     assert ended.done

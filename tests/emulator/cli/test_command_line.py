@@ -74,6 +74,7 @@ def test_a_server_defines_indexes_moves_its_clock_and_shuts_down(
     serve: Callable[..., Any], tmp_path: Path
 ) -> None:
     yaml = tmp_path / "index.yaml"
+    yaml.touch()
     arguments = ("--data", tmp_path / "data", "--indexes", yaml, "--clock", "manual", "--fast")
     with serve("--port", 0, *arguments) as (child, service, ask):
         service.put(service.key("T", 1), a=1, b=2)
@@ -89,6 +90,72 @@ def test_a_server_defines_indexes_moves_its_clock_and_shuts_down(
         assert child.wait(timeout=60) == 0
         assert child.stderr.read() == ""
     assert automatic_indexes.read_file(yaml) == (indexes.Index("T", (("a", False), ("b", True))),)
+
+
+@pytest.mark.parametrize("options", [(), ("--no-admin",)])
+def test_the_api_s_port_shuts_down_unless_there_is_no_admin_port(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], options: tuple[str, ...]
+) -> None:
+    statuses = []
+
+    def shut_down(_: Any) -> None:
+        address = capfd.readouterr().out.splitlines()[0].partition("=")[2]
+        for method, path in (("GET", "/"), ("POST", "/shutdown")):
+            connection = http.client.HTTPConnection(address, timeout=60)
+            connection.request(method, path)
+            statuses.append(connection.getresponse().status)
+            connection.close()
+
+    monkeypatch.setattr(signal, "sigwait", shut_down)
+    monkeypatch.setattr(os, "kill", lambda *_: None)
+    assert command_line.main(["--port", "0", "--in-memory", *options]) == 0
+    assert statuses == [200, 404 if options else 200]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "address", "data"),
+    [
+        ("start --host-port=127.0.0.1:0 --data-dir={}/new", "127.0.0.1", "{}/new/datastore.sqlite"),
+        ("start --port 0 --project=p --data {}/data", "localhost", "{}/data"),
+        ("--host-port :0 --in-memory", "localhost", "none"),
+        ("--host-port 0 --in-memory", "localhost", "none"),
+    ],
+)
+def test_the_arguments_of_google_s_emulator_are_understood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+    arguments: str, address: str, data: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(signal, "sigwait", lambda _: signal.SIGTERM)
+    assert command_line.main(arguments.format(tmp_path).split()) == 0
+    first, *_, last = capfd.readouterr().out.splitlines()
+    assert first.startswith(f"export DATASTORE_EMULATOR_HOST={address}:")
+    assert last == f"# data file: {data.format(tmp_path)}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ("--prot 8081", "unrecognized arguments: --prot 8081"),
+        ("--in-memory", "the following arguments are required: --port"),
+        ("start --consistency=1.0", "--consistency is a flag of Google's emulator: leave it out"),
+        ("start --no-store-on-disk", "use --in-memory"),
+        ("--host-port=localhost:x", "argument --host-port: 'x' is not a port number"),
+        ("--port 1 --host-port localhost:1", "not allowed with argument"),
+    ],
+)
+def test_a_wrong_flag_is_named(
+    capsys: pytest.CaptureFixture[str], arguments: str, text: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command_line.main(arguments.split())
+    assert ended.value.code == 2
+    assert text in capsys.readouterr().err
+
+
+def test_the_help_names_the_default_data_file(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command_line.main(["--help"])
+    assert "(default: datastore.sqlite)" in capsys.readouterr().out
 
 
 def test_a_strict_server_refuses_what_index_yaml_does_not_serve(
@@ -161,6 +228,7 @@ def test_an_export_of_a_served_file_and_an_import_into_it(
         (["--data", "{}/none/data"], ["{}/none/data"]),
         (["--data", "{}/text"], ["{}/text"]),
         (["--in-memory", "--indexes", "{}/none", "--strict-indexes"], ["{}/none"]),
+        (["--in-memory", "--indexes", "{}/none"], ["{}/none", "create an empty one"]),
         (["--in-memory", "--indexes", "{}/text"], ["{}/text"]),
         (["--in-memory", "--faults", "{}/none"], ["{}/none"]),
         (["--in-memory", "--faults", "{}/text"], ["--faults", "{}/text"]),

@@ -50,8 +50,11 @@ TYPES = [
     (st.none(), lambda _: {"null_value": 0}, lambda _: 0),
     (int64s, lambda v: {"integer_value": v}, lambda v: v),
     (st.booleans(), lambda v: {"boolean_value": v}, lambda v: v),
-    (st.binary(max_size=6), lambda v: {"blob_value": v}, lambda v: v),
-    (texts, lambda v: {"string_value": v}, lambda v: v.encode()),
+    (
+        st.one_of(st.binary(max_size=6), texts),
+        lambda v: {"blob_value" if isinstance(v, bytes) else "string_value": v},
+        lambda v: v if isinstance(v, bytes) else v.encode(),
+    ),
     (st.floats(), lambda v: {"double_value": v}, double_order),
     (
         st.tuples(st.floats(-90, 90), st.floats(-180, 180)),
@@ -111,6 +114,10 @@ def test_a_projected_value_is_the_one_that_was_encoded(pair: tuple[Any, ...]) ->
     found = values.projected(values.encode(value, HERE))
     assert found.meaning == 18
     found.ClearField("meaning")
+    if value.HasField("blob_value") and found.HasField("string_value"):
+        # An index does not distinguish byte strings in UTF-8 from strings.
+        assert found.string_value.encode() == value.blob_value
+        return
     assert found == value or math.isnan(value.double_value)
 
 
@@ -163,7 +170,7 @@ GOLDEN = {
     "207fffffffffffffff": {"integer_value": -1},
     "30": {"boolean_value": False},
     "31": {"boolean_value": True},
-    "406100ff0001": {"blob_value": b"a\x00"},
+    "416100ff0001": {"blob_value": b"a\x00"},
     "41c3a90001": {"string_value": "é"},
     "50bff8000000000000": {"double_value": 1.5},
     "504007ffffffffffff": {"double_value": -1.5},

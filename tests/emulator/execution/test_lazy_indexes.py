@@ -114,7 +114,7 @@ class Pair:
 
     def ask(self, asked: laws.Asked, **options: Any) -> None:
         query = queries.Query(self.kind, laws.filter_of(asked.where, self.key), *asked[1:])
-        if queries.complaints(query) or queries.is_unserved(query):
+        if queries.complaints(query):
             return
         message = messages.query(query)
         explained: dict[str, Any] = {} if options else {"explain_options": {"analyze": True}}

@@ -77,12 +77,12 @@ class Machine(RuleBasedStateMachine):
 
     @rule(engine=ENGINES, name=IDS)
     def refused(self, engine: int, name: int) -> None:
-        """Make a commit that fails after its first mutation."""
+        """Make a transaction that fails after its first mutation."""
         service = self.services[engine]
         key = service.key("T", name)
         wrong = {"update": service.entity(service.key("None", 1))}
         with pytest.raises(grpc.RpcError):
-            service.commit({"upsert": service.entity(key, a=9)}, wrong)
+            service.commit({"upsert": service.entity(key, a=9)}, wrong, transaction=service.begin())
 
     @precondition(lambda self: self.opened is None)
     @rule(engine=ENGINES)

@@ -23,7 +23,8 @@ def test_a_query_of_a_kind_is_in_key_order_ids_before_names(service: service_cal
 def test_values_of_all_types_are_ordered(service: service_calls.Service) -> None:
     ordered = [
         None, -5, 3, dt.datetime(1970, 1, 1, microsecond=4), 5, False, True,
-        b"a", "", "B", "a", "\uffff", "\U0001f600", -math.inf, -1.5, 0.0, 1.5, math.inf, math.nan,
+        "", b"A", "B", "a", b"aa", "\uffff", "\U0001f600", b"\xff",
+        -math.inf, -1.5, 0.0, 1.5, math.inf, math.nan,
         (1.0, 2.0), (1.0, 3.0), service.key("A", 1), service.key("A", 1, "K", 2),
         service.key("A", 2), service.key("A", "x"),
     ]  # fmt: skip
@@ -33,9 +34,19 @@ def test_values_of_all_types_are_ordered(service: service_calls.Service) -> None
     assert service.names(order=["-v"]) == expected[::-1]
     assert service.names("T", ("v", ">", 5)) == expected[5:]
     assert service.names("T", ("v", "<", "B")) == expected[:9]
+    assert service.names("T", ("v", ">=", b"a"), ("v", "<", b"b")) == expected[10:12]
     for place, value in enumerate(ordered):
         if not isinstance(value, dt.datetime):
             assert service.names("T", ("v", "=", value)) == [place + 1]
+
+
+def test_a_string_equals_the_same_bytes(service: service_calls.Service) -> None:
+    put_all(service, (1, {"v": "a"}), (2, {"v": b"a"}), (3, {"v": ["b", b"a", "a"]}))
+    for given in ("a", b"a"):
+        assert service.names("T", ("v", "=", given)) == [1, 2, 3]
+        assert service.names("T", ("v", "not in", [given])) == [3]
+    found = service.results(service.query(projection=["v"]))
+    assert [service.plain(each.entity)["v"] for each in found] == ["a", "a", "a", "b"]
 
 
 def test_an_integer_does_not_equal_a_double(service: service_calls.Service) -> None:

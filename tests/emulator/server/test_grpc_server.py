@@ -17,7 +17,7 @@ from google.api_core import exceptions
 
 from emulator import errors, inprocess, testing
 from emulator.cli import command_line
-from emulator.server import grpc_server
+from emulator.server import grpc_server, http_server
 from tests.emulator.support import service_calls
 from tests.emulator.support.service_calls import assert_refused
 
@@ -123,14 +123,13 @@ def test_a_picked_port_is_free_at_every_address(
     engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: list[socket.socket] = []
-    bind = grpc._server._Server.add_insecure_port
+    bind = http_server.Server.server_bind
 
-    def bind_late(server: Any, address: str) -> int:
+    def bind_late(server: http_server.Server) -> None:
         """Let another program take the first picked port at the next address."""
-        bound = int(bind(server, address))
+        bind(server)
         if not taken:
-            taken.append(socket.create_server(("127.0.0.1", bound)))
-        return bound
+            taken.append(socket.create_server(("127.0.0.1", server.server_port)))
 
     def both(_: Any, port: int, **__: Any) -> list[Any]:
         stream = (socket.SOCK_STREAM, 6, "")
@@ -139,7 +138,7 @@ def test_a_picked_port_is_free_at_every_address(
             (socket.AF_INET, *stream, ("127.0.0.1", port)),
         ]
 
-    monkeypatch.setattr(grpc._server._Server, "add_insecure_port", bind_late)
+    monkeypatch.setattr(http_server.Server, "server_bind", bind_late)
     monkeypatch.setattr(socket, "getaddrinfo", both)
     running = grpc_server.start(engine, "localhost", 0)
     monkeypatch.undo()

@@ -13,20 +13,20 @@ from typing import Any
 import pytest
 
 from emulator import errors, inprocess
-from emulator.storage import data_file
+from emulator.storage import data_file, inspection
 from tests.emulator.support import service_calls
 from tests.emulator.support.service_calls import assert_refused
 from tests.support import forked_programs
 
-STATE_TABLES = {1: "state", 2: "store"}  # of old formats
+STATE_TABLES = {1: "state", 2: "store", 3: "file_state"}  # of old formats
 MOMENT = {"seconds": 1_800_000_010}  # time of the last commit in the files of old formats
 
 # A change here makes existing files unreadable, so it requires a new format and an upgrade.
-FORMAT_3 = {
+FORMAT_4 = {
     "built_ins": ["code", "is_asked", "filled_to"],
     "composites": ["code"],
     "entities": ["id", "key", "proto", "version", "created", "meta", "crc"],
-    "file_state": ["version", "next_id", "seed", "generation", "kept_since", "is_eager"],
+    "engine_state": ["version", "next_id", "seed", "generation", "kept_since", "is_eager"],
     "history": ["id", "until", "version", "created", "entity_id", "kind_id", "key", "proto"],
     "index_entries": ["index_id", "entry", "entity_id", "version", "is_multiple"],
     "indexes": ["id", "partition", "code"],
@@ -48,7 +48,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 # every error.
 MAKING = """
 import multiprocessing, sys, time
-from emulator.storage import data_file
+from emulator.storage import data_file, inspection
 
 def make(path, barrier, faults):
     barrier.wait()
@@ -115,8 +115,8 @@ def tables(path: Path) -> dict[str, list[str]]:
 
 def test_the_tables_of_the_format_are_fixed(tmp_path: Path) -> None:
     inprocess.open_engine(tmp_path / "data").close()
-    assert tables(tmp_path / "data") == FORMAT_3
-    assert asked(tmp_path / "data", "PRAGMA user_version") == [(3,)]
+    assert tables(tmp_path / "data") == FORMAT_4
+    assert asked(tmp_path / "data", "PRAGMA user_version") == [(4,)]
     assert asked(tmp_path / "data", "PRAGMA application_id") == [(0x46744453,)]
 
 
@@ -136,8 +136,25 @@ def test_a_file_of_an_old_format_is_upgraded_and_keeps_its_data(
         assert service.get(service.key("T", 1), read_time=MOMENT)["a"] == 3
         with assert_refused("INVALID_ARGUMENT", "history of this data file"):
             service.get(service.key("T", 1), read_time={"seconds": 1_800_000_001})
-    assert tables(old) == FORMAT_3
-    assert asked(old, "PRAGMA user_version") == [(3,)]
+    assert tables(old) == FORMAT_4
+    assert asked(old, "PRAGMA user_version") == [(4,)]
+
+
+@pytest.mark.parametrize("built_in_indexes", ["eager", "lazy"])
+def test_byte_strings_of_format_3_are_sorted_among_strings_after_the_upgrade(
+    tmp_path: Path, make_service: type[service_calls.Service], built_in_indexes: str
+) -> None:
+    path = tmp_path / "data"
+    script = Path(__file__).with_name("format3.sql").read_text(encoding="utf-8")
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript(script)
+    engine, service = opened(path, make_service, built_in_indexes=built_in_indexes)
+    with engine:
+        assert service.names("B", order=["v"]) == ["bytes", "both", "text", "last"]
+        assert service.names("B", order=["-v", "a"]) == ["both", "last", "text", "bytes"]
+        assert service.names("B", ("v", "=", "m")) == ["both", "text"]
+        assert service.names("B", ("v", "=", b"\xff")) == ["both"]
+    assert inspection.check(path).wrong == 0
 
 
 def test_an_upgraded_file_hands_out_no_id_again(
@@ -148,7 +165,7 @@ def test_an_upgraded_file_hands_out_no_id_again(
     engine, service = opened(old, make_service)
     with engine:
         assert service.call("AllocateIds", keys=[service.key("T")]).keys[0].path[0].id
-    assert asked(old, "SELECT next_id - 1, seed FROM file_state") == before
+    assert asked(old, "SELECT next_id - 1, seed FROM engine_state") == before
     assert asked(old, "SELECT count(*) FROM reserved") == [(1,)]
 
 
@@ -169,7 +186,7 @@ def test_processes_that_open_an_old_file_at_once_upgrade_it_once(
 ) -> None:
     children = [forked_programs.start(inprocess.open_engine, old) for _ in range(3)]
     assert [child.wait() for child in children] == [0, 0, 0]
-    assert tables(old) == FORMAT_3
+    assert tables(old) == FORMAT_4
     engine, service = opened(old, make_service)
     with engine:
         assert service.names(order=["a"]) == ["two", 1]
@@ -203,7 +220,7 @@ def test_processes_can_create_one_file_at_once(tmp_path: Path) -> None:
         stdout=subprocess.PIPE, text=True, check=True,
     )  # fmt: skip
     assert done.stdout == ""
-    assert tables(tmp_path / "data39") == FORMAT_3
+    assert tables(tmp_path / "data39") == FORMAT_4
 
 
 def test_opening_a_new_file_waits_for_a_short_lock(
@@ -241,7 +258,7 @@ def test_a_file_created_while_its_format_is_read_is_accepted(
         monkeypatch, "PRAGMA application_id", 1, lambda: inprocess.open_engine(path).close()
     )
     inprocess.open_engine(path).close()
-    assert tables(path) == FORMAT_3
+    assert tables(path) == FORMAT_4
 
 
 def test_an_engine_of_an_old_format_cannot_write_on_after_an_upgrade(
@@ -255,10 +272,10 @@ def test_an_engine_of_an_old_format_cannot_write_on_after_an_upgrade(
 
 def test_a_file_of_a_newer_format_is_refused_and_left_alone(tmp_path: Path) -> None:
     inprocess.open_engine(tmp_path / "data").close()
-    asked(tmp_path / "data", "PRAGMA user_version = 4")
-    with pytest.raises(errors.FailedPrecondition, match=r"data has format 4.*newer engine"):
+    asked(tmp_path / "data", "PRAGMA user_version = 5")
+    with pytest.raises(errors.FailedPrecondition, match=r"data has format 5.*newer engine"):
         inprocess.open_engine(tmp_path / "data")
-    assert asked(tmp_path / "data", "PRAGMA user_version") == [(4,)]
+    assert asked(tmp_path / "data", "PRAGMA user_version") == [(5,)]
 
 
 def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -294,8 +311,8 @@ def test_a_file_without_its_state_row_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "data"
     inprocess.open_engine(file).close()
     with contextlib.closing(sqlite3.connect(file)) as connection, connection:
-        connection.execute("DELETE FROM file_state")
-    with pytest.raises(errors.Damaged, match="'file_state' is empty"):
+        connection.execute("DELETE FROM engine_state")
+    with pytest.raises(errors.Damaged, match="'engine_state' is empty"):
         inprocess.open_engine(file)
 
 

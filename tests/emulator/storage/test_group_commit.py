@@ -182,7 +182,7 @@ def test_a_refused_part_rolls_back_only_itself(
     there = service.entity(service.key("T", "there"), a=0)
     held = Held(engine, threads, there)
     both = {"insert": service.entity(service.key("T", "beside"), a=1)}, {"insert": there}
-    refused = threads.submit(service.commit, *both)
+    refused = threads.submit(service.commit, *both, transaction=service.begin())
     held.release(1)
     assert status(refused) == "ALREADY_EXISTS"
     held.done.result(PATIENCE)

@@ -225,7 +225,7 @@ def index_faults(path: Path | str) -> list[str]:
 
 def _maintained_built_ins(connection: sqlite3.Connection) -> Container[bytes]:
     """Return the built-in indexes that the file must contain; each must be complete."""
-    if connection.execute("SELECT is_eager FROM file_state").fetchone()[0]:
+    if connection.execute("SELECT is_eager FROM engine_state").fetchone()[0]:
         return indexes.EVERY
     found = connection.execute("SELECT code, filled_to FROM built_ins").fetchall()
     return {code for code, filled_to in found if filled_to is None}

@@ -36,8 +36,11 @@ def test_allocate_ids_requires_incomplete_and_reserve_ids_complete_keys(
         service.call("AllocateIds", keys=[service.key("T", 1)])
     with assert_refused("INVALID_ARGUMENT", "Key path is incomplete: [T: null]"):
         service.call("ReserveIds", keys=[service.key("T")])
-    with assert_refused("INVALID_ARGUMENT"):
-        service.call("ReserveIds", keys=[service.key("T", "name")])
+
+
+def test_a_name_can_be_reserved_without_effect(service: service_calls.Service) -> None:
+    service.call("ReserveIds", keys=[service.key("T", "name"), service.key("T", 5)])
+    service.commit({"insert": service.entity(service.key("T", "name"))})
 
 
 def test_ids_in_use_or_reserved_are_skipped(

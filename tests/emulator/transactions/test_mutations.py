@@ -68,18 +68,54 @@ def test_insert_update_upsert_and_delete_work(service: service_calls.Service) ->
     service.commit({"delete": key})
 
 
-def test_a_failing_second_mutation_applies_nothing(service: service_calls.Service) -> None:
-    first, second = service.key("T", 1), service.key("T", 2)
-    service.put(second)
-    for transaction in (None, service.begin()):
-        with assert_refused("ALREADY_EXISTS"):
-            service.commit(
-                {"upsert": service.entity(first, a=1)},
-                {"insert": service.entity(second, a=1)},
-                transaction=transaction,
-            )
-        assert service.get(first) is None
-        assert service.names("T", ("a", "=", 1)) == []
+@pytest.mark.parametrize(
+    ("failing", "status"),
+    [
+        ("insert", "ALREADY_EXISTS"),
+        ("update", "NOT_FOUND"),
+        ("version", "FAILED_PRECONDITION"),
+        ("array", "INVALID_ARGUMENT"),
+    ],
+)
+@pytest.mark.parametrize("is_transactional", [True, False])
+def test_a_failing_mutation_leaves_those_before_it_unless_in_a_transaction(
+    service: service_calls.Service, failing: str, status: str, *, is_transactional: bool
+) -> None:
+    old = service.key("T", "old")
+    service.put(old, a=0)
+    elements = {"values": [{"integer_value": n} for n in range(10_001)]}
+    bad = {
+        "insert": {"insert": service.entity(old, a=1)},
+        "update": {"update": service.entity(service.key("T", "none"), a=1)},
+        "version": {
+            "upsert": service.entity(old, a=1), "base_version": 1, "conflict_resolution_strategy": 3
+        },
+        "array": {
+            "upsert": service.entity(old, a=1),
+            "property_transforms": [{"property": "a", "append_missing_elements": elements}],
+        },
+    }[failing]  # fmt: skip
+    with assert_refused(status):
+        service.commit(
+            {"upsert": service.entity(service.key("T", "first"), a=1)},
+            {"delete": service.key("T", "second")},
+            bad,
+            {"upsert": service.entity(service.key("T", "last"), a=1)},
+            transaction=service.begin() if is_transactional else None,
+        )
+    stored = [] if is_transactional else ["first"]
+    assert service.names("T", ("a", "=", 1)) == stored
+    assert service.names() == [*stored, "old"]
+    assert service.get(old) == {"a": 0}
+
+
+def test_what_can_never_be_valid_refuses_a_whole_commit(service: service_calls.Service) -> None:
+    with assert_refused("INVALID_ARGUMENT", "longer than 1500 bytes"):
+        service.commit(
+            {"upsert": service.entity(service.key("T", 1))},
+            {"upsert": service.entity(service.key("T", 2), a="x" * 1501)},
+        )
+    assert service.names() == []
 
 
 def test_results_are_in_order_and_name_only_new_keys(
@@ -213,6 +249,8 @@ def test_a_key_of_another_project_or_database_is_refused(
         ({"a": b"x" * 1501}, "longer than 1500 bytes"),
         ({"a": ["x", "y" * 1501]}, "longer than 1500 bytes"),
         ({"a": {"b": "y" * 1501}}, "longer than 1500 bytes"),
+        ({"a": service_calls.Unindexed({"b": "y" * 1501})}, 'property "b" is longer than 1500'),
+        ({"a": service_calls.Unindexed({"b": [{"c": b"y" * 1501}]})}, 'property "c" is longer'),
         ({"a": [[1]]}, "must not contain an array"),
         ({"a": (90.5, 0.0)}, "globe"),
         ({"": 1}, "property name"),
@@ -235,7 +273,7 @@ def test_unindexed_values_can_be_long_up_to_a_limit(
     unindexed: type[service_calls.Unindexed],
 ) -> None:
     key = service.key("T", 1)
-    service.put(key, a=unindexed("x" * 1_000_000), b=unindexed({"c": "x" * 2000}))
+    service.put(key, a=unindexed("x" * 1_000_000), b=unindexed({"c": unindexed("x" * 2000)}))
     with assert_refused("INVALID_ARGUMENT", "1048487"):
         service.put(key, a=unindexed("x" * 1_048_488))
     with assert_refused("INVALID_ARGUMENT"):

@@ -66,7 +66,7 @@ def test_a_conflict_keeps_the_stored_entity_and_returns_its_version(
     assert service.get(service.key("T", 2)) == {"a": 3}
 
 
-def test_a_conflict_fails_the_whole_commit_if_requested(
+def test_a_conflict_fails_a_transaction_if_requested(
     service: service_calls.Service, key: Any
 ) -> None:
     service.put(key, a=1)
@@ -78,6 +78,7 @@ def test_a_conflict_fails_the_whole_commit_if_requested(
                 "base_version": version(service, key) - 1,
                 "conflict_resolution_strategy": FAIL,
             },
+            transaction=service.begin(),
         )
     assert service.get(key) == {"a": 1}
     assert service.get(service.key("T", 2)) is None

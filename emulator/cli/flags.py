@@ -1,0 +1,197 @@
+"""The flags of the command line.
+
+Owns the parsers, and the flags of Google's emulators: those with the same meaning are understood,
+and the others are answered with this program's.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+DATA_FILE = Path("datastore.sqlite")
+_START = "start"  # the command of Google's emulators
+_START_PORT = 8081  # the port of `gcloud emulators datastore start`
+_MAX_PORT = 65_535
+
+# Flags of `gcloud emulators datastore start`, `gcloud emulators firestore start` and the programs
+# that they start, with the answer to each.
+_ANSWERS = {
+    "--consistency": "leave it out, because every read is consistent",
+    "--database-mode": "leave it out, because there is only the Datastore mode",
+    "--export-on-exit": "use --data FILE, and the command export",
+    "--firestore_in_datastore_mode": "leave it out, because there is no other mode",
+    "--import-data": "use --data FILE, and the command import",
+    "--index_file": "use --indexes FILE",
+    "--no-store-on-disk": "use --in-memory",
+    "--require_indexes": "use --strict-indexes",
+    "--storage_file": "use --data FILE",
+    "--store-on-disk": "leave it out, because data is stored unless you give --in-memory",
+    "--store_on_disk": "use --in-memory, or leave it out to store data",
+    "--testing": "use --in-memory",
+    "--use-firestore-in-datastore-mode": "leave it out, because there is no other mode",
+}
+
+
+class _Answer(argparse.Action):
+    """Ends the program with the answer to a flag of Google's emulators."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        _namespace: argparse.Namespace,
+        _given: object,
+        option: str | None = None,
+    ) -> None:
+        parser.error(f"{option} is a flag of Google's emulator: {_ANSWERS[option or '']}")
+
+
+def parse(given: Sequence[str]) -> tuple[bool, argparse.Namespace]:
+    """Return whether the arguments name a command, and the options.
+
+    Wrong arguments end the program with status 2.
+    """
+    is_start = given[:1] == [_START]
+    if given and not given[0].startswith("-") and not is_start:
+        return True, command_parser().parse_args(given)
+    parser = server_parser()
+    options = parser.parse_args(given[is_start:])
+    if options.host_port is not None:
+        options.host, options.port = options.host_port
+    elif options.port is None and is_start:
+        options.port = _START_PORT
+    if options.port is None:
+        parser.error("the following arguments are required: --port")
+    if options.data_dir is not None:
+        options.data = options.data_dir / DATA_FILE
+    return False, options
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) <= _MAX_PORT):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port number")
+    return int(text)
+
+
+def _host_port(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    return host or "localhost", _port(port)
+
+
+def server_parser() -> argparse.ArgumentParser:
+    """Return the parser of the server's flags."""
+    parser = argparse.ArgumentParser(
+        prog="python -m emulator",
+        description="Serve a Datastore on one machine.",
+        epilog="Commands (see COMMAND --help): export, import, backup, restore, compact, check.",
+        allow_abbrev=False,
+    )
+    at = parser.add_mutually_exclusive_group()
+    at.add_argument("--port", type=_port, help="the port of the API; 0 picks a free one")
+    at.add_argument(
+        "--host-port",
+        type=_host_port,
+        metavar="HOST:PORT",
+        help="the host and the port, as for Google's emulator",
+    )
+    parser.add_argument(
+        "--host",
+        default="localhost",
+        help="the address to listen on; anyone who can connect can change all data",
+    )
+    admin = parser.add_mutually_exclusive_group()
+    admin.add_argument(
+        "--admin-port", type=_port, help="the admin port (default: the next port if free)"
+    )
+    admin.add_argument("--no-admin", action="store_true", help="open no admin port")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--data", type=Path, default=DATA_FILE, help="the data file (default: %(default)s)"
+    )
+    where.add_argument(
+        "--data-dir",
+        type=Path,
+        metavar="FOLDER",
+        help=f"a folder for the data file {DATA_FILE}, as for Google's emulator",
+    )
+    where.add_argument("--in-memory", action="store_true", help="keep the data in memory only")
+    parser.add_argument(
+        "--exports",
+        type=Path,
+        metavar="FOLDER",
+        help="the folder that clients may export to and import from (default: next to the data)",
+    )
+    parser.add_argument(
+        "--history",
+        type=int,
+        default=3600,
+        metavar="SECONDS",
+        help="how far back read_time can read; 0 keeps no history",
+    )
+    parser.add_argument(
+        "--fast",
+        action="store_true",
+        help="do not wait for the disk: a power loss can lose data, but a process crash cannot",
+    )
+    parser.add_argument("--indexes", type=Path, help="an index.yaml; the file can be empty")
+    parser.add_argument("--faults", type=Path, help="a fault plan (JSON) to start with")
+    parser.add_argument(
+        "--strict-indexes",
+        action="store_true",
+        help="refuse queries that need an index missing from index.yaml (default: add the index)",
+    )
+    parser.add_argument(
+        "--concurrency",
+        choices=("pessimistic", "optimistic"),
+        default="pessimistic",
+        help="pessimistic: transactions lock what they read, as in Google's service by default",
+    )
+    parser.add_argument(
+        "--clock",
+        choices=("real", "manual"),
+        default="real",
+        help="manual: only POST /clock moves the clock",
+    )
+    parser.add_argument("--project", default="test", help="the project id in the printed variables")
+    for flag in _ANSWERS:
+        parser.add_argument(flag, nargs="?", action=_Answer, help=argparse.SUPPRESS)
+    return parser
+
+
+def command_parser() -> argparse.ArgumentParser:
+    """Return the parser of the commands and their flags."""
+    parser = argparse.ArgumentParser(
+        prog="python -m emulator",
+        description="Run one task on a data file. Without a command, serve (see --help).",
+    )
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def add(name: str, text: str) -> argparse.ArgumentParser:
+        command = subparsers.add_parser(name, help=text, description=text, allow_abbrev=False)
+        command.add_argument("--data", type=Path, required=True, help="the data file")
+        return command
+
+    command = add("export", "Write a consistent snapshot of the entities as lines of JSON.")
+    for part in ("project", "database", "namespace", "kind"):
+        command.add_argument(f"--{part}", help=f"export only this {part}")
+    command.add_argument("target", nargs="?", default="-", help="a new file; - is standard output")
+    command = add(
+        "import", "Import entities from lines of JSON: all of them, or none after an error."
+    )
+    command.add_argument(
+        "--batch", type=_count, help="commit after this many entities, for huge files"
+    )
+    command.add_argument("source", nargs="?", default="-", help="- is standard input")
+    command = add("backup", "Copy a consistent snapshot of a data file, even while it is in use.")
+    command.add_argument("target", type=Path, help="a new file")
+    command = add("restore", "Restore a data file from a backup.")
+    command.add_argument("source", type=Path, help="the backup")
+    command.add_argument("--replace", action="store_true", help="replace an existing data file")
+    add("compact", "Release the disk space of deleted data.")
+    add("check", "Check a data file. The exit status is 1 if it has problems.")
+    return parser
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive integer")
+    return int(text)
