@@ -3,28 +3,14 @@
 A text is accepted whole or refused, never truncated, because truncation can split a character.
 Invisible characters (controls, bidi overrides) may be removed from names and bodies; characters
 that would change the meaning for a reader are refused.
-
-A guest's name must not appear to speak for the site, so it must not be a role word, alone or
-combined with the site's name. Names are compared by their skeletons, from which case, marks, blanks
-and punctuation are dropped. Letters that look alike become one letter (UTS #39, as implemented by
-the library `disarm`), and so do digits that replace letters. A name that merely contains such a
-word, or that belongs to another person, is allowed: readers can distinguish authors by the kind
-that the server shows with every name (`presentation.AuthorKind`).
-
-The library `disarm` was preferred to `confusable-homoglyphs` (data from 2024, without small
-capitals and boxed letters) and `confusables` (2021, 3.4 MB, which converts one character at a
-time). Importing `disarm` takes 0.2 s and 5 MB, so the import happens only at the first name that is
-not plain ASCII.
 """
 
-import functools
-import itertools
 import re
 import unicodedata
 from collections.abc import Iterable
 
 from comments import errors
-from comments.domain.text import host_names
+from comments.domain.text import host_names, role_names
 
 # In characters. The limit is about three printed pages; the rendering time grows with the length of
 # the body (docs/settings.md).
@@ -65,20 +51,6 @@ _UNSAFE_IN_URL = re.compile(
     r"|[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )
 
-# The reserved words in the widget's languages (so far, only English).
-WORDS = (
-    "admin", "administrator", "author", "mod", "moderator", "operator", "owner", "staff",
-    "support", "sysadmin", "system", "webmaster",
-)  # fmt: skip
-_LINKS = ("", "of", "at", "the", "ofthe", "from", "for")
-_SHORTEST_SITE = 2  # Minimum number of characters in a site's name.
-_LEET = str.maketrans("4@831|!i05$7", "aabellllosst")
-# Pairs of letters that look like one letter, applied after all other replacements.
-_PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
-# Regional indicators form flags; a browser without flags shows them as letters.
-_FLAGS = {0x1F1E6 + place: letter for place, letter in enumerate("abcdefghijklmnopqrstuvwxyz")}
-_WORD = re.compile(r"[a-z0-9]+")
-
 
 def clean_body(raw: str) -> str:
     """Clean a body for storage: convert line ends to line feeds and remove invisible characters.
@@ -107,7 +79,7 @@ def clean_name(raw: str, site: Iterable[str] = ()) -> str:
         errors.BadInput: `tidy_name` refuses the name, or the name appears to speak for the site.
     """
     name = tidy_name(raw)
-    if speaks_for_site(name, site):
+    if role_names.speaks_for_site(name, site):
         raise errors.BadInput("name", "reserved-name")
     return name
 
@@ -184,31 +156,6 @@ def is_website(stored: str) -> bool:
     return True
 
 
-def speaks_for_site(name: str, site: Iterable[str] = ()) -> bool:
-    """Return whether a name is a role word, alone or next to the site's name.
-
-    `site` contains the site's names: its id and the hosts of its pages.
-    """
-    found = skeleton(name.replace(" @ ", " at "))
-    if found in _skeletons():
-        return True
-    before, after = _beside_sites()
-    return any(
-        (found.endswith(each) and found.removesuffix(each) in before)
-        or (found.startswith(each) and found.removeprefix(each) in after)
-        for each in _site_skeletons(tuple(site))
-    )
-
-
-def skeleton(name: str) -> str:
-    """Reduce a name to what readers recognize, without case, marks, look-alikes or separators."""
-    plain = name.lower() if name.isascii() else _folded(name)
-    shown = "".join(c for c in plain.translate(_LEET) if c.isalnum())
-    for pair, letter in _PAIRS:
-        shown = shown.replace(pair, letter)
-    return shown
-
-
 def _check_website(url: str) -> None:
     refuse("website", url, REFUSED)
     if len(url) > MAX_WEBSITE:
@@ -255,48 +202,3 @@ def _refuse_piled_marks(field: str, text: str) -> None:
             pile = 0
         if pile > MAX_MARKS:
             raise errors.BadInput(field, "too-many-marks", limit=MAX_MARKS)
-
-
-def _names(text: str) -> set[str]:
-    """Return the names that a host name or an id contains.
-
-    The names are the whole text, the text without `www`, and the labels that people say.
-    """
-    labels = _WORD.findall(text.lower().removeprefix("www."))
-    return {text, "".join(labels), "".join(labels[:-1]), *labels[:-1][-1:], *labels[:1]}
-
-
-def _folded(name: str) -> str:
-    """Reduce a text to plain letters: without case and marks, and with one of each look-alike."""
-    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", name).casefold())
-    plain = "".join(c for c in folded.translate(_FLAGS) if unicodedata.category(c)[0] != "M")
-    if plain.isascii():
-        return plain
-    return unicodedata.normalize("NFKD", _likeness(plain)).casefold()
-
-
-def _likeness(text: str) -> str:
-    import disarm  # noqa: PLC0415 - see above
-
-    return disarm.skeleton_key(text, digit_policy="tr39")
-
-
-@functools.lru_cache(1_000)
-def _site_skeletons(site: tuple[str, ...]) -> frozenset[str]:
-    """Return the skeletons of a site's names. Shorter names would match too many people's names."""
-    called = {skeleton(each) for text in site for each in _names(text)}
-    return frozenset(each for each in called if len(each) >= _SHORTEST_SITE)
-
-
-@functools.cache
-def _beside_sites() -> tuple[frozenset[str], frozenset[str]]:
-    """Return what a role's name puts before a site's name, and what it puts after."""
-    pairs = tuple(itertools.product(_skeletons(), _LINKS))
-    return frozenset(f"{role}{link}" for role, link in pairs), frozenset(
-        f"{link}{role}" for role, link in pairs
-    )
-
-
-@functools.cache
-def _skeletons() -> frozenset[str]:
-    return frozenset(skeleton(f"{word}{end}") for word in WORDS for end in ("", "s"))
