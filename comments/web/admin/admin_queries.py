@@ -1,8 +1,9 @@
 """The types of the queries and forms of the admin pages."""
 
 import re
+from collections.abc import Callable
 from datetime import date
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -87,6 +88,37 @@ class RuleQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rule: Typed = ""
 
 
+class _SettingsForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A form that changes stored settings. A field that the request lacks keeps its stored value.
+
+    A field is None if it was not sent; an empty field was sent empty.
+    """
+
+    def parsed(self, **parsers: Callable[[str], object]) -> dict[str, Any]:
+        """Parse those of the fields that were sent."""
+        texts = {name: getattr(self, name) for name in parsers}
+        return {name: parsers[name](text) for name, text in texts.items() if text is not None}
+
+    def numbers(self, *names: str, empty: int | None, digits: int = 6) -> dict[str, Any]:
+        """Parse those of the fields that were sent as numbers; an empty one means `empty`."""
+        texts = {name: getattr(self, name) for name in names}
+        return {
+            name: number(name, text, digits) if text else empty
+            for name, text in texts.items()
+            if text is not None
+        }
+
+    def boxes(self, *names: str) -> dict[str, Any]:
+        """Return which of the boxes are checked, without boxes that the request does not tell.
+
+        Browsers do not send unchecked boxes, but all other fields. So in a request without some of
+        the other fields, a missing box means nothing.
+        """
+        is_complete = None not in msgspec.structs.astuple(self)
+        checked = {name: bool(getattr(self, name)) for name in names}
+        return {name: is_on for name, is_on in checked.items() if is_on or is_complete}
+
+
 class BanForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A form that bans an author or lifts a ban.
 
@@ -102,50 +134,50 @@ class BanForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Typed = ""
 
 
-class ThreadForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ThreadForm(_SettingsForm, frozen=True):
     """The state and the policy of a thread. An empty `policy` inherits the site's policy."""
 
     state: records.ThreadState
-    policy: Literal["", "off", "first", "links", "all", "closed", "read-only"] = ""
+    policy: Literal["", "off", "first", "links", "all", "closed", "read-only"] | None = None
     reason: Typed = ""
 
 
-class ThreadDetailsForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ThreadDetailsForm(_SettingsForm, frozen=True):
     """The details of a thread.
 
     If `act` is "inherit", the thread gets its details from a comment again.
     """
 
     act: Literal["set", "inherit"] = "set"
-    title: TextLine = ""
-    url: TextLine = ""
-    categories: TextLine = ""
+    title: TextLine | None = None
+    url: TextLine | None = None
+    categories: TextLine | None = None
     reason: Typed = ""
 
 
-class PolicyForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PolicyForm(_SettingsForm, frozen=True):
     """The moderation settings of a site. An empty `close_after` keeps threads open."""
 
-    policy: records.Policy
-    reports: Typed
-    close_after: Typed = ""
+    policy: records.Policy | None = None
+    reports: Typed | None = None
+    close_after: Typed | None = None
     reason: Typed = ""
 
 
-class SiteForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SiteForm(_SettingsForm, frozen=True):
     """The settings of a site. Each list is one line with values separated by spaces or commas."""
 
-    origins: TextLine = ""
-    query_keys: TextLine = ""
+    origins: TextLine | None = None
+    query_keys: TextLine | None = None
     keep_trailing_slash: Box = ""
-    cdn_seconds: Typed = "0"
-    freshness: Typed = "0"
-    categories: TextLine = ""
-    moderators: TextLine = ""
+    cdn_seconds: Typed | None = None
+    freshness: Typed | None = None
+    categories: TextLine | None = None
+    moderators: TextLine | None = None
     reason: Typed = ""
 
 
-class OptionsForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class OptionsForm(_SettingsForm, frozen=True):
     """The options of a site that affect its readers. An empty `live` turns live updates off."""
 
     votes: Box = ""
@@ -153,77 +185,80 @@ class OptionsForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     guests: Box = ""
     moderation: Box = ""
     forms: Box = ""
-    order: site_options.DefaultOrder = "thread"
-    theme: site_options.Theme = "auto"
-    language: Typed = ""
-    live: Typed = ""
-    images: TextLine = ""
+    order: site_options.DefaultOrder | None = None
+    theme: site_options.Theme | None = None
+    language: Typed | None = None
+    live: Typed | None = None
+    images: TextLine | None = None
     reason: Typed = ""
 
 
 class ClassifierForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The settings of a classifier. An empty secret keeps the stored secret."""
+    """The settings of a classifier. An empty secret keeps the stored secret.
+
+    Only setting one needs its field: Akismet `key`, a webhook `url`.
+    """
 
     act: Literal["set", "rotate", "remove"]
     name: Literal["akismet", "webhook"]
-    url: Typed = ""
-    key: Typed = ""
+    url: Typed | None = None
+    key: Typed | None = None
     holds: Box = ""
     shows: Box = ""
     everybody: Box = ""
     reason: Typed = ""
 
 
-class PostLimitsForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PostLimitsForm(_SettingsForm, frozen=True):
     """The post limits of a site. Empty values use the defaults of the service."""
 
-    proof_of_work: Typed = ""
-    form_seconds: Typed = ""
-    posts_per_network: Typed = ""
-    posts_per_author: Typed = ""
-    posts_per_thread: Typed = ""
-    same_texts: Typed = ""
+    proof_of_work: Typed | None = None
+    form_seconds: Typed | None = None
+    posts_per_network: Typed | None = None
+    posts_per_author: Typed | None = None
+    posts_per_thread: Typed | None = None
+    same_texts: Typed | None = None
     reason: Typed = ""
 
 
-class BudgetForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BudgetForm(_SettingsForm, frozen=True):
     """The daily budget of a site. An empty value means unlimited."""
 
-    reads: Typed = ""
-    writes: Typed = ""
-    mails: Typed = ""
-    posts: Typed = ""
-    previews: Typed = ""
-    then: Literal["slow", "read-only"] = "slow"
+    reads: Typed | None = None
+    writes: Typed | None = None
+    mails: Typed | None = None
+    posts: Typed | None = None
+    previews: Typed | None = None
+    then: Literal["slow", "read-only"] | None = None
     reason: Typed = ""
 
 
 class TurnstileForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The settings of Turnstile. An empty secret keeps the stored secret."""
+    """The settings of Turnstile. An empty secret keeps the stored one. Only "set" needs `key`."""
 
     act: Literal["set", "remove"]
-    key: Typed = ""
+    key: Typed | None = None
     secret: Typed = ""
     refuses: Box = ""
     reason: Typed = ""
 
 
-class RuleForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RuleForm(_SettingsForm, frozen=True):
     """A rule from a form. `last` is the number of recent comments to test in a dry run."""
 
     act: Literal["try", "put"]
     action: rules.Action
     id: Typed = ""
-    words: TextLine = ""
-    names: TextLine = ""
-    websites: TextLine = ""
-    hosts: TextLine = ""
-    scripts: TextLine = ""
-    networks: TextLine = ""
-    links: Typed = ""
-    approved_under: Typed = ""
-    repeated: Typed = ""
-    younger_than: Typed = ""
+    words: TextLine | None = None
+    names: TextLine | None = None
+    websites: TextLine | None = None
+    hosts: TextLine | None = None
+    scripts: TextLine | None = None
+    networks: TextLine | None = None
+    links: Typed | None = None
+    approved_under: Typed | None = None
+    repeated: Typed | None = None
+    younger_than: Typed | None = None
     is_on: Box = ""
     last: Typed = "1000"
     reason: Typed = ""
@@ -299,6 +334,17 @@ class ImportQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class EmptyQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A query without parameters."""
+
+
+def needed(field: str, text: str | None) -> str:
+    """Return the value of a field that only some buttons of a form need.
+
+    Raises:
+        errors.BadInput: the field was not sent.
+    """
+    if text is None:
+        raise errors.BadInput(field, "required")
+    return text
 
 
 def number(field: str, text: str, digits: int = 6) -> int:

@@ -173,7 +173,7 @@ def test_an_owner_enables_akismet_in_the_console_and_no_page_shows_the_key(
 ) -> None:
     form = {"act": "set", "name": "akismet", "holds": "on"}
     pages = owner.settle("/advisers", status=200, key="canarykey", **form)
-    pages += owner.settle("/advisers", status=200, **form, shows="on")
+    pages += owner.settle("/advisers", status=200, key="", **form, shows="on")
     pages += owner.page("/advisers") + owner.page("/settings") + owner.page("/log")
     assert "canarykey" not in pages + stored()
     (found,) = rulebook.read("demo").advisers

@@ -43,9 +43,11 @@ def change(site_id: str) -> flask.Response:
             raise errors.BadInput("act", "bad-form")
         made = registration.rotate(site, by, keeps_old=True)
     elif sent.name == classifier_verdicts.AKISMET:
-        registration.set_akismet(site, sent.key.strip(), terms, by, _client())
+        key = admin_queries.needed("key", sent.key).strip()
+        registration.set_akismet(site, key, terms, by, _client())
     else:
-        made = registration.set_webhook(site, sent.url, terms, by, _client())
+        url = admin_queries.needed("url", sent.url)
+        made = registration.set_webhook(site, url, terms, by, _client())
     return _page(visit, said=labels.text("admin.classifiers-saved"), made=made)
 
 
@@ -58,9 +60,8 @@ def change_turnstile(site_id: str) -> flask.Response:
     if sent.act == "remove":
         turnstile_settings.remove(site, noted=noted)
         return _page(visit, said=_disabled(labels.text("admin.turnstile-title")))
-    given = turnstile_settings.Given(
-        sent.key.strip(), sent.secret.strip(), refuses=bool(sent.refuses)
-    )
+    key = admin_queries.needed("key", sent.key).strip()
+    given = turnstile_settings.Given(key, sent.secret.strip(), refuses=bool(sent.refuses))
     turnstile_settings.set_up(site, given, settings=site_visit.settings(), now=now, noted=noted)
     return _page(visit, said=labels.text("admin.classifiers-saved"))
 

@@ -85,14 +85,10 @@ def change_guard(site_id: str) -> flask.Response:
     """Change the post limits."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.PostLimitsForm)
-    given = msgspec.structs.asdict(sent)
-    del given["reason"]
+    names = [name for name in sent.__struct_fields__ if name != "reason"]
     site_settings.change(
         visit.site.id,
-        guard={
-            name: admin_queries.number(name, text, _DIGITS) if text else None
-            for name, text in given.items()
-        },
+        guard=sent.numbers(*names, empty=None, digits=_DIGITS),
         noted=_noted(visit, sent.reason),
     )
     return site_visit.done(visit, "limits", "saved-posting")
@@ -103,12 +99,8 @@ def change_budget(site_id: str) -> flask.Response:
     """Change the daily budget and the action to take when the budget is used up."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.BudgetForm)
-    numbers = {name: getattr(sent, name) for name in usage.UsageAmounts.__struct_fields__}
-    given: dict[str, int | str] = {"then": sent.then}
-    given |= {
-        name: admin_queries.number(name, text, _DIGITS) if text else 0
-        for name, text in numbers.items()
-    }
+    names = usage.UsageAmounts.__struct_fields__
+    given = sent.parsed(then=str) | sent.numbers(*names, empty=0, digits=_DIGITS)
     site_settings.change(visit.site.id, budget=given, noted=_noted(visit, sent.reason))
     return site_visit.done(visit, "limits", "saved-budget")
 

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import flask
+import msgspec
 
 from comments import errors
 from comments.moderation import dry_run, policy_changes, rulebook, rules
@@ -32,7 +33,7 @@ def put(site_id: str) -> flask.Response:
     """Try a rule on recent comments, or save it."""
     visit = site_visit.enter(site_id)
     sent = forms.read(admin_queries.RuleForm)
-    rule = _rule(sent)
+    rule = _rule(sent, rulebook.read(visit.site.id))
     if sent.act == "try":
         last = admin_queries.number("last", sent.last)
         if last > _MOST_TRIED:
@@ -78,22 +79,21 @@ def _page(
     )
 
 
-def _rule(sent: admin_queries.RuleForm) -> rules.Rule:
-    def count(field: str, text: str) -> int | None:
-        return admin_queries.number(field, text) if text else None
-
-    return rules.Rule(
-        id=sent.id.strip() or policy_changes.new_rule_id(),
+def _rule(sent: admin_queries.RuleForm, book: rulebook.Rulebook) -> rules.Rule:
+    name = sent.id.strip() or policy_changes.new_rule_id()
+    new = rules.Rule(id=name, action=sent.action, is_on=bool(sent.is_on))
+    stored = next((rule for rule in book.rules if rule.id == name), new)
+    return msgspec.structs.replace(
+        stored,
         action=sent.action,
-        words=admin_queries.phrases(sent.words),
-        names=admin_queries.phrases(sent.names),
-        websites=admin_queries.several(sent.websites),
-        hosts=admin_queries.several(sent.hosts),
-        scripts=admin_queries.several(sent.scripts),
-        networks=admin_queries.several(sent.networks),
-        links=count("links", sent.links),
-        approved_under=count("approved_under", sent.approved_under),
-        repeated=count("repeated", sent.repeated),
-        younger_than=count("younger_than", sent.younger_than),
-        is_on=bool(sent.is_on),
+        **sent.parsed(
+            words=admin_queries.phrases,
+            names=admin_queries.phrases,
+            websites=admin_queries.several,
+            hosts=admin_queries.several,
+            scripts=admin_queries.several,
+            networks=admin_queries.several,
+        ),
+        **sent.numbers("links", "approved_under", "repeated", "younger_than", empty=None),
+        **sent.boxes("is_on"),
     )

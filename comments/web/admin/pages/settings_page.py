@@ -1,5 +1,6 @@
 """The settings of a site and of its moderation, for owners."""
 
+import functools
 from datetime import UTC, datetime
 
 import flask
@@ -40,9 +41,10 @@ def change_policy(site_id: str) -> flask.Response:
         visit.site.id,
         visit.account.actor,
         now=datetime.now(UTC),
-        policy=sent.policy,
-        close_after=admin_queries.number("close_after", sent.close_after or "0"),
-        reports=admin_queries.number("reports", sent.reports),
+        **sent.parsed(
+            policy=records.Policy, reports=functools.partial(admin_queries.number, "reports")
+        ),
+        **sent.numbers("close_after", empty=0),
         reason=sent.reason,
     )
     return site_visit.done(visit, "settings", "saved-moderation")
@@ -59,13 +61,15 @@ def change(site_id: str) -> flask.Response:
     act = audit_log.Act(visit.account.actor, "set-site", sent.reason)
     site_settings.change(
         visit.site.id,
-        origins=admin_queries.several(sent.origins),
-        query_keys=admin_queries.several(sent.query_keys),
-        keep_trailing_slash=bool(sent.keep_trailing_slash),
-        cdn_seconds=admin_queries.number("cdn_seconds", sent.cdn_seconds),
-        freshness=admin_queries.number("freshness", sent.freshness),
-        filed=admin_queries.phrases(sent.categories),
-        moderators=admin_queries.several(sent.moderators),
+        **sent.parsed(
+            origins=admin_queries.several,
+            query_keys=admin_queries.several,
+            cdn_seconds=functools.partial(admin_queries.number, "cdn_seconds"),
+            freshness=functools.partial(admin_queries.number, "freshness"),
+            moderators=admin_queries.several,
+        ),
+        **sent.boxes("keep_trailing_slash"),
+        filed=sent.parsed(categories=admin_queries.phrases).get("categories"),
         noted=site_settings.Noted(act, datetime.now(UTC)),
     )
     return site_visit.done(visit, "settings", "saved-site")
@@ -76,23 +80,17 @@ def change_options(site_id: str) -> flask.Response:
     """Change what readers notice, with the same checks as on the command line."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.OptionsForm)
+    given = {
+        **sent.boxes("votes", "website", "guests", "moderation", "forms"),
+        **sent.parsed(order=str, theme=str, language=str, images=admin_queries.several),
+        **sent.numbers("live", empty=0),
+    }
     act = audit_log.Act(visit.account.actor, "set-site", sent.reason)
     site_settings.change(
         visit.site.id,
-        options={
-            "votes": bool(sent.votes),
-            "website": bool(sent.website),
-            "guests": bool(sent.guests),
-            "moderation": bool(sent.moderation),
-            "forms": bool(sent.forms),
-            "order": sent.order,
-            "theme": sent.theme,
-            "language": sent.language,
-            "live": admin_queries.number("live", sent.live or "0"),
-            "images": admin_queries.several(sent.images),
-        },
+        options=given,
         noted=site_settings.Noted(act, datetime.now(UTC)),
     )
-    if not sent.moderation:
+    if not given.get("moderation", True):
         moderation_sessions.end_all(visit.site.id)
     return site_visit.done(visit, "settings", "saved-options")

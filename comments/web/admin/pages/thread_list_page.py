@@ -77,7 +77,7 @@ def settle(site_id: str) -> flask.Response:
         now=datetime.now(UTC),
         state=sent.state,
         policy=records.Policy(sent.policy) if sent.policy else None,
-        inherits=not sent.policy,
+        inherits=sent.policy == "",
         reason=sent.reason,
     )
     return site_visit.done(visit, f"thread?{site_visit.query(thread=thread)}", "saved")
@@ -95,11 +95,12 @@ def entitle(site_id: str) -> flask.Response:
     shown = _stored(records.ThreadName(visit.site.id, thread))
     wanted = thread_overrides.NewDetails(inherits=thread_overrides.FIELDS)
     if sent.act == "set":
-        names = admin_queries.phrases(sent.categories)
+        names = admin_queries.phrases(sent.categories or "")
+        keeps_names = sent.categories is None or set(names) == set(shown.categories)
         wanted = thread_overrides.NewDetails(
             title=None if sent.title == shown.title else sent.title,
             url=None if sent.url == shown.url else sent.url,
-            categories=None if set(names) == set(shown.categories) else names,
+            categories=None if keeps_names else names,
         )
     thread_overrides.name(
         visit.site, thread, wanted, visit.account.actor, now=now, reason=sent.reason

@@ -30,7 +30,9 @@ def test_an_owner_sets_the_limits_for_posts_and_the_budget(
     assert (site.guard.posts_per_network, site.guard.proof_of_work) == (7, 2_000_000)
     assert site.guard.same_texts is None
     assert "Now 7, set for this site" in owner.page("/limits")
-    owner.settle("/limits")  # resets all limits to the service's limits
+    # Empty fields reset all limits to the service's limits.
+    empty = dict.fromkeys(records.OwnPostLimits.__struct_fields__, "")
+    owner.settle("/limits", **empty)  # type: ignore[arg-type]
     assert site_settings.get("demo").guard == records.OwnPostLimits()
     owner.settle("/limits/budget", posts="5", reads="1000000000", then="read-only")
     assert site_settings.get("demo").budget == records.Budget(

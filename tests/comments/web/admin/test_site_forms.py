@@ -77,7 +77,7 @@ def test_a_thread_is_locked_opened_and_given_a_policy(desk: Desk, site: records.
     assert 'value="closed" selected' in desk.page("/thread?thread=a+page%3Fx%3D1")
     desk.settle("/thread/state?thread=a+page%3Fx%3D1", state="open", policy="all")
     assert sample_threads.post(site, "second", thread="a page?x=1").status is Status.PENDING
-    desk.settle("/thread/state?thread=a+page%3Fx%3D1", state="open")
+    desk.settle("/thread/state?thread=a+page%3Fx%3D1", state="open", policy="")
     assert sample_threads.post(site, "third", thread="a page?x=1").status is Status.APPROVED
     for form in ({"state": "x"}, {"state": "open", "policy": "x"}, {}):
         desk.settle("/thread/state?thread=a+page%3Fx%3D1", status=400, **form)
@@ -107,7 +107,10 @@ def test_a_rule_is_tried_without_effect_then_saved_changed_and_removed(
     assert row.status is Status.PENDING
     assert "Rule “bets”: the text contains" in desk.page("/queue")
     assert 'value="casino*, big win"' in desk.page("/rules?rule=bets")
-    desk.settle("/rules", act="put", id="bets", action="spam", links="2", approved_under="3")
+    fields = ("names", "websites", "hosts", "scripts", "networks", "repeated", "younger_than")
+    form = dict.fromkeys(("words", *fields), "")
+    form |= {"action": "spam", "links": "2", "approved_under": "3"}
+    desk.settle("/rules", act="put", id="bets", **form)  # type: ignore[arg-type]
     (rule,) = rulebook.read("demo").rules
     assert (rule.action, rule.words, rule.links, rule.is_on) == ("spam", (), 2, False)
     assert "more than 2 links; fewer than 3 approved comments" in desk.page("/rules")
