@@ -13,7 +13,8 @@ Invariants:
 1. A part is stored in a transaction that reads the upload, so no part is left behind by an upload
    that was replaced. Sending a part again replaces the same row.
 2. One process at a time changes an upload that is worked on: it claims the upload until a time, and
-   moves that time forward while it works. Each claim has an id, so a process whose claim expired
+   moves that time forward while it works. A claim also ends with its process, as far as another
+   process on the same machine can tell. Each claim has an id, so a process whose claim expired
    and was given to another one changes nothing any more.
 """
 
@@ -32,6 +33,7 @@ from comments import errors
 from comments.domain import decoders
 from comments.domain.crypto import encryption
 from comments.events import audit_log
+from comments.jobs.importers import import_process
 from comments.store import ownership, reads, transactions
 from comments.store.models import event_rows
 
@@ -105,7 +107,8 @@ class Upload(msgspec.Struct, frozen=True):
     `problem` says why a file was refused or cannot be imported as it is, and `failure` names a
     reason of another kind (`Failure`). `mapping` contains page mappings as on the command line.
     `claimed` is the time until which a process has claimed the work, `holder` the id of this claim,
-    and `lost` the number of claims that expired.
+    `process` the mark of the process (`import_process`), and `lost` the number of claims that ended
+    without a result.
     """
 
     id: str
@@ -128,6 +131,7 @@ class Upload(msgspec.Struct, frozen=True):
     proposed: tuple[ProposedMapping, ...] = ()
     claimed: datetime | None = None
     holder: str = ""
+    process: str = ""
     lost: int = 0
 
     @property
@@ -285,7 +289,8 @@ def claim(site: str, now: datetime) -> Upload | None:
             refused = {"state": UploadState.REFUSED, "failure": Failure.ERROR.value}
             transactions.apply(_stored(msgspec.structs.replace(found, claimed=None, **refused)))
             return None
-        claimed = msgspec.structs.replace(found, claimed=now + CLAIM, holder=holder, lost=lost)
+        mine = {"claimed": now + CLAIM, "holder": holder, "process": import_process.own()}
+        claimed = msgspec.structs.replace(found, **mine, lost=lost)
         transactions.apply(_stored(claimed))
         return claimed
 
@@ -400,7 +405,8 @@ def _claim_of(upload: Upload) -> tuple[str, UploadState, str]:
 
 def _is_waiting(upload: Upload, now: datetime) -> bool:
     has_work = upload.state in {UploadState.CHECKING, UploadState.IMPORTING}
-    return has_work and (upload.claimed is None or upload.claimed <= now)
+    is_free = upload.claimed is None or upload.claimed <= now
+    return has_work and (is_free or import_process.has_ended(upload.process))
 
 
 def _parts(upload: Upload, secret: str, now: Callable[[], datetime]) -> Iterator[bytes]:

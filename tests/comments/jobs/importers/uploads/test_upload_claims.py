@@ -1,6 +1,7 @@
 """One worker at a time changes an upload: the one that claimed it last."""
 
 import gzip
+import sys
 import threading
 from collections.abc import Sequence
 from datetime import timedelta
@@ -10,7 +11,7 @@ import pytest
 from google.cloud import ndb
 
 from comments.domain import records
-from comments.jobs.importers import import_writer
+from comments.jobs.importers import import_process, import_writer
 from comments.jobs.importers.checking import checked_import, import_batches
 from comments.jobs.importers.uploads import upload_steps, upload_store, upload_worker
 from comments.jobs.importers.uploads.upload_store import UploadState
@@ -178,6 +179,19 @@ def test_an_error_of_a_suspended_worker_refuses_nothing(
             change(claimed, now=clock(), state=UploadState.REFUSED)
     assert current("garden").state is UploadState.CHECKED
     assert list(stored_state.rows("ImportPart")) != []
+
+
+def test_the_claim_of_a_killed_process_ends_with_it(
+    garden: records.Site, file: bytes, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload_store.finish("garden", sent("garden", file, clock), now=clock())
+    mark = "from comments.jobs.importers import import_process; print(import_process.own())"
+    ended = programs.run([sys.executable, "-c", mark], cwd=programs.ROOT).stdout.strip()
+    with monkeypatch.context() as killed:
+        killed.setattr(import_process, "own", lambda: ended)
+        assert upload_store.claim("garden", clock()) is not None
+    assert upload_store.claim("garden", clock()) is not None
+    assert upload_store.claim("garden", clock()) is None
 
 
 def test_a_claim_whose_answer_was_lost_is_valid(
