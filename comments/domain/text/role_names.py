@@ -85,8 +85,13 @@ def _looks_like_one(found: str, claims: frozenset[str]) -> bool:
     is_mixed = len(found) >= _SHORTEST_MIXED and len(found) <= 2 * latin < 2 * len(found)
     if not is_mixed:
         return found in claims
-    looks = re.compile("".join(c if c.isascii() else "." for c in found))
-    return any(len(each) == len(found) and looks.fullmatch(each) for each in claims)
+    return any(
+        len(each) == len(found)
+        and all(
+            seen == wanted or not seen.isascii() for seen, wanted in zip(found, each, strict=True)
+        )
+        for each in claims
+    )
 
 
 def skeleton(name: str) -> str:
