@@ -37,10 +37,16 @@ def sign_in(window: playwright.Page) -> None:
     window.keyboard.press("Enter")
 
 
+def offer(page: playwright.Page) -> playwright.Locator:
+    """Go to the address for moderators; return the button."""
+    page.evaluate("location.hash = 'moderate'")
+    return page.get_by_role("button", name="Moderate here")
+
+
 def begin(page: playwright.Page) -> None:
     """Begin to moderate, from the button below the thread to the bar above the list."""
     with page.expect_popup() as opened:
-        page.get_by_role("button", name="Moderate here").click()
+        offer(page).click()
     sign_in(opened.value)
     opened.value.get_by_role("button", name="Moderate here").click()
     expect(bar(page)).to_contain_text("Moderating as Bob until")

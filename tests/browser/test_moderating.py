@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 
 import pytest
+from playwright import sync_api as playwright
 from playwright.sync_api import expect
 
 from comments.accounts import accounts, moderation_sessions
@@ -13,7 +14,7 @@ from comments.moderation import decisions, policy_changes, rulebook, rules
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import comment_writes
-from tests.browser import widget_form
+from tests.browser import route_holding, widget_form
 from tests.browser.conftest import OpenTab, Say, Tab, Website
 from tests.browser.moderator_page import (
     ROOT,
@@ -21,6 +22,7 @@ from tests.browser.moderator_page import (
     bar,
     begin,
     held,
+    offer,
     sign_in,
     status,
     widget,
@@ -47,6 +49,7 @@ def test_a_moderator_allows_the_page_decides_undoes_and_stops(  # noqa: PLR0915 
     page = tab.page
     expect(comment(page, "parent")).to_be_visible()
     assert "Hide" not in choices(comment(page, "first"))
+    expect(page.get_by_role("button", name="Moderate here")).to_have_count(0)
     begin(page)
     expect(bar(page)).to_be_focused()
     expect(bar(page)).to_contain_text("1 held comment")
@@ -79,6 +82,9 @@ def test_a_moderator_allows_the_page_decides_undoes_and_stops(  # noqa: PLR0915 
             kept["token"], account_holders.SECRET, now=account_holders.here()
         )
     assert ended is None
+    page.goto("about:blank")
+    page.goto(page_url)
+    expect(page.get_by_role("button", name="Moderate here")).to_be_visible()
 
 
 @pytest.mark.parametrize(
@@ -160,6 +166,29 @@ def test_a_visible_comment_is_hidden_and_shown_again(
     undo.click()
     expect(comment(page, "first")).to_be_focused()
     assert status(open_store, first) is Status.APPROVED
+
+
+def test_an_open_menu_stays_open_when_moderation_begins_and_when_the_window_loses_the_focus(
+    page_url: str, open_tab: OpenTab, session: str, say: Say
+) -> None:
+    say("visible")
+    page = open_tab("about:blank").page
+    kept = json.dumps(session)
+    page.add_init_script(f"sessionStorage['flatthread:moderator:demo'] = {kept}")
+    bundles: list[playwright.Route] = []
+    page.route("**/widget/moderating-*", lambda route: bundles.append(route))  # noqa: PLW0108 - Playwright needs a function
+    page.goto(page_url)
+    route_holding.wait_until_sent(page, bundles)
+    comment(page, "visible").get_by_role("button", name="More actions").click()
+    first = comment(page, "visible").get_by_role("menuitem").first
+    expect(first).to_be_focused()
+    bundles.pop().continue_()
+    expect(bar(page)).to_contain_text("Moderating as Bob")  # All comments are drawn again.
+    expect(first).to_be_focused()
+    first.evaluate("node => node.dispatchEvent(new FocusEvent('focusout', { bubbles: true }))")
+    expect(first).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(first).to_have_count(0)
 
 
 def test_a_visible_comment_is_marked_as_spam_pinned_and_unpinned(
@@ -313,7 +342,7 @@ def test_the_window_and_the_thread_in_moderation_are_accessible(
     say("visible")
     page = open_tab(page_url, color_scheme=scheme).page
     with page.expect_popup() as opened:
-        page.get_by_role("button", name="Moderate here").click()
+        offer(page).click()
     window = opened.value
     expect(window.get_by_label("Password")).to_be_visible()
     assert accessibility.complaints(window) == []

@@ -18,6 +18,7 @@ from tests.browser.moderator_page import (
     Hold,
     bar,
     held,
+    offer,
     sign_in,
     status,
     widget,
@@ -134,7 +135,6 @@ def test_a_damaged_session_is_ignored(moderating: Callable[..., Tab], say: Say, 
     page = moderating(kept).page
     assert "Hide" not in choices(comment(page, "visible"))
     expect(bar(page)).to_have_count(0)
-    expect(page.get_by_role("button", name="Moderate here")).to_be_visible()
 
 
 def test_an_owner_ends_moderation_and_pages_offer_it_no_more(
@@ -161,7 +161,7 @@ def test_the_code_is_typed_if_the_window_is_blocked(
     hold("held")
     blocked = "<script>window.open = () => null</script>"
     page = open_tab(website.put("blocked", blocked + widget(server))).page
-    page.get_by_role("button", name="Moderate here").click()
+    offer(page).click()
     panel = page.locator(".ft-end")
     with page.expect_popup() as opened:
         panel.get_by_role("link", name="Open moderation window").click()
@@ -180,7 +180,7 @@ def test_a_moderator_changes_their_mind_before_the_window_answers(
     say("visible")
     page = open_tab(page_url).page
     with page.expect_popup():
-        page.get_by_role("button", name="Moderate here").click()
+        offer(page).click()
     expect(page.get_by_label("Code")).to_be_focused()
     page.keyboard.press("Escape")
     expect(page.get_by_label("Code")).to_have_count(0)
@@ -196,7 +196,7 @@ def test_a_bundle_or_call_that_fails_leaves_a_sentence_and_another_attempt(
     page = tab.page
     tab.expected += ["net::ERR_FAILED", "Flatthread: A call to"]
     page.route("**/widget/moderating-*", lambda route: route.abort(), times=1)
-    page.get_by_role("button", name="Moderate here").click()
+    offer(page).click()
     expect(page.get_by_text("The server did not respond.")).to_be_visible()
     page.evaluate("(kept) => sessionStorage.setItem('flatthread:moderator:demo', kept)", session)
     page.route("**/moderation/comments?*", lambda route: route.abort(), times=1)

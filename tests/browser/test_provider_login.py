@@ -19,7 +19,7 @@ from comments.accounts.oidc import providers
 from comments.events import message_sender
 from comments.sites import site_settings
 from comments.store import connection
-from tests.browser import conftest, route_holding, test_moderating, widget_form
+from tests.browser import conftest, moderator_page, route_holding, test_moderating, widget_form
 from tests.browser.conftest import ARGUMENTS, PATIENCE, Tab, Website, whole_browser_path
 from tests.browser.test_conversation import choices, comment, sign_out, signed_in
 from tests.support.html import accessibility
@@ -426,7 +426,7 @@ def test_a_moderator_moderates_without_third_party_cookies(
     write(page, "to be hidden", name="Ann")
     page.get_by_role("button", name="Post comment").click()
     with page.expect_popup() as opened:
-        page.get_by_role("button", name="Moderate here").click()
+        moderator_page.offer(page).click()
     window = opened.value
     # The window is on another site than the page, so its first request has no cookie.
     test_moderating.sign_in(window)

@@ -127,14 +127,11 @@ export class Actions {
       memory.drop(this.#mutes.key);
       this.#thread.redraw();
     };
-    const moderating = this.#moderation?.isOn
-      ? { label: t("moderate-stop"), act: () => this.#moderation?.stop() }
-      : this.#thread.options().moderation && {
-          label: widgetText("moderate-here"),
-          act: () => this.moderate(this.#thread.panel),
-        };
     return [
-      moderating,
+      !!this.#moderation?.isOn && {
+        label: t("moderate-stop"),
+        act: () => this.#moderation?.stop(),
+      },
       guest.name === null && { label: widgetText("change-name"), act: this.#thread.rename },
       guest.name === null &&
         this.#thread.options().sign_in && {

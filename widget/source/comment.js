@@ -42,6 +42,8 @@ export class Comment {
   #toggle = null;
   /** @type {HTMLElement | null} */
   #onward = null;
+  /** @type {HTMLElement | null} */
+  #more = null;
   /** @type {CommentData} */
   data;
   /** @type {import("./composer.js").Composer | null} */
@@ -105,14 +107,14 @@ export class Comment {
   }
 
   /**
-   * Redraw the comment from `data`. An open form stays open.
+   * Redraw the comment from `data`. An open form or menu stays open.
    *
    * @param {CommentData} data
    * @param {Context} context
    */
   show(data, context) {
     this.data = data;
-    const used = /** @type {HTMLElement | null} */ (this.slot.querySelector(":focus"));
+    const used = /** @type {HTMLElement | null} */ (this.main.querySelector(":focus"));
     this.indent(data.level);
     this.element.setAttribute("aria-level", String(data.level + 1));
     this.element.classList.toggle("ft-removed", this.isRemoved);
@@ -120,7 +122,7 @@ export class Comment {
     if (this.isRemoved) this.#showTombstone();
     else if (context.isMuted(this)) this.#showMuted();
     else this.#showContent(context);
-    used?.focus({ preventScroll: true }); // a moved form loses the focus
+    used?.focus({ preventScroll: true }); // moved forms and menus lose the focus
     this.countReplies();
   }
 
@@ -209,10 +211,10 @@ export class Comment {
 
   #actionRow(context) {
     const label = t("more-actions", { name: this.name });
-    const more = menuButton("ft-more-actions", [icon("more")], label, context.writer, (writer) =>
+    this.#more ??= menuButton("ft-more-actions", [icon("more")], label, context.writer, (writer) =>
       context.items(writer, this),
     );
-    if (this.isPending) return el("div", { class: "ft-actions" }, more);
+    if (this.isPending) return el("div", { class: "ft-actions" }, this.#more);
     return el(
       "div",
       { class: "ft-actions" },
@@ -221,7 +223,7 @@ export class Comment {
       button("ft-share", t("share"), () => this.#actions.share(this), {
         "aria-label": t("share-link", { name: this.name }),
       }),
-      more,
+      this.#more,
     );
   }
 

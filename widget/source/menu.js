@@ -103,8 +103,9 @@ export function toggleMenu(box, opener, items, at) {
     event.preventDefault();
   }
 
-  function onFocusOut(event) {
-    if (!box.contains(event.relatedTarget)) close();
+  /** Close the menu if the focus moves on, but not if another window takes it. */
+  function onFocusOut({ relatedTarget }) {
+    if (relatedTarget && !box.contains(relatedTarget)) close();
   }
 
   function onPointerDown(event) {

@@ -25,7 +25,9 @@ export function kept(site) {
   return TOKEN.test(found?.token) && Date.parse(found.expires) ? found : null;
 }
 
+/** Keep a session for this tab, and remember that somebody moderates the site in this browser. */
 export function keep(site, session) {
+  memory.save(seat(site), true);
   memory.saveVisit(seat(site), session);
 }
 

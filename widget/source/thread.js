@@ -122,7 +122,11 @@ export class Thread {
     this.#reform({ refocus: false });
     const { signal } = this.#stop;
     if (signal.aborted) return;
-    addEventListener("hashchange", () => this.#pages.goTo(wantedComment()), { signal });
+    const follow = () => {
+      this.#pages.goTo(wantedComment());
+      this.#offerModeration();
+    };
+    addEventListener("hashchange", follow, { signal });
     const ageing = setInterval(() => times.refresh(this.element), MINUTE);
     signal.addEventListener("abort", () => clearInterval(ageing));
     if (this.#options.live > 0) new Live(() => this.#poll(), this.#options.live, signal);
@@ -139,7 +143,7 @@ export class Thread {
     this.element.append(...parts);
     this.#arrange();
     this.#pages.point(this.#listing.get(wantedComment()));
-    if (this.#options.moderation) this.#offerModeration();
+    this.#offerModeration();
   }
 
   close() {
@@ -159,13 +163,25 @@ export class Thread {
     return isChanged;
   }
 
-  /** Add the button "Moderate here" below everything else, and continue this tab's session. */
+  /**
+   * Add the button "Moderate here" below everything else, and continue this tab's session.
+   *
+   * Only moderators see the button: in a browser that has moderated the site, or at "#moderate".
+   */
   #offerModeration() {
+    const key = `moderator:${this.#place.site}`;
+    const isWanted = location.hash === "#moderate";
+    const session = memory.loadVisit(key);
+    if (!this.#options.moderation || !(isWanted || session || memory.load(key))) return;
     const moderate = async (box) => this.#act(await this.#writer())?.moderate(box);
-    const foot = el("div", { class: "ft-end" });
-    foot.append(button("ft-moderate", t("moderate-here"), () => moderate(foot)));
-    this.element.append(foot);
-    if (memory.loadVisit(`moderator:${this.#place.site}`)) moderate(null);
+    let foot = this.element.querySelector(".ft-end");
+    if (!foot) {
+      foot = el("div", { class: "ft-end" });
+      foot.append(button("ft-moderate", t("moderate-here"), () => moderate(foot)));
+      this.element.append(foot);
+      if (session) moderate(null);
+    }
+    if (isWanted) foot.querySelector("button")?.focus();
   }
 
   get #listing() {

@@ -74,7 +74,7 @@ def page(site_id: str) -> flask.Response:
         named = [*query.items(multi=True), ("page", flask.request.referrer)]
         there = flask.url_for("embed.page", site_id=site.id)
         where = f"{there}?{urllib.parse.urlencode(named)}"
-        return flask.Response(status=302, headers={"Location": where, "Cache-Control": "no-store"})
+        return responses.private(flask.make_response(flask.redirect(where)))
     return _answer(_asked(site, base=""), _PAGE)
 
 
