@@ -4,6 +4,7 @@ The tests move the browser's clock; nothing waits for real minutes.
 """
 
 import dataclasses
+from datetime import UTC, datetime
 
 import flask
 import playwright.sync_api as playwright
@@ -18,7 +19,7 @@ from emulator import inprocess, testing
 from tests.browser import route_holding, widget_form
 from tests.browser.conftest import OpenTab, Say, Tab
 from tests.browser.test_conversation import bodies, comment
-from tests.support.threads import sample_threads
+from tests.support.threads import sample_threads, sample_votes
 
 pytestmark = pytest.mark.browser
 
@@ -104,6 +105,22 @@ def test_new_comments_are_a_bar_and_appear_when_the_reader_asks(
     expect(page.get_by_role("button", name="new repl")).to_have_count(0)
     collapse = page.get_by_role("button", name="Collapse Ada's comment")
     expect(collapse).to_be_visible()
+
+
+def test_an_own_vote_counts_once_when_new_comments_arrive_with_counted_votes(
+    server: str, live: int, open_tab: OpenTab, open_store: connection.Store, say: Say
+) -> None:
+    say("one")
+    page = opened(open_tab, server).page
+    comment(page, "one").get_by_role("button", name="Upvote Ada's comment").click()
+    expect(comment(page, "one").locator(".ft-votes[aria-disabled]")).to_have_count(0)
+    with open_store.context():
+        sample_votes.count_all(datetime.now(UTC).replace(year=2100))
+    say("two")
+    poll(page)
+    bar(page).click()
+    expect(comment(page, "two")).to_be_visible()
+    expect(comment(page, "one").locator(".ft-score")).to_have_text("1")
 
 
 def test_new_replies_are_counted_at_the_lowest_visible_comment_above_them(

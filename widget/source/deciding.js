@@ -168,7 +168,9 @@ export class Decisions {
 
   /** @param {Comment} comment @param {Partial<CommentData>} data */
   #draw(comment, data) {
-    comment.show({ ...comment.data, ...data }, this.#thread.pages.thread.context());
+    // A newer score may contain the moderator's own vote, which is added to the score of the page.
+    const score = comment.data.score ?? data.score;
+    comment.show({ ...comment.data, ...data, score }, this.#thread.pages.thread.context());
     if (comment.isAside) comment.indent(0);
   }
 

@@ -163,6 +163,8 @@ export class Pages {
   async catchUp() {
     const start = this.#start;
     const [page, writer] = await Promise.all([this.#list(start), this.thread.load()]);
+    // The page's scores may contain own votes that an earlier page's scores did not.
+    await this.thread.loadVotes();
     const isNew = Date.parse(page.changed) >= this.#latest;
     if (!isNew || start !== this.#start || this.#signal.aborted) return;
     writer.weave(this.listing, page.comments, {
