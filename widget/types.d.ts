@@ -60,6 +60,8 @@ interface SiteOptions extends Bare {
   moderation: boolean;
   forms?: boolean; // used only by pages without JavaScript
   mail: boolean;
+  /** The origins whose pages may send comments; missing in answers of older releases. */
+  origins?: string[];
   sign_in: boolean;
 }
 

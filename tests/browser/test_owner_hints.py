@@ -4,7 +4,6 @@ import pytest
 from playwright.sync_api import ConsoleMessage, expect
 
 from server import refusals
-from tests.browser import widget_form
 from tests.browser.conftest import OpenTab, Say, Website
 
 pytestmark = pytest.mark.browser
@@ -53,7 +52,7 @@ def test_the_console_names_a_refusal_by_the_server_itself(
     assert told.value.text == f"Flatthread: {server}: Uri too long"
 
 
-def test_a_page_that_may_not_post_says_so_when_its_form_opens(
+def test_a_page_that_may_not_post_says_so_before_anybody_writes(
     server: str, website: Website, open_tab: OpenTab, say: Say
 ) -> None:
     say("public")
@@ -61,21 +60,18 @@ def test_a_page_that_may_not_post_says_so_when_its_form_opens(
         f'<script type="module" src="{server}/widget/flatthread.js" data-site="demo"></script>'
         '<div id="flatthread" data-thread="demo"></div>'
     )
-    foreign = website.put("foreign", html).replace("127.0.0.1", "localhost")
-    tab = open_tab(foreign)
-    tab.expected += ["status of 403", "Flatthread: "]
+    registered = website.put("page", html)
+    tab = open_tab("about:blank")
+    tab.expected += ["Flatthread: "]
     with tab.page.expect_console_message(_told) as told:
-        form = widget_form.opened(tab.page)
+        tab.page.goto(registered.replace("127.0.0.1", "localhost"))
     assert "site set demo --add-origin http://localhost:" in told.value.text
-    refusal = form.get_by_role("alert").filter(has_text="not registered for the site")
-    expect(refusal).to_be_visible()
-    expect(form.get_by_role("textbox").first).to_be_focused()
-    widget_form.fill(form, "may I?", "Ada")
-    expect(refusal).to_be_visible()
-    with tab.page.expect_response("**/challenge"):
-        form.get_by_role("button", name="Post comment").click()
-    expect(refusal).to_be_visible()
-    expect(form.get_by_role("textbox").first).to_have_value("may I?")
+    expect(tab.page.locator(".ft-body")).to_have_text("public")
+    expect(tab.page.locator(".ft-notice")).to_contain_text("address is not registered")
+    expect(tab.page.get_by_role("textbox")).to_have_count(0)
+    expect(tab.page.get_by_role("button", name="Reply")).to_have_count(0)
+    tab.page.goto(registered)
+    expect(tab.page.get_by_role("textbox").first).to_be_visible()
 
 
 def test_a_page_that_was_offline_loads_when_the_network_is_back(

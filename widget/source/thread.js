@@ -202,9 +202,13 @@ export class Thread {
   #heard(page) {
     this.#options = page.options;
     this.#seen ??= visit(this.#place.spot, Date.parse(page.changed) || clock.now());
-    const state = page.thread?.state ?? "open";
+    const state = isRegistered(page.options) ? (page.thread?.state ?? "open") : "elsewhere";
     const isOther = state !== this.#state;
     this.#state = state;
+    if (isOther && state === "elsewhere") {
+      const tell = ({ hint }) => hint({ code: "origin-not-allowed" }, this.#place);
+      this.#load().then(tell, () => {}); // the form says it too
+    }
     this.#header.offerOrders(page.order ?? this.#place.order ?? this.#options.order);
     this.#header.offerMail(this.#options.mail);
     if (isOther && this.#top.hasChildNodes()) this.#reform({ refocus: false });
@@ -379,4 +383,14 @@ export class Thread {
     if (!isVisible) return;
     this.#fading = setTimeout(() => this.#status.classList.remove("ft-toast"), 4000);
   }
+}
+
+/**
+ * Tell whether the service accepts comments from this page: from the site's pages and its own.
+ *
+ * @param {{ origins?: string[] }} options
+ */
+function isRegistered({ origins }) {
+  const { origin } = new URL(import.meta.url);
+  return origins?.concat(origin).includes(location.origin) ?? true; // caches have older answers
 }

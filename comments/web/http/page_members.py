@@ -32,7 +32,7 @@ def of(site: records.Site, name: records.ThreadName, order: str, service: Servic
     """Return the members as JSON, after a comma and without braces."""
     access = thread_access.shown(site, thread_view.terms(name), datetime.now(UTC))
     may_enter = service.mail or (service.has_address and site.has_providers)
-    return _json(order, access, site.options, mail=service.mail, sign_in=may_enter)
+    return _json(order, access, site.options, site.origins, mail=service.mail, sign_in=may_enter)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -40,12 +40,13 @@ def _json(
     order: str,
     access: thread_access.ThreadAccess,
     options: site_options.SiteOptions,
+    origins: tuple[str, ...],
     *,
     mail: bool,
     sign_in: bool,
 ) -> bytes:
     shown = response_shapes.PageOptions(
-        **msgspec.structs.asdict(options), mail=mail, sign_in=sign_in
+        **msgspec.structs.asdict(options), origins=origins, mail=mail, sign_in=sign_in
     )
     members = {
         "order": order,

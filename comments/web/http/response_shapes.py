@@ -28,9 +28,9 @@ class PageOptions(msgspec.Struct, frozen=True):
 
     `live` is the number of seconds between two checks for new comments, 0 for none. `language` is
     empty for the language of the page with the comments. `inbox` tells whether authors have an
-    inbox of unread replies. Two fields are not options of the site:
-    `mail` tells whether the service sends mail, which readers need to follow a thread, and
-    `sign_in` whether readers can sign in by mail or through a provider.
+    inbox of unread replies. Three fields are not options of the site: `origins` are the origins
+    whose pages may send comments, `mail` tells whether the service sends mail, which readers need
+    to follow a thread, and `sign_in` whether readers can sign in by mail or through a provider.
     """
 
     votes: bool
@@ -44,6 +44,7 @@ class PageOptions(msgspec.Struct, frozen=True):
     moderation: bool
     forms: bool
     inbox: bool
+    origins: tuple[str, ...]
     mail: bool
     sign_in: bool
 
