@@ -70,7 +70,7 @@ def page(site_id: str) -> flask.Response:
     snippet's link relies on this, so that the same snippet works on all pages.
     """
     site, query = site_of(site_id), flask.request.args
-    if flask.request.referrer and not {"thread", "page"} & query.keys():
+    if flask.request.referrer and not _names_thread():
         named = [*query.items(multi=True), ("page", flask.request.referrer)]
         there = flask.url_for("embed.page", site_id=site.id)
         where = f"{there}?{urllib.parse.urlencode(named)}"
@@ -100,7 +100,13 @@ def frame(response: flask.Response) -> flask.Response:
     has_form = flask.g.get("has_form", False)
     policy = security_headers.framed_by(origins, images, has_form=has_form)
     response.headers["Content-Security-Policy"] = policy
+    if not _names_thread():
+        response.vary.add("Referer")
     return response
+
+
+def _names_thread() -> bool:
+    return bool({"thread", "page"} & flask.request.args.keys())
 
 
 @blueprint.errorhandler(Exception)

@@ -123,12 +123,14 @@ def test_a_header_that_no_cache_keys_changes_no_response(
     app: flask.Flask, settings: config.Settings, open_store: connection.Store, paths: list[str]
 ) -> None:
     for path in paths:
-        plain = shown(asked(app, path))
+        answer = asked(app, path)
+        plain = shown(answer)
+        unkeyed = {name: value for name, value in UNKEYED.items() if name not in answer.vary}
         # The first request to an empty cache sends the headers, a few at a time and with different
         # subjects in each group.
         changed = [
             list(few)
-            for few in _few(UNKEYED)
+            for few in _few(unkeyed)
             if shown(asked(_fresh(settings, open_store), path, few)) != plain
         ]
         assert changed == [], path
