@@ -25,6 +25,7 @@ def _message_class(name):
     return message_factory.GetMessageClass(descriptor)
 
 
+AggregationQuery = _message_class("AggregationQuery")
 AggregationResultBatch = _message_class("AggregationResultBatch")
 AllocateIdsRequest = _message_class("AllocateIdsRequest")
 AllocateIdsResponse = _message_class("AllocateIdsResponse")

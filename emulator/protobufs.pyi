@@ -2,6 +2,7 @@
 
 # ruff: noqa: N802, PYI021 - protobuf chose the names; a module says what it owns
 
+import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
@@ -59,6 +60,7 @@ class _Int(_Message):
 class Timestamp(_Message):
     seconds: int
     nanos: int
+    def FromDatetime(self, moment: dt.datetime) -> None: ...
     def FromMicroseconds(self, micros: int) -> None: ...
     def ToJsonString(self) -> str: ...
 
@@ -109,14 +111,14 @@ class EntityResult(_Message):
     update_time: Timestamp
     cursor: bytes
 
-class _Name(_Message):
+class PropertyReference(_Message):
     name: str
 
 class _Projection(_Message):
-    property: _Name
+    property: PropertyReference
 
 class Order(_Message):
-    property: _Name
+    property: PropertyReference
     direction: int
 
 Orders: TypeAlias = Iterable[Order]
@@ -126,7 +128,7 @@ class CompositeFilter(_Message):
     filters: _Repeated[Filter]
 
 class PropertyFilter(_Message):
-    property: _Name
+    property: PropertyReference
     op: int
     value: Value
 
@@ -136,10 +138,10 @@ class Filter(_Message):
 
 class Query(_Message):
     projection: _Repeated[_Projection]
-    kind: _Repeated[_Name]
+    kind: _Repeated[PropertyReference]
     filter: Filter
     order: _Repeated[Order]
-    distinct_on: _Repeated[_Name]
+    distinct_on: _Repeated[PropertyReference]
     start_cursor: bytes
     end_cursor: bytes
     offset: int
@@ -149,7 +151,7 @@ class _Count(_Message):
     up_to: _Int
 
 class _OverProperty(_Message):
-    property: _Name
+    property: PropertyReference
 
 class Aggregation(_Message):
     count: _Count
@@ -160,6 +162,16 @@ class Aggregation(_Message):
 class AggregationQuery(_Message):
     nested_query: Query
     aggregations: _Repeated[Aggregation]
+
+class GqlQueryParameter(_Message):
+    value: Value
+    cursor: bytes
+
+class GqlQuery(_Message):
+    query_string: str
+    allow_literals: bool
+    named_bindings: Mapping[str, GqlQueryParameter]
+    positional_bindings: _Repeated[GqlQueryParameter]
 
 class _ReadOnly(_Message):
     read_time: Timestamp
@@ -220,6 +232,7 @@ class RunQueryRequest(_Request):
     partition_id: PartitionId
     read_options: ReadOptions
     query: Query
+    gql_query: GqlQuery
 
 class QueryResultBatch(_Message):
     entity_results: _Repeated[EntityResult]
@@ -235,6 +248,7 @@ class RunAggregationQueryRequest(_Request):
     partition_id: PartitionId
     read_options: ReadOptions
     aggregation_query: AggregationQuery
+    gql_query: GqlQuery
 
 class _AggregationResult(_Message):
     aggregate_properties: _Properties

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
-from emulator import errors, protobufs
+from emulator import protobufs
 from emulator.encoding import keys, property_masks
 from emulator.execution import (
     aggregations,
@@ -20,7 +20,7 @@ from emulator.execution import (
     query_batches,
     repeated_queries,
 )
-from emulator.queries import query_plan
+from emulator.queries import gql_parser, query_plan
 from emulator.storage import read_sets, row_reader
 
 # The source of a read: a snapshot, a read set that records the read, and the id of a transaction
@@ -61,57 +61,55 @@ class QueryRunner:
 
     def query(self, request: protobufs.RunQueryRequest, partition: keys.Partition) -> bytes:
         """Answer RunQuery."""
-        if request.WhichOneof("query_type") == "gql_query":
-            raise errors.Unimplemented("RunQueryRequest.gql_query")
         asked = repeated_queries.asked(request)
         known = self._repeated.find(asked)
         if known is not None:
             self._meter.count_query(known.bill, known.entries, known.keys_of)
             return known.response
+        request, parsed = _parsed_query(request)
         mask = property_masks.of(request)
         started = self._stopwatch()
         with self._reading(request, partition) as (snapshot, reads, began):
             if _is_plan_only(request):
-                return self._planned(
-                    prepared_queries.plan_only(snapshot, request.query, partition), began
-                )
+                plan = prepared_queries.plan_only(snapshot, request.query, partition)
+                return self._planned(plan, parsed, began)
             answer = query_batches.run_query(snapshot, request, partition, reads, mask)
             change = snapshot.last_change
         bill = cost_meter.bill_query(answer.plan.query, met=answer.met, entries=answer.entries)
         self._meter.count_query(bill, answer.entries, answer.keys)
         if not request.HasField("explain_options"):
-            response = _response(answer.content, began)
+            response = _response(answer.content, parsed, began)
             if asked:
                 again = repeated_queries.KnownAnswer(response, bill, answer.entries, answer.keys)
                 self._repeated.keep(asked, change, again)
             return response
         seconds = self._stopwatch() - started
         work = explain.Work(len(answer.positions), answer.documents, answer.entries, seconds, bill)
-        return _response(answer.content, began, self._metrics(request, answer, work))
+        return _response(answer.content, parsed, began, self._metrics(request, answer, work))
 
     def aggregation_query(
         self, request: protobufs.RunAggregationQueryRequest, partition: keys.Partition
     ) -> bytes:
         """Answer RunAggregationQuery."""
-        if request.WhichOneof("query_type") == "gql_query":
-            raise errors.Unimplemented("RunAggregationQueryRequest.gql_query")
-        query = request.aggregation_query
+        query, parsed = _parsed_aggregation_query(request)
         started = self._stopwatch()
         with self._reading(request, partition) as (snapshot, reads, began):
             if _is_plan_only(request):
-                return self._planned(aggregations.explain(snapshot, query, partition), began)
+                return self._planned(
+                    aggregations.explain(snapshot, query, partition), parsed, began
+                )
             answer = aggregations.run(snapshot, query, partition, reads)
         bill = cost_meter.bill_aggregation(answer.entries)
         self._meter.count_query(bill, answer.entries)
         if not request.HasField("explain_options"):
-            return _response(answer.content(), began)
+            return _response(answer.content(), parsed, began)
         seconds = self._stopwatch() - started
         work = explain.Work(1, 0, answer.entries, seconds, bill)
-        return _response(answer.content(), began, explain.metrics(answer.plan, work))
+        return _response(answer.content(), parsed, began, explain.metrics(answer.plan, work))
 
-    def _planned(self, plan: query_plan.QueryPlan, began: bytes) -> bytes:
+    def _planned(self, plan: query_plan.QueryPlan, parsed: bytes, began: bytes) -> bytes:
         self._meter.count(reads=cost_meter.PLAN_READS)
-        return _response(b"", began, explain.metrics(plan))
+        return _response(b"", parsed, began, explain.metrics(plan))
 
     def _metrics(
         self,
@@ -131,7 +129,36 @@ def _is_plan_only(request: protobufs.ExplainedRequest) -> bool:
     return request.HasField("explain_options") and not request.explain_options.analyze
 
 
-def _response(batch: bytes, began: bytes, metrics: bytes = b"") -> bytes:
+def _parsed_query(
+    request: protobufs.RunQueryRequest,
+) -> tuple[protobufs.RunQueryRequest, bytes]:
+    """Return a request without GQL, and the response's field with the query if it was GQL."""
+    if request.WhichOneof("query_type") != "gql_query":
+        return request, b""
+    query = gql_parser.query(request.gql_query, request.partition_id)
+    parsed = protobufs.RunQueryRequest()
+    parsed.CopyFrom(request)
+    parsed.query.CopyFrom(query)
+    return parsed, _parsed_field(query)
+
+
+def _parsed_aggregation_query(
+    request: protobufs.RunAggregationQueryRequest,
+) -> tuple[protobufs.AggregationQuery, bytes]:
+    """Return the query of a request, and the response's field with it if it was GQL."""
+    if request.WhichOneof("query_type") != "gql_query":
+        return request.aggregation_query, b""
+    query = gql_parser.aggregation_query(request.gql_query, request.partition_id)
+    return query, _parsed_field(query)
+
+
+def _parsed_field(query: protobufs.Query | protobufs.AggregationQuery) -> bytes:
+    return protobufs.field(2, query.SerializeToString())
+
+
+def _response(batch: bytes, parsed: bytes, began: bytes, metrics: bytes = b"") -> bytes:
     """Serialize the response to a query; both kinds of response use the same field numbers."""
     fields = ((1, batch), (5, began), (9, metrics))
-    return b"".join(protobufs.field(number, content) for number, content in fields if content)
+    return parsed + b"".join(
+        protobufs.field(number, content) for number, content in fields if content
+    )

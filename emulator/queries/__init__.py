@@ -3,7 +3,8 @@
 This room does no I/O and reads no data.
 
 `parser` checks a query message, `filters` checks its filter, and `planner` chooses the index scans
-that form a `query_plan`. `query_cursors` encodes and decodes cursors.
+that form a `query_plan`. `query_cursors` encodes and decodes cursors. `gql_parser` converts the
+text of a GQL query to a query message.
 
 Invariants:
 

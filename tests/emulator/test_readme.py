@@ -162,6 +162,9 @@ SUPPORTED = {
         ).batch.entity_results,
         "`read_time`": lambda s: s.batch(s.query("T"), **at(s)).entity_results,
         "`explain_options`": explained,
+        "`gql_query`": lambda s: s.call(
+            "RunQuery", gql_query={"query_string": "SELECT * FROM T"}
+        ).batch.entity_results,
     },
     "RunAggregationQuery": {
         "COUNT": lambda s: totals(s, COUNT) == 2, "SUM": lambda s: totals(s, SUM) == 3,
@@ -173,6 +176,9 @@ SUPPORTED = {
         "`explain_options`": lambda s: aggregate(
             s, COUNT, explain_options={"analyze": True}
         ).HasField("explain_metrics"),
+        "`gql_query`": lambda s: s.call(
+            "RunAggregationQuery", gql_query={"query_string": "SELECT COUNT(*) FROM T"}
+        ).batch.aggregation_results,
     },
     "BeginTransaction": {
         "`read_write`": lambda s: s.begin(read_write={}),
@@ -208,14 +214,11 @@ NEAREST = {
     "query_vector": {"array_value": {"values": [{"double_value": 1.0}]}},
     "distance_measure": 1, "limit": {"value": 1},
 }  # fmt: skip
-GQL = {"query_string": "SELECT * FROM T"}
 REFUSED = {
     "RunQuery": {
         "`find_nearest`": lambda s: s.batch(message_of_query(s, find_nearest=NEAREST)),
-        "`gql_query`": lambda s: s.call("RunQuery", gql_query=GQL),
     },
     "RunAggregationQuery": {
-        "`gql_query`": lambda s: s.call("RunAggregationQuery", gql_query=GQL),
         "SUM or AVG over a property with two equality filters": lambda s: aggregate(
             s, SUM, query=s.query("T", ("a", "=", 1), ("a", "=", 2))
         ),

@@ -211,7 +211,7 @@ def test_times_before_1970_sort_before_it() -> None:
     encoded = []
     for stamp in stamps:
         value = protobufs.Value()
-        value.timestamp_value.FromDatetime(stamp)  # type: ignore[attr-defined]
+        value.timestamp_value.FromDatetime(stamp)
         encoded.append(values.encode(value, HERE))
     assert all(low < high for low, high in itertools.pairwise(encoded))
 

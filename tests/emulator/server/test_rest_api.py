@@ -109,7 +109,7 @@ def test_all_eight_methods_answer(post: Callable[..., Any]) -> None:
         ("lookup", b"\xff\xff", rest_api.PROTOBUF, 400, None),
         (
             "runQuery",
-            {"gqlQuery": {"queryString": "SELECT *"}},
+            {"query": {"findNearest": {"limit": 1}}},
             rest_api.JSON,
             501,
             "UNIMPLEMENTED",

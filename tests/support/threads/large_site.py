@@ -94,7 +94,7 @@ def _placed(
         if status is Status.PENDING:
             values["rule"].string_value, values["why"].string_value = "rule:links", "links: 3"
         for moment in ("created", "changed"):
-            values[moment].timestamp_value.FromDatetime(now - timedelta(minutes=5 * place + 5))  # type: ignore[attr-defined]
+            values[moment].timestamp_value.FromDatetime(now - timedelta(minutes=5 * place + 5))
         yield row
 
 
