@@ -11,7 +11,6 @@ from comments.domain import records
 from comments.posting import admission
 from comments.sites import rate_limits, site_settings
 from comments.store import connection, reads
-from comments.tree.counters import sharding
 from emulator import inprocess, testing
 from emulator.fault_injection import fault_plans
 from tests.support.people import api_requests, proof_solver
@@ -91,21 +90,6 @@ def test_a_thread_is_limited_across_networks(door: Any, moment: Moment) -> None:
     elsewhere = client.post(api_requests.THREAD + "-2", json={"name": "Ann", "body": "Hello"})
     moment.pass_by(minutes=6)
     assert codes(elsewhere, post(client)) == [201, 201]
-
-
-def test_a_spread_thread_has_the_same_limit_in_total(
-    door: Any, open_store: connection.Store, site: records.Site
-) -> None:
-    client = door(posts_per_thread=16)
-    parents = [api_requests.answer(post(client))["comment"]["id"] for _ in range(2)]
-    with open_store.context():
-        sharding.spread(records.ThreadName(site.id, "t"), 4)
-    answers = [post(client, parent=parents[n % 2]) for n in range(40)]
-    accepted = codes(*answers).count(201)
-    # The process uses one of the four rows, so it gets a quarter of the limit; two posts are used
-    # up.
-    assert 2 <= accepted < 16 - 2
-    assert set(codes(*answers)) == {201, "too-many-posts"}
 
 
 def test_a_site_may_have_its_own_limits(

@@ -49,7 +49,7 @@ DAMAGED = (
     b"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: canary\r\n\r\n",
     b"GET / HTTP/1.1\r\nHost: x\r\nExpect: canary\r\n\r\n",
     b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: canary\r\n\r\n",
-    b"GET /" + b"canary" * 2_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /" + b"canary" * 20_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
     b"GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + b"canary" * 20_000 + b"\r\n\r\n",
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfccanary\r\n\r\n",
 )
