@@ -226,22 +226,6 @@ def test_an_unknown_site_is_named(server: str, website: Website, open_tab: OpenT
     expect(tab.page.get_by_role("alert")).to_contain_text("nobody")
 
 
-def test_a_page_of_an_unregistered_origin_reads_and_is_told_that_it_cannot_write(
-    server: str, website: Website, open_tab: OpenTab, say: Say
-) -> None:
-    say("public")
-    html = f'{script(server)}<div id="flatthread" data-thread="demo"></div>'
-    foreign = website.put("foreign", html).replace("127.0.0.1", "localhost")
-    tab = open_tab(foreign)
-    expect(tab.page.locator(".ft-body")).to_have_text("public")
-    tab.expected += ["status of 403", "Flatthread: "]
-    form = widget_form.opened(tab.page)
-    widget_form.fill(form, "may I?", "Ada")
-    form.get_by_role("button", name="Post comment").click()
-    expect(form.get_by_role("alert").filter(has_text="not registered for the site")).to_be_visible()
-    expect(form.get_by_role("textbox", name="Comment")).to_have_value("may I?")
-
-
 SINGLE_PAGE = """
   <div id="view"><p>the view's own content</p></div>
   <script type="module">

@@ -43,6 +43,7 @@ NEVER_SAID = "canary"
 HEADERS = {
     "From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "X-Auto-Response-Suppress",
     "List-Unsubscribe", "List-Unsubscribe-Post", "MIME-Version", "Content-Type",
+    "In-Reply-To", "References",
 }  # fmt: skip
 
 

@@ -13,5 +13,6 @@ export function now() {
 /** @param {Headers} headers of a response, which a cache may have kept for `Age` seconds */
 export function set(headers) {
   const sent = Date.parse(headers.get("date") ?? "");
-  if (sent) ahead ??= Date.now() - sent - Number(headers.get("age")) * 1000;
+  // The header leaves out fractions; a second more never promises too much time to edit.
+  if (sent) ahead ??= Date.now() - sent - 1000 - Number(headers.get("age")) * 1000;
 }

@@ -1,7 +1,7 @@
 """Recognize the process that runs an import, so that a killed import does not seem to run."""
 
 import os
-import socket
+import platform
 from pathlib import Path
 
 # The state and the start of a process in /proc/PID/stat, counted after the name of its program.
@@ -10,14 +10,14 @@ _STATE, _START = 0, 19
 
 def own() -> str:
     """Return a mark of this process: its host, its id and its start."""
-    return f"{socket.gethostname()} {os.getpid()} {_started(os.getpid())}"
+    return f"{platform.node()} {os.getpid()} {_started(os.getpid())}"
 
 
 def has_ended(mark: str) -> bool:
     """Return whether a process of this host has ended; False if that cannot be known."""
     host, _, process = mark.rpartition(" ")[0].rpartition(" ")
     start = mark.rpartition(" ")[2]
-    return bool(start) and host == socket.gethostname() and _started(int(process)) != start
+    return bool(start) and host == platform.node() and _started(int(process)) != start
 
 
 def _started(process: int) -> str:

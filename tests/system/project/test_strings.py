@@ -55,7 +55,7 @@ TECHNICAL = {
     # Keys
     "Enter", "Escape",
     "Arab", "Hebr", "Thaa",
-    "Cookie", "Lax", "Link", "Origin", "Strict", "View",
+    "Cookie", "Lax", "Link", "Origin", "Referer", "Strict", "View",
     "public, max-age=300", "public, max-age=31536000, immutable",
     # Mail, and the name of a signature.
     "All", "Date", "From", "References", "Subject", "To", "flatthread unsubscribe 1",
