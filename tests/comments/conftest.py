@@ -1,6 +1,7 @@
 """Provide fixtures for backend tests: clocks, threads, console browsers, caches, receivers."""
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -14,8 +15,9 @@ from flask.testing import FlaskClient
 from comments import app as apps
 from comments import config
 from comments.domain import records
-from comments.sites import site_settings
-from comments.store import connection
+from comments.posting import previews
+from comments.sites import demand, site_settings
+from comments.store import connection, per_process
 from comments.web.http import context, response_cache
 from emulator import inprocess
 from emulator.transactions import open_transactions
@@ -161,10 +163,21 @@ def moment(monkeypatch: pytest.MonkeyPatch) -> Moment:
 
 @pytest.fixture
 def door(
-    open_store: connection.Store, settings: config.Settings, site: records.Site
+    open_store: connection.Store,
+    settings: config.Settings,
+    site: records.Site,
+    moment: Moment,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., FlaskClient]:
-    """Return a function that makes clients for a service with the given limits."""
-    del site
+    """Return a function that makes clients for a service with the given limits.
+
+    The service's clocks stand still, so no period of a limit ends in the middle of a test.
+    """
+    del site, moment
+    by_minute = [(demand, "DEMAND", demand.Demand), (previews, "_PACE", previews.Pace)]
+    for module, name, counter in by_minute:
+        in_process = per_process.PerProcess(functools.partial(counter, lambda: 600.0))
+        monkeypatch.setattr(module, name, in_process)
 
     def make(**rules: int) -> FlaskClient:
         app = apps.create_app(dataclasses.replace(settings, **rules), open_store)  # type: ignore[arg-type]

@@ -1,6 +1,5 @@
 """Previews are limited per network and count towards the site's budget."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from comments.sites import site_settings, usage
 from comments.store import connection
 from emulator import inprocess, testing
 from tests.support.people import api_requests
+from tests.support.people.post_times import Moment
 
 PREVIEW = "/api/v1/sites/demo/preview"
 
@@ -61,7 +61,7 @@ def test_memory_is_bounded_for_any_number_of_networks(monkeypatch: pytest.Monkey
 
 
 def test_previews_count_in_the_budget_and_cost_no_store_calls(
-    door: Any, engine: inprocess.Engine, open_store: connection.Store
+    door: Any, engine: inprocess.Engine, open_store: connection.Store, moment: Moment
 ) -> None:
     client = door()
     ask(client)
@@ -70,9 +70,9 @@ def test_previews_count_in_the_budget_and_cost_no_store_calls(
         assert ask(client, body="[^" * 999 + "_*" * 4_000).status_code == 400
     assert (cost.reads, cost.writes) == (0, 0)
     with open_store.context():
-        assert usage.total("demo", now=datetime.now(UTC)).previews == 3
+        assert usage.total("demo", now=moment.at).previews == 3
         usage.flush()
-        assert usage.stored("demo", datetime.now(UTC).date().isoformat()).previews == 3
+        assert usage.stored("demo", moment.at.date().isoformat()).previews == 3
 
 
 def test_a_spent_preview_budget_refuses_only_previews(
