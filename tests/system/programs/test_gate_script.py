@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,26 @@ case "$(basename "$0") $*" in
   "coverage run -m pytest"*) echo "${SUMMARY:-== 3 passed in 0.1s ==}" ;;
 esac
 exit 0
+"""
+RUN_PYTEST = f"""#!/bin/sh
+[ "$1" = run ] || exit 0
+shift
+exec {sys.executable} "$@"
+"""
+UNSTABLE = """
+from pathlib import Path
+import pytest
+
+@pytest.mark.parametrize("number", range({unstable}))
+def test_unstable(number):
+    seen = Path(f"seen-{{number}}")
+    if not seen.exists():
+        seen.touch()
+        pytest.fail("the first failure")
+
+@pytest.mark.parametrize("number", range({broken}))
+def test_broken(number):
+    raise AssertionError
 """
 TOOLS = ("python", "ruff", "mypy", "lint-imports", "coverage", "node", "npm", "chromium")
 
@@ -47,7 +68,7 @@ def folder(tmp_path: Path) -> Path:
         assert found is not None
         (tmp_path / "bin").mkdir(exist_ok=True)
         (tmp_path / "bin" / name).symlink_to(found)
-    for name in ("rm", "id", "cmp", "cp", "head"):
+    for name in ("rm", "id", "cmp", "cp", "head", "sed"):
         (tmp_path / "bin" / name).symlink_to(str(shutil.which(name)))
     return tmp_path
 
@@ -81,6 +102,21 @@ def test_it_fails_with_the_output_of_the_failing_tool(folder: Path, tool: str) -
     ended, _ = gate(folder, FAILS=tool)
     assert ended.returncode != 0
     assert f"{tool} failed" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("unstable", "broken", "code"), [(0, 0, 0), (3, 0, 0), (4, 0, 1), (1, 1, 1)]
+)
+def test_failed_tests_run_again_and_three_may_be_unstable(
+    folder: Path, unstable: int, broken: int, code: int
+) -> None:
+    programs.write(folder / ".venv" / "bin" / "coverage", RUN_PYTEST)
+    (folder / "tests" / "test_it.py").write_text(UNSTABLE.format(unstable=unstable, broken=broken))
+    ended, _ = gate(folder)
+    assert ended.returncode == code, ended.stdout + ended.stderr
+    listed = ended.stdout.partition("== Unstable")[2].splitlines()
+    failures = [line for line in listed if line == "E           Failed: the first failure"]
+    assert len(failures) == (unstable if code == 0 else 0), ended.stdout
 
 
 def test_with_arguments_it_passes_them_to_pytest(folder: Path) -> None:
