@@ -1,6 +1,7 @@
 """Define the ownership of kinds: each kind has one module that builds its writes."""
 
 import dataclasses
+from typing import Any
 
 from google.cloud import ndb
 
@@ -57,10 +58,14 @@ def may_write(owner: str, kind: str) -> bool:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Patch:
-    """New values for some properties of an entity that exists. `row` contains only these values."""
+    """New values for some properties of an entity that exists. `row` contains only these values.
+
+    `stored` is the whole entity, as the current transaction has read it. Emulators need it.
+    """
 
     row: ndb.Model
     names: tuple[str, ...]
+    stored: Any
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

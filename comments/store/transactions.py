@@ -15,7 +15,7 @@ from google.cloud.datastore_v1.types import datastore as rpc_types
 
 from comments import errors
 from comments.store import commit_counts, connection
-from comments.store.ownership import Writes, may_write
+from comments.store.ownership import Patch, Writes, may_write
 from comments.store.wire import codec
 
 T = TypeVar("T")
@@ -187,7 +187,17 @@ def _add(mutations: Any, change: Writes, threads: set[str]) -> None:
     for patch in change.patch:
         made = mutations.add()
         encode(made.update, patch.row, patch.names)
-        made.property_mask.paths.extend(patch.names)
+        _keep_others(made, patch)
+
+
+def _keep_others(mutation: Any, patch: Patch) -> None:
+    """Make an update keep the properties that a patch does not name."""
+    if not connection.current().is_emulator:
+        mutation.property_mask.paths.extend(patch.names)
+        return
+    # Google's Datastore emulator ignores masks and would drop these properties.
+    for name in patch.stored.properties.keys() - set(patch.names):
+        mutation.update.properties[name].CopyFrom(patch.stored.properties[name])
 
 
 def _owned(owner: str, key: ndb.Key) -> Any:

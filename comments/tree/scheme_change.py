@@ -136,7 +136,7 @@ def _patch(
         text_revision=row.text_revision,
     )
     if not (is_first or row.listed != place.listed):
-        return ownership.Patch(made, _PLACE)
+        return ownership.Patch(made, _PLACE, message)
     made.unfolded, made.fold_by = True, AT_ONCE
     made.moved = is_first or message.properties["moved"].boolean_value
-    return ownership.Patch(made, (*_PLACE, *_FLAGS))
+    return ownership.Patch(made, (*_PLACE, *_FLAGS), message)

@@ -2,9 +2,10 @@
 
 import pytest
 
-from comments.domain import records
+from comments.domain import records, sorthash
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
+from comments.tree import scheme_change
 from emulator import inprocess
 from tests.support.store_interceptors import Calls, Faults, InterceptorSlot
 from tests.support.threads import sample_threads
@@ -60,3 +61,18 @@ def test_a_query_orders_equal_results_by_key(
     list(reads.fetch(reads.Query("Comment", order=("created",))))
     orders = [[each.property.name for each in request.query.order] for _, request in asked]
     assert orders == [["created", "__key__"], ["created"]]
+
+
+def test_a_patch_contains_the_whole_entity(
+    store: connection.Store, site: records.Site, interceptor: InterceptorSlot
+) -> None:
+    """Google's Datastore emulator ignores a mask, and would store only the patched properties."""
+    sample_threads.post(site, "text")
+    thread = sample_threads.name_of(site)
+    asked = interceptor.use(Faults()).requests
+    transactions.transaction(lambda: scheme_change.switch(thread, sorthash.Scheme(digits="01")))
+    (commit,) = [request for name, request in asked if name == "Commit"]
+    (update,) = [each for each in commit.mutations if each.HasField("update")]
+    assert not update.HasField("property_mask")
+    assert update.update.properties["body"].string_value == "text"
+    assert update.update.properties["sort_hash"].string_value == "00"
