@@ -2,24 +2,27 @@
 
     python -m benchmarks [NAME ...] [--quick]
 
-Without a name, all benchmarks run in turn. `--quick` runs each benchmark in its shortest form,
-which only shows that the benchmark works.
+Without a name, all benchmarks with bars run in turn. `--quick` runs each benchmark in its shortest
+form, which only shows that the benchmark works. Two more names draw the pictures of the documents:
+`layouts` README's plot, and `pictures` those of docs/pictures.md. With `--quick`, they write to
+`pictures/`, which git ignores.
 """
 
 import argparse
 import contextlib
 import itertools
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from benchmarks import audiences, fanout
+from benchmarks import audiences, fanout, layouts, measuring
 from benchmarks.bars import Benchmark
 from benchmarks.engine import engine_costs, whole_thread
 from benchmarks.importing import import_bars
 from benchmarks.lists import many_changes
 from benchmarks.mixed_load import endurance, kills
 from benchmarks.serving import served_pages, slow_clients, starts
-from benchmarks.widget import widget_loading
+from benchmarks.widget import pictures, widget_loading
 from benchmarks.writing import __main__ as writing
 
 BENCHMARKS: dict[str, Benchmark] = {
@@ -39,17 +42,40 @@ BENCHMARKS: dict[str, Benchmark] = {
 }
 
 
+SCRATCH = measuring.ROOT / "pictures"
+# What draws each picture or folder of pictures.
+PICTURES: dict[str, tuple[Path, Callable[..., None]]] = {
+    "layouts": (measuring.ROOT / "docs" / "layouts" / "first-page.svg", layouts.draw),
+    "pictures": (measuring.ROOT / "docs" / "pictures", pictures.draw),
+}
+
+
 def main() -> None:
+    names = [*BENCHMARKS, *PICTURES]
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run the bars.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(names))
     parser.add_argument(
         "--quick", action="store_true", help="run the shortest form, which only shows that it works"
     )
     chosen = parser.parse_args()
-    for name in set(chosen.names) - set(BENCHMARKS):
-        parser.error(f"unknown benchmark {name}; choose from {', '.join(BENCHMARKS)}")
-    missed = run(chosen.names or list(BENCHMARKS), quick=chosen.quick)
+    for name in set(chosen.names) - set(names):
+        parser.error(f"unknown benchmark {name}; choose from {', '.join(names)}")
+    for name in chosen.names:
+        if name in PICTURES:
+            draw(name, quick=chosen.quick)
+    measured = [name for name in chosen.names if name in BENCHMARKS]
+    missed = run(measured if chosen.names else list(BENCHMARKS), quick=chosen.quick)
     sys.exit(1 if missed else 0)
+
+
+def draw(name: str, *, quick: bool) -> None:
+    """Draw a picture of the documents, or only a draft if `quick`."""
+    target, function = PICTURES[name]
+    if quick:
+        SCRATCH.mkdir(exist_ok=True)
+        target = SCRATCH / target.name if target.suffix else SCRATCH
+    function(target, quick=quick)
+    print(f"drawn: {target}")
 
 
 def run(names: Sequence[str], *, quick: bool) -> int:

@@ -1,8 +1,7 @@
 """Load pages with a widget in Chromium on a slow network, and measure how long a reader waits.
 
 Each round opens a page in a new profile (cold), then another page of the same website (warm). The
-network is emulated by Chromium: 150 ms for each request and 1.6 Mbit/s. Connecting costs nothing,
-which favors services that use several origins.
+network is emulated by Chromium: 150 ms for each request and 1.6 Mbit/s.
 
 Invariants:
 
@@ -11,7 +10,6 @@ Invariants:
 """
 
 import dataclasses
-import gzip
 from collections.abc import Iterator
 
 import playwright.sync_api as playwright
@@ -53,14 +51,12 @@ class Loaded:
     """A loaded page. Times are in milliseconds, sizes in bytes.
 
     `requests` are those sent before the first comment was shown, without the page itself and
-    without answers from the browser's cache. `code` is the size of scripts and styles as sent, and
-    `packed` their size compressed with gzip.
+    without answers from the browser's cache. `code` is the size of scripts and styles as sent.
     """
 
     first: float
     requests: int
     code: int
-    packed: int
     shift: float
 
 
@@ -68,12 +64,11 @@ class Loaded:
 class Drawn:
     """Milliseconds of a page's main thread: processor time in all, and its longest task.
 
-    Tasks below 50 ms count as 0. `shown` is the number of comments.
+    Tasks below 50 ms count as 0.
     """
 
     work: float
     longest: float
-    shown: int
 
 
 def loads(browser: playwright.Browser, urls: list[str], selector: str) -> Iterator[Loaded]:
@@ -94,15 +89,15 @@ def loads(browser: playwright.Browser, urls: list[str], selector: str) -> Iterat
             """() => [probe.first, probe.shift, performance.timeOrigin,
                 performance.getEntriesByType("navigation")[0].responseEnd]"""
         )
-        yield Loaded(first - end, traffic.requests((start + first) / 1000), *traffic.code(), shift)
+        yield Loaded(first - end, traffic.requests((start + first) / 1000), traffic.code(), shift)
     context.close()
 
 
-def drawn(browser: playwright.Browser, url: str, selector: str, *, is_slow: bool = False) -> Drawn:
+def drawn(browser: playwright.Browser, url: str, *, is_slow: bool = False) -> Drawn:
     """Load a page on a fast network, in a new profile, and return its main thread's work."""
     context = browser.new_context(viewport=_VIEWPORT)
     page = context.new_page()
-    page.add_init_script(_probe(selector, watches=False))
+    page.add_init_script(_probe("", watches=False))
     session = context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
     if is_slow:
@@ -111,11 +106,9 @@ def drawn(browser: playwright.Browser, url: str, selector: str, *, is_slow: bool
     page.wait_for_timeout(_REST * (_SLOW if is_slow else 1))
     metrics = session.send("Performance.getMetrics")["metrics"]
     work = next(each["value"] for each in metrics if each["name"] == "TaskDuration")
-    found = Drawn(
-        work * 1000, page.evaluate("window.probe.longest"), page.locator(selector).count()
-    )
+    longest = page.evaluate("window.probe.longest")
     context.close()
-    return found
+    return Drawn(work * 1000, longest)
 
 
 def _probe(selector: str, *, watches: bool) -> str:
@@ -147,19 +140,13 @@ class _Traffic:
             for each, (moment, kind) in self._sent.items()
         )
 
-    def code(self) -> tuple[int, int]:
-        """Return the bytes of scripts and styles as sent, and compressed."""
-        sent = packed = 0
-        for each, (_, kind) in self._sent.items():
-            if kind in {"Script", "Stylesheet"} and each not in self._cached:
-                size = self._sizes.get(each, 0)
-                sent += size
-                packed += min(size, self._compressed(each))
-        return sent, packed
-
-    def _compressed(self, request: str) -> int:
-        answer = self._session.send("Network.getResponseBody", {"requestId": request})
-        return len(gzip.compress(answer["body"].encode(), 6))
+    def code(self) -> int:
+        """Return the bytes of scripts and styles as sent."""
+        return sum(
+            self._sizes.get(each, 0)
+            for each, (_, kind) in self._sent.items()
+            if kind in {"Script", "Stylesheet"} and each not in self._cached
+        )
 
     def _send(self, event: dict) -> None:
         kind = event.get("type", "")

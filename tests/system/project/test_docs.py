@@ -251,3 +251,8 @@ def test_the_documents_quote_what_the_program_prints_and_shows() -> None:
     menu = {text for key, text in texts.items() if key.startswith("nav-")}
     assert len(menu) > 5
     assert menu <= set(pages)
+
+
+def test_the_page_on_scaling_counts_the_composite_indexes() -> None:
+    count = (programs.ROOT / "index.yaml").read_text().count("\n- kind:")
+    assert f"| 200 | {count} are used |" in (DOCS / "scaling.md").read_text()

@@ -10,13 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.layouts import bills, layout_tables
-from benchmarks.lists import list_tables
 from comments.domain import records
 from comments.store import connection, transactions
 from comments.store.large_sets import many_marks, membership, set_compaction
@@ -47,13 +44,6 @@ def page() -> dict[str, Any]:
     result = doctest.DocTestRunner(verbose=False).run(examples, clear_globs=False)
     assert result.failed == 0
     return examples.globs
-
-
-@pytest.fixture(scope="module")
-def run() -> list_tables.Run:
-    return msgspec.json.decode(
-        (programs.ROOT / "docs" / "lists" / "figures.json").read_bytes(), type=list_tables.Run
-    )
 
 
 def texts(picture: Path) -> list[str]:
@@ -193,83 +183,6 @@ def test_the_picture_of_a_large_set_shows_the_set_of_the_page() -> None:
     assert shown[0] == f"The set rules:large: {total:,} ids"
     assert f"\n({total}, 3, 0)\n" in TEXT
     assert "-visitor-000007" in shown
-
-
-class Prices:
-    """The price of each call in reads, from the measured run of docs/lists.md."""
-
-    def __init__(self, run: list_tables.Run) -> None:
-        self._figures = {(each.size, each.layout, each.call): each for each in run.figures}
-        self._foldings = {each.size: each for each in run.foldings}
-
-    def of(self, size: int, way: str, call: str) -> float | None:
-        found = self._figures.get((size, way, call))
-        return None if found is None else price(found)
-
-    def change(self, size: int, way: str) -> float | None:
-        joining, leaving = self.of(size, way, "join"), self.of(size, way, "leave")
-        if joining is None or leaving is None:
-            return None
-        folding = self._foldings[size]
-        share = price(folding) / folding.marks if way == "ours" else 0
-        return (joining + leaving) / 2 + share
-
-    def changes_for(self, size: int, call: str, more: int = 0) -> float:
-        """Return how many changes cost as much more as one call costs less than with rows."""
-        rows, ours = self.of(size, "rows", call), self.of(size, "ours", call)
-        dearer, cheaper = self.change(size, "ours"), self.change(size, "rows")
-        assert None not in (rows, ours, dearer, cheaper)
-        return (rows - ours - more) / (dearer - cheaper)  # type: ignore[operator]
-
-    def bytes(self, size: int, way: str, call: str) -> int:
-        found = self._figures[size, way, call]
-        return found.bytes_in + found.bytes_out
-
-
-def price(billed: layout_tables.Figures | list_tables.Folding) -> float:
-    return billed.reads + bills.WRITE * billed.writes + bills.DELETE * billed.deletes
-
-
-def test_the_prices_are_computed_from_the_measured_run(run: list_tables.Run) -> None:
-    prices = Prices(run)
-    names = {"rows": "rows", "one text": "one text", "ours": "large set"}
-    for size in (100, 10_000, 200_000):
-        for way, name in names.items():
-            change = prices.change(size, way)
-            calls = [prices.of(size, way, call) for call in ("contains", "count", "every")]
-            cells = ["-" if each is None else f"{each:.0f}" for each in calls]
-            first = "-" if change is None else f"{change:.1f}"
-            assert f"| {size:,} | {name} | {first} | {' | '.join(cells)} |" in TEXT
-
-
-def test_the_advice_follows_from_the_prices(run: list_tables.Run) -> None:
-    prices = Prices(run)
-    reading = [round(prices.changes_for(size, "every")) for size in (200_000, 10_000)]
-    assert (
-        "one reading saves as much as {} changes cost more; at 10,000 ids, {} changes".format(
-            *reading
-        )
-        in FLAT_TEXT
-    )
-    segments = {each.size: each.segments for each in run.foldings}
-    # A count also reads the keys of the marks, by sign, and every segment that they change.
-    more = {size: segments[size] + 2 for size in segments}
-    for size, words in ((200_000, "{} to {} changes cost more"), (10_000, "{} to {} changes.")):
-        least, most = (
-            round(prices.changes_for(size, "count", more=each)) for each in (more[size], 0)
-        )
-        assert words.format(least, most) in FLAT_TEXT
-    assert f"it grows to {1 + more[200_000]} reads at 200,000 ids" in FLAT_TEXT
-    assert round(prices.bytes(1_000, "one text", "join"), -3) == 54_000
-    changes = {(each.way, each.writers): each.changes / each.seconds for each in run.crowds}
-    for writers in (8, 50):
-        assert changes["rows", writers] > 3 * changes["ours", writers]
-    assert prices.bytes(1_000, "ours", "join") < 1_000
-    for size in (100, 10_000):
-        for call in ("contains", "count", "every"):
-            assert (prices.of(size, "one text", call) or 0) <= (prices.of(size, "ours", call) or 0)
-        assert (prices.change(size, "one text") or 0) < (prices.change(size, "ours") or 0)
-    assert f"{run.ends['one text']:,} ids" in TEXT
 
 
 @pytest.mark.embedded

@@ -16,8 +16,6 @@ import flask
 import pytest
 import yaml
 
-from benchmarks import raw_client
-from benchmarks.layouts import bills
 from comments.domain import audiences, categories, counting, records
 from comments.events import dispatcher
 from comments.jobs import wiring
@@ -25,7 +23,7 @@ from comments.store import connection
 from comments.store.wire import queries
 from comments.tree.counters import statistics
 from emulator import inprocess, protobufs, testing
-from tests.support import programs
+from tests.support import programs, raw_client
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads
 
@@ -218,6 +216,7 @@ class IndexAndNumber(Index):
 
 
 WAYS = (PlainRows, Index, IndexAndNumber)
+WRITE = 3.0  # The price of a write in Google's price list, in reads.
 # The rows that a comment reads and writes in each of its categories.
 ROWS = {"plain rows": 0, "index": 1, "index and number": 2, "Flatthread": 4}
 
@@ -230,7 +229,7 @@ def _question(way: str, comments: int, authors: int) -> int:
 
 def _price(way: str, comments: int, questions: float) -> float:
     """Return the price of a comment in `sport/football` and of questions about `sport`."""
-    comment = 2 * ROWS[way] * (1 + bills.WRITE)
+    comment = 2 * ROWS[way] * (1 + WRITE)
     return comment + questions * _question(way, comments, comments // 5)
 
 

@@ -1,8 +1,4 @@
-"""Sample comments: two written conversations, and a long generated one.
-
-Every service under comparison stores the same comments, in the same order. The pictures show the
-written conversations; the measurements use the generated one.
-"""
+"""Sample comments: two written conversations for pictures, and a long generated one to measure."""
 
 import dataclasses
 from datetime import UTC, datetime, timedelta
@@ -68,9 +64,3 @@ def generated() -> list[Line]:
         )
         for parent, each in zip(shape, said, strict=True)
     ]
-
-
-def root_of(lines: list[Line], place: int) -> int:
-    """Return the position of the comment that begins a comment's discussion."""
-    parent = lines[place].parent
-    return place if parent is None else root_of(lines, parent)

@@ -1,22 +1,13 @@
-"""Draw the plot in README.md: the time of a first page, by layout and size of the thread.
+"""The plot in README.md: the time of a first page, by layout and size of the thread.
 
-    .venv/bin/python -m benchmarks.layouts.first_page_plot
-
-The program reads docs/layouts/figures.json, which `benchmarks.layouts.comparison --write` writes,
-and writes docs/layouts/first-page.svg. The plot has separate colors for light and dark screens.
+It has separate colors for light and dark screens.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from pathlib import Path
 
-import msgspec
-
-from benchmarks.layouts import layout_tables
-
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "layouts"
-CALL = "page"
+Line = Sequence[tuple[int, float]]  # Sizes and milliseconds.
 # The layouts in the order of their colors, each with the label at the end of its line.
 LABELS = {
     "adjacency": "one query for each parent",
@@ -43,12 +34,8 @@ rect{fill:#fff}text{font:13px system-ui,sans-serif;fill:#1f2328}
 _DARK_STYLE = "rect{fill:#0d1117}text{fill:#e6edf3}.s{fill:#9198a1}.g{stroke:#30363d}"
 
 
-def draw(figures: Sequence[layout_tables.Figures]) -> str:
-    """Draw the plot as an SVG document."""
-    lines = {
-        layout: [(each.size, each.cpu * 1000) for each in figures if _is_of(each, layout)]
-        for layout in LABELS
-    }
+def draw(lines: Mapping[str, Line]) -> str:
+    """Draw the plot as an SVG document, with a line for each layout in the order of `LABELS`."""
     parts = [
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
@@ -69,10 +56,6 @@ def draw(figures: Sequence[layout_tables.Figures]) -> str:
         ]
     parts += _labels(list(lines.values()))
     return "\n".join([*parts, "</svg>", ""])
-
-
-def _is_of(figures: layout_tables.Figures, layout: str) -> bool:
-    return (figures.call, figures.layout) == (CALL, layout)
 
 
 def _style() -> str:
@@ -98,7 +81,7 @@ def _grid() -> Iterator[str]:
         )
 
 
-def _labels(lines: Sequence[Sequence[tuple[int, float]]]) -> Iterator[str]:
+def _labels(lines: Sequence[Line]) -> Iterator[str]:
     """Label each line at its end, and move overlapping labels apart."""
     ends = sorted((_y(points[-1][1]), number) for number, points in enumerate(lines))
     last: dict[float, float] = {}
@@ -121,13 +104,3 @@ def _y(time: float) -> float:
 
 def _share(value: float, low: float, high: float) -> float:
     return math.log(value / low) / math.log(high / low)
-
-
-def main() -> None:
-    """Write the plot next to the figures."""
-    run = msgspec.json.decode((FOLDER / "figures.json").read_bytes(), type=layout_tables.Run)
-    (FOLDER / "first-page.svg").write_text(draw(run.figures), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

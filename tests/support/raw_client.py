@@ -1,9 +1,7 @@
-"""The calls that the classic layouts make to a Datastore, as raw messages over a channel.
-
-Layouts use no object mapper and no cache.
-"""
+"""The calls that the document's classic layouts make to a Datastore, as raw messages."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import grpc
 
@@ -28,7 +26,7 @@ class Client:
 
     def __init__(self, channel: grpc.Channel) -> None:
         self._partition = protobufs.PartitionId(project_id=PROJECT)
-        self._calls = {
+        self._calls: dict[str, Any] = {
             name: channel.unary_unary(
                 inprocess.SERVICE + name, request.SerializeToString, response.FromString
             )
@@ -62,7 +60,7 @@ class Client:
         self, kind: str, names: Sequence[str], transaction: bytes = b""
     ) -> dict[str, protobufs.Entity]:
         """Return the existing entities by name."""
-        request = protobufs.LookupRequest(project_id=PROJECT)
+        request: Any = protobufs.LookupRequest(project_id=PROJECT)
         found: dict[str, protobufs.Entity] = {}
         left = [self.key(kind, name) for name in names]
         while left:
@@ -120,6 +118,9 @@ class Client:
 
     def put(self, entities: Iterable[protobufs.Entity]) -> None:
         left = list(entities)
-        for first in range(0, len(left), _LOAD):
-            part = left[first : first + _LOAD]
-            self.transact(lambda _transaction, part=part: part)
+        while left:
+            self._put_some(left[:_LOAD])
+            del left[:_LOAD]
+
+    def _put_some(self, entities: Sequence[protobufs.Entity]) -> None:
+        self.transact(lambda _transaction: entities)
