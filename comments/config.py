@@ -63,12 +63,6 @@ NAMES = frozenset(
         "VOTERS_PER_NETWORK",
     }
 )
-# Former names of settings. They work until 1.0.
-OLD_NAMES = {
-    "GUEST_TERM": "GUEST_TOKEN_SECONDS",
-    "PROXIES": "TRUSTED_PROXIES",
-    "SMTP_AUTHORITY": "SMTP_CA_FILE",
-}
 _DATA_FILE = "flatthread.db"
 STARTING = "starting"  # Exists from the creation of the secret until the store is open.
 _GOOD_SECRET = 32  # Characters; generated secrets have 43, from 32 random bytes.
@@ -117,7 +111,6 @@ class Settings:
     same_texts: int = 0
     previews_per_network: int = 0
     audit_reads: int = 0
-    old_names: tuple[str, ...] = ()  # The settings that were given under their former names.
 
     @property
     def sends_mail(self) -> bool:
@@ -131,10 +124,7 @@ class Settings:
     @property
     def advice(self) -> tuple[str, ...]:
         """Advice for the operator, in sentences that are logged at each start."""
-        said = [
-            f"The setting {name} was renamed to {OLD_NAMES[name]}. The old name works until 1.0."
-            for name in self.old_names
-        ]
+        said = []
         if len(self.secret) < _GOOD_SECRET:
             said.append(
                 f"SECRET has {len(self.secret)} characters. Anyone who guesses it can sign in "
@@ -182,9 +172,7 @@ def load(
     """
     source = os.environ if environ is None else environ
     file = _file(source.get("FLATTHREAD_CONFIG", ""))
-    # Rename before merging, so that either name in the environment overrides either name in the
-    # file.
-    values = {**_renamed(file), **_renamed(source)}
+    values = {**file, **source}
     kind = _kind(values)
     data_dir = Path(values.get("DATA_DIR") or "data")
     # Check before `_secret`, which would create the folder and a secret in it.
@@ -193,7 +181,6 @@ def load(
     if kind == "embedded" and makes_secret and not is_restoring and not values.get("SECRET"):
         _check_files(data_dir.absolute(), has_old=bool(values.get("SECRET_OLD")))
     return Settings(
-        old_names=tuple(name for name in OLD_NAMES if source.get(name) or file.get(name)),
         secret=_secret(values, kind, data_dir, makes=makes_secret),
         scheme=_scheme(values),
         datastore=kind,
@@ -241,13 +228,6 @@ def load(
     )
 
 
-def _renamed(given: Mapping[str, str]) -> dict[str, str]:
-    """Return settings under their current names, which override former names."""
-    old = {new: given[name] for name, new in OLD_NAMES.items() if given.get(name)}
-    current = {name: value for name, value in given.items() if value or name not in old}
-    return {**old, **current}
-
-
 def _file(path: str) -> dict[str, str]:
     if not path:
         return {}
@@ -262,7 +242,7 @@ def _file(path: str) -> dict[str, str]:
             continue
         if not equals:
             raise errors.Misconfigured(f"{path}:{number}: expected NAME=value")
-        if name.strip() not in NAMES | OLD_NAMES.keys():
+        if name.strip() not in NAMES:
             # Ignoring unknown names would hide misspelled settings.
             raise errors.Misconfigured(f"{path}:{number}: no such setting: {name.strip()}")
         values[name.strip()] = value.strip()

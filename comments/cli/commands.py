@@ -1,4 +1,4 @@
-"""List the commands of `flask --app main ...` and their former names.
+"""List the commands of `flask --app main ...`.
 
 A command opens the store and reports what it did. A command exits with 0 only if everything was
 done, with 1 if the input was refused, and with 2 for wrong usage.
@@ -9,7 +9,6 @@ process. A command's module imports the store and all rooms above it inside the 
 so help texts and refused arguments do without these.
 """
 
-import copy
 import importlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -44,21 +43,6 @@ class Deferred(click.Command):
     ) -> click.Context:
         """Parse the arguments as the command itself, which click then runs."""
         return self.load().make_context(info_name, args, *rest, **extra)
-
-
-class _Renamed(Deferred):
-    """A command under a former name: not listed, and with a warning when it runs."""
-
-    def __init__(self, name: str, current: Deferred) -> None:
-        super().__init__(name, current.place, current.help or "")
-        self.hidden = True
-        self._current = current.name
-
-    def load(self) -> click.Command:
-        old = copy.copy(super().load())
-        old.name, old.hidden = self.name, True
-        old.deprecated = f"Use `{self._current}` instead."
-        return old
 
 
 COMMANDS = (
@@ -193,15 +177,6 @@ COMMANDS = (
         "Moderate comments, authors and threads.",
     ),
 )
-_BY_NAME = {each.name: each for each in COMMANDS}
-# Former names of commands. They work until 1.0.
-OLD_NAMES = {
-    "adviser": _BY_NAME["classifier"],
-    "fold": _BY_NAME["compact"],
-    "guard": _BY_NAME["post-limits"],
-    "hook": _BY_NAME["webhook"],
-    "key": _BY_NAME["site-key"],
-}
 
 
 def create_app(
@@ -218,5 +193,3 @@ def register(app: flask.Flask) -> None:
     """Add the commands to an application."""
     for command in COMMANDS:
         app.cli.add_command(command)
-    for name, command in OLD_NAMES.items():
-        app.cli.add_command(_Renamed(name, command))

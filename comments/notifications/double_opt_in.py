@@ -342,6 +342,4 @@ def _signer(secret: str) -> itsdangerous.URLSafeSerializer:
         list(secret_rotation.accepted(secret)[::-1]),  # The oldest secret comes first.
         salt=_LINK,
         signer_kwargs={"digest_method": hashlib.sha256},
-        # People keep mail for years, and older releases signed links with SHA-1.
-        fallback_signers=[{}],
     )

@@ -14,7 +14,6 @@ Invariants:
 
 import dataclasses
 import functools
-import hashlib
 import secrets
 from datetime import datetime
 from urllib.parse import urlsplit
@@ -158,9 +157,6 @@ def _prepared(
         author=stored,
         text=text,
         fingerprint=fingerprint,
-        # The fingerprint that older releases stored. This fingerprint recognizes a retry across an
-        # upgrade.
-        former_fingerprint=hashlib.sha256(keyed_hashes.joined(said)).digest(),
         created=now,
         brought="" if sent.is_from_test_page else naming.encode(brought),
         origin=origin,

@@ -32,11 +32,10 @@ def _welcome(_thread: records.Thread, _is_known: bool) -> Ruling:  # noqa: FBT00
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """A comment to be placed in a thread, without its place in the tree.
 
-    `fingerprint` distinguishes a retry from a different request with the same id;
-    `former_fingerprint` does so for comments that an older release stored. `decide` is called in
-    every run of the transaction, and raises an error if the author must not post. `pace` is the
-    maximum number of posts in the thread within `in_transaction.PACE`, or 0 for no limit. `detail`
-    is stored with the event. `came_from` is the encrypted mark of the author's network
+    `fingerprint` distinguishes a retry from a different request with the same id. `decide` is
+    called in every run of the transaction, and raises an error if the author must not post. `pace`
+    is the maximum number of posts in the thread within `in_transaction.PACE`, or 0 for no limit.
+    `detail` is stored with the event. `came_from` is the encrypted mark of the author's network
     (`caller_marks`). `brought` is the thread data that was posted with the comment, as encoded by
     `naming`. `origin` recognizes a retry from the same network; `origin` is empty if that is not
     needed.
@@ -50,7 +49,6 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: bytes
     created: datetime
     brought: str
-    former_fingerprint: bytes = b""
     decide: Decide = _welcome
     pace: int = 0
     detail: str = ""

@@ -12,9 +12,7 @@ A task compacts without waiting for the grace period; the next cron call clears 
 task waited a minute, the wait would delay the delivery tasks in the same queue.
 """
 
-import functools
 import hmac
-import logging
 import time
 from datetime import UTC, datetime
 
@@ -32,7 +30,6 @@ from comments.web.http import context
 _MOST_SWEEPS = 20
 _MOST_SECONDS = 240.0  # The call starts no further work after this time.
 
-_log = logging.getLogger("flatthread")
 blueprint = flask.Blueprint("tasks", __name__, url_prefix="/tasks")
 
 
@@ -56,19 +53,6 @@ def _is_task(settings: config.Settings, request: flask.Request) -> bool:
         return False
     queue = settings.tasks_queue.rpartition("/")[2]
     return request.headers.get("X-Appengine-QueueName") == queue
-
-
-@blueprint.get("/fold")
-@blueprint.get("/compact")
-def compact() -> flask.Response:
-    """Serve `upkeep` under its former paths, which work until 1.0."""
-    _warn_of_old_name(flask.request.path)
-    return upkeep()
-
-
-@functools.cache
-def _warn_of_old_name(path: str) -> None:
-    _log.warning("%s was renamed to /tasks/upkeep; deploy cron.yaml again", path)
 
 
 @blueprint.get("/upkeep")

@@ -273,7 +273,6 @@ def test_there_are_no_other_settings_and_no_other_fields() -> None:
     assert {field for _, field in CHANGES.values()} == fields - {
         "on_app_engine",
         "service",
-        "old_names",
     }
 
 

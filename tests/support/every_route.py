@@ -328,8 +328,6 @@ ROWS = [
     Row("POST", "/decisions/spam", {}, 400, form={}, made=_form(_deciding, "decide")),
     # Cron jobs and tasks send a separate secret.
     Row("GET", "/tasks/upkeep", {}, 403),
-    Row("GET", "/tasks/compact", {}, 403),
-    Row("GET", "/tasks/fold", {}, 403),
     Row("GET", "/tasks/deliver", {}, 403),
     # The session identifies owners and moderators.
     Row("GET", "/admin", SIGNED_IN, 303),

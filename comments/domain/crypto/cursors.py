@@ -67,11 +67,9 @@ class Keyed(SigningAlgorithm):
 
 @functools.lru_cache(maxsize=4)
 def _serializer(accepted: tuple[str, ...]) -> URLSafeSerializer:
-    # The fallback, HMAC with SHA-1, accepts older cursors that open pages may still contain.
     return URLSafeSerializer(
         list(accepted[::-1]),  # The library expects the oldest secret first.
         signer_kwargs={"digest_method": hashlib.blake2b, "algorithm": Keyed()},
-        fallback_signers=[{}],
     )
 
 

@@ -159,8 +159,7 @@ def _said(sent: _Solution, secret: str) -> Proof:
         bytes.fromhex(sent.challenge)[:8],
         tuple(around),
         said.get("p", [POST])[0],
-        # Challenges from an earlier release, which expire after an hour, do not contain `w`.
-        int(said.get("w", ["0"])[0]),
+        int(said["w"][0]),
         secret,
     )
 

@@ -129,7 +129,4 @@ def _made(accepted: tuple[str, ...], salt: str) -> _Serializer:
         list(accepted[::-1]),  # The library expects the oldest secret first.
         salt=salt,
         signer_kwargs={"digest_method": hashlib.sha256},
-        # Older releases signed tokens with the library's default, SHA-1. Such tokens expire after a
-        # day.
-        fallback_signers=[{}],
     )

@@ -2,12 +2,10 @@
 
 import hashlib
 
-import flask.testing
-
 from comments.domain import records
 from comments.domain.crypto import guest_addresses, keyed_hashes, secret_rotation
 from comments.jobs import personal_data
-from comments.store import connection, ownership, reads, transactions
+from comments.store import connection, reads
 from comments.store.models import comment_rows
 from tests.support.threads import sample_threads
 
@@ -54,19 +52,3 @@ def test_a_guessed_address_cannot_be_verified_against_the_store(
     row = reads.get(comment_rows.comment_key(post(site).id))
     guessed = ("Ann", "", ADDRESS, "", "text")
     assert row.fingerprint != hashlib.sha256(keyed_hashes.joined(guessed)).digest()
-
-
-def test_a_retry_across_an_upgrade_is_the_same_comment(
-    client: flask.testing.FlaskClient, store: connection.Store, site: records.Site
-) -> None:
-    key = "a key of 16 bytes"
-    row = post(site, key=key)
-
-    def body() -> None:
-        stored = reads.get(comment_rows.comment_key(row.id))
-        said = ("Ann", "", ADDRESS, "", "text")
-        stored.fingerprint = hashlib.sha256(keyed_hashes.joined(said)).digest()
-        transactions.apply(ownership.Writes("tree", put=(stored,)))
-
-    transactions.transaction(body)
-    assert post(site, key=key).id == row.id

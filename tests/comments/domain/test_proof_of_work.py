@@ -65,22 +65,6 @@ def test_a_challenge_contains_its_purpose_work_and_surrounding_networks() -> Non
     assert (proof.purpose, proof.tries) == ("vote", 20)
 
 
-def test_a_challenge_of_an_earlier_release_is_for_a_post() -> None:
-    made = v1.create_challenge(
-        v1.ChallengeOptions(
-            algorithm="SHA-256", max_number=10, hmac_key=proof_of_work._key(SECRET),
-            expires=NOW + proof_of_work.TERM,
-            params={"s": "demo", "n": "net", "t": str(int(NOW.timestamp()))},
-        )
-    )  # fmt: skip
-    said = {
-        "algorithm": "SHA-256",
-        **{k: getattr(made, k) for k in ("challenge", "salt", "signature")},
-    }
-    proof = proof_of_work.check(proof_solver.solved(said), secret=SECRET)
-    assert (proof.network, proof.around, proof.purpose, proof.tries) == ("net", (), "post", 0)
-
-
 def test_no_two_challenges_are_the_same() -> None:
     assert len({made()["challenge"] for _ in range(20)}) == 20
 
