@@ -11,9 +11,9 @@ from pathlib import Path
 
 from comments import config, errors
 from comments.store import connection, data_folder
-from emulator import inprocess
-from emulator.errors import DatastoreError
-from emulator.storage import inspection, maintenance
+from datastore_emulator import inprocess
+from datastore_emulator.errors import DatastoreError
+from datastore_emulator.storage import inspection, maintenance
 
 _INDEXES = Path(__file__).parent / "index.yaml"
 

@@ -32,7 +32,7 @@ from comments.store import connection, ownership, reads, transactions
 from comments.store.models import counter_rows
 from comments.store.wire import codec
 from comments.tree.counters import audience_scan
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = "bench"

@@ -48,7 +48,7 @@ from comments.store import connection, reads
 from comments.store.large_sets import set_compaction, set_search
 from comments.store.models import comment_rows
 from comments.tree.counters import totals
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 
 ROOT = Path(__file__).resolve().parent.parent
 THREAD = records.ThreadName("demo", "page")

@@ -23,7 +23,7 @@ from benchmarks.threads import conversations, loading, shapes
 from benchmarks.threads.conversations import Said
 from comments.reading import listings, thread_pages
 from comments.store import connection, reads
-from emulator import protobufs
+from datastore_emulator import protobufs
 
 PAGE = 50
 THREAD = "page"

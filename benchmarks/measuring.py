@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.threads import loading
 from comments.store import connection
-from emulator import inprocess
+from datastore_emulator import inprocess
 
 ROOT = Path(__file__).resolve().parents[1]
 _CALL = """

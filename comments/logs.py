@@ -26,7 +26,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
-_OURS = {"flatthread", "comments", "emulator"}
+_OURS = {"flatthread", "comments", "datastore_emulator"}
 _SERVER = "gunicorn"
 _ROOT = Path(__file__).parent.parent
 _MOST_PLACES = 20  # The number of innermost stack frames to log.

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import gc
-import os
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,18 +10,17 @@ from typing import TYPE_CHECKING
 import flask
 import flask.testing
 import pytest
-from hypothesis import HealthCheck
-from hypothesis import settings as hypothesis_settings
 
 from comments import config
 from comments.domain import records
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import (
     app_compilation,
     coverage_pause,
     datastores,
+    hypothesis_profiles,
     prepared_stores,
     store_runs,
 )
@@ -35,16 +33,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 
-hypothesis_settings.register_profile(
-    "ci",
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-_ci = hypothesis_settings.get_profile("ci")
-hypothesis_settings.register_profile("dev", _ci, derandomize=False, max_examples=10)
-hypothesis_settings.register_profile("deep", _ci, derandomize=False, max_examples=5_000)
-hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+hypothesis_profiles.load()
 app_compilation.compile_once()
 
 

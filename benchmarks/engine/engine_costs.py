@@ -11,7 +11,8 @@ Each bar is a ratio of two variants that take turns in one run:
     load    bulk-load entities / insert the same rows and index rows
     start   `python -m emulator` until its first answer / an interpreter that imports grpc and the
             protobuf classes
-    import  import `emulator.inprocess` / import grpc and the protobuf classes that it needs
+    import  import `datastore_emulator.inprocess` / import grpc and the protobuf classes that it
+            needs
 
 A million entities take a few minutes and 4 GB in the temporary folder.
 """
@@ -31,8 +32,8 @@ import grpc
 
 from benchmarks.bars import Bar
 from benchmarks.engine import plain_sqlite
-from emulator import inprocess, protobufs, testing
-from emulator.import_export import bulk_load
+from datastore_emulator import inprocess, protobufs, testing
+from datastore_emulator.import_export import bulk_load
 
 PROJECT = "bench"
 _LIBRARIES = "import grpc; from google.cloud.datastore_v1.types import datastore"
@@ -332,7 +333,7 @@ def measure_import(rounds: int) -> Bar:
     """Import the in-process channel, and import the two libraries that the channel needs."""
     program = (
         f"import time; start = time.perf_counter(); {_LIBRARIES}; half = time.perf_counter();"
-        "import emulator.inprocess; print(half - start, time.perf_counter() - half)"
+        "import datastore_emulator.inprocess; print(half - start, time.perf_counter() - half)"
     )
     found = []
     for _ in range(rounds):

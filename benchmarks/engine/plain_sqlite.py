@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from emulator import protobufs
+from datastore_emulator import protobufs
 
 _TABLES = ("entities", "index_entries")
 

@@ -27,7 +27,7 @@ from comments.domain import records
 from comments.store import connection, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import bulk_append, ordered_query, values
-from emulator import inprocess
+from datastore_emulator import inprocess
 
 ROOT = Path(__file__).resolve().parents[2]
 BATCH = 200

@@ -26,7 +26,7 @@ from comments.jobs.importers.formats import format_registry
 from comments.jobs.importers.verification import import_verification
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess
+from datastore_emulator import inprocess
 
 ROOT = Path(__file__).resolve().parents[2]
 T = TypeVar("T")

@@ -33,7 +33,7 @@ from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import connection, transactions
 from comments.store.large_sets import many_marks, membership, set_compaction
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = records.SetName("a set")

@@ -33,7 +33,7 @@ from benchmarks.threads import loading
 from comments.domain import records
 from comments.store import connection
 from comments.tree import ordered_query
-from emulator import inprocess
+from datastore_emulator import inprocess
 
 _SAMPLES = 60  # Samples in a run.
 _PATIENCE = 300.0

@@ -34,7 +34,7 @@ from benchmarks.threads import loading
 from comments.domain import records
 from comments.store import connection, reads
 from comments.store.models import comment_rows
-from emulator import inprocess
+from datastore_emulator import inprocess
 
 _SAMPLE_EVERY = 10.0  # Seconds between two counts of the uncompacted rows.
 _FIRST_KILL = 3.0  # Minimum seconds between two kills.

@@ -22,7 +22,7 @@ from comments.accounts import accounts, identities, moderation_sessions, window_
 from comments.domain import roles
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess
+from datastore_emulator import inprocess
 
 SITE = "demo"
 ORIGIN = "http://localhost"

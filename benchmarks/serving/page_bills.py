@@ -15,7 +15,7 @@ from benchmarks.threads import loading
 from comments import app as apps
 from comments import config
 from comments.store import connection
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 
 
 def bills(data: Path, calls: Sequence[page_figures.Call]) -> list[page_figures.Bill]:

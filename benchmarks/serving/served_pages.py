@@ -35,7 +35,7 @@ from comments.jobs.integrity import recount
 from comments.reading import full_thread
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess
+from datastore_emulator import inprocess
 
 SIZES = (100, 1_000, 10_000, 100_000)
 SITE = "bench"

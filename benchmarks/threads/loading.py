@@ -15,7 +15,7 @@ from comments.sites import site_settings
 from comments.store import caches, connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import bulk_append, values
-from emulator import inprocess, protobufs
+from datastore_emulator import inprocess, protobufs
 
 PROJECT = "bench"
 NAME = records.ThreadName("bench", "page")

@@ -7,7 +7,7 @@ program left readable.
 
 Invariants:
 
-1. This module never opens a file (see `emulator.storage.file_permissions`).
+1. This module never opens a file (see `datastore_emulator.storage.file_permissions`).
 2. This module never follows a symbolic link.
 """
 

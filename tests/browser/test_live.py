@@ -15,7 +15,7 @@ from comments.domain import records
 from comments.reading.compaction import compactor
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.browser import route_holding, widget_form
 from tests.browser.conftest import OpenTab, Say, Tab
 from tests.browser.test_conversation import bodies, comment

@@ -19,8 +19,8 @@ from comments.posting import previews
 from comments.sites import demand, site_settings
 from comments.store import connection, per_process
 from comments.web.http import context, response_cache
-from emulator import inprocess
-from emulator.transactions import open_transactions
+from datastore_emulator import inprocess
+from datastore_emulator.transactions import open_transactions
 from tests.support import datastores, loopback_servers
 from tests.support.outside import webhook_site
 from tests.support.people import account_holders

@@ -17,7 +17,7 @@ from comments import config, errors
 from comments.domain import records
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 
 THREAD = "/api/v1/sites/demo/comments?thread="
 

@@ -20,8 +20,8 @@ import grpc
 from google.cloud.datastore_v1.types import datastore as rpc_types
 
 from comments.store import connection
-from emulator import errors as engine_errors
-from emulator import inprocess
+from datastore_emulator import errors as engine_errors
+from datastore_emulator import inprocess
 from tests.support import prepared_stores
 from tests.support.store_interceptors import InterceptorSlot
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from comments.store import connection
-from emulator import inprocess
-from emulator.fault_injection import fault_plans
+from datastore_emulator import inprocess
+from datastore_emulator.fault_injection import fault_plans
 from tests.support import forked_programs, programs
 
 INDEXES = programs.ROOT / "index.yaml"

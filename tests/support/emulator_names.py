@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import grpc
 
-from emulator import inprocess, protobufs
+from datastore_emulator import inprocess, protobufs
 
 DATASTORE = "Google's Datastore emulator"
 FIRESTORE = "Google's Firestore emulator"

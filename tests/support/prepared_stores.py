@@ -21,7 +21,7 @@ import pytest
 from comments.domain import records
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support.threads import sample_threads
 
 INDEXES = Path(__file__).parents[2] / "index.yaml"

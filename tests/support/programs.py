@@ -112,10 +112,9 @@ def copy_project(target: Path, *, without: Path | None = None) -> Path:
         ignored = ["--cached", "--others", "--ignored", f"--exclude-from={without}"]
         names -= _listed(*ignored)
     for name in names:
-        if (ROOT / name).is_file():  # git also lists files whose deletion is uncommitted
+        if (ROOT / name).exists():  # git also lists files whose deletion is uncommitted
             (target / name).parent.mkdir(parents=True, exist_ok=True)
-            (target / name).write_bytes((ROOT / name).read_bytes())
-            (target / name).chmod((ROOT / name).stat().st_mode)
+            shutil.copy(ROOT / name, target / name, follow_symlinks=False)
     return target
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import grpc
 
 from comments.store.wire import queries
-from emulator import inprocess, protobufs
+from datastore_emulator import inprocess, protobufs
 
 PROJECT = "bench"
 _LOAD = 200  # The number of entities per commit.

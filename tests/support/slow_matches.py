@@ -32,7 +32,7 @@ from comments.domain.text import cleaning, imported_html, mail_addresses, render
 from comments.events.mail import compose, plain_words
 from comments.moderation import rules
 from comments.web.public import json_ld
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.conftest import ROOT
 from tests.support import datastores, every_route
 from tests.support.people.account_holders import SECRET

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import grpc
 
 from comments.store import connection
-from emulator import errors as engine_errors
-from emulator import inprocess
+from datastore_emulator import errors as engine_errors
+from datastore_emulator import inprocess
 
 T = TypeVar("T", bound=inprocess.Interceptor)
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import emulator_names
 
 EMBEDDED = "embedded"
-_OF_THE_ENGINE = ("tests/emulator/", "tests/server/")
+_OF_THE_ENGINE = ("emulator/tests/", "tests/server/")
 _LEFT_OUT = "left_out"
 
 

@@ -15,7 +15,7 @@ from comments.moderation import rulebook
 from comments.sites import site_settings
 from comments.store import connection
 from comments.tree import ordered_query
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import datastores, prepared_stores, programs
 from tests.support.histories import counter_oracle
 from tests.support.people import account_holders, api_requests, moderators

@@ -24,8 +24,8 @@ from comments.store import connection
 from comments.tree import listed_comments
 from comments.tree.threads import thread_cache
 from comments.web.http import responses
-from emulator import inprocess, testing
-from emulator.execution import cost_meter
+from datastore_emulator import inprocess, testing
+from datastore_emulator.execution import cost_meter
 from tests.conftest import ROOT
 from tests.support.threads import compaction, large_thread, sample_threads
 

@@ -48,8 +48,8 @@ from comments.store.large_sets import membership, set_compaction
 from comments.store.models import counter_rows
 from comments.tree import ordered_query
 from comments.tree.counters import sharding, thread_counts, totals
-from emulator import inprocess
-from emulator.fault_injection import fault_plans
+from datastore_emulator import inprocess
+from datastore_emulator.fault_injection import fault_plans
 from tests.conftest import ROOT
 from tests.support import stored_state
 from tests.support.histories import ledger, operator_steps, reader_steps

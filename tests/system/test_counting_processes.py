@@ -36,8 +36,8 @@ from comments.sites import site_settings
 from comments.store import connection
 from comments.store.large_sets import membership, set_compaction
 from comments.tree.counters import sharding
-from emulator import inprocess
-from emulator.fault_injection import fault_rules
+from datastore_emulator import inprocess
+from datastore_emulator.fault_injection import fault_rules
 from tests.support import forked_programs, programs, stored_state
 from tests.support.threads import sample_threads
 
@@ -70,8 +70,8 @@ from comments.notifications import reader_follows
 from comments.posting import cast_vote, own_comment
 from comments.jobs import background_worker
 from comments.jobs import wiring
-from emulator import inprocess
-from emulator.fault_injection import fault_plans
+from datastore_emulator import inprocess
+from datastore_emulator.fault_injection import fault_plans
 from tests.support.threads import sample_threads
 from tests.system import test_counting_processes
 

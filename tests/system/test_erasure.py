@@ -22,8 +22,8 @@ from comments.reading.materialized import view_cache
 from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
-from emulator import inprocess
-from emulator.storage import file_store
+from datastore_emulator import inprocess
+from datastore_emulator.storage import file_store
 from tests.support import forked_programs, programs
 from tests.support.histories import counter_oracle
 from tests.support.threads import compaction, reader_processes, sample_threads, sample_votes
@@ -45,7 +45,7 @@ import sys
 from comments import app, config
 from comments.store import connection
 from comments.reading.materialized import view_cache
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.system import test_erasure
 
 view_cache.CACHE_MAX_AGE = test_erasure.AGE

@@ -12,7 +12,7 @@ import pytest
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from comments.moderation import decisions
-from emulator.fault_injection import fault_plans
+from datastore_emulator.fault_injection import fault_plans
 from tests.conftest import ROOT
 from tests.support import datastores
 from tests.support.every_route import ROWS, AllRoles, Row, path_of

@@ -21,8 +21,8 @@ from comments.jobs import wiring
 from comments.jobs.integrity import repair
 from comments.posting import cast_vote
 from comments.store import connection
-from emulator import inprocess
-from emulator.fault_injection import fault_plans
+from datastore_emulator import inprocess
+from datastore_emulator.fault_injection import fault_plans
 from tests.support import prepared_stores, stored_state
 from tests.support.histories import counter_oracle
 from tests.support.people.api_requests import ONE, THREAD, answer, bearer, post

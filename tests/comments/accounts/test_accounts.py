@@ -11,7 +11,7 @@ from comments.accounts import accounts, identities, sessions
 from comments.accounts.passwords import credentials, hashing
 from comments.domain import records, roles
 from comments.store import connection, reads
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER, PASSWORD, SECRET, moderator
 from tests.support.prepared_stores import NOW

@@ -18,7 +18,7 @@ from comments.domain import records
 from comments.jobs import scheduler, wiring
 from comments.sites import post_limits, proof_policy, site_settings
 from comments.store import connection, reads
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import programs
 from tests.support.histories import counter_oracle
 from tests.support.outside import mail_server

@@ -10,7 +10,7 @@ from comments import errors
 from comments.accounts import sessions
 from comments.accounts.passwords import credentials, hashing, password_login, totp
 from comments.store import connection, reads
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER, PASSWORD, SECRET
 from tests.support.prepared_stores import NOW

@@ -17,8 +17,8 @@ from comments.accounts import accounts, identities
 from comments.accounts.oidc import oidc_client, popup_exchange
 from comments.jobs import personal_data
 from comments.store import connection, reads
-from emulator import inprocess
-from emulator.fault_injection import fault_plans
+from datastore_emulator import inprocess
+from datastore_emulator.fault_injection import fault_plans
 from tests.support import prepared_stores
 from tests.support.people import account_holders, api_requests, provider_login, site_tokens
 from tests.support.people.account_holders import PASSWORD, here

@@ -20,7 +20,7 @@ sys.argv = ["flask", "--app", "main", *sys.argv[1:]]
 try:
     flask.cli.main()
 finally:
-    roots = ("comments", "emulator", "google", "grpc", "msgspec")
+    roots = ("comments", "datastore_emulator", "google", "grpc", "msgspec")
     names = {name for name in sys.modules if name.partition(".")[0] in roots}
     sys.stderr.write(f"\\nfrozen {gc.get_freeze_count()}\\n" + " ".join(sorted(names)))
 """
@@ -45,7 +45,7 @@ def imported(ended: "subprocess.CompletedProcess[str]") -> set[str]:
 def assert_light(ended: "subprocess.CompletedProcess[str]") -> None:
     names = imported(ended)
     assert "comments.cli.commands" in names
-    assert not [name for name in names if name.startswith(("emulator", "google", "grpc"))]
+    assert not [name for name in names if name.startswith(("datastore_emulator", "google", "grpc"))]
     assert {name.split(".")[1] for name in names if name.startswith("comments.")} <= ROOMS
 
 

@@ -47,7 +47,7 @@ def test_first_uses_of_types_by_many_threads_do_not_crash_the_process() -> None:
 def test_only_this_module_asks_for_descriptions_of_types() -> None:
     found = [
         path.relative_to(ROOT).as_posix()
-        for folder in ("comments", "emulator", "server")
+        for folder in ("comments", "datastore_emulator", "server")
         for path in (ROOT / folder).rglob("*.py")
         if OWN_DESCRIPTIONS.search(path.read_text())
     ]

@@ -10,7 +10,7 @@ from comments.events import dead_letters, dispatcher, message_queue, outbox
 from comments.jobs import wiring
 from comments.notifications import reader_follows
 from comments.store import connection, ownership, transactions
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads
 

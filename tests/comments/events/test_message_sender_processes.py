@@ -10,7 +10,7 @@ import pytest
 from comments.events import message_queue, message_sender
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import forked_programs, loopback_servers, programs
 from tests.support.outside import webhook_site
 from tests.support.threads import sample_threads
@@ -20,7 +20,7 @@ import sys
 from datetime import datetime, timedelta
 from comments.store import connection
 from comments.events import message_sender
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support.threads import sample_threads
 from tests.support import loopback_servers
 from tests.comments.events import test_message_sender_processes

@@ -12,8 +12,8 @@ from comments.jobs import wiring
 from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection, reads
-from emulator import errors as engine_errors
-from emulator import inprocess, testing
+from datastore_emulator import errors as engine_errors
+from datastore_emulator import inprocess, testing
 from tests.support import datastores
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads

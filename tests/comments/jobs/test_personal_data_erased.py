@@ -25,9 +25,9 @@ from comments.reading.materialized import view_cache
 from comments.sites import rate_limits, site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import reads
-from emulator import inprocess
-from emulator.storage import file_store
-from emulator.transactions import shared_lock_files
+from datastore_emulator import inprocess
+from datastore_emulator.storage import file_store
+from datastore_emulator.transactions import shared_lock_files
 from tests.conftest import ROOT
 from tests.support import datastores, programs
 from tests.support.histories import counter_oracle

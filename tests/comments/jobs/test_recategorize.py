@@ -23,7 +23,7 @@ from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows, conversion, counter_rows
 from comments.tree import job_writes
 from comments.tree.threads import category_journal
-from emulator import errors as engine_errors
+from datastore_emulator import errors as engine_errors
 from tests.support.histories import counter_oracle
 from tests.support.store_interceptors import InterceptorSlot
 from tests.support.threads import compaction, sample_threads

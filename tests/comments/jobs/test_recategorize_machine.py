@@ -23,7 +23,7 @@ from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import comment_rows
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import programs
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads

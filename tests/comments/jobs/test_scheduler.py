@@ -20,8 +20,8 @@ from comments.store import connection, ownership, reads, transactions
 from comments.store.models import bucket_rows, comment_rows
 from comments.tree import ordered_query
 from comments.tree.counters import sharding
-from emulator import inprocess
-from emulator.fault_injection import fault_plans
+from datastore_emulator import inprocess
+from datastore_emulator.fault_injection import fault_plans
 from tests.comments.conftest import Clock
 from tests.support import programs
 from tests.support.histories import counter_oracle

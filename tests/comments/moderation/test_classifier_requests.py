@@ -22,7 +22,7 @@ from comments.notifications import planner
 from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import loopback_servers
 from tests.support.outside import classifier_site, mail_server
 from tests.support.outside.classifier_site import BOSS, Service, say

@@ -14,7 +14,7 @@ from comments.jobs import wiring
 from comments.moderation import decisions, dry_run
 from comments.moderation.rules import Action, Rule
 from comments.store import connection
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import optional_tools, stored_state
 from tests.support.html import embedded_threads
 from tests.support.people import account_holders

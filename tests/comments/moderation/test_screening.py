@@ -13,7 +13,7 @@ from comments.moderation import decisions, policy_changes
 from comments.moderation.rules import Action
 from comments.posting import own_comment
 from comments.sites import site_settings
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import stored_state
 from tests.support.threads import moderated_site, sample_threads
 

@@ -20,7 +20,7 @@ from comments.notifications import (
 from comments.store import connection, reads
 from comments.store.large_sets import set_compaction, set_search
 from comments.store.models import comment_rows
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support.html import page_buttons
 from tests.support.outside import mail_subscriber
 

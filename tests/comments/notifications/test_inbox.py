@@ -16,7 +16,7 @@ from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.large_sets import membership, set_compaction, set_search
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support.histories import counter_oracle
 from tests.support.threads import moderated_site, sample_threads
 

@@ -24,8 +24,8 @@ from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection
 from comments.store.large_sets import set_compaction
-from emulator import inprocess
-from emulator.fault_injection import fault_plans
+from datastore_emulator import inprocess
+from datastore_emulator.fault_injection import fault_plans
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads
 

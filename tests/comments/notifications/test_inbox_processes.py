@@ -19,7 +19,7 @@ from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.large_sets import membership, set_compaction
 from comments.store.models import conversion
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import dying_programs, forked_programs, programs
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads

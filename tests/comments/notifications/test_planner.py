@@ -22,7 +22,7 @@ from comments.store.large_sets import set_compaction
 from comments.store.models import comment_rows
 from comments.tree import values
 from comments.tree.threads import thread_cache
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support.histories import counter_oracle
 from tests.support.outside import mail_server
 from tests.support.outside.mail_server import Box

@@ -19,7 +19,7 @@ from comments.notifications import planner
 from comments.sites import site_settings
 from comments.store import connection
 from comments.tree.counters import totals
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import forked_programs, programs
 from tests.support.histories import counter_oracle
 from tests.support.outside import mail_server
@@ -162,7 +162,7 @@ from comments.store import connection
 from comments.events import dispatcher
 from comments.notifications import planner
 from comments.jobs import wiring
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.comments.notifications import test_planner_failures
 from tests.support.outside.mail_server import Box
 

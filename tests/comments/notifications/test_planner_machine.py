@@ -13,7 +13,7 @@ from comments.notifications import subscriptions
 from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support.histories import counter_oracle
 from tests.support.outside import mail_server
 from tests.support.outside.mail_service import INDEXES, SITE, START, THREAD, MailService

@@ -22,9 +22,9 @@ from comments.store import connection, ownership, reads, transactions
 from comments.store.large_sets import membership, set_compaction, set_search
 from comments.store.models import comment_rows, counter_rows
 from comments.tree.counters import totals
-from emulator import errors as engine_errors
-from emulator import inprocess, testing
-from emulator.fault_injection import fault_plans
+from datastore_emulator import errors as engine_errors
+from datastore_emulator import inprocess, testing
+from datastore_emulator.fault_injection import fault_plans
 from tests.support import datastores, programs
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads

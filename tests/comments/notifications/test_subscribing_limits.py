@@ -13,7 +13,7 @@ from comments import app as apps
 from comments.notifications import double_opt_in
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.comments.events.test_compose import ODD
 from tests.conftest import ROOT
 from tests.support.outside import mail_subscriber

@@ -11,8 +11,8 @@ from comments.domain import records
 from comments.posting import admission
 from comments.sites import rate_limits, site_settings
 from comments.store import connection, reads
-from emulator import inprocess, testing
-from emulator.fault_injection import fault_plans
+from datastore_emulator import inprocess, testing
+from datastore_emulator.fault_injection import fault_plans
 from tests.support.people import api_requests, proof_solver
 from tests.support.people.post_times import LONG, RULES, Moment, codes
 from tests.support.people.proof_solver import post

@@ -20,7 +20,7 @@ from comments.domain import classifier_verdicts, records
 from comments.posting import admission, new_comment
 from comments.sites.site_request import SiteRequest
 from comments.store import connection
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import prepared_stores
 from tests.support.people import api_requests, proof_solver
 from tests.support.store_interceptors import Commits

@@ -10,7 +10,7 @@ import pytest
 
 from comments.sites import site_settings
 from comments.store import connection, reads
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.conftest import ROOT
 from tests.support import forked_programs, programs
 from tests.support.threads import sample_threads
@@ -26,7 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 from comments import app
 from comments.posting import admission
 from comments.store import connection
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support.threads import sample_threads
 from tests.support.people import api_requests
 from tests.support.people import proof_solver

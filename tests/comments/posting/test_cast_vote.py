@@ -12,7 +12,7 @@ from comments.domain import records
 from comments.domain.records import Status
 from comments.posting import cast_vote
 from comments.store import connection, reads
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import datastores
 from tests.support.store_interceptors import TRANSIENT, Calls, Faults
 from tests.support.threads import sample_threads, sample_votes

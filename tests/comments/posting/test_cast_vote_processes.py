@@ -17,8 +17,8 @@ from comments.jobs.integrity import recount
 from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess
-from emulator.fault_injection import fault_rules
+from datastore_emulator import inprocess
+from datastore_emulator.fault_injection import fault_rules
 from tests.support import forked_programs, programs
 from tests.support.threads import sample_threads, sample_votes
 from tests.system import test_counting_processes
@@ -36,8 +36,8 @@ from comments.store import connection
 from comments.domain import records
 from comments.posting import cast_vote
 from comments.jobs import background_worker
-from emulator import inprocess
-from emulator.fault_injection import fault_plans
+from datastore_emulator import inprocess
+from datastore_emulator.fault_injection import fault_plans
 from tests.support.threads import sample_votes
 from tests.support.threads import sample_threads
 from tests.system import test_counting_processes

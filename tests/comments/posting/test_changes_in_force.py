@@ -24,7 +24,7 @@ from comments.moderation import bans, policy_changes
 from comments.moderation.rules import Action, Rule
 from comments.sites import site_settings
 from comments.store import connection, reads
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.conftest import ROOT
 from tests.support import forked_programs, programs
 from tests.support.threads import sample_threads
@@ -41,7 +41,7 @@ POSTING = """
 import dataclasses, sys, threading, time
 from comments import app
 from comments.store import connection
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.comments.posting import test_changes_in_force
 from tests.support.threads import sample_threads
 

@@ -6,8 +6,8 @@ import sqlite3
 import pytest
 from flask.testing import FlaskClient
 
-from emulator import inprocess
-from emulator.encoding import indexes
+from datastore_emulator import inprocess
+from datastore_emulator.encoding import indexes
 from tests.support.people.proof_solver import post
 
 pytestmark = pytest.mark.usefixtures("one_day")

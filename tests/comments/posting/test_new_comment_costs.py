@@ -15,7 +15,7 @@ from comments.moderation.rules import Action, Rule
 from comments.sites import site_settings, usage
 from comments.store import connection
 from comments.web.api import api_tokens
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support.people import account_holders, api_requests, proof_solver
 from tests.support.people.proof_solver import post
 from tests.support.threads import sample_threads

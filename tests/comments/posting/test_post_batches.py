@@ -32,7 +32,7 @@ from comments.store.models import comment_rows
 from comments.tree import ordered_query
 from comments.tree.counters import sharding
 from comments.web.api import api_tokens
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import prepared_stores, stored_state
 from tests.support.people import api_requests, proof_solver
 from tests.support.people.post_times import LONG, codes, counted

@@ -15,8 +15,8 @@ from comments.moderation import policy_changes
 from comments.moderation.rules import Action, Rule
 from comments.sites import rate_limits
 from comments.store import connection, reads
-from emulator import inprocess, testing
-from emulator.fault_injection import fault_plans, fault_rules
+from datastore_emulator import inprocess, testing
+from datastore_emulator.fault_injection import fault_plans, fault_rules
 from tests.support import forked_programs, prepared_stores, programs
 from tests.support.people import api_requests, proof_solver
 from tests.support.people.post_times import LONG, RULES, Moment, codes, counted
@@ -173,8 +173,8 @@ import dataclasses, itertools, json, sys, threading
 from comments import app
 from comments.posting import admission, post_storage
 from comments.store import connection
-from emulator import inprocess
-from emulator.fault_injection import fault_plans
+from datastore_emulator import inprocess
+from datastore_emulator.fault_injection import fault_plans
 from tests.support.threads import sample_threads
 from tests.support.people import proof_solver
 

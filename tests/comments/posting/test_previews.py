@@ -9,7 +9,7 @@ from comments import config
 from comments.posting import previews
 from comments.sites import site_settings, usage
 from comments.store import connection
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support.people import api_requests
 from tests.support.people.post_times import Moment
 

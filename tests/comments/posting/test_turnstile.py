@@ -24,7 +24,7 @@ from comments.moderation import decisions, policy_changes, rules
 from comments.posting import turnstile, turnstile_settings
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import loopback_servers
 from tests.support.histories import counter_oracle
 from tests.support.people import api_requests, proof_solver

@@ -20,7 +20,7 @@ from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree import ordered_query, votes
 from comments.tree.counters import totals
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.comments.conftest import Clock
 from tests.support import datastores
 from tests.support.store_interceptors import TRANSIENT, Faults

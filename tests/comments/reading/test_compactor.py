@@ -33,7 +33,7 @@ from comments.sites import site_settings
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import ordered_query
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.conftest import ROOT
 from tests.support import datastores
 from tests.support.threads import compaction, compaction_actors, sample_threads, sample_votes

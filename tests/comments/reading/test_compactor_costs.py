@@ -10,7 +10,7 @@ from comments.reading.materialized import thread_view
 from comments.store import connection, reads
 from comments.store.models import comment_rows
 from comments.store.wire import ndb_client
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support.threads import compaction, growing_thread, paced_thread, sample_threads
 
 pytestmark = pytest.mark.embedded

@@ -23,7 +23,7 @@ from comments.reading.materialized import directories, ranking
 from comments.sites import site_settings
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import datastores, prepared_stores
 from tests.support.threads import compaction, reader_processes, sample_threads, sample_votes
 

@@ -19,7 +19,7 @@ from comments.reading.materialized import (
 from comments.store import connection, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import job_writes, ordered_query
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support.threads import compaction, reader_processes, sample_threads
 
 SCHEME = sample_threads.SETTINGS.scheme

@@ -18,7 +18,7 @@ from comments.reading.materialized import directories, merged_view, thread_view,
 from comments.sites import site_settings
 from comments.store import connection
 from comments.tree import ordered_query
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import dying_programs, forked_programs, programs
 from tests.support.threads import compaction, sample_threads, sample_votes
 
@@ -35,7 +35,7 @@ import sys
 import threading
 from comments.store import connection
 from comments.reading.compaction import compactor
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.comments.reading import test_compactor_processes
 
 compactor.BUCKET_ROWS, compactor.TAIL_ROWS = 4, 2
@@ -68,7 +68,7 @@ from comments.tree import ordered_query
 from comments.reading.materialized import thread_view
 from comments.reading.materialized import view_cache
 from comments.domain import presentation
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.comments.reading import test_compactor_processes
 
 view_cache.CACHE_MAX_AGE = test_compactor_processes.AGE
@@ -105,7 +105,7 @@ import sys
 from comments.store import connection
 from comments.reading.compaction import compactor
 from comments.reading.materialized import merged_view
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.comments.reading import test_compactor_processes
 
 compactor.BUCKET_ROWS, compactor.TAIL_ROWS = 4, 2

@@ -14,7 +14,7 @@ from comments.reading.compaction import compactor, due_threads
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import changes, ordered_query
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support.threads import compaction, sample_threads
 
 NAME = records.ThreadName("demo", "page")

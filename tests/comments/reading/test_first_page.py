@@ -17,7 +17,7 @@ from comments.reading.compaction import compactor
 from comments.reading.materialized import directories, first_page, thread_view, view_cache
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import bucket_rows
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import datastores
 from tests.support.threads import compaction, reader_processes, sample_threads
 

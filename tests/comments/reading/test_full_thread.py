@@ -21,7 +21,7 @@ from comments.reading.compaction import compactor
 from comments.store import connection
 from comments.tree import ordered_query
 from comments.web.http import content_coding, responses
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import prepared_stores
 from tests.support.people import api_requests
 from tests.support.threads import compaction, large_thread, sample_threads

@@ -16,7 +16,7 @@ from comments.reading.materialized import buckets, directories, first_page, thre
 from comments.store import connection, reads
 from comments.store.models import comment_rows
 from comments.tree import ordered_query, status_changes
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import datastores
 from tests.support.html import html_reader
 from tests.support.people import api_requests

@@ -20,7 +20,7 @@ from comments.reading.thread_pages import ListingOrder
 from comments.store import connection, reads
 from comments.store.models import comment_rows
 from comments.tree import ordered_query
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support.threads import compaction, sample_threads
 
 SECRET = sample_threads.SETTINGS.secret

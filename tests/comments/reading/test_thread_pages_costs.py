@@ -10,7 +10,7 @@ from comments.reading.compaction import compactor
 from comments.reading.materialized import directories, thread_view
 from comments.store import connection
 from comments.tree import ordered_query
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import prepared_stores
 from tests.support.threads import compaction, sample_threads
 

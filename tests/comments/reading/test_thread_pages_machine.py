@@ -26,7 +26,7 @@ from comments.reading import full_thread, listings, thread_pages
 from comments.reading.compaction import compactor
 from comments.reading.materialized import view_cache
 from comments.tree import ordered_query
-from emulator.fault_injection import fault_plans
+from datastore_emulator.fault_injection import fault_plans
 from tests.support import datastores, prepared_stores
 from tests.support.threads import compaction, reader_processes, sample_threads
 

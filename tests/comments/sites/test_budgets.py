@@ -22,8 +22,8 @@ from comments.moderation.rules import Action, Rule
 from comments.sites import budgets, site_settings, usage
 from comments.store import connection
 from comments.web.api import api_tokens
-from emulator import inprocess, testing
-from emulator.fault_injection import fault_plans
+from datastore_emulator import inprocess, testing
+from datastore_emulator.fault_injection import fault_plans
 from tests.comments.conftest import Clock
 from tests.conftest import ROOT
 from tests.support import programs
@@ -243,7 +243,7 @@ import os, signal, sys
 from datetime import UTC, datetime
 from comments.store import connection
 from comments.sites import usage
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.conftest import ROOT
 
 engine = inprocess.open_engine(sys.argv[1], indexes=ROOT / "index.yaml")

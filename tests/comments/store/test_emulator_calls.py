@@ -6,7 +6,7 @@ from comments.domain import records, sorthash
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import scheme_change
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support.store_interceptors import Calls, Faults, InterceptorSlot
 from tests.support.threads import sample_threads
 

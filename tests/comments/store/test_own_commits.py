@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from comments.store import connection
 from comments.store.models import comment_rows
 from comments.store.wire import codec
-from emulator import errors as engine_errors
-from emulator import inprocess, protobufs
+from datastore_emulator import errors as engine_errors
+from datastore_emulator import inprocess, protobufs
 from tests.comments import kinds
 from tests.comments.store.test_codec import values_of
 

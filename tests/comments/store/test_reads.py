@@ -13,8 +13,8 @@ from comments.posting import own_comment
 from comments.reading import full_thread
 from comments.store import connection, reads, transactions
 from comments.tree import ordered_query
-from emulator import inprocess
-from emulator.fault_injection import fault_plans
+from datastore_emulator import inprocess
+from datastore_emulator.fault_injection import fault_plans
 from tests.support import datastores, prepared_stores, store_interceptors
 from tests.support.threads import compaction, reader_processes, sample_threads
 

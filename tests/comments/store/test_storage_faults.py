@@ -9,7 +9,7 @@ from comments import errors
 from comments.domain import records
 from comments.store import connection, reads, storage_faults
 from comments.store.models import comment_rows
-from emulator import errors as engine_errors
+from datastore_emulator import errors as engine_errors
 from tests.support.store_interceptors import InterceptorSlot
 from tests.support.threads import sample_threads
 

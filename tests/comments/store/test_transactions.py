@@ -18,8 +18,8 @@ from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows, moderation_rows
 from comments.tree import ordered_query
-from emulator import inprocess
-from emulator.fault_injection import fault_plans
+from datastore_emulator import inprocess
+from datastore_emulator.fault_injection import fault_plans
 from tests.support import datastores
 from tests.support.store_interceptors import TRANSIENT, Faults
 from tests.support.threads import sample_threads

@@ -20,7 +20,7 @@ from comments.jobs import personal_data, recategorize, wiring
 from comments.moderation import decisions
 from comments.store import connection
 from comments.tree.counters import audience_scan, statistics
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import audience_forms, prepared_stores
 from tests.support.audience_forms import Form
 from tests.support.histories import counter_oracle

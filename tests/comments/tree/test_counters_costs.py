@@ -7,7 +7,7 @@ import pytest
 
 from comments.domain import records
 from comments.store import connection
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import prepared_stores
 from tests.support.store_interceptors import Calls
 from tests.support.threads import sample_threads

@@ -12,7 +12,7 @@ from comments.jobs import wiring
 from comments.store import connection, reads
 from comments.store.models import counter_rows
 from comments.tree.counters import totals
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support.histories import counter_oracle
 from tests.support.store_interceptors import Commits, InterceptorSlot
 from tests.support.threads import sample_threads

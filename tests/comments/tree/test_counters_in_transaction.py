@@ -19,7 +19,7 @@ from comments.store.models import comment_rows, counter_rows
 from comments.tree import placement, values
 from comments.tree.counters import sharding, totals
 from comments.tree.threads import naming
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import datastores
 from tests.support.histories import counter_oracle
 from tests.support.store_interceptors import Calls

@@ -17,7 +17,7 @@ from comments.jobs.migrations import declared_backfill
 from comments.store import connection, reads
 from comments.store.models import counter_rows
 from comments.tree.counters import declarations, declared_counts
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support.histories import counter_drift, counter_oracle, declared_oracle
 from tests.support.store_interceptors import Commits, InterceptorSlot
 from tests.support.threads import sample_threads, sample_votes

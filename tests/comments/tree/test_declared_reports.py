@@ -12,7 +12,7 @@ from comments.jobs.migrations import declared_backfill
 from comments.store import connection
 from comments.tree.counters import declarations, declared_reports, statistics
 from comments.tree.counters.declared_reports import CountFilter
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import prepared_stores
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads

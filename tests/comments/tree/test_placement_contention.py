@@ -16,7 +16,7 @@ from comments.store import connection, reads
 from comments.store.models import comment_rows
 from comments.tree import ordered_query
 from comments.tree.counters import sharding
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.conftest import ROOT
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads

@@ -16,7 +16,7 @@ from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import comment_rows
 from comments.tree import ordered_query
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.conftest import ROOT
 from tests.support import forked_programs, stored_state
 from tests.support.threads import sample_threads
@@ -30,7 +30,7 @@ from pathlib import Path
 from comments.store import connection
 from comments.tree import ordered_query
 from comments.domain import records, sorthash
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support.threads import sample_threads
 from tests.support import forked_programs, stored_state
 

@@ -14,7 +14,7 @@ from comments.posting import own_comment
 from comments.store import connection, reads
 from comments.store.models import conversion
 from comments.tree.counters import statistics
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import prepared_stores
 from tests.support.histories import counter_oracle
 from tests.support.store_interceptors import Calls

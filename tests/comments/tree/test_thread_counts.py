@@ -17,7 +17,7 @@ from comments.jobs.migrations import thread_count_rows, upgrades
 from comments.store import commit_counts, connection, ownership, per_process, reads, transactions
 from comments.store.models import counter_rows
 from comments.tree.counters import counter_repair, from_events, thread_counts, totals
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.comments.conftest import Clock
 from tests.support import datastores, stored_state
 from tests.support.histories import counter_oracle

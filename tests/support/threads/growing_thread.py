@@ -22,7 +22,7 @@ from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import programs
 
 NAME = records.ThreadName("bench", "page")

@@ -31,7 +31,7 @@ from comments.store import connection, reads
 from comments.store.models import comment_rows, counter_rows, event_rows, moderation_rows
 from comments.store.models.counter_rows import standing
 from comments.store.wire import codec
-from emulator import inprocess, protobufs
+from datastore_emulator import inprocess, protobufs
 from tests.conftest import ROOT
 
 SITE = "bench"

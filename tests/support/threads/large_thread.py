@@ -19,7 +19,7 @@ import pytest
 from benchmarks.threads import conversations, loading, shapes
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.conftest import ROOT
 from tests.support.threads import sample_threads
 

@@ -18,7 +18,7 @@ from comments.events import backlog
 from comments.jobs import background_worker, scheduler
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import programs
 from tests.support.threads.growing_thread import NAME, SETTINGS, START, Replay
 

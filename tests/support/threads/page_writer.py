@@ -16,7 +16,7 @@ from comments import app as apps
 from comments.domain import records
 from comments.reading.compaction import compactor
 from comments.store import connection
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import prepared_stores
 from tests.support.people import api_requests
 from tests.support.threads import sample_threads

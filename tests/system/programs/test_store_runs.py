@@ -146,7 +146,7 @@ def module(tmp_path: Path) -> Path:
     """A test module that opens an embedded engine although it is not marked."""
     path = tmp_path / "test_unmarked.py"
     path.write_text(
-        "from emulator import inprocess\n"
+        "from datastore_emulator import inprocess\n"
         "def test_store(open_datastore):\n"
         "    inprocess.open_engine(None).close()\n"
         "def test_engine(engine): ...\n"

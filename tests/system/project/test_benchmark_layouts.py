@@ -16,7 +16,7 @@ from comments.reading.compaction import compactor
 from comments.store import connection, reads
 from comments.store.models import comment_rows
 from comments.tree import ordered_query
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import programs
 
 PLOT = programs.ROOT / "docs" / "layouts" / "first-page.svg"

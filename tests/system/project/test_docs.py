@@ -22,7 +22,7 @@ DOCS = programs.ROOT / "docs"
 README = (programs.ROOT / "README.md").read_text()
 API = (DOCS / "api.md").read_text()
 SETTINGS = (DOCS / "settings.md").read_text()
-FOLDERS = ("", "docs", "docs/ideas", "emulator", "benchmarks")
+FOLDERS = ("", "docs", "docs/ideas", "emulator", "emulator/docs", "benchmarks")
 DOCUMENTS = sorted(path for folder in FOLDERS for path in (programs.ROOT / folder).glob("*.md"))
 # Settings of scripts/serve, which config.py does not read.
 OTHERS = {"HOST": "127.0.0.1", "PORT": "8080"}

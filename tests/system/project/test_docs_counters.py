@@ -21,7 +21,7 @@ from comments.posting import cast_vote
 from comments.store import connection, reads
 from comments.store.models import declared_rows
 from comments.tree.counters import declarations, declared_reports, sharding, totals
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import programs
 from tests.support.histories import counter_drift
 from tests.support.threads import sample_threads, sample_votes

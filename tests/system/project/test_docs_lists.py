@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from comments.domain import records
 from comments.store import connection, transactions
 from comments.store.large_sets import many_marks, membership, set_compaction
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import programs
 from tests.system.project.test_docs_ideas import IDEAS, SVG, session
 

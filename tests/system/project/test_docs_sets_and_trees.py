@@ -22,7 +22,7 @@ from comments.jobs import wiring
 from comments.store import connection
 from comments.store.wire import queries
 from comments.tree.counters import statistics
-from emulator import inprocess, protobufs, testing
+from datastore_emulator import inprocess, protobufs, testing
 from tests.support import programs, raw_client
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads

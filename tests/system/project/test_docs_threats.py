@@ -21,7 +21,7 @@ def test_every_test_named_for_a_threat_exists() -> None:
     named = NAMED.findall(text)
     assert len(named) > len(ROWS)
     for file, test in named:
-        path = ROOT / "tests" / file
+        path = ROOT / (file if file.startswith("emulator/") else f"tests/{file}")
         assert path.exists(), f"docs/threats.md names {file}, which does not exist"
         if test:
             assert f"def {test}(" in path.read_text(encoding="utf-8"), f"{file} has no {test}"
@@ -61,7 +61,8 @@ def test_every_longer_form_of_a_test_is_on_the_page_and_run_before_a_release() -
     text = (ROOT / "docs" / "threats.md").read_text(encoding="utf-8")
     read = {
         name
-        for path in (ROOT / "tests").rglob("*.py")
+        for folder in ("tests", "emulator/tests")
+        for path in (ROOT / folder).rglob("*.py")
         for name in re.findall(r'environ\.get\("(\w+)", "\d+"\)', path.read_text(encoding="utf-8"))
     }
     assert "COUNTING_SECONDS" in read

@@ -35,7 +35,8 @@ def test_a_real_export_may_be_missing_and_the_gate_knows_the_reason(
 def test_no_other_module_skips() -> None:
     found = [
         f"{path.relative_to(ROOT)}: {line}"
-        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for folder in ("tests", "emulator/tests")
+        for path in sorted((ROOT / folder).rglob("*.py"))
         if "node_modules" not in path.parts
         # `store_runs` skips only with --store.
         and path.name not in {"optional_tools.py", "store_runs.py", "test_optional_tools.py"}

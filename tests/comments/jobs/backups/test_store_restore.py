@@ -25,7 +25,7 @@ from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import reads
 from comments.store.models import conversion
-from emulator.storage import inspection
+from datastore_emulator.storage import inspection
 from tests.support import forked_programs, programs, store_snapshot
 from tests.support.people import account_holders
 from tests.support.threads import sample_threads
@@ -155,7 +155,7 @@ def test_a_backup_of_another_project_is_refused(
 def test_a_backup_of_an_older_release_is_upgraded(
     service: config.Settings, files: embedded_engine.DataFiles, tmp_path: Path, number: int
 ) -> None:
-    script = programs.ROOT / "tests" / "emulator" / "storage" / f"format{number}.sql"
+    script = programs.ROOT / "emulator" / "tests" / "storage" / f"format{number}.sql"
     with contextlib.closing(sqlite3.connect(tmp_path / "old")) as database:
         database.executescript(script.read_text(encoding="utf-8"))
     shutil.copy(tmp_path / "old", tmp_path / "opened")

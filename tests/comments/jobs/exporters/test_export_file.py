@@ -15,7 +15,7 @@ from comments.domain import records
 from comments.jobs.exporters import export_file, export_folder
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import dying_programs
 from tests.support.exporting import site_exports
 from tests.support.threads import sample_exports, sample_threads

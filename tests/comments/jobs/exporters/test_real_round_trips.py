@@ -11,7 +11,7 @@ from comments.jobs.importers.checking import checked_import
 from comments.jobs.importers.formats import format_registry
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import datastores, optional_tools, prepared_stores, programs
 from tests.support.exporting import site_exports
 from tests.support.threads import sample_exports

@@ -14,7 +14,7 @@ from comments.jobs.importers import import_expiry, import_journal
 from comments.moderation import retention
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import programs
 from tests.support.threads import sample_exports, sample_threads
 from tests.support.threads import undone_imports as undone

@@ -15,7 +15,7 @@ from comments.jobs.importers.checking import import_batches
 from comments.jobs.integrity import repair
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import datastores, dying_programs, forked_programs
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_exports, sample_threads

@@ -15,7 +15,7 @@ from comments.jobs.integrity import repair
 from comments.store import reads
 from comments.store.models import comment_rows
 from comments.tree import ordered_query
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.conftest import ROOT
 from tests.support import datastores
 from tests.support.threads import sample_exports

@@ -19,7 +19,7 @@ from comments.jobs.integrity import repair
 from comments.reading import listings, thread_pages
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import datastores, optional_tools
 from tests.support.histories import counter_oracle
 from tests.support.threads import raw_changes, reader_processes, sample_exports, sample_threads

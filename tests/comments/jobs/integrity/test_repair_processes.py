@@ -15,7 +15,7 @@ from comments.jobs import scheduler
 from comments.jobs.integrity import repair
 from comments.reading.materialized import view_cache
 from comments.sites import site_settings
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import datastores, dying_programs
 from tests.support.threads import compaction, raw_changes, reader_processes, sample_threads
 

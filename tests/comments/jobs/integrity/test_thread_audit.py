@@ -14,7 +14,7 @@ from comments.events import backlog
 from comments.jobs import background_worker
 from comments.jobs.integrity import repair, thread_audit
 from comments.store import connection
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.comments.conftest import Clock
 from tests.support import datastores
 from tests.support.threads import compaction, raw_changes, reader_processes, sample_threads

@@ -27,7 +27,7 @@ from comments.sites import site_settings
 from comments.store import connection
 from comments.store.models import comment_rows
 from comments.tree.counters import declarations
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import programs
 from tests.support.histories import counter_oracle, declared_oracle
 from tests.support.threads import sample_threads, sample_votes

@@ -23,8 +23,8 @@ from comments.posting import cast_vote, own_comment
 from comments.sites import site_settings
 from comments.store import connection
 from comments.tree.counters import declarations
-from emulator import inprocess
-from emulator.fault_injection import fault_plans
+from datastore_emulator import inprocess
+from datastore_emulator.fault_injection import fault_plans
 from tests.support import dying_programs, forked_programs
 from tests.support.histories import counter_oracle, declared_oracle
 from tests.support.threads import sample_threads, sample_votes

@@ -22,7 +22,7 @@ from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree import ordered_query
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import dying_programs
 from tests.support.histories import counter_oracle
 from tests.support.people import api_requests

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from comments.domain import records
 from comments.store import connection, transactions
 from comments.store.large_sets import many_marks, membership, set_compaction, set_search
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 
 NAMES = [records.SetName(f"set {number}") for number in range(3)]
 CHANGES = st.dictionaries(

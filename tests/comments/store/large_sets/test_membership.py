@@ -10,7 +10,7 @@ from comments.domain import records
 from comments.store import connection
 from comments.store.large_sets import membership, segments, set_compaction, set_search
 from comments.store.models import set_rows
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 
 NAME = records.SetName("a set")
 OTHER = records.SetName("a set of others")

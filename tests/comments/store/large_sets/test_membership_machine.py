@@ -19,9 +19,9 @@ from comments import errors
 from comments.domain import records
 from comments.store import connection, reads, transactions
 from comments.store.large_sets import membership, set_compaction, set_search
-from emulator import errors as engine_errors
-from emulator import inprocess
-from emulator.fault_injection import fault_plans
+from datastore_emulator import errors as engine_errors
+from datastore_emulator import inprocess
+from datastore_emulator.fault_injection import fault_plans
 from tests.support import programs
 
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]

@@ -14,7 +14,7 @@ from comments.domain import records
 from comments.store import connection, ownership, reads, transactions
 from comments.store.large_sets import membership, set_compaction
 from comments.store.models import set_rows
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import dying_programs, forked_programs, programs
 
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
@@ -34,7 +34,7 @@ import threading
 from comments.store.large_sets import set_compaction
 from comments.store import connection
 from comments.store.large_sets import membership
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.comments.store.large_sets import test_membership_processes
 
 process = sys.argv[2]

@@ -9,8 +9,8 @@ from comments import errors
 from comments.domain import records
 from comments.store import connection, reads
 from comments.store.large_sets import membership, segments, set_compaction, set_search
-from emulator import inprocess, testing
-from emulator.fault_injection import fault_plans
+from datastore_emulator import inprocess, testing
+from datastore_emulator.fault_injection import fault_plans
 
 NAME = records.SetName("a set")
 

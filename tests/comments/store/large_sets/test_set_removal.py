@@ -6,8 +6,8 @@ from comments import errors
 from comments.domain import records
 from comments.store import connection, reads
 from comments.store.large_sets import membership, set_compaction
-from emulator import inprocess
-from emulator.fault_injection import fault_plans
+from datastore_emulator import inprocess
+from datastore_emulator.fault_injection import fault_plans
 
 NAME = records.SetName("a set")
 KINDS = ("FollowerList", "FollowerMark", "FollowerSegment")

@@ -14,7 +14,7 @@ from comments.domain import records, roles
 from comments.sites import site_settings
 from comments.store import connection
 from comments.web.admin import signed_in
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support.html import html_validator
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER, PASSWORD, SECRET, moderator

@@ -21,8 +21,8 @@ from comments.moderation import rulebook
 from comments.sites import site_settings
 from comments.store import connection
 from comments.tree.threads import thread_cache
-from emulator import inprocess, testing
-from emulator.execution import cost_meter
+from datastore_emulator import inprocess, testing
+from datastore_emulator.execution import cost_meter
 from tests.conftest import ROOT
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER, SECRET

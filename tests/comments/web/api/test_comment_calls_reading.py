@@ -8,7 +8,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from comments.store import connection
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.conftest import ROOT
 from tests.support.people.api_requests import (
     NOBODY,

@@ -15,7 +15,7 @@ from comments.store.large_sets import membership, set_compaction, set_search
 from comments.tree import ordered_query
 from comments.tree.counters import totals
 from comments.web.api import api_tokens
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support.histories import counter_oracle
 from tests.support.people import account_holders
 from tests.support.people.api_requests import answer, bearer, post, refused, stored

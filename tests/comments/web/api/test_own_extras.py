@@ -14,7 +14,7 @@ from comments.posting import cast_vote
 from comments.store import connection, reads
 from comments.tree import votes
 from comments.web.api import moderation_calls
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import datastores
 from tests.support.people.api_requests import ONE, THREAD, answer, bearer, post, refused
 from tests.support.people.post_times import Moment

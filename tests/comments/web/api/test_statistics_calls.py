@@ -16,7 +16,7 @@ from comments.jobs import wiring
 from comments.sites import site_settings
 from comments.store import connection
 from comments.web.api import statistics_calls
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.comments.web.api import test_openapi
 from tests.support.histories import counter_oracle
 from tests.support.people import account_holders, moderators

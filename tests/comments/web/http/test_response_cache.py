@@ -17,7 +17,7 @@ from comments.reading.materialized import view_cache
 from comments.sites import site_settings
 from comments.store import connection
 from comments.web.http import response_cache
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support import datastores
 from tests.support.threads import sample_threads
 from tests.support.threads.cache_twins import (

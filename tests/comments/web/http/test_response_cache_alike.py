@@ -9,7 +9,7 @@ from comments.domain import presentation, records
 from comments.reading.materialized import view_cache
 from comments.sites import site_settings
 from comments.web.http import responses
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support.threads.cache_twins import GZIP, OTHERS, PAGE, SITE, Process, Rows, answer, post
 
 

@@ -19,8 +19,8 @@ from comments.reading.compaction import compactor
 from comments.reading.materialized import view_cache
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess, testing
-from emulator.execution import cost_meter
+from datastore_emulator import inprocess, testing
+from datastore_emulator.execution import cost_meter
 from tests.conftest import ROOT
 from tests.support import datastores
 from tests.support.people import api_requests

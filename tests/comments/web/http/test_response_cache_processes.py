@@ -17,7 +17,7 @@ import pytest
 
 from comments import app as apps
 from comments.store import connection
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import prepared_stores, programs
 from tests.support.threads import page_writer, sample_threads
 

@@ -15,7 +15,7 @@ from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree.threads import thread_cache
 from comments.web.http import responses
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support.html import html_reader
 from tests.support.html.embedded_threads import get
 from tests.support.threads import sample_threads

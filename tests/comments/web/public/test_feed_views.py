@@ -18,7 +18,7 @@ from comments.reading.materialized import thread_view, view_cache
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.web.http import responses
-from emulator import inprocess, testing
+from datastore_emulator import inprocess, testing
 from tests.support.html import atom_rules
 from tests.support.threads import sample_threads
 

@@ -18,7 +18,7 @@ from comments import app as apps
 from comments.jobs.backups import nightly_backup
 from comments.store import connection
 from comments.web.public import service_pages
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support.threads import sample_threads
 
 FILES = sorted(service_pages._FILES.iterdir())

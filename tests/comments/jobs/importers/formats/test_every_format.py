@@ -24,7 +24,7 @@ from comments.jobs.importers.uploads.upload_store import UploadState
 from comments.jobs.integrity import repair
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import dying_programs, prepared_stores
 from tests.support.histories import counter_oracle
 from tests.support.importing import sample_files, stored_imports, uploading

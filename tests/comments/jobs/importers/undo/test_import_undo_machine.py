@@ -28,7 +28,7 @@ from comments.reading.compaction import compactor, leftovers
 from comments.sites import site_settings
 from comments.store import connection
 from comments.tree import bulk_removal
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import programs
 from tests.support.histories import counter_oracle
 from tests.support.threads import compaction, sample_exports, sample_threads, sample_votes

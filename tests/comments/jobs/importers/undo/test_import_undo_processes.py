@@ -17,7 +17,7 @@ from comments.reading import listings, thread_pages
 from comments.sites import site_settings
 from comments.store import connection
 from comments.tree import bulk_removal
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import datastores, dying_programs, forked_programs, optional_tools
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_exports, sample_threads

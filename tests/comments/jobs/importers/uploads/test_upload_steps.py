@@ -26,7 +26,7 @@ from comments.jobs.importers.uploads import (
 from comments.jobs.importers.uploads.upload_store import Failure, UploadState
 from comments.sites import site_settings
 from comments.store import connection
-from emulator import inprocess
+from datastore_emulator import inprocess
 from tests.support import datastores, dying_programs, programs, stored_state
 from tests.support.importing.uploading import COUNT, Clock, checked, confirm, current, sent
 from tests.support.threads import sample_exports

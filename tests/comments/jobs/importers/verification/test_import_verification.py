@@ -93,7 +93,7 @@ def test_a_verification_needs_no_further_index(
     def make(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("emulator.execution.lazy_indexes.make", make)
+    monkeypatch.setattr("datastore_emulator.execution.lazy_indexes.make", make)
     assert {field for _, field in named(verify(plan))} == {
         "comment", "pinned", "pins of the thread", "state",
     }  # fmt: skip

@@ -1,0 +1,27 @@
+"""`python -m emulator`: start the emulator with few imports.
+
+`command_line` implements the command line itself.
+"""
+
+import importlib.util
+import os
+import sys
+import types
+
+_CLIENTS = ("google.cloud.datastore_v1", "google.cloud.datastore_admin_v1")
+
+if __name__ == "__main__":
+    os.umask(0o077)  # Only the owner may read data files, backups and exports.
+    # The message definitions are part of the client library, which takes longer to import than
+    # everything else together. This process uses no client, so it replaces the library with an
+    # empty package that has the same submodules. This halves the time to the first answer.
+    for name in _CLIENTS:
+        found = importlib.util.find_spec(name)
+        if found is not None and found.submodule_search_locations is not None:
+            package = types.ModuleType(name)
+            package.__path__ = list(found.submodule_search_locations)
+            sys.modules[name] = package
+
+    from datastore_emulator.cli import command_line
+
+    sys.exit(command_line.main())

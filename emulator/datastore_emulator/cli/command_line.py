@@ -1,0 +1,160 @@
+"""The command line: `python -m emulator` starts a server; with a COMMAND it runs one task.
+
+Each error is one line on stderr that names the flag or the file. A wrong flag exits
+with status 2, and a machine or file error with status 1. Each command imports only what it needs,
+because a server must answer its first request quickly.
+"""
+
+import argparse
+import contextlib
+import errno
+import functools
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from datastore_emulator import clock, errors, inprocess
+from datastore_emulator.admin_api import admin_service
+from datastore_emulator.cli import flags
+from datastore_emulator.execution import automatic_indexes
+from datastore_emulator.fault_injection import fault_plans
+from datastore_emulator.server import admin_port, grpc_server, http_server
+from datastore_emulator.storage import file_permissions
+
+_STOP = frozenset({signal.SIGTERM, signal.SIGINT})
+_WARNING = (
+    "python -m emulator: warning: --host {host} lets other machines connect without a password: "
+    "anyone who can reach port {port} can read, change and delete all data. "
+    "Use --host localhost unless you trust the whole network."
+)
+
+_READABLE = (
+    "python -m emulator: warning: cannot restrict the permissions of {path}: other users of "
+    "this machine may be able to read it."
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the emulator with the given arguments; return the exit status."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    is_command, options = flags.parse(given)
+    try:
+        return _do(options) if is_command else _serve(options)
+    except errors.DatastoreError as error:
+        print(f"python -m emulator: {error}", file=sys.stderr)
+    except OSError as error:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error
+        print(f"python -m emulator: {text}", file=sys.stderr)
+    return 1
+
+
+def _do(options: argparse.Namespace) -> int:
+    from datastore_emulator.cli import commands  # noqa: PLC0415 - a server does not need it
+
+    return commands.COMMANDS[options.command](options)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    # Block the two signals before any thread starts: every thread inherits the signal mask, and
+    # `sigwait` receives the signals. A signal handler that sets an event could run while the main
+    # thread holds that event's lock, and then hang forever.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)
+    try:
+        return _run(options)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _run(options: argparse.Namespace) -> int:
+    movable = clock.Clock(time.time()) if options.clock == "manual" else None
+    plan = None if options.faults is None else _plan(options.faults)
+    with contextlib.ExitStack() as running, _open(options, movable or time.time) as engine:
+        engine.install_faults(plan)
+        operations = admin_service.AdminService(engine, _exports_folder(options))
+        stop = functools.partial(os.kill, os.getpid(), signal.SIGTERM)
+        offered = frozenset({"/"}) if options.no_admin else admin_port.COMMON
+        common = admin_port.AdminPort(engine, stop, api=operations, commands=offered)
+        with _named("--host, --port"):
+            api = grpc_server.start(engine, options.host, options.port, operations, common.answer)
+        running.callback(api.stop)
+        if not grpc_server.is_loopback(options.host):
+            print(_WARNING.format(host=options.host, port=api.port), file=sys.stderr, flush=True)
+        admin = _start_admin_port(
+            options, api.port, admin_port.AdminPort(engine, stop, movable, operations)
+        )
+        print(f"export DATASTORE_EMULATOR_HOST={options.host}:{api.port}")
+        print(f"export DATASTORE_PROJECT_ID={options.project}", flush=True)
+        if admin is not None:
+            running.callback(admin.stop)
+            print(f"export DATASTORE_EMULATOR_ADMIN=http://localhost:{admin.port}", flush=True)
+        # A comment, so that a shell can run all printed lines.
+        print(
+            f"# data file: {'none' if options.in_memory else options.data.absolute()}", flush=True
+        )
+        signal.sigwait(_STOP)
+        running.close()
+    return 0
+
+
+@contextlib.contextmanager
+def _named(flag: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OSError(f"{flag}: {error}") from error
+
+
+def _plan(path: Path) -> fault_plans.Plan:
+    try:
+        return fault_plans.Plan.parse(path.read_bytes())
+    except errors.InvalidArgument as error:
+        raise errors.InvalidArgument(f"--faults: {path}: {error.message}") from error
+
+
+def _open(options: argparse.Namespace, now: Callable[[], float]) -> inprocess.Engine:
+    given = options.indexes
+    if given is not None and not given.exists():
+        raise FileNotFoundError(
+            errno.ENOENT, "No such file. To let the emulator write it, create an empty one.", given
+        )
+    if options.data_dir is not None:
+        options.data_dir.mkdir(parents=True, exist_ok=True)
+    for path in () if options.in_memory else file_permissions.restrict(os.fspath(options.data)):
+        print(_READABLE.format(path=path), file=sys.stderr, flush=True)
+    return inprocess.open_engine(
+        None if options.in_memory else options.data,
+        indexes=given if options.strict_indexes else None,
+        auto_indexes=None if options.strict_indexes else automatic_indexes.AutomaticIndexes(given),
+        clock=now,
+        durability="fast" if options.fast else "durable",
+        history=options.history,
+        concurrency=options.concurrency,
+        built_in_indexes="eager",  # the data browser shows their sizes without computing them
+    )
+
+
+def _exports_folder(options: argparse.Namespace) -> Path | None:
+    """Return the requested folder for exports, or else a folder next to the data file."""
+    given: Path | None = options.exports
+    if given is not None or options.in_memory:
+        return given
+    return Path(f"{options.data}-exports")
+
+
+def _start_admin_port(
+    options: argparse.Namespace, port: int, answers: admin_port.AdminPort
+) -> http_server.HttpServer | None:
+    """Open the requested admin port, or else the port after the API's port."""
+    if options.no_admin:
+        return None
+    if options.admin_port is not None:
+        with _named("--admin-port"):
+            return http_server.start(answers.answer, options.admin_port)
+    # The user did not request the port after the API's port, so fall back to any free port; the
+    # output shows its number.
+    with contextlib.suppress(OSError):
+        return http_server.start(answers.answer, port + 1 if options.port else 0)
+    return http_server.start(answers.answer, 0)

@@ -1,0 +1,87 @@
+"""The text of an index.yaml: parsing it and formatting its entries.
+
+Owns the syntax that the parser accepts and the form of an entry. This module does no I/O:
+`automatic_indexes` reads the file.
+"""
+
+import functools
+import re
+from collections.abc import Iterable
+
+from datastore_emulator import errors
+from datastore_emulator.encoding import indexes
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_WORDS = frozenset(
+    {"yes", "no", "true", "false", "on", "off", "null"}
+)  # YAML reads these as other types
+
+
+def parse(text: str, path: object) -> tuple[indexes.Index, ...]:
+    """Return the composite indexes in the text of an index.yaml; errors name `path`."""
+    import yaml  # noqa: PLC0415 - a quarter of the start time; most engines don't need it
+
+    try:
+        return _named(text)
+    except yaml.YAMLError as error:
+        text = " ".join(str(error).split())
+        raise errors.InvalidArgument(f"{path} is not YAML: {text}") from error
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise errors.InvalidArgument(f"{path} is not an index.yaml: {error!r}") from error
+
+
+@functools.lru_cache(maxsize=16)  # one process often opens many engines with the same index.yaml
+def _named(text: str) -> tuple[indexes.Index, ...]:
+    """Return the distinct composite indexes in the text."""
+    import yaml  # noqa: PLC0415 - see `parse`
+
+    # The C loader is eight times as fast, but some builds of PyYAML lack it.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    document = yaml.load(text, loader)  # noqa: S506 - one of the safe loaders
+    listed = [_index(each) for each in (document or {}).get("indexes") or ()]
+    return tuple(dict.fromkeys(index for index in listed if not index.is_builtin))
+
+
+def _index(entry: dict[str, object]) -> indexes.Index:
+    properties: list[tuple[str, bool]] = []
+    listed = entry.get("properties") or ()
+    if not isinstance(listed, Iterable):
+        raise TypeError("properties is not a list")
+    for each in listed:
+        direction = each.get("direction", "asc")
+        if direction not in ("asc", "desc"):
+            raise ValueError(f"direction: {direction}")
+        properties.append((str(each["name"]), direction == "desc"))
+    # Properties after the key cannot affect the order, and every index ends with an ascending key
+    # anyway.
+    names = [name for name, _ in properties]
+    is_key_descending = False
+    if indexes.KEY in names:
+        is_key_descending = properties[names.index(indexes.KEY)][1]
+        properties = properties[: names.index(indexes.KEY)]
+    has_ancestor = entry.get("ancestor") in (True, "yes")
+    return indexes.Index(str(entry["kind"]), tuple(properties), has_ancestor, is_key_descending)
+
+
+def entry(index: indexes.Index) -> str:
+    """Format an index as an entry of index.yaml."""
+    lines = [f"- kind: {_scalar(index.kind)}"]
+    if index.has_ancestor:
+        lines.append("  ancestor: yes")
+    lines.append("  properties:")
+    key = ((indexes.KEY, True),) if index.is_key_descending else ()
+    for name, is_descending in (*index.properties, *key):
+        lines.append(f"  - name: {_scalar(name)}")
+        if is_descending:
+            lines.append("    direction: desc")
+    return "\n".join(lines) + "\n"
+
+
+def _scalar(text: str) -> str:
+    """Quote a text for YAML if needed; most names need no quotes."""
+    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
+        return text
+    parts = (
+        each if each.isprintable() and each not in '"\\' else f"\\U{ord(each):08x}" for each in text
+    )
+    return f'"{"".join(parts)}"'

@@ -1,0 +1,113 @@
+"""The writer lock: the processes that write to one data file take turns.
+
+SQLite alone lets a process sleep for up to 0.1 s before it tries again to begin a transaction, and
+lets a busy process begin the next transaction before a sleeping one wakes. Here, a process locks a
+file before it begins a transaction, and unlocks the file after the end:
+
+    <data>-turn    empty; byte 0 is locked (fcntl) by the process that is next in line, and byte 1
+                   by the process that has the turn
+
+A process unlocks byte 0 only when it has locked byte 1. A process that has just written therefore
+cannot write again before the process that is next in line.
+
+Invariants:
+
+1. Correctness never depends on this lock. SQLite's own lock excludes programs that do not know this
+   file, and a process that cannot use the file relies on SQLite's lock alone.
+2. The kernel releases the locks when a process ends, for any reason. A forked child does not
+   inherit them.
+3. No process waits forever: after `data_file.BUSY_SECONDS`, the data file is busy.
+4. Only this module opens the file, because closing any descriptor of the file would drop this
+   process's locks on it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from datastore_emulator import errors
+from datastore_emulator.storage import data_file, file_permissions
+
+_NEXT, _TURN = 0, 1  # Bytes of the file.
+_BUSY = (errno.EACCES, errno.EAGAIN)
+# Seconds between attempts. A wait in the kernel would save nothing measurable and have no limit.
+_STEP = 0.001
+
+
+class WriterLock:
+    """The lock of one data file.
+
+    Only one thread of a process may use it at a time.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = f"{path}-turn"
+        self._file: int | None = None
+
+    def acquire(self) -> None:
+        """Wait for the turn; if the file cannot be used, return at once.
+
+        Raises:
+            errors.Unavailable: Other processes kept the turn for too long.
+        """
+        end = time.monotonic() + data_file.BUSY_SECONDS
+        with contextlib.suppress(OSError):
+            file = self._open() if self._file is None else self._file
+            _take(file, _NEXT, end)
+            try:
+                _take(file, _TURN, end)
+            finally:
+                _unlock(file, _NEXT)
+
+    def release(self) -> None:
+        """End the turn."""
+        if self._file is not None:
+            _unlock(self._file, _TURN)
+
+    def close(self) -> None:
+        """Close the file. A later `acquire` reopens it."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _open(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        self._file = os.open(self._path, flags, file_permissions.FILE)
+        file_permissions.give_to_owner(self._file, Path(self._path).parent)
+        return self._file
+
+
+@contextlib.contextmanager
+def held(path: str) -> Iterator[None]:
+    """Hold the turn of a data file during a block."""
+    lock = WriterLock(path)
+    try:
+        lock.acquire()
+        yield
+    finally:
+        lock.close()
+
+
+def _take(file: int, byte: int, end: float) -> None:
+    while True:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+        except OSError as error:
+            if error.errno not in _BUSY:
+                raise
+        else:
+            return
+        if time.monotonic() >= end:
+            raise errors.Unavailable("The data file is busy: other processes keep writing to it.")
+        time.sleep(_STEP)
+
+
+def _unlock(file: int, byte: int) -> None:
+    with contextlib.suppress(OSError):
+        fcntl.lockf(file, fcntl.LOCK_UN, 1, byte)

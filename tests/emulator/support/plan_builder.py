@@ -1,9 +1,0 @@
-"""One-line fault plans."""
-
-from typing import Any
-
-from emulator.fault_injection import fault_plans
-
-
-def plan(*rules: dict[str, Any], seed: int = 0) -> fault_plans.Plan:
-    return fault_plans.Plan.parse({"seed": seed, "rules": list(rules)})
