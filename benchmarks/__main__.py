@@ -15,20 +15,27 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import audiences, fanout, layouts, measuring
+from benchmarks import (
+    audiences,
+    fanout,
+    imports,
+    layouts,
+    measuring,
+    pages,
+    slow_clients,
+    starts,
+)
 from benchmarks.bars import Benchmark
 from benchmarks.engine import engine_costs, whole_thread
-from benchmarks.importing import import_bars
 from benchmarks.lists import many_changes
 from benchmarks.mixed_load import endurance, kills
-from benchmarks.serving import served_pages, slow_clients, starts
 from benchmarks.widget import pictures, widget_loading
-from benchmarks.writing import __main__ as writing
+from benchmarks.writing import bars as writing
 
 BENCHMARKS: dict[str, Benchmark] = {
     "engine": engine_costs.bars,
     "thread": whole_thread.bars,
-    "pages": served_pages.bars,
+    "pages": pages.bars,
     "writing": writing.bars,
     "slow_clients": slow_clients.bars,
     "starts": starts.bars,
@@ -36,7 +43,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "endurance": endurance.bars,
     "fanout": fanout.bars,
     "audiences": audiences.bars,
-    "imports": import_bars.bars,
+    "imports": imports.bars,
     "lists": many_changes.bars,
     "widget": widget_loading.bars,
 }

@@ -25,10 +25,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks import measuring, servers
 from benchmarks.bars import Bar
 from benchmarks.mixed_load import kills, load_clients, load_options, operators
 from benchmarks.mixed_load.load_clients import World
-from benchmarks.serving import gunicorn_process
 from benchmarks.threads import loading
 from comments.domain import records
 from comments.store import connection
@@ -82,7 +82,7 @@ def run(chosen: argparse.Namespace, folder: Path) -> tuple[World, list[Sample]]:
     """Load the service for the given time, then check all of the service's data."""
     chance, world, data = random.Random(chosen.seed), World(chosen.threads), folder / "data"
     token = operators.prepare(data)
-    with gunicorn_process.product(data, "/healthz") as server:
+    with servers.product(data, "/healthz") as server:
         world.port = server.port
         clients = _clients(chosen, world, chance, token, folder)
         try:
@@ -95,7 +95,7 @@ def run(chosen: argparse.Namespace, folder: Path) -> tuple[World, list[Sample]]:
             world.blame(client.name, ["the client did not end"])
         kills.check_all(world)
         _compare_with_query(world, data)
-    world.blame("at the end", gunicorn_process.problems(data))
+    world.blame("at the end", servers.problems(data))
     for failure in ("unanswered", "refused"):
         world.blame(
             "requests", [f"{world.counts[failure]} {failure}"] * bool(world.counts[failure])
@@ -117,9 +117,7 @@ def _clients(
     ]
 
 
-def _sampled(
-    seconds: float, server: gunicorn_process.Server, data: Path, world: World
-) -> Iterator[Sample]:
+def _sampled(seconds: float, server: servers.Server, data: Path, world: World) -> Iterator[Sample]:
     start = time.monotonic()
     for number in range(1, _SAMPLES + 1):
         time.sleep(max(0.0, start + seconds * number / _SAMPLES - time.monotonic()))
@@ -134,7 +132,7 @@ def _compare_with_query(world: World, data: Path) -> None:
     """Compare pages of every order with the ordered query, which another process runs."""
     with inprocess.open_engine(
         data / "flatthread.db",
-        indexes=gunicorn_process.ROOT / "index.yaml",
+        indexes=measuring.ROOT / "index.yaml",
         concurrency="pessimistic",
         history=0,
     ) as engine:

@@ -26,10 +26,10 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from benchmarks import measuring, servers
 from benchmarks.bars import Bar
 from benchmarks.mixed_load import load_clients, load_options, page_checks
 from benchmarks.mixed_load.load_clients import World
-from benchmarks.serving import gunicorn_process
 from benchmarks.threads import loading
 from comments.domain import records
 from comments.store import connection, reads
@@ -49,11 +49,11 @@ class Service:
         self._data = data
         self._world = world
         self._stack = contextlib.ExitStack()
-        self._server: gunicorn_process.Server | None = None
+        self._server: servers.Server | None = None
 
     def start(self) -> None:
         """Start the service and wait until it answers."""
-        self._server = self._stack.enter_context(gunicorn_process.product(self._data, "/healthz"))
+        self._server = self._stack.enter_context(servers.product(self._data, "/healthz"))
         self._world.port = self._server.port
 
     def kill(self, chance: random.Random) -> None:
@@ -78,7 +78,7 @@ def _unfolded(data: Path, threads: int) -> list[int]:
     """Count the uncompacted rows of each thread in a separate process."""
     with inprocess.open_engine(
         data / "flatthread.db",
-        indexes=gunicorn_process.ROOT / "index.yaml",
+        indexes=measuring.ROOT / "index.yaml",
         concurrency="pessimistic",
         history=0,
     ) as engine:
@@ -113,7 +113,7 @@ def run(chosen: argparse.Namespace, data: Path) -> World:
     finally:
         world.over.set()
         service.stop()
-    world.blame("at the end", gunicorn_process.problems(data))
+    world.blame("at the end", servers.problems(data))
     _report(world, chosen, samples)
     return world
 

@@ -14,9 +14,9 @@ import secrets
 from datetime import UTC, datetime
 from pathlib import Path
 
+from benchmarks import measuring, servers
 from benchmarks.mixed_load import load_clients
 from benchmarks.mixed_load.load_clients import Client, World
-from benchmarks.serving import gunicorn_process
 from benchmarks.threads import loading
 from comments.accounts import accounts, identities, moderation_sessions, window_codes
 from comments.domain import roles
@@ -33,7 +33,7 @@ def prepare(data: Path) -> str:
     """Store the site and a moderator's account; return the token of the moderator's session."""
     data.mkdir()
     with inprocess.open_engine(
-        data / "flatthread.db", indexes=gunicorn_process.ROOT / "index.yaml"
+        data / "flatthread.db", indexes=measuring.ROOT / "index.yaml"
     ) as engine:
         store = connection.Store(inprocess.Channel(engine), project=loading.PROJECT)
         with store.context():
@@ -43,7 +43,7 @@ def prepare(data: Path) -> str:
 
 
 def _session(now: datetime) -> str:
-    secret, login = gunicorn_process.SECRET, identities.of_login("moderator")
+    secret, login = servers.SECRET, identities.of_login("moderator")
     grants = (roles.Grant(roles.Role.MODERATOR, SITE),)
     newcomer = accounts.NewAccount(accounts.new_id(), "Moderator", (login,), grants=grants)
     account = accounts.add(newcomer, secret=secret, now=now)
@@ -106,9 +106,7 @@ class Importer(Client):
         self._number += 1
         self._file.write_text(export(self._number, self.world.threads, self._size, self.chance))
         for expected in (self._size, 0):
-            done = gunicorn_process.command(
-                self._data, "import", "disqus", str(self._file), "--site", SITE
-            )
+            done = servers.command(self._data, "import", "disqus", str(self._file), "--site", SITE)
             added = _ADDED.search(done.stdout)
             # The command verifies the import, and fails if something differs for no known reason.
             if done.returncode or added is None or int(added[1]) != expected:

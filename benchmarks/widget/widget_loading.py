@@ -13,9 +13,8 @@ from pathlib import Path
 
 import playwright.sync_api as playwright
 
-from benchmarks import measuring
+from benchmarks import measuring, servers
 from benchmarks.bars import Bar
-from benchmarks.serving import gunicorn_process
 from benchmarks.widget import page_loads, stage, talks, website
 from comments.sites import site_settings
 
@@ -66,7 +65,7 @@ def _served() -> Iterator[list[str]]:
             for page in _PAGES:
                 stage.store_talk(page, talks.generated(), now)
         first = f"/api/v1/sites/{stage.SITE}/comments?thread={_PAGES[0]}"
-        with gunicorn_process.product(Path(folder), first) as server:
+        with servers.product(Path(folder), first) as server:
             server.settle()
             yield [_page(pages, f"http://127.0.0.1:{server.port}", page) for page in _PAGES]
 

@@ -5,26 +5,24 @@ measurement therefore requests its challenges from an own address, which counts 
 """
 
 import base64
-import contextlib
 import hashlib
 import itertools
 import json
 from typing import Any
 
-from benchmarks.serving import lean_client, page_figures
+from benchmarks import clients, stock
 
 MOST = 500  # Proofs that a network can use within an hour.
 _ADDRESSES = (f"127.{one}.{two}.1" for one in range(1, 256) for two in range(256))
 
 
-def solved(port: int, site: str, count: int) -> list[str]:
+def solved(port: int, count: int) -> list[str]:
     """Return solutions of new challenges, from as many networks as they need."""
-    path = f"/api/v1/sites/{site}/challenge"
-    way = lean_client.Way(path, port, page_figures.request(path))
+    path = f"/api/v1/sites/{stock.SITE}/challenge"
+    way = clients.Way(path, port, clients.request(path))
     found: list[str] = []
     for first in range(0, count, MOST):
-        connection = lean_client.Connection(port, next(_ADDRESSES))
-        with contextlib.closing(connection.socket):
+        with clients.connected(port, next(_ADDRESSES)) as connection:
             found += [
                 solution(json.loads(connection.fetch(way)[0]))
                 for _ in range(min(MOST, count - first))

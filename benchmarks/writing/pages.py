@@ -1,136 +1,126 @@
-"""First pages and counts through gunicorn, and first pages right after a post.
-
-The product takes turns with floors that return the same bytes (`floors`), and `lean_client` reads.
-"""
+"""First pages beside floors that return the same bytes, first pages after a post, and counts."""
 
 import contextlib
 import json
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.serving import (
-    gunicorn_process,
-    lean_client,
-    page_bills,
-    page_figures,
-    page_writer,
-    posters,
-    served_pages,
-)
-from benchmarks.writing import checkouts, results
+from werkzeug.test import EnvironBuilder, run_wsgi_app
 
-AFTER = "page right after a post, p50 ms"
-COUNTS = "counts of 50 pages"
-READS = f"{COUNTS}, billed reads"
+from benchmarks import clients, measuring, servers, stock
+from benchmarks.bars import Bar
+from benchmarks.writing.results import FLASK, THIS, WSGI, Results, chunks
+from comments import app as apps
+from comments import config
+from datastore_emulator import testing
+
+AFTER = "page right after a post"
 _EACH = 20  # Requests of each kind in a round.
 _WRITES = 5  # Posts in a round.
 
 
-def name(size: int) -> str:
-    """Return the name of the page of a thread of this size."""
-    return f"first page of {size:,}"
-
-
-def measure(
-    found: results.Results, trees: Sequence[checkouts.Checkout], folder: Path, *,
-    rounds: int, seconds: float, large: int,
-) -> None:  # fmt: skip
+def bars(data: Path, folder: Path, threads: Sequence[stock.Thread], rounds: int) -> list[Bar]:
     """Measure every page on every server in turn."""
-    sizes = (checkouts.SMALL, large)
-    calls = {size: page_figures.Call(name(size), size, _thread(size).path) for size in sizes}
-    counts = next(each for each in _thread(large).calls() if each.body)
+    found, large = Results(), threads[-1]
     with contextlib.ExitStack() as stack:
-        products = {
-            each.variant: stack.enter_context(
-                gunicorn_process.product(each.data, calls[large].path, root=each.root)
-            )
-            for each in trees
+        product = stack.enter_context(servers.product(data, large.path))
+        bodies = folder / "bodies"
+        bodies.mkdir()
+        for thread in threads:
+            (bodies / thread.name).write_bytes(product.ask(thread.path)[1])
+        ports = {
+            FLASK: stack.enter_context(servers.floor(bodies)).port,
+            WSGI: stack.enter_context(servers.floor(bodies, "wsgi")).port,
         }
-        bodies = {str(size): products[results.THIS].ask(calls[size].path)[1] for size in sizes}
-        floors = dict(_floors(stack, folder, bodies))
-        ways = [
-            call.way(f"{variant}|{call.name}", server.port, "")
-            for variant, server in products.items()
-            for call in calls.values()
-        ] + [
-            page_figures.Call("", size, f"/{size}").way(f"{variant}|{name(size)}", server.port, "")
-            for variant, server in floors.items()
-            for size in sizes
-        ]
-        _read(found, ways, rounds, seconds)
-        asked = [
-            counts.way(f"{variant}|{COUNTS}", server.port, "")
-            for variant, server in products.items()
-        ]
-        _read(found, asked, rounds, 0.0)
-        _write(found, products, floors, large, rounds)
-    for each in page_bills.bills(trees[0].data, [counts]):
-        found.add(READS, results.THIS, each.warm)
-
-
-def _thread(size: int) -> served_pages.Stocked:
-    return served_pages.Stocked(size, "", 0)
-
-
-def _floors(
-    stack: contextlib.ExitStack, folder: Path, bodies: dict[str, bytes]
-) -> Iterator[tuple[str, gunicorn_process.Server]]:
-    for variant, app in ((results.FLASK, "flask()"), (results.WSGI, "wsgi")):
-        served = folder / f"pages of the {variant}"
-        served.mkdir()
-        for each, body in bodies.items():
-            (served / each).write_bytes(body)
-        running = gunicorn_process.floor(served, f"/{next(iter(bodies))}", app)
-        yield variant, stack.enter_context(running)
+        _read(found, product.port, ports, threads, rounds)
+        _write(found, product, ports, large, rounds)
+    return list(_judged(found, threads, billed_reads(data, large)))
 
 
 def _read(
-    found: results.Results, ways: Sequence[lean_client.Way], rounds: int, seconds: float
+    found: Results, port: int, floors: dict[str, int], threads: Sequence[stock.Thread], rounds: int
 ) -> None:
-    # Without seconds, `lean_client` reads only one page at a time.
-    times = served_pages.ask(lean_client.Order(list(ways), rounds, _EACH, seconds))
-    for way in ways:
-        variant, what = way.name.split("|")
-        alone = [each * 1000 for each in results.chunks(times.alone[way.name], rounds)]
-        found.add(f"{what}, p50 ms", variant, *alone)
-        if seconds:
-            found.add(f"{what}, eight readers, 1/s", variant, *times.crowd[way.name])
+    ways = []
+    for thread in threads:
+        ways.append(clients.Way(f"{THIS}|{thread.name}", port, clients.request(thread.path)))
+        sent = clients.request(f"/{thread.name}")
+        ways += [clients.Way(f"{name}|{thread.name}", at, sent) for name, at in floors.items()]
+    for name, seconds in clients.read(ways, rounds, _EACH).items():
+        variant, thread_name = name.split("|")
+        found.add(thread_name, variant, *chunks(seconds, rounds))
 
 
 def _write(
-    found: results.Results, products: dict[str, gunicorn_process.Server],
-    floors: dict[str, gunicorn_process.Server], size: int, rounds: int,
+    found: Results, product: servers.Server, floors: dict[str, int], thread: stock.Thread,
+    rounds: int,
 ) -> None:  # fmt: skip
     """Post, and read the page right afterwards on a new connection."""
-    steps: dict[str, Callable[[], float]] = {}
-    for variant, server in products.items():
-        path = _thread(size).path
-        first = json.loads(server.ask(path)[1])["comments"][0]["id"]
-        steps[variant] = _after_post(page_writer.Writer(server.port, path, first))
-    for variant, server in floors.items():
-        steps[variant] = _after_insert(server.port, str(size))
+    steps = {THIS: _after_post(product, thread)}
+    steps |= {name: _after_insert(port, thread.name) for name, port in floors.items()}
     for _ in range(rounds):
         for variant, step in steps.items():
-            found.add(AFTER, variant, statistics.median(step() for _ in range(_WRITES)) * 1000)
+            found.add(AFTER, variant, statistics.median(step() for _ in range(_WRITES)))
 
 
-def _after_post(writer: page_writer.Writer) -> Callable[[], float]:
+def _after_post(product: servers.Server, thread: stock.Thread) -> Callable[[], float]:
+    """Return a step whose page must count the reply that was just acknowledged."""
+    way = clients.Way(thread.path, product.port, clients.request(thread.path))
+    parent = json.loads(product.ask(thread.path)[1])["comments"][0]["id"]
+
     def step() -> float:
-        writer.round()
-        return writer.times["page after post"][-1]
+        with clients.connected(product.port) as reading:
+            before = json.loads(reading.fetch(way)[0])["total"]
+            sent = {"name": "a writer", "body": f"A reply, number {before}.", "parent": parent}
+            clients.post(product.port, [iter([clients.post_request(thread.path, sent)])], 0.0)
+            body, seconds = reading.fetch(way)
+        total = json.loads(body)["total"]
+        if total != before + 1:
+            raise SystemExit(f"a page counts {total} comments, not {before + 1}")
+        return seconds
 
     return step
 
 
 def _after_insert(port: int, page: str) -> Callable[[], float]:
-    sent = posters.request("/", {"name": "writer", "body": posters.TEXT})
-    way = lean_client.Way(page, port, page_figures.request(f"/{page}"))
+    sent = clients.post_request("/", {"name": "writer", "body": clients.TEXT})
+    way = clients.Way(page, port, clients.request(f"/{page}"))
 
     def step() -> float:
-        with lean_client.connected(port) as reading:
+        with clients.connected(port) as reading:
             reading.fetch(way)
-            posters.run(port, [iter([sent])], 0.0)
+            clients.post(port, [iter([sent])], 0.0)
             return reading.fetch(way)[1]
 
     return step
+
+
+def billed_reads(data: Path, thread: stock.Thread) -> int:
+    """Return the reads of a warm call for the counts of 50 threads, asked in this process."""
+    path, body = stock.counts(thread)
+    with measuring.engine(data / "flatthread.db") as engine:
+        app = apps.create_app(config.Settings(secret=servers.SECRET), measuring.store(engine))
+        for _ in range(2):
+            asked = EnvironBuilder(
+                path=path, method="POST", data=body, content_type="application/json"
+            )
+            with testing.meter(engine) as cost:
+                answer, status, _ = run_wsgi_app(app.wsgi_app, asked.get_environ())
+                b"".join(answer)
+            if not status.startswith("200"):
+                raise SystemExit(f"{path} answered {status}")
+    return cost.reads
+
+
+def _judged(found: Results, threads: Sequence[stock.Thread], reads: int) -> list[Bar]:
+    judged = []
+    for thread in threads:
+        for floor, most in ((WSGI, 1.3), (FLASK, 1.0)):
+            ms, floor_ms = (found.median(thread.name, each) * 1000 for each in (THIS, floor))
+            name = f"writing page {thread.size:,} / {floor.split()[0]}"
+            detail = f"{ms:.2f} ms, {floor} {floor_ms:.2f} ms"
+            judged.append(Bar(name, found.ratio(thread.name, floor), most, detail))
+    detail = f"{found.median(AFTER) * 1000:.1f} ms, a thread of {threads[-1].size:,}"
+    judged.append(Bar("writing page after post", found.ratio(AFTER, FLASK), 5.0, detail))
+    judged.append(Bar("writing counts", reads, 2, "for 50 pages", unit="reads"))
+    return judged

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.serving import starts
+from benchmarks import starts
 
 pytestmark = pytest.mark.slow
 STARTS = int(os.environ.get("STARTS", "1"))  # starts for each number of workers
@@ -16,6 +16,6 @@ def test_a_start_under_load_loses_no_worker_and_no_comment(tmp_path: Path, worke
     for number in range(STARTS):
         folder = tmp_path / str(number)
         folder.mkdir()
-        found = starts.begin(folder, workers, writers=8, seconds=0.5)
+        found = starts.begin(folder, workers, seconds=0.5)
         assert found.faults == [], found.log
         assert found.posts > 0

@@ -1,36 +1,18 @@
-"""The benchmark of imports generates the same comments in each format, and measures every bar."""
+"""The benchmark of imports generates the same comments in each format."""
 
 import json
-import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import pytest
-
-from benchmarks import __main__ as benchmarks
-from benchmarks.importing import export_files
+from benchmarks import exports
 
 NAMESPACE = "{http://disqus.com}"
 ID = "{http://disqus.com/disqus-internals}id"
-NAMES = [
-    *(f"{system} {bar}" for system in ("disqus", "generic")
-      for bar in ("first pass", "linear", "verify", "memory")),
-    "import beside reader", "import beside poster",
-]  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.embedded
-def test_a_quick_run_measures_every_bar(capsys: pytest.CaptureFixture[str]) -> None:
-    benchmarks.run(["imports"], quick=True)
-    lines = capsys.readouterr().out.splitlines()
-    assert [re.split(r" {2,}", line)[0] for line in lines] == NAMES
-    assert all(" held " in line or " MISSED " in line for line in lines)
 
 
 def test_both_formats_have_the_same_comments(tmp_path: Path) -> None:
-    for system in export_files.WRITERS:
-        export_files.write(tmp_path / system, system, 50)
+    for system in exports.WRITERS:
+        exports.write(tmp_path / system, system, [30, 20])
     posts = [
         (
             each.get(ID),
@@ -45,11 +27,11 @@ def test_both_formats_have_the_same_comments(tmp_path: Path) -> None:
     assert posts == [(row["id"], row["parent"], row["author"], row["text"]) for row in rows]
 
 
-def test_threads_have_the_shape_of_a_file(tmp_path: Path) -> None:
-    shape = tmp_path / "tree.csv"
-    shape.write_text("a;;1\nb;a;2\nc;b;3\nd;;4\n")
-    found = list(export_files.comments(10, shape))
-    names = [each.id for each in found]
-    assert [each.thread for each in found] == [1] * 4 + [2] * 4 + [3] * 2
-    above = [each.parent and names.index(each.parent) for each in found]
-    assert above == [None, 0, 1, None, None, 4, 5, None, None, 8]
+def test_threads_are_as_large_as_possible_or_of_many_sizes() -> None:
+    assert list(exports.even_sizes(6_000)) == [2_500, 2_500, 1_000]
+    sizes = list(exports.falling_sizes(6_000))
+    assert sizes[:3] == [2_500, 1_250, 833]
+    assert sum(sizes) == 6_000
+    found = list(exports.comments([3, 1, 2]))
+    assert [each.thread for each in found] == [1, 1, 1, 2, 3, 3]
+    assert len({each.id for each in found}) == 6

@@ -7,22 +7,21 @@ of the product on the same data folder.
 
 import contextlib
 import http.client
-import importlib.util
 import os
 import random
+import runpy
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
 
+from benchmarks.measuring import ROOT
 from benchmarks.threads import loading
 
-ROOT = Path(__file__).resolve().parents[2]
-_CONFIG = ROOT / "scripts" / "serving.py"
+CONFIG = ROOT / "scripts" / "serving.py"
 _PATIENCE = 60.0
 _PAUSE = 0.002
 # Benchmarks look like bots: they use one network and one text, and solve no challenge.
@@ -44,13 +43,13 @@ class Server:
         self.started = 0.0
 
     def ask(
-        self, path: str, headers: dict[str, str] | None = None, body: str = ""
+        self, path: str, headers: Mapping[str, str] | None = None, body: str = ""
     ) -> tuple[int, bytes, str]:
         """Send one request, a POST if it has a body; return the status, raw body and tag."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE)
         with contextlib.closing(connection):
             method = "POST" if body else "GET"
-            connection.request(method, path, body=body or None, headers=headers or {})
+            connection.request(method, path, body=body or None, headers=dict(headers or {}))
             answer = connection.getresponse()
             return answer.status, answer.read(), answer.getheader("ETag", "")
 
@@ -69,11 +68,7 @@ class Server:
 
     def memory(self) -> int:
         """Return the bytes that the server's processes use, counting shared pages once (PSS)."""
-        return sum(_bytes(pid, "Pss") for pid in _tree(self._process.pid))
-
-    def resident(self) -> int:
-        """Return the sum of the processes' resident bytes, counting shared pages repeatedly."""
-        return sum(_bytes(pid, "Rss") for pid in _tree(self._process.pid))
+        return sum(map(_shared_bytes, _tree(self._process.pid)))
 
     def worked(self) -> float:
         """Return the processor seconds of all threads of the server."""
@@ -109,16 +104,13 @@ class Server:
 
 
 @contextlib.contextmanager
-def product(
-    data: Path, first: str, *, rules: Mapping[str, str] = OPEN, root: Path = ROOT
-) -> Iterator[Server]:
-    """Run the product on a data folder, and wait until the product answers `first`.
+def product(data: Path, first: str, *, rules: Mapping[str, str] = OPEN) -> Iterator[Server]:
+    """Run the product on a data folder, and wait until it answers `first`.
 
-    `rules` are the post limits; `root` may be a different checkout with its own environment.
+    `rules` are the post limits.
     """
     environ = _settings_of(data) | {"HOST": "127.0.0.1", **rules}
-    config = root / "scripts" / "serving.py"
-    with _running(["--config", str(config), "main:app"], environ, first, root) as server:
+    with _running(["--config", str(CONFIG), "main:app"], environ, first) as server:
         yield server
 
 
@@ -132,12 +124,12 @@ def _settings_of(data: Path) -> dict[str, str]:
 
 
 def command(
-    data: Path, *words: str, root: Path = ROOT, environ: Mapping[str, str] | None = None
+    data: Path, *words: str, environ: Mapping[str, str] | None = None
 ) -> "subprocess.CompletedProcess[str]":
     """Run a command of the product on a data folder."""
     return subprocess.run(
-        _words(words, root),
-        cwd=root,
+        _words(*words),
+        cwd=ROOT,
         env=without_settings() | _settings_of(data) | dict(environ or {}),
         capture_output=True,
         text=True,
@@ -148,7 +140,7 @@ def command(
 def started(data: Path, *words: str) -> "subprocess.Popen[bytes]":
     """Start a command of the product on a data folder. Its output is dropped."""
     return subprocess.Popen(
-        _words(words, ROOT),
+        _words(*words),
         cwd=ROOT,
         env=without_settings() | _settings_of(data),
         stdout=subprocess.DEVNULL,
@@ -156,44 +148,38 @@ def started(data: Path, *words: str) -> "subprocess.Popen[bytes]":
     )
 
 
-def _words(words: Sequence[str], root: Path) -> list[str]:
-    return [str(Path(interpreter(root)).with_name("flask")), "--app", "main", *words]
+def _words(*words: str) -> list[str]:
+    return [str(Path(sys.executable).with_name("flask")), "--app", "main", *words]
 
 
-def problems(data: Path, *, root: Path = ROOT) -> Iterator[str]:
+def problems(data: Path) -> Iterator[str]:
     """Yield what `repair` and `recount` find in a data folder."""
     for words in (("repair",), ("recount", "--no-fix")):
-        done = command(data, *words, root=root)
+        done = command(data, *words)
         if done.returncode:
             yield f"{' '.join(words)}: {done.stdout[-2_000:]}{done.stderr[-2_000:]}"
 
 
-def interpreter(root: Path) -> str:
-    """Return the Python of a checkout."""
-    return sys.executable if root == ROOT else str(root / ".venv" / "bin" / "python")
-
-
 @contextlib.contextmanager
-def floor(bodies: Path, first: str, app: str = "flask()") -> Iterator[Server]:
+def floor(bodies: Path, app: str = "flask()") -> Iterator[Server]:
     """Run an application of `floors` on the files in a folder, in the same way as the product."""
-    settings = _settings()
-    arguments = ["--workers", str(settings.workers), "--threads", str(settings.threads)]
-    arguments += ["--preload", "--no-control-socket", "--log-level", settings.loglevel]
-    name = f"benchmarks.serving.floors:{app}"
-    with _running([*arguments, name], {"SERVED": str(bodies)}, first, ROOT) as server:
+    settings = runpy.run_path(str(CONFIG))
+    arguments = ["--workers", str(settings["workers"]), "--threads", str(settings["threads"])]
+    arguments += ["--preload", "--no-control-socket", "--log-level", settings["loglevel"]]
+    first = f"/{next(bodies.iterdir()).name}"
+    arguments.append(f"benchmarks.floors:{app}")
+    with _running(arguments, {"SERVED": str(bodies)}, first) as server:
         yield server
 
 
 @contextlib.contextmanager
-def _running(
-    arguments: list[str], environ: dict[str, str], first: str, root: Path
-) -> Iterator[Server]:
+def _running(arguments: list[str], environ: dict[str, str], first: str) -> Iterator[Server]:
     port = free_port()
     bind = [] if "HOST" in environ else ["--bind", f"127.0.0.1:{port}"]
     start = time.perf_counter()
     process = subprocess.Popen(
-        [interpreter(root), "-m", "gunicorn", *bind, *arguments],
-        cwd=root,
+        [sys.executable, "-m", "gunicorn", *bind, *arguments],
+        cwd=ROOT,
         env=without_settings() | environ | {"PORT": str(port)},
         stdout=subprocess.DEVNULL,
     )
@@ -209,16 +195,6 @@ def without_settings() -> dict[str, str]:
     """Return the environment of a user who has set nothing."""
     kept = ("PATH", "HOME", "LANG", "TMPDIR")
     return {name: os.environ[name] for name in kept if name in os.environ}
-
-
-def _settings() -> ModuleType:
-    """Read the product's gunicorn settings from its configuration."""
-    spec = importlib.util.spec_from_file_location("serving_settings", _CONFIG)
-    if spec is None or spec.loader is None:
-        raise SystemExit(f"{_CONFIG} cannot be read")
-    settings = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(settings)
-    return settings
 
 
 def free_port() -> int:
@@ -247,8 +223,8 @@ def _nanoseconds(task: Path) -> int:
         return 0
 
 
-def _bytes(pid: int, field: str) -> int:
+def _shared_bytes(pid: int) -> int:
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
-        if line.startswith(f"{field}:"):
+        if line.startswith("Pss:"):
             return int(line.split()[1]) * 1024
     return 0

@@ -1,14 +1,12 @@
 """Generate large exports whose threads have the shape of real discussions.
 
-The same comments are written as Disqus XML and as JSON lines (the format `generic`). Each thread
-has a shape of up to `LARGEST` comments (`benchmarks.threads.shapes`): that of a real thread, if a
-file with one is given.
+The same comments are written as Disqus XML and as JSON lines (the format `generic`).
 """
 
 import html
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -32,20 +30,36 @@ class ExportedComment(NamedTuple):
     body: str
 
 
-def comments(count: int, shape: Path | None = None) -> Iterator[ExportedComment]:
-    """Yield the comments of an export, thread by thread, in order of time."""
-    chance = random.Random(count)
-    whole = shapes.read(shape) if shape else shapes.grown(LARGEST)
-    for thread, start in enumerate(range(0, count, len(whole)), start=1):
-        size = min(len(whole), count - start)
+def even_sizes(count: int) -> Iterator[int]:
+    """Yield the sizes of threads that are as large as possible."""
+    for start in range(0, count, LARGEST):
+        yield min(LARGEST, count - start)
+
+
+def falling_sizes(count: int) -> Iterator[int]:
+    """Yield the sizes of many threads: the second is half as large as the first, and so on."""
+    thread = 0
+    while count:
+        thread += 1
+        size = min(count, max(1, LARGEST // thread))
+        count -= size
+        yield size
+
+
+def comments(sizes: Iterable[int]) -> Iterator[ExportedComment]:
+    """Yield the comments of threads of these sizes, thread by thread, in order of time."""
+    whole, first = shapes.grown(LARGEST), 0
+    chance = random.Random(1)
+    for thread, size in enumerate(sizes, start=1):
         created = _BEGAN + timedelta(days=thread)
-        for said in conversations.thread(whole[:size], seed=thread, first=start):
+        for said in conversations.thread(whole[:size], seed=thread, first=first):
             created += timedelta(seconds=int(chance.expovariate(1 / 10_000)))
             # A few readers write a lot.
             reader = min(int(chance.paretovariate(0.7)), _READERS)
             yield ExportedComment(
                 said.id, thread, said.parent, created, f"reader {reader}", said.body
             )
+        first += size
 
 
 def disqus(found: Iterator[ExportedComment]) -> Iterator[str]:
@@ -90,8 +104,8 @@ def generic(found: Iterator[ExportedComment]) -> Iterator[str]:
 WRITERS = {"disqus": disqus, "generic": generic}
 
 
-def write(path: Path, system: str, count: int, shape: Path | None = None) -> None:
-    """Write an export of `count` comments."""
+def write(path: Path, system: str, sizes: Iterable[int]) -> None:
+    """Write an export of threads of these sizes."""
     with path.open("w", encoding="utf-8") as file:
-        for line in WRITERS[system](comments(count, shape)):
+        for line in WRITERS[system](comments(sizes)):
             file.write(f"{line}\n")
