@@ -105,7 +105,11 @@ def _request(query: Query) -> Any:
     partition = store.partition()
     if store.is_emulator and query.order and query.order[-1].startswith("-"):
         # Google's Firestore emulator sorts equal results by key in the direction of the last
-        # order. All other stores sort them in ascending order, without an index of its own.
+        # order. All other stores sort them by ascending key, without an index of its own, and
+        # paging relies on it. Google's App Engine SDK says which orders its indexes leave out:
+        # "Orders on `__key__` `ASCENDING` are dropped (since this is supported natively by the
+        # datastore)." (`CompositeIndexForQuery` in
+        # https://github.com/GoogleCloudPlatform/appengine-python-standard/blob/main/src/google/appengine/datastore/datastore_index.py)
         query = dataclasses.replace(query, order=(*query.order, "__key__"))
     return _RunQueryRequest(
         **store.request_fields(), partition_id=partition, query=queries.message(query, partition)
