@@ -52,6 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _do(options: argparse.Namespace) -> int:
+    if options.command == flags.ENV_INIT:
+        _print_variables(options, options.port)
+        return 0
     from datastore_emulator.cli import commands  # noqa: PLC0415 - a server does not need it
 
     return commands.COMMANDS[options.command](options)
@@ -85,8 +88,7 @@ def _run(options: argparse.Namespace) -> int:
         admin = _start_admin_port(
             options, api.port, admin_port.AdminPort(engine, stop, movable, operations)
         )
-        print(f"export DATASTORE_EMULATOR_HOST={options.host}:{api.port}")
-        print(f"export DATASTORE_PROJECT_ID={options.project}", flush=True)
+        _print_variables(options, api.port)
         if admin is not None:
             running.callback(admin.stop)
             print(f"export DATASTORE_EMULATOR_ADMIN=http://localhost:{admin.port}", flush=True)
@@ -97,6 +99,11 @@ def _run(options: argparse.Namespace) -> int:
         signal.sigwait(_STOP)
         running.close()
     return 0
+
+
+def _print_variables(options: argparse.Namespace, port: int) -> None:
+    print(f"export DATASTORE_EMULATOR_HOST={options.host}:{port}")
+    print(f"export DATASTORE_PROJECT_ID={options.project}", flush=True)
 
 
 @contextlib.contextmanager

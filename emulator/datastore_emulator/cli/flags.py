@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 DATA_FILE = Path("datastore.sqlite")
-_START = "start"  # the command of Google's emulators
+_START = "start"  # a command of Google's emulators
+ENV_INIT = "env-init"  # a command of Google's emulators that prints variables for the shell
 _START_PORT = 8081  # the port of `gcloud emulators datastore start`
 _MAX_PORT = 65_535
 
@@ -50,20 +51,23 @@ def parse(given: Sequence[str]) -> tuple[bool, argparse.Namespace]:
 
     Wrong arguments end the program with status 2.
     """
-    is_start = given[:1] == [_START]
-    if given and not given[0].startswith("-") and not is_start:
+    command = given[0] if given and not given[0].startswith("-") else None
+    if command not in {None, _START, ENV_INIT}:
         return True, command_parser().parse_args(given)
     parser = server_parser()
-    options = parser.parse_args(given[is_start:])
+    options = parser.parse_args(given[1:] if command else given)
+    options.command = command
     if options.host_port is not None:
         options.host, options.port = options.host_port
-    elif options.port is None and is_start:
+    elif options.port is None and command:
         options.port = _START_PORT
     if options.port is None:
         parser.error("the following arguments are required: --port")
+    if command == ENV_INIT and options.port == 0:
+        parser.error(f"{ENV_INIT} needs the port that the server has printed")
     if options.data_dir is not None:
         options.data = options.data_dir / DATA_FILE
-    return False, options
+    return command == ENV_INIT, options
 
 
 def _port(text: str) -> int:
@@ -82,7 +86,8 @@ def server_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m emulator",
         description="Serve a Datastore on one machine.",
-        epilog="Commands (see COMMAND --help): export, import, backup, restore, compact, check.",
+        epilog="Commands (see COMMAND --help): export, import, backup, restore, compact, check. "
+        "env-init, with the flags of a server, prints the variables for its clients.",
         allow_abbrev=False,
     )
     at = parser.add_mutually_exclusive_group()

@@ -133,12 +133,33 @@ def test_the_arguments_of_google_s_emulator_are_understood(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "address", "project"),
+    [
+        ("", "localhost:8081", "test"),
+        ("--data-dir={}", "localhost:8081", "test"),
+        ("--host-port=127.0.0.1:8432 --project=p", "127.0.0.1:8432", "p"),
+        ("--host 127.0.0.1 --port 8432", "127.0.0.1:8432", "test"),
+    ],
+)
+def test_env_init_prints_the_variables_of_a_server_with_the_same_flags(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    arguments: str, address: str, project: str,
+) -> None:  # fmt: skip
+    assert command_line.main(["env-init", *arguments.format(tmp_path).split()]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"export DATASTORE_EMULATOR_HOST={address}",
+        f"export DATASTORE_PROJECT_ID={project}",
+    ]
+
+
+@pytest.mark.parametrize(
     ("arguments", "text"),
     [
         ("--prot 8081", "unrecognized arguments: --prot 8081"),
         ("--in-memory", "the following arguments are required: --port"),
         ("start --consistency=1.0", "--consistency is a flag of Google's emulator: leave it out"),
         ("start --no-store-on-disk", "use --in-memory"),
+        ("env-init --port 0", "env-init needs the port that the server has printed"),
         ("--host-port=localhost:x", "argument --host-port: 'x' is not a port number"),
         ("--port 1 --host-port localhost:1", "not allowed with argument"),
     ],
