@@ -70,7 +70,7 @@ def test_a_notice_at_the_top_does_not_hide_the_bar(console: Tab, server: str, sa
     say("Hello")
     page.goto(f"{server}/admin/sites/demo/thread?thread=demo")
     page.get_by_role("button", name="Save").first.click()
-    expect(page.get_by_text("Saved. New comments follow this at once")).to_be_visible()
+    expect(page.get_by_text("Saved. New comments follow this")).to_be_visible()
     assert is_on_screen(page.get_by_role("navigation"))
 
 

@@ -83,6 +83,7 @@ def test_a_reader_signed_in_on_the_site_posts_votes_and_edits(
     assert "Edit" not in choices(comment(page, "Edited by Ann"))
 
     page.goto(publish(site_tokens.token(secret)))
+    signed_in(page, "Ann")
     choose(comment(page, "Edited by Ann"), "Delete")
     page.get_by_role("button", name="Delete comment").click()
     expect(comment(page, "Edited by Ann")).to_have_count(0)
