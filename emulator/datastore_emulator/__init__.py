@@ -1,7 +1,7 @@
 """A Datastore for one machine: the google.datastore.v1 API over SQLite.
 
-Applications use `inprocess`; tests use `testing` and `pytest_plugin`; other programs run `python -m
-datastore_emulator`. Every entry point passes requests to `engine`, which calls the rooms
+Applications use `inprocess`; tests use `testing` and `pytest_plugin`; other programs run
+`datastore-emulator`. Every entry point passes requests to `engine`, which calls the rooms
 (packages):
 
     cli > server > admin_api > engine > import_export > transactions > execution

@@ -1,4 +1,4 @@
-"""`python -m emulator`: start the emulator with few imports.
+"""`datastore-emulator`: start the emulator with few imports.
 
 `command_line` implements the command line itself.
 """
@@ -10,7 +10,9 @@ import types
 
 _CLIENTS = ("google.cloud.datastore_v1", "google.cloud.datastore_admin_v1")
 
-if __name__ == "__main__":
+
+def main() -> int:
+    """Run the command line, and return the exit status."""
     os.umask(0o077)  # Only the owner may read data files, backups and exports.
     # The message definitions are part of the client library, which takes longer to import than
     # everything else together. This process uses no client, so it replaces the library with an
@@ -22,6 +24,10 @@ if __name__ == "__main__":
             package.__path__ = list(found.submodule_search_locations)
             sys.modules[name] = package
 
-    from datastore_emulator.cli import command_line
+    from datastore_emulator.cli import command_line  # noqa: PLC0415 - after the replacement
 
-    sys.exit(command_line.main())
+    return command_line.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Pytest fixtures of `pytest_plugins = ["datastore_emulator.pytest_plugin"]`.
+"""Pytest fixtures, which pytest finds in every environment that has the package.
 
 Owns the lifetime of emulators in a test run. Each worker of the run has one engine in memory; it is
 empty at the start of every test that uses it, regardless of what earlier tests stored. To pass
@@ -14,11 +14,12 @@ arguments to `testing.emulator`, override the fixture `datastore_options`, for e
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from datastore_emulator import testing
+if TYPE_CHECKING:
+    from datastore_emulator import testing
 
 
 @pytest.fixture(scope="session")
@@ -28,13 +29,15 @@ def datastore_options() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def _datastore_engine(datastore_options: dict[str, Any]) -> Iterator[testing.Emulator]:
+def _datastore_engine(datastore_options: dict[str, Any]) -> Iterator["testing.Emulator"]:
+    from datastore_emulator import testing  # noqa: PLC0415 - most test runs need no emulator
+
     with testing.emulator(**datastore_options) as started:
         yield started
 
 
 @pytest.fixture
-def datastore_emulator(_datastore_engine: testing.Emulator) -> testing.Emulator:
+def datastore_emulator(_datastore_engine: "testing.Emulator") -> "testing.Emulator":
     """Return an emulator without data.
 
     The first access to `datastore_emulator.address` starts to serve it on a port.
@@ -44,19 +47,21 @@ def datastore_emulator(_datastore_engine: testing.Emulator) -> testing.Emulator:
 
 
 @pytest.fixture
-def datastore_ndb_client(datastore_emulator: testing.Emulator) -> Any:
+def datastore_ndb_client(datastore_emulator: "testing.Emulator") -> Any:
     """Return a google.cloud.ndb.Client for the project "test"."""
     return datastore_emulator.ndb_client()
 
 
 @pytest.fixture
-def datastore_client(datastore_emulator: testing.Emulator) -> Any:
+def datastore_client(datastore_emulator: "testing.Emulator") -> Any:
     """Return a google.cloud.datastore.Client for the project "test"."""
     return datastore_emulator.datastore_client()
 
 
 @pytest.fixture
-def datastore_server(datastore_emulator: testing.Emulator, monkeypatch: pytest.MonkeyPatch) -> str:
+def datastore_server(
+    datastore_emulator: "testing.Emulator", monkeypatch: pytest.MonkeyPatch
+) -> str:
     """Serve the emulator and set DATASTORE_EMULATOR_HOST to its address during the test."""
     monkeypatch.setenv("DATASTORE_EMULATOR_HOST", datastore_emulator.address)
     monkeypatch.setenv("DATASTORE_PROJECT_ID", "test")

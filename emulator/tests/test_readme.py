@@ -271,7 +271,7 @@ def test_every_probe_is_an_item_of_the_table() -> None:
 
 
 def test_every_command_in_the_guide_exists() -> None:
-    named = re.findall(r"^    python -m emulator (.*)$", README, flags=re.MULTILINE)
+    named = re.findall(r"^    datastore-emulator (.*)$", README, flags=re.MULTILINE)
     assert {line.split()[0] for line in named} - {"--port", "--faults"} == set(commands.COMMANDS)
     for line in named:
         words = line.split()

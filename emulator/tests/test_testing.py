@@ -1,9 +1,5 @@
 """The test helpers: one line starts an emulator, which leaves nothing behind."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -14,7 +10,6 @@ from datastore_emulator import testing
 from datastore_emulator.fault_injection import fault_plans
 from emulator.tests.support import service_calls
 from emulator.tests.support.service_calls import assert_refused
-from tests.support import programs
 
 
 def test_one_line_starts_an_emulator_for_every_client(
@@ -81,57 +76,3 @@ def test_a_clock_runs_or_is_fixed_and_never_goes_back() -> None:
     for seconds in (-1, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="cannot move"):
             standing.advance(seconds)
-
-
-PROJECT = """
-import pytest
-from google.cloud import datastore, ndb
-
-class Note(ndb.Model):
-    text = ndb.StringProperty()
-    rank = ndb.IntegerProperty()
-
-@pytest.fixture(scope="session")
-def datastore_options():
-    return {"indexes": "index.yaml"}
-
-@pytest.mark.parametrize("turn", range(3))
-def test_every_test_finds_an_empty_store(datastore_ndb_client, datastore_emulator, turn):
-    with datastore_ndb_client.context(), datastore_emulator.meter() as cost:
-        assert Note.query().fetch() == []
-        Note(text="a", rank=turn).put()
-        assert [n.rank for n in Note.query(Note.text == "a").order(-Note.rank)] == [turn]
-        assert cost.writes == 1
-
-def test_the_other_client(datastore_client):
-    assert list(datastore_client.query(kind="Note").fetch()) == []
-
-def test_a_client_that_reads_the_environment(datastore_server):
-    client = datastore.Client(project="test")
-    client.put(datastore.Entity(client.key("Note", 1)))
-    assert len(list(client.query(kind="Note").fetch())) == 1
-"""
-INDEX = """
-indexes:
-- kind: Note
-  properties:
-  - name: text
-  - name: rank
-    direction: desc
-"""
-
-
-def test_a_projects_tests_can_use_the_fixtures(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text('pytest_plugins = ["datastore_emulator.pytest_plugin"]\n')
-    (tmp_path / "index.yaml").write_text(INDEX)
-    (tmp_path / "test_notes.py").write_text(PROJECT)
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(programs.ROOT)},
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-    assert "5 passed" in ran.stdout, ran.stdout + ran.stderr

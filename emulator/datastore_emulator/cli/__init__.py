@@ -1,4 +1,4 @@
-"""The command line: `python -m emulator`.
+"""The command line: `datastore-emulator`.
 
 `flags` parses the arguments, `command_line` serves, and `commands` runs one task on a data file
 (export, import, backup, restore, compact or check).

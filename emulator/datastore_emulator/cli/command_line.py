@@ -1,4 +1,4 @@
-"""The command line: `python -m emulator` starts a server; with a COMMAND it runs one task.
+"""The command line: `datastore-emulator` starts a server; with a COMMAND it runs one task.
 
 Each error is one line on stderr that names the flag or the file. A wrong flag exits
 with status 2, and a machine or file error with status 1. Each command imports only what it needs,
@@ -26,13 +26,13 @@ from datastore_emulator.storage import file_permissions
 
 _STOP = frozenset({signal.SIGTERM, signal.SIGINT})
 _WARNING = (
-    "python -m emulator: warning: --host {host} lets other machines connect without a password: "
+    "datastore-emulator: warning: --host {host} lets other machines connect without a password: "
     "anyone who can reach port {port} can read, change and delete all data. "
     "Use --host localhost unless you trust the whole network."
 )
 
 _READABLE = (
-    "python -m emulator: warning: cannot restrict the permissions of {path}: other users of "
+    "datastore-emulator: warning: cannot restrict the permissions of {path}: other users of "
     "this machine may be able to read it."
 )
 
@@ -44,10 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _do(options) if is_command else _serve(options)
     except errors.DatastoreError as error:
-        print(f"python -m emulator: {error}", file=sys.stderr)
+        print(f"datastore-emulator: {error}", file=sys.stderr)
     except OSError as error:
         text = f"{error.filename}: {error.strerror}" if error.filename else error
-        print(f"python -m emulator: {text}", file=sys.stderr)
+        print(f"datastore-emulator: {text}", file=sys.stderr)
     return 1
 
 

@@ -1,4 +1,4 @@
-"""The commands of `python -m emulator COMMAND`: one task on a data file.
+"""The commands of `datastore-emulator COMMAND`: one task on a data file.
 
 Owns the output of the commands. The commands export, import, backup, compact and check also work
 while a server has the file open. Each command imports only what it needs.

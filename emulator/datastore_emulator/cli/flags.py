@@ -84,7 +84,7 @@ def _host_port(text: str) -> tuple[str, int]:
 def server_parser() -> argparse.ArgumentParser:
     """Return the parser of the server's flags."""
     parser = argparse.ArgumentParser(
-        prog="python -m emulator",
+        prog="datastore-emulator",
         description="Serve a Datastore on one machine.",
         epilog="Commands (see COMMAND --help): export, import, backup, restore, compact, check. "
         "env-init, with the flags of a server, prints the variables for its clients.",
@@ -165,7 +165,7 @@ def server_parser() -> argparse.ArgumentParser:
 def command_parser() -> argparse.ArgumentParser:
     """Return the parser of the commands and their flags."""
     parser = argparse.ArgumentParser(
-        prog="python -m emulator",
+        prog="datastore-emulator",
         description="Run one task on a data file. Without a command, serve (see --help).",
     )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

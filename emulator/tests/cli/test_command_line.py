@@ -268,7 +268,7 @@ def test_a_wrong_file_or_port_gives_one_line_that_names_it(
         given = [each.format(tmp_path, **names) for each in arguments]
         assert command_line.main(["--port", "0", *given]) == 1
     complaint = capfd.readouterr().err.splitlines()[-1]
-    assert complaint.startswith("python -m emulator: ")
+    assert complaint.startswith("datastore-emulator: ")
     for text in texts:
         assert text.format(tmp_path, **names) in complaint
 
