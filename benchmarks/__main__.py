@@ -17,24 +17,24 @@ from pathlib import Path
 
 from benchmarks import (
     audiences,
+    engine,
     fanout,
     imports,
     layouts,
+    lists,
     measuring,
     pages,
     slow_clients,
     starts,
 )
 from benchmarks.bars import Benchmark
-from benchmarks.engine import engine_costs, whole_thread
-from benchmarks.lists import many_changes
 from benchmarks.mixed_load import endurance, kills
 from benchmarks.widget import pictures, widget_loading
 from benchmarks.writing import bars as writing
 
 BENCHMARKS: dict[str, Benchmark] = {
-    "engine": engine_costs.bars,
-    "thread": whole_thread.bars,
+    "engine": engine.bars,
+    "thread": engine.thread_bars,
     "pages": pages.bars,
     "writing": writing.bars,
     "slow_clients": slow_clients.bars,
@@ -44,7 +44,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "fanout": fanout.bars,
     "audiences": audiences.bars,
     "imports": imports.bars,
-    "lists": many_changes.bars,
+    "lists": lists.bars,
     "widget": widget_loading.bars,
 }
 

@@ -46,9 +46,12 @@ def falling_sizes(count: int) -> Iterator[int]:
         yield size
 
 
-def comments(sizes: Iterable[int]) -> Iterator[ExportedComment]:
-    """Yield the comments of threads of these sizes, thread by thread, in order of time."""
-    whole, first = shapes.grown(LARGEST), 0
+def comments(sizes: Iterable[int], first: int = 0) -> Iterator[ExportedComment]:
+    """Yield the comments of threads of these sizes, thread by thread, in order of time.
+
+    A different `first` gives different ids.
+    """
+    whole = shapes.grown(LARGEST)
     chance = random.Random(1)
     for thread, size in enumerate(sizes, start=1):
         created = _BEGAN + timedelta(days=thread)
@@ -104,8 +107,8 @@ def generic(found: Iterator[ExportedComment]) -> Iterator[str]:
 WRITERS = {"disqus": disqus, "generic": generic}
 
 
-def write(path: Path, system: str, sizes: Iterable[int]) -> None:
+def write(path: Path, system: str, sizes: Iterable[int], first: int = 0) -> None:
     """Write an export of threads of these sizes."""
     with path.open("w", encoding="utf-8") as file:
-        for line in WRITERS[system](comments(sizes)):
+        for line in WRITERS[system](comments(sizes, first)):
             file.write(f"{line}\n")

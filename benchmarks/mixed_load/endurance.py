@@ -6,18 +6,11 @@ request may fail. Memory, the write-ahead log and the data file are sampled. The
 time is compared with the middle third: memory and the log must not be larger, and a change must not
 take more bytes of the data file. At the end, every acknowledged change must be visible, every page
 must equal the ordered query, and `repair` and `recount` must find nothing.
-
-    python -m benchmarks.mixed_load.endurance [--minutes 30] [--threads 8] [--writers 8]
-        [--readers 50] [--import-size 200] [--seed 1]
-
-The program prints the counts, the samples, and the first violation of each kind.
 """
 
-import argparse
 import dataclasses
 import json
 import random
-import sys
 import tempfile
 import threading
 import time
@@ -27,13 +20,10 @@ from typing import Any
 
 from benchmarks import measuring, servers
 from benchmarks.bars import Bar
-from benchmarks.mixed_load import kills, load_clients, load_options, operators
+from benchmarks.mixed_load import kills, load_clients, operators
 from benchmarks.mixed_load.load_clients import World
-from benchmarks.threads import loading
 from comments.domain import records
-from comments.store import connection
 from comments.tree import ordered_query
-from datastore_emulator import inprocess
 
 _SAMPLES = 60  # Samples in a run.
 _PATIENCE = 300.0
@@ -43,10 +33,20 @@ _MEMORY, _LOG, _DATA = 1.1, 1.5, 1.25  # The highest ratios of the last third to
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Load:
+    """The size of a run. `imported` is the number of comments in each thread of an export."""
+
+    seconds: float = 1_800.0
+    threads: int = 8
+    writers: int = 8
+    readers: int = 50
+    imported: int = 25
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Sample:
     """A moment of the run: bytes of memory, of the write-ahead log, and of the data file."""
 
-    seconds: float
     memory: int
     log: int
     data: int
@@ -78,17 +78,17 @@ def _bytes_per_change(samples: Sequence[Sample]) -> float:
     return (last.data - first.data) / max(1, last.changes - first.changes)
 
 
-def run(chosen: argparse.Namespace, folder: Path) -> tuple[World, list[Sample]]:
+def run(load: Load, folder: Path) -> tuple[World, list[Sample]]:
     """Load the service for the given time, then check all of the service's data."""
-    chance, world, data = random.Random(chosen.seed), World(chosen.threads), folder / "data"
+    world, data = World(load.threads), folder / "data"
     token = operators.prepare(data)
     with servers.product(data, "/healthz") as server:
         world.port = server.port
-        clients = _clients(chosen, world, chance, token, folder)
+        clients = list(_clients(load, world, token, folder))
         try:
             for client in clients:
                 client.start()
-            samples = list(_sampled(chosen.minutes * 60, server, data, world))
+            samples = list(_sampled(load.seconds, server, data, world))
         finally:
             world.over.set()
         for client in load_clients.finished(clients, _PATIENCE):
@@ -97,24 +97,19 @@ def run(chosen: argparse.Namespace, folder: Path) -> tuple[World, list[Sample]]:
         _compare_with_query(world, data)
     world.blame("at the end", servers.problems(data))
     for failure in ("unanswered", "refused"):
-        world.blame(
-            "requests", [f"{world.counts[failure]} {failure}"] * bool(world.counts[failure])
-        )
+        if world.counts[failure]:
+            world.blame("requests", [f"{world.counts[failure]} {failure}"])
     return world, samples
 
 
-def _clients(
-    chosen: argparse.Namespace, world: World, chance: random.Random, token: str, folder: Path
-) -> list[threading.Thread]:
-    def seed() -> int:
-        return chance.randrange(2**32)
-
-    return [
-        *(load_clients.Writer(world, number, seed()) for number in range(chosen.writers)),
-        *(load_clients.Reader(world, seed(), _BETWEEN_PAGES) for _ in range(chosen.readers)),
-        operators.Moderator(world, seed(), token, _BETWEEN_DECISIONS),
-        operators.Importer(world, seed(), folder, chosen.import_size, _BETWEEN_IMPORTS),
-    ]
+def _clients(load: Load, world: World, token: str, folder: Path) -> Iterator[threading.Thread]:
+    chance = random.Random(1)
+    for number in range(load.writers):
+        yield load_clients.Writer(world, number, chance.randrange(2**32))
+    for _ in range(load.readers):
+        yield load_clients.Reader(world, chance.randrange(2**32), _BETWEEN_PAGES)
+    yield operators.Moderator(world, 1, token, _BETWEEN_DECISIONS)
+    yield operators.Importer(world, 2, folder, load.imported, _BETWEEN_IMPORTS)
 
 
 def _sampled(seconds: float, server: servers.Server, data: Path, world: World) -> Iterator[Sample]:
@@ -124,24 +119,16 @@ def _sampled(seconds: float, server: servers.Server, data: Path, world: World) -
         files = {path.name: path.stat().st_size for path in data.glob("flatthread.db*")}
         log = sum(size for name, size in files.items() if "wal" in name)
         changes = sum(world.counts[each] for each in _CHANGES)
-        passed = time.monotonic() - start
-        yield Sample(passed, server.memory(), log, files["flatthread.db"], changes)
+        yield Sample(server.memory(), log, files["flatthread.db"], changes)
 
 
 def _compare_with_query(world: World, data: Path) -> None:
     """Compare pages of every order with the ordered query, which another process runs."""
-    with inprocess.open_engine(
-        data / "flatthread.db",
-        indexes=measuring.ROOT / "index.yaml",
-        concurrency="pessimistic",
-        history=0,
-    ) as engine:
-        store = connection.Store(inprocess.Channel(engine), project=loading.PROJECT)
-        with store.context():
-            for thread in range(world.threads):
-                name = records.ThreadName(operators.SITE, load_clients.name_of(thread))
-                rows = ordered_query.thread(name)
-                world.blame(f"at the end, {name.id}", differences(rows, _listings(world, thread)))
+    with measuring.stored(data / "flatthread.db"):
+        for thread in range(world.threads):
+            name = records.ThreadName(operators.SITE, load_clients.name_of(thread))
+            rows = ordered_query.thread(name)
+            world.blame(f"at the end, {name.id}", differences(rows, _listings(world, thread)))
 
 
 def _listings(world: World, thread: int) -> dict[str, list[dict[str, Any]]]:
@@ -195,32 +182,12 @@ def differences(
                 yield f"{row.id} has a different text in the order {order}"
 
 
-def report(world: World, samples: Sequence[Sample]) -> str:
-    """Return the counts, some samples and the violations as Markdown."""
-    counted = ("pages", *_CHANGES, "unanswered", "refused", "violations")
-    lines = ["| counted | |", "|---|---:|"]
-    lines += [f"| {what} | {world.counts[what]:,} |" for what in counted]
-    lines += [
-        "",
-        "| minutes | memory, MB | log, MB | data, MB | changes |",
-        "|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {each.seconds / 60:.1f} | {each.memory / 1e6:.0f} | {each.log / 1e6:.1f} "
-        f"| {each.data / 1e6:.1f} | {each.changes:,} |"
-        for each in samples[:: max(1, len(samples) // 12)]
-    ]
-    lines += [f"VIOLATION {each}" for each in world.violations]
-    return "\n".join(lines)
-
-
 def judged(world: World, samples: Sequence[Sample]) -> Iterator[Bar]:
     """Yield the bars of a run."""
-    counts, grown = world.counts, growth(samples)
+    counts, grown, last = world.counts, growth(samples), samples[-1]
     changes = sum(counts[each] for each in _CHANGES)
     detail = f"{counts['pages']:,} pages, {changes:,} changes"
     yield Bar("endurance", counts["violations"], 0, detail, unit="violations")
-    last = samples[-1]
     yield Bar("endurance memory", grown.memory, _MEMORY, f"at the end {last.memory / 1e6:.0f} MB")
     yield Bar("endurance log", grown.log, _LOG, f"at the end {last.log / 1e6:.1f} MB")
     detail = (
@@ -231,31 +198,8 @@ def judged(world: World, samples: Sequence[Sample]) -> Iterator[Bar]:
 
 def bars(*, quick: bool) -> Iterator[Bar]:
     """Put load on the service for half an hour, or for some seconds if `quick`."""
-    short = ["--minutes", "0.3", "--readers", "10", "--import-size", "20"]
-    yield from _measured(asked(short if quick else []))
-
-
-def _measured(chosen: argparse.Namespace) -> list[Bar]:
+    load = Load(seconds=18.0, readers=10, imported=3) if quick else Load()
     with tempfile.TemporaryDirectory(prefix="endurance-") as folder:
-        world, samples = run(chosen, Path(folder))
-    print(report(world, samples))
-    return list(judged(world, samples))
-
-
-def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line."""
-    description = __doc__.partition("\n")[0]
-    parser = load_options.parser(description, threads=8, writers=8, readers=50)
-    parser.add_argument("--import-size", type=int, default=200, help="comments in an export")
-    return parser.parse_args(arguments)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run with the options of the command line."""
-    found = _measured(asked(arguments))
-    print(*found, sep="\n")
-    sys.exit(0 if all(bar.is_held for bar in found) else 1)
-
-
-if __name__ == "__main__":
-    main()
+        world, samples = run(load, Path(folder))
+    print(world.report(), flush=True)
+    yield from judged(world, samples)

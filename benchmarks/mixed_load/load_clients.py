@@ -74,6 +74,12 @@ class World:
                 if self.kinds[kind] <= _MOST_SHOWN:
                     self.violations.append(f"{time.strftime('%H:%M:%S')} {where}: {each}")
 
+    def report(self) -> str:
+        """Return the counts and the violations."""
+        counts = (f"{what}: {number:,}" for what, number in self.counts.items())
+        kinds = (f"violations: {kind}: {number:,}" for kind, number in self.kinds.most_common())
+        return "\n".join([*counts, *kinds, *self.violations])
+
     def known(self, thread: int) -> dict[str, int]:
         """Return the posts and versions that a reader must see now, without removed posts."""
         with self.lock:
@@ -100,7 +106,7 @@ def path_of(thread: int, **query: object) -> str:
 
 def name_of(thread: int) -> str:
     """Return the id of a thread, in the form in which an import names the thread of a page."""
-    return f"mixed.example/{thread}"
+    return f"blog.example/posts/{thread + 1}"
 
 
 class Client(threading.Thread):

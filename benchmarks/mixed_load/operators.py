@@ -7,39 +7,30 @@ places.
 
 import base64
 import hashlib
-import json
-import random
 import re
 import secrets
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import measuring, servers
+from benchmarks import exports, measuring, servers
 from benchmarks.mixed_load import load_clients
 from benchmarks.mixed_load.load_clients import Client, World
 from benchmarks.threads import loading
 from comments.accounts import accounts, identities, moderation_sessions, window_codes
 from comments.domain import roles
 from comments.sites import site_settings
-from comments.store import connection
-from datastore_emulator import inprocess
 
 SITE = "demo"
-ORIGIN = "http://localhost"
 _ADDED = re.compile(r"Added (\d+) comments? ")
 
 
 def prepare(data: Path) -> str:
     """Store the site and a moderator's account; return the token of the moderator's session."""
     data.mkdir()
-    with inprocess.open_engine(
-        data / "flatthread.db", indexes=measuring.ROOT / "index.yaml"
-    ) as engine:
-        store = connection.Store(inprocess.Channel(engine), project=loading.PROJECT)
-        with store.context():
-            now = datetime.now(UTC)
-            site_settings.add(SITE, [ORIGIN], scheme=loading.SCHEME, now=now)
-            return _session(now)
+    now = datetime.now(UTC)
+    with measuring.stored(data / "flatthread.db"):
+        site_settings.add(SITE, [exports.ORIGIN], scheme=loading.SCHEME, now=now)
+        return _session(now)
 
 
 def _session(now: datetime) -> str:
@@ -50,9 +41,11 @@ def _session(now: datetime) -> str:
     verifier = secrets.token_urlsafe(32)
     digest = hashlib.sha256(verifier.encode()).digest()
     challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
-    code = moderation_sessions.grant(account, SITE, ORIGIN, challenge, secret=secret, now=now)
+    code = moderation_sessions.grant(
+        account, SITE, exports.ORIGIN, challenge, secret=secret, now=now
+    )
     shown = window_codes.PresentedCode(verifier, code)
-    return moderation_sessions.begin(shown, SITE, ORIGIN, secret=secret, now=now).token
+    return moderation_sessions.begin(shown, SITE, exports.ORIGIN, secret=secret, now=now).token
 
 
 class Moderator(Client):
@@ -60,7 +53,7 @@ class Moderator(Client):
 
     def __init__(self, world: World, seed: int, token: str, pause: float) -> None:
         super().__init__(world, seed)
-        self._headers = {"Authorization": f"Bearer {token}", "Origin": ORIGIN}
+        self._headers = {"Authorization": f"Bearer {token}", "Origin": exports.ORIGIN}
         self._pause = pause
         self._hidden: list[load_clients.Post] = []
 
@@ -104,8 +97,9 @@ class Importer(Client):
     def step(self) -> None:
         """Import an export."""
         self._number += 1
-        self._file.write_text(export(self._number, self.world.threads, self._size, self.chance))
-        for expected in (self._size, 0):
+        sizes, count = [self._size] * self.world.threads, self._size * self.world.threads
+        exports.write(self._file, "disqus", sizes, first=self._number * count)
+        for expected in (count, 0):
             done = servers.command(self._data, "import", "disqus", str(self._file), "--site", SITE)
             added = _ADDED.search(done.stdout)
             # The command verifies the import, and fails if something differs for no known reason.
@@ -114,27 +108,3 @@ class Importer(Client):
                 self.world.blame("import", [f"expected {expected} comments: {wrong}"])
             self.world.count("imported comments", int(added[1]) if added else 0)
         self.world.over.wait(self._pause)
-
-
-def export(number: int, threads: int, size: int, chance: random.Random) -> str:
-    """Return a Disqus export of comments in all threads, most of which answer earlier ones."""
-    lines = ['<disqus xmlns="http://disqus.com" xmlns:dsq="http://disqus.com/disqus-internals">']
-    for thread in range(threads):
-        page = f"https://{load_clients.name_of(thread)}"
-        lines.append(f'<thread dsq:id="{thread}"><id/><link>{page}</link><title>Mixed</title>')
-        lines.append("<isClosed>false</isClosed><isDeleted>false</isDeleted></thread>")
-    ids: dict[int, list[str]] = {thread: [] for thread in range(threads)}
-    for place in range(size):
-        thread, post = chance.randrange(threads), f"{number}{place:06}"
-        parent = chance.choice(ids[thread][-20:]) if ids[thread] and chance.random() < 0.8 else ""
-        ids[thread].append(post)
-        lines.append(
-            f'<post dsq:id="{post}"><message>imported {json.dumps(post)}</message>'
-            f"<createdAt>2020-01-01T{place // 3600 % 24:02}:{place // 60 % 60:02}:{place % 60:02}Z"
-            "</createdAt><isDeleted>false</isDeleted><isSpam>false</isSpam>"
-            f"<author><name>reader {place % 50}</name></author>"
-            f'<thread dsq:id="{thread}"/>'
-            + (f'<parent dsq:id="{parent}"/>' if parent else "")
-            + "</post>"
-        )
-    return "\n".join([*lines, "</disqus>"])

@@ -46,7 +46,7 @@ def thread(shape: shapes.Shape, seed: int = 1, first: int = 0) -> list[Said]:
     vocabulary = _vocabulary(chance)
     names = ids(len(shape), first)
     return [
-        said(
+        _said(
             names[place],
             None if parent is None else names[parent],
             place,
@@ -61,7 +61,7 @@ def ids(count: int, first: int = 0) -> list[str]:
     return [_id(first + place) for place in range(count)]
 
 
-def said(comment_id: str, parent: str | None, place: int, body: str) -> Said:
+def _said(comment_id: str, parent: str | None, place: int, body: str) -> Said:
     """Return one comment, posted `place` seconds after the first."""
     reader = place % 400
     return Said(
@@ -77,40 +77,18 @@ def said(comment_id: str, parent: str | None, place: int, body: str) -> Said:
     )
 
 
-def reply(place: int, parent: str) -> Said:
-    """Return a comment posted later than all others."""
-    return said(_id(place), parent, place, f"An answer that came at {place}, and says no more.")
-
-
-def walk(thread: Sequence[Said], below: str | None = None) -> list[str]:
-    """Return the ids below a comment in reading order, by recursion over parent links."""
+def walk(thread: Sequence[Said]) -> list[str]:
+    """Return the ids of a thread in reading order, by traversal of the parent links."""
     children: dict[str | None, list[Said]] = {}
     for each in thread:
         children.setdefault(each.parent, []).append(each)
     order: list[str] = []
-    waiting = sorted(children.get(below, ()), key=lambda each: each.created, reverse=True)
+    waiting = children.get(None, [])[::-1]
     while waiting:
         found = waiting.pop()
         order.append(found.id)
-        waiting += sorted(children.get(found.id, ()), key=lambda each: each.created, reverse=True)
+        waiting += children.get(found.id, [])[::-1]
     return order
-
-
-def sizes(thread: Sequence[Said]) -> dict[str, int]:
-    """Return the number of comments below each comment."""
-    below = {each.id: 0 for each in thread}
-    for each in reversed(thread):
-        if each.parent is not None:
-            below[each.parent] += below[each.id] + 1
-    return below
-
-
-def busy_comment(thread: Sequence[Said]) -> str:
-    """Return the comment to answer and edit: a middle one, with about 40 comments below it."""
-    below = sizes(thread)
-    middle = len(thread) // 2
-    places = {each.id: place for place, each in enumerate(thread)}
-    return min(below, key=lambda each: (abs(below[each] - 40), abs(places[each] - middle)))
 
 
 def _id(place: int) -> str:

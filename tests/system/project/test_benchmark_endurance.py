@@ -1,15 +1,14 @@
 """The benchmark of endurance runs, and detects growth and pages that differ from the query."""
 
 import dataclasses
-import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
 
-from benchmarks import __main__ as benchmarks
-from benchmarks.mixed_load import endurance, load_clients, operators
+from benchmarks import exports
+from benchmarks.mixed_load import endurance, load_clients
 from benchmarks.mixed_load.endurance import Sample
 from comments.domain import records
 from comments.jobs.importers.checking import checked_import
@@ -23,27 +22,19 @@ from tests.support.threads import sample_exports, sample_threads
 @pytest.mark.slow
 @pytest.mark.embedded
 def test_a_short_run_makes_every_kind_of_change_without_a_violation(tmp_path: Path) -> None:
-    options = "--minutes 0.1 --threads 2 --writers 4 --readers 4 --import-size 10 --seed 3"
-    world, samples = endurance.run(endurance.asked(options.split()), tmp_path)
-    printed = endurance.report(world, samples)
+    load = endurance.Load(seconds=6, threads=2, writers=4, readers=4, imported=5)
+    world, samples = endurance.run(load, tmp_path)
     assert world.violations == []
     for what in ("pages", "posts", "edits", "votes", "decisions", "imported comments"):
-        assert world.counts[what], printed
+        assert world.counts[what], world.report()
     assert [bar.name for bar in endurance.judged(world, samples)] == [
         "endurance", "endurance memory", "endurance log", "endurance data",
     ]  # fmt: skip
 
 
-def test_the_benchmark_is_one_of_the_benchmarks() -> None:
-    assert benchmarks.BENCHMARKS["endurance"] is endurance.bars
-
-
 def _samples(**grown: int) -> list[Sample]:
     """Return samples of a steady run, in which some numbers grow in the last third."""
-    steady = [
-        Sample(seconds=place, memory=100, log=10, data=50 * place, changes=place)
-        for place in range(9)
-    ]
+    steady = [Sample(memory=100, log=10, data=50 * place, changes=place) for place in range(9)]
     return [
         *steady[:7],
         *(
@@ -121,7 +112,7 @@ def test_a_post_that_was_hidden_need_not_be_shown() -> None:
 
 def test_the_exports_comments_belong_to_the_writers_threads(tmp_path: Path) -> None:
     file = tmp_path / "export.xml"
-    file.write_text(operators.export(7, threads=3, size=40, chance=random.Random(1)))
+    exports.write(file, "disqus", [20, 10, 10], first=70)
     site = sample_exports.SITE
     with checked_import.plan(
         disqus.read, file, site=site, scheme=sample_exports.SCHEME, secret=sample_exports.SECRET

@@ -1,15 +1,22 @@
 """The benchmark of lists finds what it stored."""
 
-from pathlib import Path
-
 import pytest
 
-from benchmarks.lists import many_changes
+from benchmarks import lists
+from comments.store import connection
+from datastore_emulator import inprocess
 
 
 @pytest.mark.embedded
-def test_a_changed_set_and_an_inbox_contain_what_they_should(tmp_path: Path) -> None:
-    """The benchmark of a million marks, with very few of them."""
-    many, full = many_changes.run(tmp_path, ids=400, marks=1_200, replies=5)
-    assert (many.wrong, full.wrong) == (0, 0)
-    assert (full.reads, full.writes) == (2 + 5, 5)
+def test_a_changed_set_contains_what_it_should(store: connection.Store) -> None:
+    changes = lists.Changes(ids=400, marks=1_200)
+    changes.run()
+    assert changes.wrong() == 0
+
+
+@pytest.mark.embedded
+def test_an_inbox_contains_what_it_should(
+    engine: inprocess.Engine, store: connection.Store
+) -> None:
+    full = lists.fill_inbox(engine, replies=5)
+    assert (full.wrong, full.reads) == (0, 2 + 5)

@@ -8,7 +8,7 @@ import contextlib
 import itertools
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,20 +71,18 @@ def _batches(source: sqlite3.Connection, batch: int) -> Iterator[tuple[list[Any]
         yield rows, part
 
 
-def ordered_table(stored: Path, target: Path) -> sqlite3.Connection:
-    """Copy entities into a table whose key is their time, and return the table's connection."""
-    table = _connect(target)
-    table.execute("CREATE TABLE rows (place INTEGER PRIMARY KEY, row BLOB NOT NULL)")
-    with contextlib.closing(sqlite3.connect(f"file:{stored}?mode=ro", uri=True)) as source:
-        table.execute("BEGIN")
-        for (row,) in source.execute("SELECT proto FROM entities"):
-            place = protobufs.Entity.FromString(row).properties["created"].timestamp_value.seconds
-            table.execute("INSERT INTO rows VALUES (?, ?)", (place, row))
-        table.execute("COMMIT")
-    return table
+def table(target: Path, rows: Iterable[Any]) -> sqlite3.Connection:
+    """Create a table of serialized entities in their order, and return its connection."""
+    made = _connect(target)
+    made.execute("CREATE TABLE rows (place INTEGER PRIMARY KEY, row BLOB NOT NULL)")
+    made.execute("BEGIN")
+    stored = ((place, row.SerializeToString()) for place, row in enumerate(rows))
+    made.executemany("INSERT INTO rows VALUES (?, ?)", stored)
+    made.execute("COMMIT")
+    return made
 
 
-def read_ordered(table: sqlite3.Connection) -> int:
+def read(table: sqlite3.Connection) -> int:
     """SELECT and parse all rows."""
     parse = protobufs.Entity.FromString
     return len([parse(row) for (row,) in table.execute("SELECT row FROM rows ORDER BY place")])
