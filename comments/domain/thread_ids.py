@@ -12,16 +12,10 @@ The canonical form of a page URL is ASCII:
 
 - The host is in lower case, with IDNA as browsers apply it. The scheme's default port is dropped;
   other ports are kept.
-- In the path, dot segments are resolved, percent sequences of unreserved characters are decoded,
-  and all other characters that need encoding are in upper-case hex. Text outside ASCII is converted
-  to NFC before it is encoded. `%2F` remains different from `/`, and `%252F` from both.
-- Bytes that are not UTF-8, and control characters, stay as they are encoded: `%E9`, `%0A`. A `%`
-  that begins no percent sequence is a plain character, as in browsers, so `100%` is `100%25`.
+- In the path, dot segments are resolved. Path and query are percent-encoded in one form
+  (`percent_encoding`).
 - Only the site's query keys are kept, and they are sorted. The scheme and the fragment are dropped.
 - Trailing slashes are dropped unless the site keeps them. The root is always `/`.
-
-Decoded text would be easier to read, but normalizing it (NFC) can absorb a neighboring character:
-`%2C` followed by a combining cedilla would change with each normalization.
 
 Thread ids are stored, so changing this form would separate every page from its comments.
 """
@@ -30,10 +24,9 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Protocol
-from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from comments import errors
-from comments.domain.text import host_names
+from comments.domain.text import host_names, percent_encoding
 
 # The API promises this limit. In practice, the paths that browsers and servers accept are shorter.
 MAX_BYTES = 2_000
@@ -42,8 +35,6 @@ MAX_QUERY_KEY = 100  # characters
 
 _URL = re.compile(r"(?i:(https?)://)([^/?#]+)([^?#]*)(?:\?([^#]*))?(?:#.*)?", re.DOTALL)
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:@%]+)(?::([0-9]{0,6}))?")
-_STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
-_DIGITS = re.compile("-?[0-9]+")
 _HOST_END = re.compile("[/?#]")
 _FILES = (".asp", ".aspx", ".htm", ".html", ".jsp", ".php", ".shtml", ".xhtml")
 # Control characters and lone surrogates, which no browser sends.
@@ -51,13 +42,6 @@ _UNREADABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 # Blanks, and characters that end a key in a query. A text with one of them is several keys, or a
 # key with a value.
 _NO_KEY = re.compile(r"[\s&=#?]")
-_SEQUENCE = re.compile("%[0-9A-Fa-f]{2}")
-_ENCODED_ASCII = re.compile("(%[0-7][0-9A-F])")
-# Decodes each byte that is not part of UTF-8 to a lone surrogate, which NFC leaves alone.
-_BYTES = "surrogateescape"
-_UNRESERVED = "-._~"
-_RAW_IN_PATH = _UNRESERVED + "!$&'()*+,;=:@/"
-_RAW_IN_QUERY = _RAW_IN_PATH + "?"
 
 
 class SiteRules(Protocol):
@@ -79,8 +63,8 @@ class SiteRules(Protocol):
 def canonical_id(raw: str) -> str:
     """Return the canonical form of an explicit id: the same id in NFC.
 
-    Percent sequences are not decoded, because `thread_from_query` has already decoded the encoding
-    for transport.
+    Percent sequences are not decoded, because the view has already decoded the encoding for
+    transport.
 
     Raises:
         errors.BadInput: the id is blank, is longer than 2,000 bytes, or contains control
@@ -188,89 +172,12 @@ def page_url(url: str, thread: str, rules: SiteRules) -> str:
     keys, keeps = rules.query_keys, rules.keep_trailing_slash
     try:
         page = canonical_page(url, query_keys=keys, keep_trailing_slash=keeps)
-        shown = valid(url.partition("#")[0])
+        shown = percent_encoding.valid(url.partition("#")[0])
         if page != thread:
             return shown
         return shown.partition("?")[0] + page[len(page.partition("?")[0]) :]
     except errors.BadInput as error:
         raise error.about("url") from error
-
-
-def valid(url: str) -> str:
-    """Encode the percent signs that begin no percent sequence, as browsers read them."""
-    return _STRAY_PERCENT.sub("%25", url)
-
-
-def thread_from_query(query_string: bytes, site: SiteRules) -> str:
-    """Return the canonical thread id that `thread` or `page` names in a raw query string.
-
-    The function takes undecoded bytes because frameworks decode leniently: they convert `%ff` to
-    U+FFFD, so different ids would become the same id. A `+` is a space, as in every form-encoded
-    query.
-
-    Raises:
-        errors.BadInput: neither or both parameters are given, one of them is given twice, or the
-            value is not strictly percent-encoded UTF-8.
-    """
-    found: dict[str, str] = {}
-    for piece in query_string.split(b"&"):
-        key, _, value = piece.partition(b"=")
-        name = _parameter(key)
-        if name is None:
-            continue
-        if name in found:
-            raise errors.BadInput(name, "duplicate-field")
-        if found:
-            raise errors.BadInput(name, "conflicting-fields", other=next(iter(found)))
-        found[name] = _decoded(name, value)
-    if "thread" in found:
-        return canonical_id(found["thread"])
-    if "page" not in found:
-        raise errors.BadInput("thread", "no-thread")
-    return page_id(found["page"], site)
-
-
-def page_number_apart(query_string: bytes) -> tuple[bytes, str | None]:
-    """Split a raw query into the parts that name the thread, and the number of a page.
-
-    A `page` names a thread by the URL of its page. A `page` that consists of digits is a number
-    instead, and so is any `page` without a slash if `thread` names the thread. The result contains
-    the number as text, which can be malformed.
-
-    Raises:
-        errors.BadInput: there are several numbers, or one is not percent-encoded UTF-8.
-    """
-    pieces = [(piece, *piece.partition(b"=")[::2]) for piece in query_string.split(b"&")]
-    has_thread = any(_parameter(key) == "thread" for _, key, _ in pieces)
-    rest: list[bytes] = []
-    numbers: list[str] = []
-    for piece, key, value in pieces:
-        text = _decoded("page", value) if _parameter(key) == "page" else "/"
-        if _DIGITS.fullmatch(text) or (has_thread and "/" not in text):
-            numbers.append(text)
-        else:
-            rest.append(piece)
-    if len(numbers) > 1:
-        raise errors.BadInput("page", "duplicate-field")
-    return b"&".join(rest), numbers[0] if numbers else None
-
-
-def _parameter(key: bytes) -> str | None:
-    """Return the parameter that a key names.
-
-    The key is decoded first, so encoded letters cannot hide a second parameter.
-    """
-    name = unquote_to_bytes(key)
-    return {b"thread": "thread", b"page": "page"}.get(name)
-
-
-def _decoded(field: str, value: bytes) -> str:
-    if _STRAY_PERCENT.search(value.decode("latin-1")):
-        raise errors.BadInput(field, "bad-percent-encoding")
-    try:
-        return unquote_to_bytes(value.replace(b"+", b" ")).decode()
-    except UnicodeDecodeError as error:
-        raise errors.BadInput(field, "not-utf8") from error
 
 
 def _refuse_unreadable(field: str, text: str) -> None:
@@ -301,7 +208,7 @@ def _host(scheme: str, authority: str) -> str:
 
 
 def _path(raw: str, *, keep_trailing_slash: bool) -> str:
-    path = _resolve_dots(_normalise(raw, _RAW_IN_PATH) or "/")
+    path = _resolve_dots(percent_encoding.canonical(raw, percent_encoding.RAW_IN_PATH) or "/")
     if not keep_trailing_slash:
         path = path.rstrip("/")
     return path or "/"
@@ -326,9 +233,17 @@ def _query(raw: str, keys: frozenset[str]) -> str:
 
     Parts with the same key keep their order.
     """
-    allowed = {_normalise(_encode(key, _UNRESERVED), _RAW_IN_QUERY) for key in keys}
+    allowed = {
+        percent_encoding.canonical(
+            percent_encoding.encode(key, percent_encoding.UNRESERVED), percent_encoding.RAW_IN_QUERY
+        )
+        for key in keys
+    }
     parts = raw.split("&") if allowed else []
-    keyed = [(_normalise(part.partition("=")[0], _RAW_IN_QUERY), part) for part in parts]
+    keyed = [
+        (percent_encoding.canonical(part.partition("=")[0], percent_encoding.RAW_IN_QUERY), part)
+        for part in parts
+    ]
     kept = sorted((pair for pair in keyed if pair[0] in allowed), key=lambda pair: pair[0])
     parts = [key + _query_value(part) for key, part in kept]
     return "?" + "&".join(parts) if parts else ""
@@ -339,32 +254,4 @@ def _query_value(part: str) -> str:
     # the sign between them.
     _, sign, value = part.partition("=")
     _refuse_lossy("page", value)
-    return sign + _normalise(value, _RAW_IN_QUERY)
-
-
-def _normalise(raw: str, raw_ascii: str) -> str:
-    """Normalize percent-encoding: decode unreserved characters and text, encode the rest.
-
-    An encoded reserved character stays encoded and separates the text around it, so NFC never joins
-    a combining mark to that character. Bytes that are not UTF-8 separate text too.
-    """
-    sequences = _encode(valid(raw), raw_ascii + "%")
-    parts = _ENCODED_ASCII.split(_SEQUENCE.sub(_in_one_form, sequences))
-    parts[::2] = [_normalise_text(part, raw_ascii) for part in parts[::2]]
-    return "".join(parts)
-
-
-def _in_one_form(sequence: re.Match[str]) -> str:
-    character = chr(int(sequence[0][1:], 16))
-    if character.isascii() and (character.isalnum() or character in _UNRESERVED):
-        return character
-    return sequence[0].upper()
-
-
-def _normalise_text(part: str, raw_ascii: str) -> str:
-    text = unquote_to_bytes(part).decode(errors=_BYTES)
-    return _encode(unicodedata.normalize("NFC", text), raw_ascii)
-
-
-def _encode(text: str, raw_ascii: str) -> str:
-    return quote_from_bytes(text.encode(errors=_BYTES), safe=raw_ascii)
+    return sign + percent_encoding.canonical(value, percent_encoding.RAW_IN_QUERY)

@@ -9,7 +9,8 @@ uses `fresh`. Only existing threads are kept as copies.
 
 from collections.abc import Sequence
 
-from comments.domain import records, thread_ids
+from comments.domain import records
+from comments.domain.text import percent_encoding
 from comments.store import reads
 from comments.store.models import comment_rows, conversion
 from comments.tree.threads import thread_cache
@@ -61,7 +62,7 @@ def address(url: str, site: records.Site) -> str:
     that no parser, in a browser or elsewhere, reads a different host from it. The case of letters
     in the origin makes no difference.
     """
-    url = thread_ids.valid(url.partition("#")[0])
+    url = percent_encoding.valid(url.partition("#")[0])
     for origin in site.origins:
         for known in (origin, origin.replace("https://", "http://", 1)):
             rest = url[len(known) :]

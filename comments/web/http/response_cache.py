@@ -15,7 +15,7 @@ Invariants:
    its comments (`page_members`), and the thread's tag. The tag comes from a probe during this
    request, or from a probe that is no older than the site's `freshness`.
 2. Headers are shared only between requests that differ only in the value of `thread`. This module
-   and Flask's views read that value with the same function in `thread_ids`.
+   and Flask's views read that value with the same function in `thread_parameters`.
 3. All other requests go through Flask: other methods, first requests, requests after a change,
    requests whose bytes are no longer cached, and requests while the store is slow. Errors always
    come from Flask.
@@ -32,11 +32,11 @@ from werkzeug.datastructures import Accept
 from werkzeug.http import parse_accept_header, parse_etags, remove_entity_headers
 
 from comments import errors
-from comments.domain import thread_ids
 from comments.reading.materialized import thread_view
 from comments.sites import site_settings
 from comments.store import caches, connection
 from comments.web.http import content_coding, context, page_members, responses
+from comments.web.http.decode import thread_parameters
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -207,7 +207,7 @@ def _of_thread(
         with connection.within(PATIENCE):
             if site_settings.get(site.id) != site:
                 return None
-            thread = thread_ids.thread_from_query(query.encode("latin-1"), site)
+            thread = thread_parameters.thread(query.encode("latin-1"), site)
             is_known = functools.partial(_is_known, environ)
             age = _age(like, environ)
             return responses.of_thread(like.basis, thread, is_known, age=age)

@@ -1,7 +1,8 @@
 """Query strings: decode raw bytes to a typed value, or raise an error that names the parameter.
 
 This module reads the raw bytes because Flask decodes leniently: it replaces invalid UTF-8 with
-U+FFFD and silently uses the first of several values. `thread_ids` decodes `thread` and `page`.
+U+FFFD and silently uses the first of several values. `thread_parameters` decodes `thread` and
+`page`.
 """
 
 import re
@@ -13,9 +14,9 @@ import flask
 import msgspec
 
 from comments import errors
-from comments.domain import decoders, records, thread_ids
+from comments.domain import decoders, records
 from comments.web.http import request_shapes
-from comments.web.http.decode import field_errors
+from comments.web.http.decode import field_errors, thread_parameters
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -43,18 +44,18 @@ def read_thread(shape: type[T], site: records.Site) -> tuple[str, T]:
     """Return the canonical thread id in the current request's query, and the other parameters.
 
     If `shape` has a field `page`, the query can contain the number of a page
-    (`thread_ids.page_number_apart`).
+    (`thread_parameters.page_number_apart`).
 
     Raises:
         errors.BadInput: a parameter is missing, unknown, repeated or malformed.
     """
     raw, number = flask.request.query_string, None
     if "page" in shape.__struct_fields__:
-        raw, number = thread_ids.page_number_apart(raw)
+        raw, number = thread_parameters.page_number_apart(raw)
     found = pairs(raw, _THREAD_NAMES)
     given = {name: value for name, value in found.items() if name not in _THREAD_NAMES}
     rest = _shaped(given if number is None else given | {"page": number}, shape)
-    return thread_ids.thread_from_query(raw, site), rest
+    return thread_parameters.thread(raw, site), rest
 
 
 def pairs(

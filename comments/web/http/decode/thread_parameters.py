@@ -1,0 +1,82 @@
+"""The parameters of a query that name a thread: `thread` or `page`, and the number of a page.
+
+These functions take undecoded bytes because frameworks decode leniently: they convert `%ff` to
+U+FFFD, so different ids would become the same id. A `+` is a space, as in every form-encoded query.
+"""
+
+import re
+from urllib.parse import unquote_to_bytes
+
+from comments import errors
+from comments.domain import thread_ids
+from comments.domain.text import percent_encoding
+
+_DIGITS = re.compile("-?[0-9]+")
+
+
+def thread(query_string: bytes, site: thread_ids.SiteRules) -> str:
+    """Return the canonical thread id that `thread` or `page` names in a raw query string.
+
+    Raises:
+        errors.BadInput: neither or both parameters are given, one of them is given twice, or the
+            value is not strictly percent-encoded UTF-8.
+    """
+    found: dict[str, str] = {}
+    for piece in query_string.split(b"&"):
+        key, _, value = piece.partition(b"=")
+        name = _parameter(key)
+        if name is None:
+            continue
+        if name in found:
+            raise errors.BadInput(name, "duplicate-field")
+        if found:
+            raise errors.BadInput(name, "conflicting-fields", other=next(iter(found)))
+        found[name] = _decoded(name, value)
+    if "thread" in found:
+        return thread_ids.canonical_id(found["thread"])
+    if "page" not in found:
+        raise errors.BadInput("thread", "no-thread")
+    return thread_ids.page_id(found["page"], site)
+
+
+def page_number_apart(query_string: bytes) -> tuple[bytes, str | None]:
+    """Split a raw query into the parts that name the thread, and the number of a page.
+
+    A `page` names a thread by the URL of its page. A `page` that consists of digits is a number
+    instead, and so is any `page` without a slash if `thread` names the thread. The result contains
+    the number as text, which can be malformed.
+
+    Raises:
+        errors.BadInput: there are several numbers, or one is not percent-encoded UTF-8.
+    """
+    pieces = [(piece, *piece.partition(b"=")[::2]) for piece in query_string.split(b"&")]
+    has_thread = any(_parameter(key) == "thread" for _, key, _ in pieces)
+    rest: list[bytes] = []
+    numbers: list[str] = []
+    for piece, key, value in pieces:
+        text = _decoded("page", value) if _parameter(key) == "page" else "/"
+        if _DIGITS.fullmatch(text) or (has_thread and "/" not in text):
+            numbers.append(text)
+        else:
+            rest.append(piece)
+    if len(numbers) > 1:
+        raise errors.BadInput("page", "duplicate-field")
+    return b"&".join(rest), numbers[0] if numbers else None
+
+
+def _parameter(key: bytes) -> str | None:
+    """Return the parameter that a key names.
+
+    The key is decoded first, so encoded letters cannot hide a second parameter.
+    """
+    name = unquote_to_bytes(key)
+    return {b"thread": "thread", b"page": "page"}.get(name)
+
+
+def _decoded(field: str, value: bytes) -> str:
+    if percent_encoding.STRAY.search(value.decode("latin-1")):
+        raise errors.BadInput(field, "bad-percent-encoding")
+    try:
+        return unquote_to_bytes(value.replace(b"+", b" ")).decode()
+    except UnicodeDecodeError as error:
+        raise errors.BadInput(field, "not-utf8") from error
