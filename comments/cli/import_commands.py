@@ -14,7 +14,7 @@ from comments.cli import console, import_files, import_progress, import_restorin
 if TYPE_CHECKING:
     from comments.domain import records
     from comments.jobs.importers import import_writer
-    from comments.jobs.importers.checking import checked_import, import_plan
+    from comments.jobs.importers.checking import checked_import, source_pages
 
 
 @click.command("import")
@@ -123,7 +123,9 @@ def _written(
     return summary
 
 
-def _say_what_follows(threads: "Sequence[import_plan.PlannedThread]", site: "records.Site") -> None:
+def _say_what_follows(
+    threads: "Sequence[source_pages.PlannedThread]", site: "records.Site"
+) -> None:
     """Say how to view the longest thread with a page on the site, or the longest of all."""
     from comments.sites import thread_info
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from comments.jobs.importers import import_source
     from comments.jobs.importers.checking import checked_import
     from comments.jobs.importers.formats import format_registry
-    from comments.jobs.importers.verification import verification_result
+    from comments.jobs.importers.verification import verification_report
 
 # New objects until a garbage collection. An import makes millions of objects, but few cycles.
 # Collections after every 700 objects took a tenth of its processor time.
@@ -117,7 +117,7 @@ def format_and_file(source: tuple[str, ...]) -> "tuple[format_registry.Format, P
 
 def compared(
     plan: "checked_import.CheckedImport", site: "records.Site"
-) -> "verification_result.Verification":
+) -> "verification_report.Verification":
     """Compare a checked file with the store, and show the progress."""
     from comments.jobs.importers.verification import import_verification
 

@@ -10,7 +10,7 @@ import msgspec
 from comments.cli import console, difference_report, import_files
 
 if TYPE_CHECKING:
-    from comments.jobs.importers.verification import verification_result
+    from comments.jobs.importers.verification import verification_report
 
 
 @click.command("verify")
@@ -45,6 +45,6 @@ def verify(
         raise click.exceptions.Exit(1)
 
 
-def _document(found: "verification_result.Verification") -> dict[str, object]:
+def _document(found: "verification_report.Verification") -> dict[str, object]:
     counts = {"explained": found.explained, "unexplained": found.unexplained}
     return {**msgspec.to_builtins(found, builtin_types=(datetime,)), **counts}

@@ -37,7 +37,7 @@ from comments import errors
 from comments.domain import records
 from comments.events import backlog, dead_letters, dispatcher, message_sender
 from comments.jobs import recategorize, wiring
-from comments.jobs.importers import import_expiry, import_undo
+from comments.jobs.importers import import_undo
 from comments.jobs.migrations import declared_backfill, rescheming, thread_count_rows, upgrades
 from comments.moderation import bans, retention
 from comments.notifications import inbox
@@ -197,7 +197,7 @@ class Scheduler:
             retention.expire(self.now())
             rate_limits.expire(self.now())
             bans.expire(self.now())
-            import_expiry.expire(self.now())
+            import_undo.expire(self.now())
         except Exception as error:  # noqa: BLE001 - the next call tries again
             report("Deleting expired data", error)
 

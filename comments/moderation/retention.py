@@ -12,7 +12,7 @@ property would make every comment more expensive. Instead, a scan visits every c
 order of creation, when the comment is old enough. A Job row stores the position of the scan. A
 second scan starts at that position and immediately erases addresses that an older release stored
 unencrypted. The first scan skips imported comments, which may be old when they are stored:
-their addresses are erased `TERM` after the import (`import_expiry`).
+their addresses are erased `TERM` after the import (`import_undo`).
 """
 
 import functools

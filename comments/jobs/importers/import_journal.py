@@ -7,7 +7,7 @@ is complete at every moment, and an undo (`import_undo`) removes exactly what th
     Job          key: "import/{site id}/{import id}"; `position` is an Import as JSON
     ImportBatch  key: "{site id}/{import id}/{number of the batch}.{the first added comment}";
                  `content` is a Batch as JSON; `at` is the time of the run that added the comments.
-                 After `TERM`, `import_expiry` deletes the row and erases the addresses of its
+                 After `TERM`, `import_undo.expire` deletes the row and erases the addresses of its
                  comments
 
 Invariants:
@@ -29,8 +29,9 @@ Invariants:
 import contextlib
 import functools
 import hashlib
+import itertools
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -54,6 +55,7 @@ LATE = 60  # Seconds without a write after which an import counts as interrupted
 TERM: timedelta = retention.TERM  # After this time, an import can no longer be undone.
 _LONGEST_NAME = 200  # Characters.
 _LONGEST_ID = 10  # Characters.
+_ROWS = 50  # Batches that are read at once.
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 MOST = 100  # Maximum number of imports in a list.
 
@@ -208,11 +210,16 @@ class ImportJournal:
             with contextlib.suppress(errors.Overloaded):
                 transactions.transaction(functools.partial(self._change, seen=self._seen))
 
-    def declares(self, counters: Sequence[declared_counters.Declaration]) -> None:
+    def note_counters(self, counters: Sequence[declared_counters.Declaration]) -> None:
         """Record counters that the site does not have, before the import declares them."""
-        transactions.transaction(functools.partial(self._declares, counters))
 
-    def replaces_settings(self) -> None:
+        def body() -> None:
+            known = get(self.site, self.id).counters
+            self._change(counters=tuple(dict.fromkeys((*known, *counters))))
+
+        transactions.transaction(body)
+
+    def note_settings(self) -> None:
         """Record that the import replaces the site's settings."""
         transactions.transaction(functools.partial(self._change, has_settings=True))
 
@@ -227,7 +234,7 @@ class ImportJournal:
         Raises:
             errors.ImportRefused: the import is being undone.
         """
-        _checked(_read(self.site, self.id))
+        _check_not_undone(_read(self.site, self.id))
         if not batch.ids and not batch.threads and not batch.entries:
             return ownership.Writes(_OWNER)
         first = (*batch.ids, *batch.entries, "threads")[0]
@@ -243,12 +250,10 @@ class ImportJournal:
             found = _read(self.site, name)
             if found is not None and (found.undone is not None or self._began >= found.ends):
                 continue
-            _checked(found)
-            stored = found or Import(
-                file.system, file.name, file.comments, 0, self._began, now, id=name
-            )
+            _check_not_undone(found)
+            new = Import(file.system, file.name, file.comments, 0, self._began, now, id=name)
             stored = msgspec.structs.replace(
-                stored,
+                found or new,
                 file=file.name,
                 comments=file.comments,
                 digest=file.digest,
@@ -264,10 +269,6 @@ class ImportJournal:
         raise errors.ImportRefused(
             "The file was imported and undone too often. Change the file, then import it."
         )
-
-    def _declares(self, counters: Sequence[declared_counters.Declaration]) -> None:
-        known = get(self.site, self.id).counters
-        self._change(counters=tuple(dict.fromkeys((*known, *counters))))
 
     def _change(self, **changed: object) -> None:
         found = _read(self.site, self.id)
@@ -298,16 +299,7 @@ def of(site: str) -> list[Import]:
 
 def every(site: str) -> list[Import]:
     """Return all imports of a site, in or outside a transaction."""
-    start = f"{_JOBS}{site}/"
-    query = reads.Query(
-        "Job",
-        where=(("__key__", ">", start), ("__key__", "<", f"{start}{_BEHIND}")),
-        order=("__key__",),
-    )
-    return [
-        decoders.json(Import).decode(message.properties["position"].string_value)
-        for message in reads.fetch(query)
-    ]
+    return [found for _, found in _listed(f"{_JOBS}{site}/")]
 
 
 def check_no_undo(site: str) -> list[Import]:
@@ -329,14 +321,7 @@ def check_no_undo(site: str) -> list[Import]:
 
 def being_undone() -> list[tuple[str, Import]]:
     """Return the imports of all sites whose undo is not complete, each with its site."""
-    where = (("__key__", ">", _JOBS), ("__key__", "<", f"{_JOBS}{_BEHIND}"))
-    query = reads.Query("Job", where=where, order=("__key__",))
-    found = [
-        (message.key.path[-1].name.split("/")[1], message.properties["position"].string_value)
-        for message in reads.fetch(query)
-    ]
-    imports = [(site, decoders.json(Import).decode(text)) for site, text in found]
-    return [(site, each) for site, each in imports if each.is_being_undone]
+    return [(site, found) for site, found in _listed(_JOBS) if found.is_being_undone]
 
 
 def get(site: str, import_id: str) -> Import:
@@ -363,21 +348,16 @@ def store(site: str, changed: Import) -> ownership.Writes:
 
 def batch_names(site: str, import_id: str) -> list[str]:
     """Return the key names of an import's batches, in the order in which they were written."""
-    start = f"{site}/{import_id}/"
-    query = reads.Query(
-        "ImportBatch",
-        where=(("__key__", ">", start), ("__key__", "<", f"{start}{_BEHIND}")),
-        order=("__key__",),
-        keys_only=True,
-    )
+    query = _beginning_with("ImportBatch", f"{site}/{import_id}/", keys_only=True)
     return [message.key.path[-1].name for message in reads.fetch(query)]
 
 
-def batches(site: str, import_id: str) -> Iterable[tuple[str, Batch]]:
-    """Yield an import's batches with their key names, in the order in which they were written."""
-    names = batch_names(site, import_id)
-    rows = reads.get_multi([event_rows.import_batch_key(name) for name in names])
-    return ((row.key.id(), content(row)) for row in rows if row is not None)
+def batches(site: str, import_id: str) -> Iterator[tuple[datetime | None, Batch]]:
+    """Yield an import's batches with their times, in the order in which they were written."""
+    names = iter(batch_names(site, import_id))
+    while part := list(itertools.islice(names, _ROWS)):
+        rows = reads.get_multi([event_rows.import_batch_key(name) for name in part])
+        yield from ((row.at, content(row)) for row in rows if row is not None)
 
 
 def old(before: datetime, limit: int) -> list[str]:
@@ -391,6 +371,12 @@ def old(before: datetime, limit: int) -> list[str]:
         keys_only=True,
     )
     return [message.key.path[-1].name for message in reads.fetch(query)]
+
+
+def get_batch(name: str) -> Batch | None:
+    """Read one batch, in or outside a transaction; None if it has been deleted."""
+    row = reads.get(event_rows.import_batch_key(name))
+    return None if row is None else content(row)
 
 
 def content(row: event_rows.ImportBatchRow) -> Batch:
@@ -420,7 +406,20 @@ def _read(site: str, import_id: str) -> Import | None:
     return None if row is None else decoders.json(Import).decode(row.position)
 
 
-def _checked(found: Import | None) -> None:
+def _beginning_with(kind: str, start: str, *, keys_only: bool = False) -> reads.Query:
+    """Return the query of the rows whose key names begin with a text, in the order of the names."""
+    where = (("__key__", ">", start), ("__key__", "<", f"{start}{_BEHIND}"))
+    return reads.Query(kind, where=where, order=("__key__",), keys_only=keys_only)
+
+
+def _listed(start: str) -> Iterator[tuple[str, Import]]:
+    """Yield the imports whose rows' key names begin with a text, each with its site."""
+    for message in reads.fetch(_beginning_with("Job", start)):
+        site = message.key.path[-1].name.split("/")[1]
+        yield site, decoders.json(Import).decode(message.properties["position"].string_value)
+
+
+def _check_not_undone(found: Import | None) -> None:
     """Check that an import, if it is stored, is not being undone."""
     if found is not None and found.undoing is not None:
         raise errors.ImportRefused(f"the import {found.id} is being undone, or was undone")

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from comments.domain import records, sorthash
 from comments.jobs.importers.checking import checked_import
-from comments.jobs.importers.verification import import_verification, verification_result
+from comments.jobs.importers.verification import import_verification, verification_report
 from comments.store import transactions
 from comments.tree import changes
 from tests.support.threads import raw_changes
@@ -14,12 +14,12 @@ LATER = NOW + timedelta(days=1)
 ACTOR = records.Actor("cli", "Ann")
 
 
-def verify(plan: checked_import.CheckedImport, levels: int = 8) -> verification_result.Verification:
+def verify(plan: checked_import.CheckedImport, levels: int = 8) -> verification_report.Verification:
     return import_verification.verify(plan, scheme=sorthash.Scheme(levels=levels), secret=SECRET)
 
 
 def named(
-    found: verification_result.Verification, *, explained: bool = False
+    found: verification_report.Verification, *, explained: bool = False
 ) -> set[tuple[str, str]]:
     """Return the source ids and fields of differences that have a reason, or have none."""
     return {
@@ -30,7 +30,7 @@ def named(
     }
 
 
-def reasons(found: verification_result.Verification) -> dict[str, set[str]]:
+def reasons(found: verification_report.Verification) -> dict[str, set[str]]:
     """Return the reasons of differences by field."""
     known: dict[str, set[str]] = {}
     for group in found.differences:

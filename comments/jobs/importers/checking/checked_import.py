@@ -11,6 +11,7 @@ Invariants:
 """
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
@@ -23,11 +24,12 @@ from comments.jobs.importers import import_journal, import_source
 from comments.jobs.importers.checking import (
     import_batches,
     import_plan,
+    import_report,
     page_mapping,
+    source_pages,
     spool,
     write_order,
 )
-from comments.jobs.importers.checking.import_report import ImportReport
 from comments.store import reads
 from comments.tree import values
 
@@ -48,8 +50,8 @@ class CheckedImport:
         *,
         site: records.Site,
         system: str,
-        threads: tuple[import_plan.PlannedThread, ...],
-        report: ImportReport,
+        threads: tuple[source_pages.PlannedThread, ...],
+        report: import_report.ImportReport,
         mapping: tuple[str, ...],
         keeps_ids: bool = False,
     ) -> None:
@@ -135,16 +137,12 @@ class CheckedImport:
         """Yield the threads with their comments in writing order, in one batch per transaction."""
         batch = import_batches.ImportBatch()
         for thread in map(self._named, self.threads):
-            if not batch.begin(thread):
-                yield batch.threads
-                batch = import_batches.ImportBatch()
-                batch.begin(thread)
-            for node in thread.nodes:
-                if not batch.takes(node):
+            # Only an export of Flatthread contains threads without comments.
+            for node in thread.nodes or (None,):
+                if not batch.takes(thread, node):
                     yield batch.threads
                     batch = import_batches.ImportBatch()
-                    batch.begin(thread)
-                batch.add(node, self._comment(node))
+                batch.add(thread, node, None if node is None else self._comment(node))
         if batch.threads:
             yield batch.threads
 
@@ -162,7 +160,7 @@ class CheckedImport:
             kept=kept,
         )
 
-    def _named(self, thread: import_plan.PlannedThread) -> import_plan.PlannedThread:
+    def _named(self, thread: source_pages.PlannedThread) -> source_pages.PlannedThread:
         """Return a thread with the id and the time of the comment that names it."""
         kept = thread.kept
         if kept is None or not kept.named_by:
@@ -199,8 +197,9 @@ def plan(  # noqa: PLR0913 - one for each thing that a caller may choose
     """
     pages = page_mapping.PageMapping(mapping, site.origins)
     store = spool.Spool()
+    remarks = import_report.Remarks(str(path), unit)
     try:
-        reading = import_plan.FirstPass(path, site, store, secret=secret, unit=unit, mapping=pages)
+        reading = import_plan.FirstPass(site, store, remarks, secret=secret, mapping=pages)
         read = 0
         for number, item in enumerate(reader(path)):
             reading.take(item)
@@ -211,14 +210,14 @@ def plan(  # noqa: PLR0913 - one for each thing that a caller may choose
     except BaseException:
         store.close()
         raise
-    report = ImportReport(
+    report = import_report.ImportReport(
         file=str(path),
         comments=sum(len(thread.nodes) for thread in threads),
         threads=len(threads),
-        statuses=import_plan.statuses(threads),
-        notes=tuple(reading.notes),
+        statuses=Counter(node.status.value for thread in threads for node in thread.nodes),
+        notes=tuple(remarks.notes),
         unit=unit,
-        tallies=reading.tallies.counted(),
+        tallies=remarks.tallies(),
         empty_pages=reading.empty_pages(),
     )
     return CheckedImport(

@@ -5,7 +5,7 @@ than a comment, and most threads are short.
 """
 
 from comments.domain import records
-from comments.jobs.importers.checking import import_plan, write_order
+from comments.jobs.importers.checking import source_pages, write_order
 from comments.tree import bulk_append, values
 
 # The maximum number of comments in a batch.
@@ -28,53 +28,51 @@ class ImportBatch:
         self.comments = 0
         self._writes = 0
         self._bytes = 0
-        self._thread: import_plan.PlannedThread | None = None
-        self._nodes: list[records.ImportedComment] = []
+        self._nodes: list[records.ImportedComment] = []  # Of the last thread.
 
-    def begin(self, thread: import_plan.PlannedThread) -> bool:
-        """Add the next comments to this thread. Return False if a thread without comments is full.
+    def takes(self, thread: source_pages.PlannedThread, node: write_order.Node | None) -> bool:
+        """Return whether one more comment fits, or a thread without comments.
 
-        Only an export of Flatthread contains threads without comments.
+        An empty batch takes any comment.
         """
-        self._thread, self._nodes = thread, []
-        if thread.nodes:
-            return True
-        if self._writes + _OF_THREAD > BATCH_WRITES:
-            return False
-        self._writes += _OF_THREAD
-        self._add_thread(thread)
-        return True
-
-    def takes(self, node: write_order.Node) -> bool:
-        """Return whether the batch can take one more comment; an empty batch takes any comment."""
-        return not self.comments or (
+        return not self.threads or (
             self.comments < BATCH
-            and self._writes + self._writes_of_next(node) <= BATCH_WRITES
-            and self._bytes + node.place[1] <= BATCH_BYTES
+            and self._writes + self._writes_of(thread, node) <= BATCH_WRITES
+            and (node is None or self._bytes + node.place[1] <= BATCH_BYTES)
         )
 
-    def add(self, node: write_order.Node, comment: records.ImportedComment) -> None:
-        self._writes += self._writes_of_next(node)
-        self._bytes += node.place[1]
-        self.comments += 1
-        if not self._nodes and self._thread is not None:
-            self._add_thread(self._thread)
-        self._nodes.append(comment)
-
-    def _add_thread(self, given: import_plan.PlannedThread) -> None:
-        self.threads.append(
-            values.ImportedThread(
-                given.name,
-                self._nodes,
-                given.title,
-                given.url,
-                given.state,
-                given.kept,
-                given.newest,
+    def add(
+        self,
+        thread: source_pages.PlannedThread,
+        node: write_order.Node | None,
+        comment: records.ImportedComment | None,
+    ) -> None:
+        """Add a comment of a thread, or a thread without comments."""
+        self._writes += self._writes_of(thread, node)
+        if not self._contains(thread):
+            self._nodes = []
+            self.threads.append(
+                values.ImportedThread(
+                    thread.name,
+                    self._nodes,
+                    thread.title,
+                    thread.url,
+                    thread.state,
+                    thread.kept,
+                    thread.newest,
+                )
             )
-        )
+        if node is not None and comment is not None:
+            self._bytes += node.place[1]
+            self.comments += 1
+            self._nodes.append(comment)
 
-    def _writes_of_next(self, node: write_order.Node) -> int:
+    def _contains(self, thread: source_pages.PlannedThread) -> bool:
+        return bool(self.threads) and self.threads[-1].name == thread.name
+
+    def _writes_of(self, thread: source_pages.PlannedThread, node: write_order.Node | None) -> int:
         # In preorder, a parent is in the batch too, or is an ancestor of the batch's first comment.
-        of_comment = _OF_COMMENT + min(node.more, bulk_append.VOTES_AT_ONCE)
-        return of_comment if self._nodes else of_comment + _OF_THREAD
+        of_thread = 0 if self._contains(thread) else _OF_THREAD
+        if node is None:
+            return of_thread
+        return of_thread + _OF_COMMENT + min(node.more, bulk_append.VOTES_AT_ONCE)

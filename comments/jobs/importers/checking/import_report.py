@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from comments import errors
+
 # The maximum number of characters in a note. Exports contain text that strangers typed.
 _LONGEST = 300
 # The maximum number of notes listed per kind; further notes are only counted.
@@ -92,26 +94,37 @@ class Tally(msgspec.Struct, frozen=True):
     lines: tuple[int, ...]
 
 
-class Tallies:
-    """Counts remarks by kind and text, because every comment of a file can have some."""
+class Remarks:
+    """The remarks on one file: the notes, and the numbers of remarks by kind and text.
 
-    def __init__(self) -> None:
+    Remarks that every comment of a file can have are only counted. `unit` is what the remarks count
+    in the file.
+    """
+
+    def __init__(self, file: str, unit: str) -> None:
+        self.unit = unit
+        self.notes: list[Note] = []
+        self._file = file
         self._counts: Counter[tuple[str, str]] = Counter()
         self._lines: dict[tuple[str, str], list[int]] = defaultdict(list)
 
-    def add(self, kind: str, text: str, line: int, count: int = 1) -> None:
-        """Count a remark, which stands for `count` items."""
-        self._counts[kind, text] += count
+    def bad(self, line: int, message: str) -> errors.BadImport:
+        """Return the error that a place in the file is invalid."""
+        return errors.BadImport(self._file, line, message, self.unit)
+
+    def note(self, kind: str, line: int, text: str) -> None:
+        """Note a place in the file."""
+        self.notes.append(Note(kind, line, text))
+
+    def count(self, kind: str, text: str, line: int, number: int = 1) -> None:
+        """Count a remark, which stands for `number` items; 0 only puts it into the report."""
+        self._counts[kind, text] += number
         lines = self._lines[kind, text]
-        if len(lines) < _SUMMED:
+        if number and len(lines) < _SUMMED:
             lines.append(line)
 
-    def mention(self, kind: str, text: str) -> None:
-        """Include a remark in the report even if nothing in the file has it."""
-        self._counts[kind, text] += 0
-
-    def counted(self) -> tuple[Tally, ...]:
-        """Return the tallies, sorted by kind and text."""
+    def tallies(self) -> tuple[Tally, ...]:
+        """Return the counted remarks, sorted by kind and text."""
         return tuple(
             Tally(kind, text, count, tuple(self._lines[kind, text]))
             for (kind, text), count in sorted(self._counts.items())
@@ -163,15 +176,10 @@ class ImportReport(msgspec.Struct, frozen=True):
 def _places(tally: Tally, unit: str) -> str:
     if tally.kind == LEFT_OUT:
         return str(tally.count)
-    if tally.kind == MAPPED:
-        return _mapped_pages(tally, unit)
-    return f"{tally.count}, {_lines(unit, tally.lines, tally.count)}"
-
-
-def _mapped_pages(tally: Tally, unit: str) -> str:
     if not tally.count:
         return "no page with comments has this address"
-    return f"{counted(tally.count, 'page')}, {_lines(unit, tally.lines, tally.count)}"
+    count = counted(tally.count, "page") if tally.kind == MAPPED else f"{tally.count}"
+    return f"{count}, {_lines(unit, tally.lines, tally.count)}"
 
 
 def _summed(kind: str, notes: Sequence[Note], unit: str) -> str:

@@ -27,6 +27,7 @@ from urllib.parse import unquote
 from comments import errors
 from comments.domain import thread_ids
 from comments.domain.languages import error_texts
+from comments.domain.text import cleaning
 
 MOST = 1_000  # Maximum number of mappings.
 # The maximum number of characters of all mappings, because the journal stores them in one row.
@@ -126,6 +127,13 @@ class PageMapping:
         if of_path is not None and of_path.new.host:
             new = new._replace(host=of_path.new.host, scheme=of_path.new.scheme)
         return self._moved(url, place, new, of_host, of_path)
+
+    def website(self, url: str) -> str:
+        """Return the new address of a page, as it is shown; "" if it cannot be shown."""
+        try:
+            return cleaning.clean_website(self.apply(url).url)
+        except errors.BadInput:
+            return ""
 
     def _of_page(self, url: str, place: _Place) -> _Rule | None:
         """Return the rule of exactly this page; a rule with more query keys comes first."""

@@ -23,17 +23,10 @@ from comments.jobs.importers.parsing.record_fields import Fields
 SYSTEM = "artalk"
 
 _WEB = ("http://", "https://")
-_KEPT = {"id", "rid", "content", "created_at", "is_pending", "is_pinned", "vote_up"} | {
-    "vote_down",
-    "nick",
-    "email",
-    "link",
-    "page_key",
-    "page_title",
-    "page_admin_only",
-    "site_name",
-    "site_urls",
-}
+_KEPT = {
+    "id", "rid", "content", "created_at", "is_pending", "is_pinned", "vote_up", "vote_down", "nick",
+    "email", "link", "page_key", "page_title", "page_admin_only", "site_name", "site_urls",
+}  # fmt: skip
 _LEFT_OUT = {
     "ip": "IP addresses",
     "ua": "user agents",
@@ -50,11 +43,7 @@ _FLAGS_LEFT_OUT = {
 
 
 def read(path: Path) -> Iterator[import_source.Item]:
-    """Yield the pages and comments in an export.
-
-    Raises:
-        errors.BadImport: the file is invalid; the error names the comment or line.
-    """
+    """Yield the pages and comments in an export."""
     has_sites = len({fields.text("site_name").strip() for fields in _records(path)}) > 1
     pages: set[str] = set()
     for fields in _records(path):
@@ -66,11 +55,6 @@ def read(path: Path) -> Iterator[import_source.Item]:
             pages.add(address)
             yield _thread(fields, address)
         yield comment
-
-
-def recognizes(head: bytes) -> bool:
-    """Return whether a file that begins with these bytes seems to be an export of Artalk."""
-    return all(name in head for name in (b'"page_key"', b'"content"', b'"nick"'))
 
 
 def _records(path: Path) -> Iterator[Fields]:

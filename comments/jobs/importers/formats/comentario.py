@@ -61,12 +61,7 @@ _COMMENTER_EXTRAS = {
 
 
 def read(path: Path) -> Iterator[import_source.Item]:
-    """Yield the pages and comments in an export.
-
-    Raises:
-        errors.BadImport: the file is invalid; the error names the line, or the comment, page or
-            commenter.
-    """
+    """Yield the pages and comments in an export."""
     users: dict[str, listed_users.ListedUser] = {}
     for fields in _records(path, "commenter"):
         users.setdefault(fields.text("id"), _user(fields))
@@ -86,13 +81,6 @@ def read(path: Path) -> Iterator[import_source.Item]:
             yield from _page(fields, pages.get(comment.thread))
         yield from fields.remarks
         yield comment
-
-
-def recognizes(head: bytes) -> bool:
-    """Return whether a file that begins with these bytes seems to be an export of Comentario 3."""
-    return (b'"pages"' in head and b'"domainId"' in head) or (
-        b'"pageId"' in head and b'"createdTime"' in head
-    )
 
 
 def _records(path: Path, kind: str) -> Iterator[Fields]:

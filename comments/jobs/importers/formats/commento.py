@@ -47,11 +47,7 @@ _COMMENTER_EXTRAS = {
 
 
 def read(path: Path) -> Iterator[import_source.Item]:
-    """Yield the pages and comments in an export.
-
-    Raises:
-        errors.BadImport: the file is invalid; the error names the line, comment or commenter.
-    """
+    """Yield the pages and comments in an export."""
     users: dict[str, listed_users.ListedUser] = {}
     commenters = json_reader.items(
         path, "commenters.item", what=_WHAT, unit="commenter", is_required=False
@@ -72,11 +68,6 @@ def read(path: Path) -> Iterator[import_source.Item]:
         comment = _comment(fields, page, users)
         yield from fields.remarks
         yield comment
-
-
-def recognizes(head: bytes) -> bool:
-    """Return whether a file that begins with these bytes seems to be an export of Commento."""
-    return b'"commentHex"' in head or b'"commenterHex"' in head
 
 
 def _user(key: str, fields: Fields) -> listed_users.ListedUser:

@@ -19,8 +19,7 @@ from pathlib import Path
 
 from comments.domain.records import Status
 from comments.jobs.importers import import_source
-from comments.jobs.importers.parsing import record_fields
-from comments.jobs.importers.parsing.xml_files import xml_reader
+from comments.jobs.importers.parsing import record_fields, xml_reader
 
 SYSTEM = "disqus"
 
@@ -31,11 +30,7 @@ _POST = "disqus/post"
 
 
 def read(path: Path) -> Iterator[import_source.Item]:
-    """Yield the threads and posts in an export.
-
-    Raises:
-        errors.BadImport: the file is invalid; the error names the line.
-    """
+    """Yield the threads and posts in an export."""
     for element in xml_reader.read(path, _SHAPE):
         if isinstance(element, import_source.Corrected):
             yield element
@@ -43,11 +38,6 @@ def read(path: Path) -> Iterator[import_source.Item]:
             yield _thread(path, element)
         else:
             yield from _comment(path, element)
-
-
-def recognizes(head: bytes) -> bool:
-    """Return whether a file that begins with these bytes seems to be an export of Disqus."""
-    return b"<disqus" in head
 
 
 def _short_name(qualified: str) -> str:

@@ -1,29 +1,44 @@
 """Read an export of Flatthread itself (docs/export-format.md).
 
 `read` trusts the file: comments keep their ids, their authors' ids, their places and their votes.
-`read_untrusted` is for files that owners upload (`own_format.untrusted_items`).
+`read_untrusted` is for files that owners upload. An owner of one site may not act for other people
+or sites, but can write anything into a file, so an upload stores the same kinds of data as a file
+of another system.
 
 Settings, counters and the audit log are not part of the comments; `own_format.site_restore` reads
 them.
+
+Invariants of `read_untrusted`:
+
+1. A comment gets a new id and its author a new id. Both are derived from those in the file, so the
+   same file gives the same ids, and former permalinks lead to the comment (`imported_ids`).
+2. Votes are only numbers. No person is stored as a voter, a moderator or a member of the staff.
+3. Only threads and comments are stored.
+4. Times more than a year in the future become the time of the export. A comment has at most
+   `MOST_VOTES` votes in each direction.
 """
 
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
+import msgspec
+
 from comments import errors
+from comments.domain import records
 from comments.jobs.exporters import export_lines
 from comments.jobs.importers import import_source
-from comments.jobs.importers.own_format import export_reader, kept_fields, untrusted_items
+from comments.jobs.importers.own_format import export_reader, kept_fields
 from comments.jobs.importers.own_format.export_reader import ExportLine
 from comments.tree.threads import naming
 
+MOST_VOTES = 100_000
+LATER = "times more than a year in the future, read as the time of the export"
+MANY = f"more than {MOST_VOTES:,} votes, read as {MOST_VOTES:,}"
+
 
 def read(path: Path) -> Iterator[import_source.Item]:
-    """Yield the threads and comments in an export.
-
-    Raises:
-        errors.BadImport: the file is invalid; the error names the line.
-    """
+    """Yield the threads and comments in an export."""
     for line, item in _items(path):
         for each in line.unknown:
             yield import_source.LeftOut(line.number, each)
@@ -32,21 +47,24 @@ def read(path: Path) -> Iterator[import_source.Item]:
 
 
 def read_untrusted(path: Path) -> Iterator[import_source.Item]:
-    """Yield the threads and comments in an export that an owner uploads.
-
-    Raises:
-        errors.BadImport: the file is invalid; the error names the line.
-    """
+    """Yield the threads and comments in an export that an owner uploads."""
     made = export_reader.time(path)
     for line, item in _items(path):
         for each in line.unknown:
             yield import_source.LeftOut(line.number, each)
-        yield from untrusted_items.left_out(line)
+        for what, count in _left_out(line.value):
+            if count:
+                yield import_source.LeftOut(line.number, what, count)
         if isinstance(item, import_source.SourceThread):
-            yield untrusted_items.thread(item)
+            yield msgspec.structs.replace(item, keeps_ids=False)
         elif item is not None:
-            yield from untrusted_items.corrected(item)
-            yield untrusted_items.comment(item, made)
+            yield from _corrected(item)
+            yield _untrusted(item, made)
+
+
+def recognizes(head: bytes) -> bool:
+    """Return whether a file that begins with these bytes seems to be an export of Flatthread."""
+    return export_reader.recognizes(head)
 
 
 def _items(
@@ -58,7 +76,9 @@ def _items(
         fields = kept_fields.KeptFields(path, line.number)
         if isinstance(line.value, export_lines.ThreadLine):
             thread = fields.thread(line.value)
-            pages.setdefault(thread.key, fields.page(_page_of(line.value)))
+            given = line.value
+            page = export_lines.ExportedPage(given.title, given.url, given.categories)
+            pages.setdefault(thread.key, fields.page(page))
             yield line, thread
         elif isinstance(line.value, export_lines.CommentLine):
             if line.value.thread not in pages:
@@ -69,10 +89,57 @@ def _items(
             yield line, None
 
 
-def recognizes(head: bytes) -> bool:
-    """Return whether a file that begins with these bytes seems to be an export of Flatthread."""
-    return export_reader.recognizes(head)
+def _untrusted(given: import_source.SourceComment, made: datetime) -> import_source.SourceComment:
+    """Return a comment with its place and thread data, and without what others say about it.
+
+    `made` is the time of the export.
+    """
+    kept = given.kept or records.MovedComment()
+    return msgspec.structs.replace(
+        given,
+        account=kept.author or "",
+        created=made if export_reader.is_impossible(given.created) else given.created,
+        edited=made if given.edited and export_reader.is_impossible(given.edited) else given.edited,
+        up=min(given.up, MOST_VOTES),
+        down=min(given.down, MOST_VOTES),
+        kept=records.MovedComment(
+            number=kept.number, parent=kept.parent, slugs=kept.slugs, brought=kept.brought
+        ),
+    )
 
 
-def _page_of(thread: export_lines.ThreadLine) -> export_lines.ExportedPage:
-    return export_lines.ExportedPage(thread.title, thread.url, thread.categories)
+def _corrected(given: import_source.SourceComment) -> Iterator[import_source.Corrected]:
+    """Yield what `_untrusted` corrects."""
+    if export_reader.is_impossible(max(given.created, given.edited or given.created)):
+        yield import_source.Corrected(given.line, LATER)
+    if max(given.up, given.down) > MOST_VOTES:
+        yield import_source.Corrected(given.line, MANY)
+
+
+def _left_out(line: export_lines.Line | None) -> Iterator[tuple[str, int]]:
+    """Yield what an untrusted line contains besides threads and comments, with its number."""
+    match line:
+        case export_lines.SettingsLine():
+            yield "settings, so enter them again", 1
+            yield "addresses of moderators", len(line.moderators)
+            yield "moderation rules", len(line.moderation.rules)
+            yield "bans of authors", len(line.moderation.bans)
+        case export_lines.CounterLine():
+            yield "counters, which an operator can declare again", 1
+        case export_lines.AuditLine():
+            yield "entries of the audit log", 1
+        case export_lines.CommentLine():
+            yield (
+                "author ids, so authors cannot edit these comments",
+                bool(line.author.id),
+            )
+            yield "single votes, but their numbers are kept", len(line.votes)
+            yield "marks of staff", line.author.staff
+            yield "decisions about comments, and their reasons", _is_decided(line)
+            yield "ids in earlier systems", bool(line.source)
+        case _:
+            pass
+
+
+def _is_decided(line: export_lines.CommentLine) -> bool:
+    return bool(line.rule or line.why or line.reasons or line.stood or line.judged)

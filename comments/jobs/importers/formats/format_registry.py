@@ -16,11 +16,16 @@ _HEAD = 1 << 16  # Bytes at the start of a file that `recognize` reads.
 
 
 class Format(msgspec.Struct, frozen=True):
-    """A format. `unit` is what the report and errors count in its files."""
+    """A format. `unit` is what the report and errors count in its files.
+
+    The beginning of a file in this format contains all of one tuple of `marks`. Without marks, the
+    format's module decides.
+    """
 
     name: str
     title: str
     unit: str = "line"
+    marks: tuple[tuple[bytes, ...], ...] = ()
 
     @property
     def read(self) -> import_source.Reader:
@@ -38,22 +43,31 @@ class Format(msgspec.Struct, frozen=True):
 
     def recognizes(self, head: bytes) -> bool:
         """Return whether a file that begins with these bytes seems to have this format."""
-        return bool(_module(self.name).recognizes(head))
+        if not self.marks:
+            return bool(_module(self.name).recognizes(head))
+        return any(all(mark in head for mark in each) for each in self.marks)
 
 
 # The order matters for `recognize`: the first format that recognizes a file is taken.
 FORMATS = (
-    Format("artalk", "Artalk JSON (Artrans)", "comment"),
-    Format("comentario", "Comentario JSON", "comment"),
-    Format("commento", "Commento JSON", "comment"),
-    Format("disqus", "Disqus XML"),
+    Format(
+        "artalk", "Artalk JSON (Artrans)", "comment", ((b'"page_key"', b'"content"', b'"nick"'),)
+    ),
+    Format(
+        "comentario",
+        "Comentario JSON",
+        "comment",
+        ((b'"pages"', b'"domainId"'), (b'"pageId"', b'"createdTime"')),
+    ),
+    Format("commento", "Commento JSON", "comment", ((b'"commentHex"',), (b'"commenterHex"',))),
+    Format("disqus", "Disqus XML", marks=((b"<disqus",),)),
     Format(imported_ids.OWN, "Flatthread JSON lines"),
-    Format("isso", "Isso's database", "comment"),
+    Format("isso", "Isso's database", "comment", ((b"SQLite format 3\x00",),)),
     Format("remark42", "remark42's backup"),
-    Format("twikoo", "Twikoo JSON", "comment"),
+    Format("twikoo", "Twikoo JSON", "comment", ((b'"_id"', b'"nick"', b'"comment"'),)),
     Format("valine", "Valine JSON", "comment"),
     Format("waline", "Waline JSON", "comment"),
-    Format("wordpress", "WordPress WXR"),
+    Format("wordpress", "WordPress WXR", marks=((b"<rss", b"wordpress.org/export/"),)),
     # The last format: other files have fields that are also named like those of this format.
     Format("generic", "JSON lines or CSV"),
 )

@@ -55,11 +55,7 @@ class _Page(msgspec.Struct):
 
 
 def read(path: Path) -> Iterator[import_source.Item]:
-    """Yield the comments in a file, then the pages.
-
-    Raises:
-        errors.BadImport: the file is invalid; the error names the line.
-    """
+    """Yield the comments in a file, then the pages."""
     pages: dict[str, _Page] = {}
     for fields in _records(path):
         comment = _comment(fields)

@@ -41,11 +41,7 @@ _UNKNOWN_MODE = "comments with an unknown mode, read as pending"
 
 
 def read(path: Path) -> Iterator[import_source.Item]:
-    """Yield the comments and threads in a database.
-
-    Raises:
-        errors.BadImport: the file is invalid; the error names the comment by its id.
-    """
+    """Yield the comments and threads in a database."""
     with sqlite_reader.opened(path) as database:
         database.columns("threads", _OF_THREAD, _TITLE)
         columns = database.columns("comments", _REQUIRED, _TITLE)
@@ -66,11 +62,6 @@ def read(path: Path) -> Iterator[import_source.Item]:
                 yield _thread(fields, key)
 
 
-def recognizes(head: bytes) -> bool:
-    """Return whether a file that begins with these bytes seems to be an SQLite database."""
-    return head.startswith(sqlite_reader.MAGIC)
-
-
 def _fields(path: Path, row: dict[str, object]) -> record_fields.Fields:
     """Return the fields of a row, with text as text."""
     number = row["id"] if isinstance(row["id"], int) else 0
@@ -84,10 +75,7 @@ def _fields(path: Path, row: dict[str, object]) -> record_fields.Fields:
                 raise errors.BadImport(str(path), number, reason, _UNIT) from error
             strays += found
             row[name] = html.unescape(text) if name in _ESCAPED else text
-    fields = record_fields.Fields(path, number, row, _UNIT)
-    if strays:
-        fields.corrected(stray_bytes.CORRECTION)
-    return fields
+    return record_fields.Fields(path, number, row, _UNIT, has_strays=strays > 0)
 
 
 def _thread(fields: record_fields.Fields, key: str) -> import_source.SourceThread:

@@ -62,11 +62,7 @@ OTHER_SCORE = "scores that differ from the votes, replaced by the votes"
 
 
 def read(path: Path) -> Iterator[import_source.Item]:
-    """Yield the comments and threads in a backup.
-
-    Raises:
-        errors.BadImport: the file is invalid; the error names the line.
-    """
+    """Yield the comments and threads in a backup."""
     lines = json_lines.read(path)
     head = next(lines, None)
     if head is None or "version" not in head:

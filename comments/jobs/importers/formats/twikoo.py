@@ -14,17 +14,15 @@ from pathlib import Path
 
 from comments.domain.records import Status
 from comments.jobs.importers import import_source
-from comments.jobs.importers.parsing import record_lists
+from comments.jobs.importers.parsing import json_lines
 from comments.jobs.importers.parsing.record_fields import Fields
 
 SYSTEM = "twikoo"
 
-_KEPT = {"_id", "url", "href", "nick", "mail", "link", "uid", "comment", "pid", "rid"} | {
-    "isSpam",
-    "top",
-    "like",
-    "created",
-}
+_KEPT = {
+    "_id", "url", "href", "nick", "mail", "link", "uid", "comment", "pid", "rid", "isSpam", "top",
+    "like", "created",
+}  # fmt: skip
 _LEFT_OUT = {
     "ip": "IP addresses",
     "ipRegion": "regions of IP addresses",
@@ -36,19 +34,10 @@ _LEFT_OUT = {
 
 
 def read(path: Path) -> Iterator[import_source.Item]:
-    """Yield the pages and comments in an export: a list, a list in an object, or lines of JSON.
-
-    Raises:
-        errors.BadImport: the file is invalid; the error names the comment or line.
-    """
+    """Yield the pages and comments in an export: a list, a list in an object, or lines of JSON."""
     pages: set[str] = set()
-    for fields in record_lists.read(path, what="a Twikoo export"):
+    for fields in json_lines.records(path, what="a Twikoo export"):
         yield from _items(fields, pages)
-
-
-def recognizes(head: bytes) -> bool:
-    """Return whether a file that begins with these bytes seems to be an export of Twikoo."""
-    return all(name in head for name in (b'"_id"', b'"nick"', b'"comment"'))
 
 
 def _items(fields: Fields, pages: set[str]) -> Iterator[import_source.Item]:

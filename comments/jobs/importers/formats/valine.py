@@ -19,7 +19,7 @@ from pathlib import Path
 
 from comments.domain.records import Status
 from comments.jobs.importers import import_source
-from comments.jobs.importers.parsing import record_lists
+from comments.jobs.importers.parsing import json_lines
 from comments.jobs.importers.parsing.record_fields import Fields
 
 SYSTEM = "valine"
@@ -31,14 +31,10 @@ _STATUSES = {
     "waiting": Status.PENDING,
     "spam": Status.SPAM,
 }
-_KEPT = {"objectId", "url", "nick", "mail", "link", "user_id", "comment", "pid", "rid", "like"} | {
-    "sticky",
-    "status",
-    "isSpam",
-    "ACL",
-    "insertedAt",
-    "createdAt",
-}
+_KEPT = {
+    "objectId", "url", "nick", "mail", "link", "user_id", "comment", "pid", "rid", "like", "sticky",
+    "status", "isSpam", "ACL", "insertedAt", "createdAt",
+}  # fmt: skip
 _LEFT_OUT = {
     "ip": "IP addresses",
     "ua": "user agents",
@@ -53,13 +49,9 @@ _BLOCK = re.compile(r"<(?:blockquote|div|h[1-6]|hr|ol|p|pre|table|ul)\b", re.IGN
 
 
 def read(path: Path) -> Iterator[import_source.Item]:
-    """Yield the pages and comments in an export: lines of JSON, a list, or a list `results`.
-
-    Raises:
-        errors.BadImport: the file is invalid; the error names the comment or line.
-    """
+    """Yield the pages and comments in an export: lines of JSON, a list, or a list `results`."""
     pages: set[str] = set()
-    for fields in record_lists.read(path, what="an export of Valine's comments"):
+    for fields in json_lines.records(path, what="an export of Valine's comments"):
         yield from items(fields, SYSTEM, pages)
 
 

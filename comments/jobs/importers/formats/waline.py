@@ -30,11 +30,7 @@ _TYPE = re.compile(rb'"type"\s{0,20}:\s{0,20}"waline"')
 
 
 def read(path: Path) -> Iterator[import_source.Item]:
-    """Yield the pages and comments in an export, and note what its other tables contain.
-
-    Raises:
-        errors.BadImport: the file is invalid; the error names the comment or line.
-    """
+    """Yield the pages and comments in an export, and note what its other tables contain."""
     pages: set[str] = set()
     for fields in json_reader.items(path, "data.Comment.item", what=_WHAT):
         yield from valine.items(fields, SYSTEM, pages)

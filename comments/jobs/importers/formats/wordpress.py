@@ -27,8 +27,7 @@ from comments import errors
 from comments.domain.records import Status
 from comments.domain.text import linked_html, sanitizing
 from comments.jobs.importers import import_source
-from comments.jobs.importers.parsing import record_fields
-from comments.jobs.importers.parsing.xml_files import xml_reader
+from comments.jobs.importers.parsing import record_fields, xml_reader
 
 SYSTEM = "wordpress"
 
@@ -58,11 +57,7 @@ _PARAGRAPHS = re.compile(r"<(?:p|pre|ul|ol|blockquote|table|h[1-6])\b", re.IGNOR
 
 
 def read(path: Path) -> Iterator[import_source.Item]:
-    """Yield the posts and comments in an export; pingbacks and similar items become other items.
-
-    Raises:
-        errors.BadImport: the file is invalid; the error names the line.
-    """
+    """Yield the posts and comments in an export; pingbacks and similar items become other items."""
     for element in xml_reader.read(path, _SHAPE):
         if isinstance(element, import_source.Corrected):
             yield element
@@ -74,11 +69,6 @@ def read(path: Path) -> Iterator[import_source.Item]:
             yield import_source.OtherItem(element.text("wp:comment_id"), element.line, kind)
         else:
             yield from _comment(path, element)
-
-
-def recognizes(head: bytes) -> bool:
-    """Return whether a file that begins with these bytes seems to be a WXR export."""
-    return b"<rss" in head and b"wordpress.org/export/" in head
 
 
 def _short_name(qualified: str) -> str:

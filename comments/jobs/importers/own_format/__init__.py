@@ -2,7 +2,7 @@
 
 `export_reader` reads the lines of a file and checks that it is complete; `kept_fields` checks the
 values in threads and comments; `site_restore` applies a file's settings, counters and audit log.
-`untrusted_items` takes from an uploaded file only what an owner may import.
+`formats.flatthread` takes from an uploaded file only what an owner may import.
 
 Invariants:
 

@@ -12,7 +12,7 @@ import msgspec
 from comments import errors
 from comments.domain import decoders
 from comments.jobs.exporters import export_lines
-from comments.jobs.importers.parsing import stray_bytes, text_lines
+from comments.jobs.importers.parsing import source_files, stray_bytes
 
 _LONGEST_NAME = 40  # characters of an unknown field or kind in a report
 _NO_HEADER = "the first line is not the header of an export of Flatthread"
@@ -59,7 +59,7 @@ def read(path: Path) -> Iterator[ExportLine]:
             the error names the line.
     """
     seen = _Seen(path)
-    for line in text_lines.read(path):
+    for line in source_files.lines(path):
         if line.text.strip():
             found = _decoded(path, line)
             if seen.is_content(line, found.value):
@@ -73,7 +73,7 @@ def time(path: Path) -> datetime:
     Raises:
         errors.BadImport: the file does not begin with a header, or its time is in the future.
     """
-    first = next((line for line in text_lines.read(path) if line.text.strip()), None)
+    first = next((line for line in source_files.lines(path) if line.text.strip()), None)
     header: Any = None if first is None else _decoded(path, first).value
     if not isinstance(header, export_lines.HeaderLine):
         raise errors.BadImport(str(path), 1, _NO_HEADER)
@@ -101,7 +101,7 @@ class _Seen:
         self._digest = hashlib.sha256()
         self._numbers: Counter[str] = Counter()
 
-    def is_content(self, line: text_lines.Line, value: Any) -> bool:
+    def is_content(self, line: source_files.Line, value: Any) -> bool:
         """Take the next line, and return whether it is neither the header nor the end."""
         self._last = line.number
         if not self._is_begun:
@@ -156,7 +156,7 @@ class _Seen:
         return errors.BadImport(str(self._path), number, message)
 
 
-def _decoded(path: Path, line: text_lines.Line) -> ExportLine:
+def _decoded(path: Path, line: source_files.Line) -> ExportLine:
     """Decode a line; a line of an unknown kind has no value."""
     try:
         fields = decoders.json(dict[str, Any]).decode(line.text)

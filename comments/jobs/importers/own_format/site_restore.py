@@ -163,7 +163,7 @@ def apply_settings(
     settings, site_id = parts.settings, journal.site
     if settings is None:
         return
-    journal.replaces_settings()
+    journal.note_settings()
     if parts.scheme is not None and not thread_info.has_threads(site_id):
         _reshape(site_id, parts.scheme)
     site_settings.change(
@@ -222,7 +222,7 @@ def declare_counters(
     site_id = journal.site
     known = declarations.of_site(site_id)
     new = [each for each in parts.counters if known.get(each.name) is None]
-    journal.declares(new)
+    journal.note_counters(new)
     for each in new:
         declarations.add(site_id, each, now=now)
     if new:

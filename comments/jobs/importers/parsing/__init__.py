@@ -1,1 +1,11 @@
-"""Read XML, JSON, CSV and SQLite files as streams, in bounded memory, for `formats`."""
+"""Read XML, JSON, CSV and SQLite files as streams, in bounded memory, for `formats`.
+
+`xml_reader` reads XML: `xml_encoding` finds the encoding of a file, `xml_repairs` corrects bytes
+before they are parsed, and `xml_namespaces` resolves prefixes.
+
+Invariants:
+
+1. Memory does not grow with the size of a file.
+2. A file with a DOCTYPE is refused, so no entity is expanded or fetched.
+3. A fault is corrected only if the file can have only one meaning.
+"""

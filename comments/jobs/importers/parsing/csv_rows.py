@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from comments import errors
-from comments.jobs.importers.parsing import stray_bytes, text_lines
+from comments.jobs.importers.parsing import source_files
 from comments.jobs.importers.parsing.record_fields import Fields
 
 _DELIMITERS = ",;\t"
@@ -64,11 +64,8 @@ def read(path: Path, required: Collection[str]) -> Iterator[Fields]:
             continue
         if len(row) != len(names):
             raise errors.BadImport(str(path), start, _ragged(row, names, delimiter))
-        fields = Fields(path, start, dict(zip(names, row, strict=True)))
-        if lines.strays:
-            fields.corrected(stray_bytes.CORRECTION)
-            lines.strays = 0
-        yield fields
+        yield Fields(path, start, dict(zip(names, row, strict=True)), has_strays=lines.strays > 0)
+        lines.strays = 0
 
 
 class _Lines:
@@ -78,7 +75,7 @@ class _Lines:
         self.number = 0
         self.strays = 0
         self._path = path
-        self._lines = text_lines.read(path)
+        self._lines = source_files.lines(path)
 
     def __iter__(self) -> Iterator[str]:
         return self

@@ -68,10 +68,7 @@ def _fields(path: Path, number: int, text: "_Text", unit: str) -> Fields:
     value = text.value()
     if not isinstance(value, dict):
         raise errors.BadImport(str(path), number, "is not a JSON object", unit)
-    fields = Fields(path, number, value, unit)
-    if text.strays > strays:
-        fields.corrected(stray_bytes.CORRECTION)
-    return fields
+    return Fields(path, number, value, unit, has_strays=text.strays > strays)
 
 
 def _places(text: "_Text", keys: Sequence[str]) -> Iterator[None]:
@@ -148,7 +145,7 @@ class _Text:
                 # A number at the end of the buffer may have more digits.
                 if end < len(self._buffer) or self._is_at_end:
                     start, self._at = self._at, end
-                    return value if self._is_utf_8(start) else self._repaired(start)
+                    return self._repaired(value, start)
             self._fill()
 
     def skip(self) -> None:
@@ -159,12 +156,10 @@ class _Text:
         for _ in self.parts():
             self.value()
 
-    def _is_utf_8(self, start: int) -> bool:
-        """Return whether the value that has just been read has no bytes that are not UTF-8."""
-        return stray_bytes.FOUND.search(self._buffer, start, self._at) is None
-
-    def _repaired(self, start: int) -> object:
-        """Decode the value that has just been read again, with its stray bytes as characters."""
+    def _repaired(self, value: object, start: int) -> object:
+        """Decode the value that has just been read again, if it has stray bytes."""
+        if stray_bytes.FOUND.search(self._buffer, start, self._at) is None:
+            return value
         try:
             text, strays = stray_bytes.repaired(self._buffer[start : self._at])
         except ValueError:

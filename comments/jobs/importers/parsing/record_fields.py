@@ -15,6 +15,7 @@ from pathlib import Path
 
 from comments import errors
 from comments.jobs.importers import import_source
+from comments.jobs.importers.parsing import stray_bytes
 
 NO_ZONE = "times without a time zone, read as UTC"
 SECONDS = "times in seconds instead of milliseconds"
@@ -48,16 +49,27 @@ _HOST = re.compile(r"\A[^\s/@:]+\.[^\s/@:.]{2,}(:[0-9]+)?(/\S*)?")
 
 
 class Fields:
-    """The fields of a record. `number` counts the records or lines of the file in `unit`s."""
+    """The fields of a record. `number` counts the records or lines of the file in `unit`s.
+
+    With `has_strays`, some bytes of the record were corrected (`stray_bytes`).
+    """
 
     def __init__(
-        self, path: Path, number: int, values: Mapping[str, object], unit: str = "line"
+        self,
+        path: Path,
+        number: int,
+        values: Mapping[str, object],
+        unit: str = "line",
+        *,
+        has_strays: bool = False,
     ) -> None:
         self.number = number
         self.remarks: list[import_source.Item] = []
         self._path = path
         self._values = values
         self._unit = unit
+        if has_strays:
+            self.corrected(stray_bytes.CORRECTION)
 
     def __contains__(self, name: str) -> bool:
         """Return whether the record has a value in this field that is not empty."""

@@ -1,4 +1,4 @@
-"""Open the files that formats read, packed with gzip or not.
+"""Open the files that formats read, packed with gzip or not, in bounded memory.
 
 `watched` limits how much a packed file may unpack to, and lets a caller do something while a file
 is read: a small packed file can unpack to many gigabytes that contain no comment.
@@ -15,10 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from comments import errors
+from comments.jobs.importers.parsing import stray_bytes
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
+# The maximum bytes in one line. One line of JSON has one comment with all its fields.
+MAX_LINE = 8 << 20
+_BOM = codecs.BOM_UTF8
 _GZIP = b"\x1f\x8b"
 _ZIP = b"PK\x03\x04"
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -119,3 +123,29 @@ def opened_text(path: Path) -> Iterator[io.TextIOWrapper]:
         except UnicodeError as error:
             reason = f"the text is not valid {encoding} ({error}). Convert the file to UTF-8."
             raise errors.BadImport(str(path), None, reason) from error
+
+
+class Line(NamedTuple):
+    """A line with its end, its number from 1, and the number of its stray bytes (`stray_bytes`)."""
+
+    number: int
+    text: str
+    strays: int
+
+
+def lines(path: Path) -> Iterator[Line]:
+    """Yield the lines of a file in UTF-8. A byte order mark is dropped.
+
+    Raises:
+        errors.BadImport: the file cannot be read, or a line is too long or is not UTF-8.
+    """
+    number = 0
+    with opened(path) as file:
+        while data := file.readline(MAX_LINE + 1):
+            number += 1
+            if len(data) > MAX_LINE:
+                message = f"the line is longer than {MAX_LINE:,} bytes"
+                raise errors.BadImport(str(path), number, message)
+            if number == 1:
+                data = data.removeprefix(_BOM)
+            yield Line(number, *stray_bytes.decode(str(path), number, data))

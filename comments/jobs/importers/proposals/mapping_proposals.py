@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from comments import errors
 from comments.domain import records, thread_ids
-from comments.jobs.importers.checking import import_plan, page_mapping
+from comments.jobs.importers.checking import page_mapping, source_pages
 from comments.jobs.importers.checking.import_report import counted
 from comments.jobs.importers.proposals import foreign_hosts, page_twins
 from comments.jobs.importers.proposals.imported_pages import (
@@ -22,7 +22,7 @@ _LONGEST = 300  # The maximum number of characters of a reason.
 
 
 def propose(
-    threads: Sequence[import_plan.PlannedThread], site: records.Site, others: Iterable[str] = ()
+    threads: Sequence[source_pages.PlannedThread], site: records.Site, others: Iterable[str] = ()
 ) -> list[Proposal]:
     """Return proposals for the threads of an export, which the site's rules have named.
 
@@ -72,7 +72,7 @@ def lines(proposals: Sequence[Proposal]) -> Iterator[str]:
         )
 
 
-def _pages(thread: import_plan.PlannedThread, site: records.Site) -> Iterator[ImportedPage]:
+def _pages(thread: source_pages.PlannedThread, site: records.Site) -> Iterator[ImportedPage]:
     """Yield the addresses of a thread; none if the thread is named by an id."""
     addresses = {_canonical(link, site) for link in thread.links} - {""}
     for address in sorted(addresses):
@@ -80,7 +80,7 @@ def _pages(thread: import_plan.PlannedThread, site: records.Site) -> Iterator[Im
 
 
 def _copies(
-    threads: Sequence[import_plan.PlannedThread],
+    threads: Sequence[source_pages.PlannedThread],
     site: records.Site,
     mapped: Callable[[str], str],
 ) -> Iterator[Proposal]:
@@ -109,7 +109,7 @@ def _canonical(link: str, site: records.Site) -> str:
 
 
 def _queries(
-    threads: Sequence[import_plan.PlannedThread], site: records.Site
+    threads: Sequence[source_pages.PlannedThread], site: records.Site
 ) -> Iterator[Proposal]:
     """Explain how to keep pages apart that differ only in a query which the site ignores."""
     for thread in threads:

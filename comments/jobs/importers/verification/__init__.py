@@ -2,8 +2,8 @@
 
 `import_verification` goes through a checked file (`checked_import`) and the store side by side;
 `stored_comments` reads the store, and `import_history` the journals of imports.
-`comment_comparison`, `thread_comparison` and `tree_comparison` compare (pure), and
-`verification_result` collects what they find.
+`thread_verification` verifies one thread, with `comment_comparison` and `tree_comparison` (pure).
+`verification_report` groups what is found, and reports it.
 
 Invariants:
 

@@ -35,6 +35,7 @@ EXPIRED = "erased after its term, or not stored by an older release"
 PIN_LIMIT = "a thread has at most 3 pinned comments"
 
 _NONE, _SOME, _OTHER = "none", "one", "another one"  # what a report shows of mail addresses
+AddressOf = Callable[[str], str]
 MISSING = "comment"  # the field of a comment that is not stored
 
 
@@ -47,44 +48,41 @@ class FieldDifference(NamedTuple):
     reason: str = ""
 
 
-class CommentEvidence(NamedTuple):
-    """What is known of an import: the first revision of its comments, and how to read addresses.
-
-    Without `address_of`, addresses are not compared.
-    """
-
-    first_revision: int = 1
-    address_of: Callable[[str], str] | None = None
-
-    def is_changed(self, planned: records.ImportedComment, stored: StoredComment) -> bool:
-        """Return whether the service has changed a comment since its import.
-
-        An import stores an approved comment once. It may change another comment once more, when it
-        adds a reply that readers see.
-        """
-        changes = 0 if planned.status is Status.APPROVED else 1
-        return stored.revision > self.first_revision + changes
-
-
 def differences(
-    planned: records.ImportedComment, stored: StoredComment, evidence: CommentEvidence
+    planned: records.ImportedComment,
+    stored: StoredComment,
+    *,
+    first_revision: int = 1,
+    address_of: AddressOf | None = None,
 ) -> Iterator[FieldDifference]:
-    """Yield the fields that differ, except for the place in the tree and the pin."""
-    is_changed = evidence.is_changed(planned, stored)
-    yield from _identity(planned, stored)
+    """Yield the fields that differ, except for the place in the tree and the pin.
+
+    `first_revision` is the revision with which the import stored the comment. Without
+    `address_of`, which decrypts addresses, they are not compared.
+    """
+    row = stored.row
+    # An import stores an approved comment once. It may change another comment once more, when it
+    # adds a reply that readers see.
+    changes = 0 if planned.status is Status.APPROVED else 1
+    is_changed = row.revision > first_revision + changes
+    yield from _unequal(
+        ("created", stored.created, planned.created), ("reply_to", row.reply_to, planned.reply_to)
+    )
     if is_changed and _is_erased(planned, stored):
         yield FieldDifference("status", stored.status, planned.status.value, ERASED)
-        yield from _left_after_erasure(stored)
+        yield from _left_after_erasure(row)
         return
     if stored.status != planned.status:
-        was_judged = is_changed and stored.judged is not None
-        yield FieldDifference(
-            "status", stored.status, planned.status.value, MODERATED if was_judged else ""
-        )
+        reason = MODERATED if is_changed and stored.judged is not None else ""
+        yield FieldDifference("status", stored.status, planned.status.value, reason)
     yield from _text(planned, stored, is_changed=is_changed)
-    yield from _author(planned, stored)
-    if evidence.address_of is not None:
-        yield from _address(planned, stored, evidence.address_of)
+    yield from _unequal(
+        ("author name", row.author.name, planned.author.name),
+        ("author website", row.author.website, planned.author.website),
+        ("author id", row.author.id, planned.author.id),
+    )
+    if address_of is not None:
+        yield from _address(planned.author, row.author, address_of)
     yield from _votes(planned, stored, is_changed=is_changed)
 
 
@@ -97,103 +95,81 @@ def has_other_secret(found: FieldDifference) -> bool:
     )
 
 
-def _identity(planned: records.ImportedComment, stored: StoredComment) -> Iterator[FieldDifference]:
-    if stored.created != planned.created:
-        yield FieldDifference("created", stored.created, planned.created)
-    if stored.reply_to != planned.reply_to:
-        yield FieldDifference("reply_to", stored.reply_to, planned.reply_to)
+def _unequal(*fields: tuple[str, object, object]) -> Iterator[FieldDifference]:
+    return (FieldDifference(*each) for each in fields if each[1] != each[2])
 
 
 def _is_erased(planned: records.ImportedComment, stored: StoredComment) -> bool:
     return (
         stored.status == Status.RETRACTED
         and planned.status is not Status.RETRACTED
-        and stored.edited != planned.edited
+        and stored.row.edited != planned.edited
     )
 
 
-def _left_after_erasure(stored: StoredComment) -> Iterator[FieldDifference]:
-    left = {
-        "text": stored.body,
-        "html": stored.html,
-        "author name": stored.author_name,
-        "author website": stored.author_website,
-        "author id": stored.author_id,
-    }
-    yield from (FieldDifference(field, value, "") for field, value in left.items() if value)
-    if stored.author_email:
-        yield FieldDifference("address", _SOME, _NONE)
-    if stored.up or stored.down or stored.score:
-        yield FieldDifference("votes", (stored.up, stored.down, stored.score), (0, 0, 0))
+def _left_after_erasure(row: records.Comment) -> Iterator[FieldDifference]:
+    yield from _unequal(
+        ("text", row.body, ""),
+        ("html", row.html, ""),
+        ("author name", row.author.name, ""),
+        ("author website", row.author.website, ""),
+        ("author id", row.author.id, ""),
+        ("address", _SOME if row.author.email else _NONE, _NONE),
+        ("votes", (row.up, row.down, row.score), (0, 0, 0)),
+    )
 
 
 def _text(
     planned: records.ImportedComment, stored: StoredComment, *, is_changed: bool
 ) -> Iterator[FieldDifference]:
+    row = stored.row
     is_edited = (
         is_changed
-        and stored.edited is not None
-        and (planned.edited is None or stored.edited > planned.edited)
+        and row.edited is not None
+        and (planned.edited is None or row.edited > planned.edited)
     )
     reason = EDITED if is_edited else ""
-    if stored.body != planned.body:
-        yield FieldDifference("text", stored.body, planned.body, reason)
-    elif stored.html != planned.html:
-        reason = reason or (CONVERTED if _is_other_version(planned, stored) else "")
-        yield FieldDifference("html", stored.html, planned.html, reason)
-    if stored.edited != planned.edited:
-        yield FieldDifference("edited", stored.edited, planned.edited, EDITED if is_edited else "")
+    if row.body != planned.body:
+        yield FieldDifference("text", row.body, planned.body, reason)
+    elif row.html != planned.html:
+        is_converted = not reason and _is_other_version(planned.renderer, stored.renderer)
+        yield FieldDifference("html", row.html, planned.html, CONVERTED if is_converted else reason)
+    if row.edited != planned.edited:
+        yield FieldDifference("edited", row.edited, planned.edited, reason)
 
 
-def _is_other_version(planned: records.ImportedComment, stored: StoredComment) -> bool:
+def _is_other_version(planned: str, stored: str) -> bool:
     """Return whether another version of the same renderer made the stored HTML."""
-    kind, _, version = planned.renderer.partition("-")
-    stored_kind, _, stored_version = stored.renderer.partition("-")
+    kind, _, version = planned.partition("-")
+    stored_kind, _, stored_version = stored.partition("-")
     return kind == stored_kind and stored_version.isdigit() and version != stored_version
 
 
-def _author(planned: records.ImportedComment, stored: StoredComment) -> Iterator[FieldDifference]:
-    for field, value, expected in (
-        ("author name", stored.author_name, planned.author.name),
-        ("author website", stored.author_website, planned.author.website),
-        ("author id", stored.author_id, planned.author.id),
-    ):
-        if value != expected:
-            yield FieldDifference(field, value, expected)
-
-
 def _address(
-    planned: records.ImportedComment, stored: StoredComment, address_of: Callable[[str], str]
+    planned: records.Author, stored: records.Author, address_of: AddressOf
 ) -> Iterator[FieldDifference]:
     """Compare the mail addresses, which no report shows."""
-    given, kept = address_of(planned.author.email), address_of(stored.author_email)
-    if given == kept and bool(given) == bool(stored.author_email):
+    given, kept = address_of(planned.email), address_of(stored.email)
+    if given == kept and bool(given) == bool(stored.email):
         return
-    value = (_OTHER if given else _SOME) if stored.author_email else _NONE
+    value = (_OTHER if given else _SOME) if stored.email else _NONE
     # An address that was encrypted with another secret cannot be read.
-    is_other_key = not kept and bool(stored.author_email) and _has_other_id(planned, stored)
-    reason = OTHER_KEY if is_other_key else ""
+    has_other_id = stored.id.startswith(author_ids.IMPORTED) and stored.id != planned.id
+    reason = OTHER_KEY if has_other_id and stored.email and not kept else ""
     yield FieldDifference("address", value, _SOME if given else _NONE, reason)
-
-
-def _has_other_id(planned: records.ImportedComment, stored: StoredComment) -> bool:
-    is_imported = stored.author_id.startswith(author_ids.IMPORTED)
-    return is_imported and stored.author_id != planned.author.id
 
 
 def _votes(
     planned: records.ImportedComment, stored: StoredComment, *, is_changed: bool
 ) -> Iterator[FieldDifference]:
-    votes = (stored.up, stored.down)
-    imported = (stored.up - stored.cast_up, stored.down - stored.cast_down)
-    expected = (planned.up, planned.down)
+    row = stored.row
+    votes, expected = (row.up, row.down), (planned.up, planned.down)
+    imported = (row.up - stored.cast_up, row.down - stored.cast_down)
     # An export of Flatthread contains single votes, which are stored like those cast here.
     cast = [value for _, value in planned.kept.votes] if planned.kept is not None else []
     others = (planned.up - cast.count(1), planned.down - cast.count(-1))
-    if imported != others or stored.score != stored.up - stored.down:
-        yield FieldDifference(
-            "votes", (*votes, stored.score), (*expected, planned.up - planned.down)
-        )
+    if imported != others or row.score != row.up - row.down:
+        score = planned.up - planned.down
+        yield FieldDifference("votes", (*votes, row.score), (*expected, score))
     elif votes != expected:
-        reason = VOTED if is_changed else ""
-        yield FieldDifference("votes", votes, expected, reason)
+        yield FieldDifference("votes", votes, expected, VOTED if is_changed else "")

@@ -4,17 +4,11 @@ After `import_journal.TERM`, a journal tells only that the import took place, an
 are read when a difference needs them, because most verifications find none.
 """
 
-import itertools
-from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
 from comments.domain import imported_ids
 from comments.jobs.importers import import_journal
-from comments.store import reads
-from comments.store.models import event_rows
-
-_ROWS = 50  # batches that are read at once
 
 
 class ImportRun(NamedTuple):
@@ -36,16 +30,14 @@ class ImportHistory:
         self._site = site
         self._imports: list[import_journal.Import] | None = None
         self._highest: int | None = None  # the highest revision of undone imports
-        self._numbers: dict[ImportRun, int] = {}
-        self._runs: list[ImportRun] = []
-        self._comments: dict[str, int] = {}
-        self._threads: dict[str, int] = {}
+        self._with_journal: set[str] = set()
+        self._comments: dict[str, ImportRun] = {}
+        self._threads: dict[str, ImportRun] = {}
 
     def run_of(self, comment_id: str) -> ImportRun | None:
         """Return the last run that added a comment, or None if no journal has it."""
         self._load()
-        number = self._comments.get(comment_id)
-        return None if number is None else self._runs[number]
+        return self._comments.get(comment_id)
 
     def first_revision(self, comment_id: str) -> int:
         """Return the revision with which an import stored a comment.
@@ -64,8 +56,7 @@ class ImportHistory:
     def run_that_made(self, thread_id: str) -> ImportRun | None:
         """Return the last run that made a thread, or None if no journal has it."""
         self._load()
-        number = self._threads.get(thread_id)
-        return None if number is None else self._runs[number]
+        return self._threads.get(thread_id)
 
     def is_undone(self, digest: str) -> bool:
         """Return whether the last import of a file was undone, or is being undone."""
@@ -85,12 +76,11 @@ class ImportHistory:
     def without_journal(self, system: str) -> int:
         """Count the imports from a system whose comments are stored but in no journal any more."""
         self._load()
-        known = {run.import_id for run in self._runs}
         return sum(
             each.system in {system, imported_ids.OWN}
             and each.undoing is None
             and each.added != 0
-            and each.id not in known
+            and each.id not in self._with_journal
             for each in self._imports or ()
         )
 
@@ -112,22 +102,10 @@ class ImportHistory:
         if self._imports is not None:
             return
         self._imports = import_journal.of(self._site)
-        self._numbers, self._runs, self._comments, self._threads = {}, [], {}, {}
+        self._with_journal, self._comments, self._threads = set(), {}, {}
         for each in sorted(self._imports, key=lambda each: each.began):
-            for row in self._batches(each.id) if each.id else ():
-                batch = import_journal.content(row)
-                number = self._number(ImportRun(each.id, each.digest, row.at, batch.is_erased))
-                self._comments.update(dict.fromkeys(batch.ids, number))
-                self._threads.update(dict.fromkeys(batch.threads, number))
-
-    def _batches(self, import_id: str) -> Iterator[event_rows.ImportBatchRow]:
-        names = iter(import_journal.batch_names(self._site, import_id))
-        while part := list(itertools.islice(names, _ROWS)):
-            rows = reads.get_multi([event_rows.import_batch_key(name) for name in part])
-            yield from (row for row in rows if row is not None)
-
-    def _number(self, run: ImportRun) -> int:
-        number = self._numbers.setdefault(run, len(self._runs))
-        if number == len(self._runs):
-            self._runs.append(run)
-        return number
+            for at, batch in import_journal.batches(self._site, each.id) if each.id else ():
+                run = ImportRun(each.id, each.digest, at, batch.is_erased)
+                self._with_journal.add(each.id)
+                self._comments.update(dict.fromkeys(batch.ids, run))
+                self._threads.update(dict.fromkeys(batch.threads, run))

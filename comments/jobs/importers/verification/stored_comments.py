@@ -2,53 +2,32 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
-
-import msgspec
+from typing import Any, NamedTuple
 
 from comments.domain import records, sorthash
+from comments.domain.records import Status
 from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
 
 
-class StoredComment(msgspec.Struct, frozen=True, gc=False):
-    """A comment's row.
+class StoredComment(NamedTuple):
+    """A comment's row, and the values that `records.Comment` lacks or cannot represent.
 
-    `thread_key` is the key name of its thread. Times are None if they are missing.
+    `status` may be unknown. `thread_key` is the key name of its thread. Times are None if they are
+    missing.
     """
 
-    id: str
-    site: str
-    thread_key: str
-    thread: str
-    reply_to: str | None
-    parent: str | None
-    level: int
-    number: int
-    sort_hash: str
-    slug: str
-    shape: int
+    row: records.Comment
     status: str
-    body: str
-    html: str
+    thread_key: str
     renderer: str
-    author_name: str
-    author_website: str
-    author_id: str
-    author_email: str
     created: datetime | None
-    edited: datetime | None
     judged: datetime | None
-    up: int
-    down: int
-    score: int
     cast_up: int
     cast_down: int
-    is_pinned: bool
-    revision: int
 
 
-class StoredThread(msgspec.Struct, frozen=True):
+class StoredThread(NamedTuple):
     """A thread's row. `named_by` is None in rows from releases that did not store it."""
 
     title: str
@@ -69,7 +48,7 @@ class StoredThread(msgspec.Struct, frozen=True):
             return site
 
 
-class StoredBatch(msgspec.Struct, frozen=True):
+class StoredBatch(NamedTuple):
     """Threads and comments as of one moment, with None for missing ones."""
 
     threads: tuple[StoredThread | None, ...]
@@ -133,34 +112,16 @@ def _thread(message: Any) -> StoredThread:
 
 def _comment(message: Any) -> StoredComment:
     values = message.properties
+    status, created = values["status"].string_value, conversion.stored_time(message, "created")
+    if status not in set(Status):
+        values["status"].string_value = Status.PENDING.value
     return StoredComment(
-        id=message.key.path[-1].name,
-        site=values["site"].string_value,
+        row=conversion.comment_from_message(message),
+        status=status,
         thread_key=values["thread"].string_value,
-        thread=values["thread_id"].string_value,
-        reply_to=values["reply_to"].string_value or None,
-        parent=values["parent"].string_value or None,
-        level=values["level"].integer_value,
-        number=values["number"].integer_value,
-        sort_hash=values["sort_hash"].string_value,
-        slug=values["slug"].string_value,
-        shape=values["shape"].integer_value,
-        status=values["status"].string_value,
-        body=values["body"].string_value,
-        html=values["html"].string_value,
         renderer=values["renderer"].string_value,
-        author_name=values["author_name"].string_value,
-        author_website=values["author_website"].string_value,
-        author_id=values["author_id"].string_value,
-        author_email=values["author_email"].string_value,
-        created=conversion.stored_time(message, "created"),
-        edited=conversion.stored_time(message, "edited"),
+        created=created,
         judged=conversion.stored_time(message, "judged"),
-        up=values["up"].integer_value,
-        down=values["down"].integer_value,
-        score=values["score"].integer_value,
         cast_up=values["cast_up"].integer_value,
         cast_down=values["cast_down"].integer_value,
-        is_pinned=values["pinned"].boolean_value,
-        revision=values["revision"].integer_value,
     )

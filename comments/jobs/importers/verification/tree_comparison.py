@@ -11,10 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from typing import NamedTuple
 
-from comments.domain import sorthash
+from comments.domain import records, sorthash
 from comments.jobs.importers.verification import comment_comparison
 from comments.jobs.importers.verification.comment_comparison import FieldDifference
-from comments.jobs.importers.verification.stored_comments import StoredComment
 
 
 class _Sibling(NamedTuple):
@@ -35,7 +34,7 @@ class TreeComparison:
         self._siblings: dict[str | None, list[_Sibling]] = defaultdict(list)
 
     def add(
-        self, comment_id: str, reply_to: str | None, stored: StoredComment | None
+        self, comment_id: str, reply_to: str | None, stored: records.Comment | None
     ) -> Iterator[FieldDifference]:
         """Add a comment, which is stored unless None; yield the differences of its place."""
         parent, level = reply_to, 0 if reply_to is None else self._levels[reply_to] + 1
@@ -59,7 +58,7 @@ class TreeComparison:
                 yield FieldDifference("number", stored.number, number)
         self._siblings[parent].append(_Sibling(comment_id, number))
 
-    def _place(self, above: str, stored: StoredComment) -> tuple[str, int]:
+    def _place(self, above: str, stored: records.Comment) -> tuple[str, int]:
         """Return a comment's sort hash and number.
 
         If the two contradict each other, the permalink decides.

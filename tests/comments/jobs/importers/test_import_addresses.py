@@ -10,7 +10,7 @@ import pytest
 from comments.domain import records
 from comments.domain.crypto import guest_addresses
 from comments.jobs import personal_data, scheduler
-from comments.jobs.importers import import_expiry, import_journal
+from comments.jobs.importers import import_journal, import_undo
 from comments.moderation import retention
 from comments.sites import site_settings
 from comments.store import connection
@@ -61,12 +61,12 @@ def test_addresses_are_erased_at_the_end_of_the_term(found: import_journal.Impor
     before = undone.addresses()
     moment = NOW + TERM - timedelta(seconds=1)
     retention.expire(moment)
-    assert import_expiry.expire(moment) == 0
+    assert import_undo.expire(moment) == 0
     assert undone.addresses() == before
-    assert import_expiry.expire(NOW + TERM) == 1
+    assert import_undo.expire(NOW + TERM) == 1
     assert set(undone.addresses()) == {""}
     assert undone.batches() == 0
-    assert import_expiry.expire(NOW + TERM) == 0
+    assert import_undo.expire(NOW + TERM) == 0
     undone.assert_sound()
     assert not import_journal.get("garden", found.id).can_be_undone(NOW + TERM)
 
@@ -96,7 +96,7 @@ def test_an_undo_erases_addresses(found: import_journal.Import) -> None:
     undone.deliver()
     assert undone.undo(found).kept == 1
     assert set(undone.addresses()) == {""}
-    assert import_expiry.expire(NOW + TERM) == 0
+    assert import_undo.expire(NOW + TERM) == 0
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments.jobs.importers.checking import import_plan, import_report
+from comments.jobs.importers.checking import import_report, source_pages
 from tests.support.threads.sample_exports import notes, plan_of, post, saved
 
 LINKS = [
@@ -31,7 +31,7 @@ def file_of(path: Path, links: list[str], comments: list[tuple[int, int, int]]) 
 
 
 def shape(
-    threads: tuple[import_plan.PlannedThread, ...],
+    threads: tuple[source_pages.PlannedThread, ...],
 ) -> dict[str, list[tuple[str, str | None]]]:
     return {
         thread.name.id: [(node.id, node.answers) for node in thread.nodes] for thread in threads

@@ -14,7 +14,7 @@ from comments.domain import records, sorthash
 from comments.jobs.importers import import_writer
 from comments.jobs.importers.checking import checked_import, import_report
 from comments.jobs.importers.formats import format_registry
-from comments.jobs.importers.parsing.xml_files import xml_repairs
+from comments.jobs.importers.parsing import xml_repairs
 from comments.jobs.integrity import repair
 from comments.tree import ordered_query
 from tests.support import optional_tools

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from comments.domain.text import cleaning
-from comments.jobs.importers.checking import import_names, import_report
+from comments.jobs.importers.checking import import_authors, import_report
 from tests.support.threads.sample_exports import THREAD, notes, plan_of, post, saved, written
 
 LONG, REPAIRED = import_report.LONG_NAMES, import_report.REPAIRED_NAMES
@@ -29,14 +29,14 @@ FLAG = "\U0001f1e9\U0001f1ea"
         ("A\nnn \u202e\u2029B", "A nn B", []),
         ("A\x00" + "n" * 90, "A" + "n" * 79, [REPAIRED, LONG]),
         ("q" + "\u0301" * 20 + "r", "q" + "\u0301" * cleaning.MAX_MARKS + "r", [REPAIRED]),
-        ("\u200d" * 90, import_names.GUEST, [import_report.NAMELESS]),
-        ("\x07", import_names.GUEST, [import_report.NAMELESS]),
+        ("\u200d" * 90, import_authors.GUEST, [import_report.NAMELESS]),
+        ("\x07", import_authors.GUEST, [import_report.NAMELESS]),
     ],
 )
 def test_a_name_is_repaired_and_shortened_at_a_whole_character(
     raw: str, name: str, kinds: list[str]
 ) -> None:
-    assert import_names.usable(raw) == (name, kinds)
+    assert import_authors.usable_name(raw) == (name, kinds)
 
 
 def test_a_text_in_the_field_of_the_name_is_kept(tmp_path: Path) -> None:

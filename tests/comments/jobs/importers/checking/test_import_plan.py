@@ -14,12 +14,7 @@ from comments.domain import imported_ids, records
 from comments.domain.records import Status, ThreadState
 from comments.domain.text import sanitizing
 from comments.jobs.importers import import_source
-from comments.jobs.importers.checking import (
-    import_authors,
-    import_names,
-    import_plan,
-    import_report,
-)
+from comments.jobs.importers.checking import import_authors, import_plan, import_report
 from comments.jobs.importers.formats import generic, wordpress
 from comments.jobs.importers.parsing import html_references
 from comments.store.models import comment_rows
@@ -171,7 +166,7 @@ def test_bodies_are_sanitized_and_keep_their_source() -> None:
 def test_a_comment_without_a_name_is_a_guests_and_one_without_a_text_is_kept() -> None:
     with planned("disqus.xml") as plan:
         found = written(plan)
-        assert (found["102"].author.name, found["107"].body) == (import_names.GUEST, "")
+        assert (found["102"].author.name, found["107"].body) == (import_authors.GUEST, "")
         assert len(notes(plan, import_report.NAMELESS)) == 1
         assert [text for _, text in notes(plan, import_report.EMPTY)] == ["107"]
 

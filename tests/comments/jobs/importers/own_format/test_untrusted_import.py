@@ -18,7 +18,6 @@ from comments.domain import author_ids, imported_ids, records
 from comments.events import audit_log
 from comments.jobs.importers import import_journal, import_source
 from comments.jobs.importers.formats import flatthread
-from comments.jobs.importers.own_format import untrusted_items
 from comments.jobs.importers.uploads import upload_steps, upload_store
 from comments.jobs.integrity import repair
 from comments.moderation import rulebook
@@ -232,10 +231,10 @@ def test_impossible_votes_and_times_are_bounded_and_reported(
         each.what
         for each in flatthread.read_untrusted(path)
         if isinstance(each, import_source.Corrected)
-    ] == [untrusted_items.LATER, untrusted_items.MANY]
+    ] == [flatthread.LATER, flatthread.MANY]
     upload(path.read_bytes())
     (row,) = rows()
-    assert (row.up, row.down) == (untrusted_items.MOST_VOTES, 7)
+    assert (row.up, row.down) == (flatthread.MOST_VOTES, 7)
     assert row.created == row.edited == datetime.fromisoformat(str(samples.HEADER["time"]))
 
 

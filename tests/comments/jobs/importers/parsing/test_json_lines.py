@@ -7,7 +7,7 @@ import pytest
 
 from comments import errors
 from comments.jobs.importers import import_source
-from comments.jobs.importers.parsing import json_lines, stray_bytes, text_lines
+from comments.jobs.importers.parsing import json_lines, source_files, stray_bytes
 
 
 def saved(path: Path, data: bytes) -> Path:
@@ -58,18 +58,18 @@ def test_a_bad_line_is_refused_by_number(tmp_path: Path, line: bytes, reason: st
 
 
 def test_a_long_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_lines, "MAX_LINE", 10)
+    monkeypatch.setattr(source_files, "MAX_LINE", 10)
     with pytest.raises(errors.BadImport, match=r":2: the line is longer than 10 bytes"):
-        list(text_lines.read(saved(tmp_path, b"1234567890"[:9] + b"\n12345678901\n")))
+        list(source_files.lines(saved(tmp_path, b"1234567890"[:9] + b"\n12345678901\n")))
 
 
 @pytest.mark.parametrize("cut", [3, 12, 30])
 def test_a_damaged_gzip_file_is_refused(tmp_path: Path, cut: int) -> None:
     data = gzip.compress(b'{"a":"x"}\n' * 10)
     with pytest.raises(errors.BadImport, match="damaged or incomplete"):
-        list(text_lines.read(saved(tmp_path, data[:cut])))
+        list(source_files.lines(saved(tmp_path, data[:cut])))
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(errors.BadImport, match="directory"):
-        list(text_lines.read(tmp_path))
+        list(source_files.lines(tmp_path))

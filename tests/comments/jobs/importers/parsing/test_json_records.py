@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comments import errors
-from comments.jobs.importers.parsing import record_lists
+from comments.jobs.importers.parsing import json_lines
 
 RECORDS = st.lists(
     st.dictionaries(st.sampled_from(["a", "b", "results", "data", '"data": [']), st.text()),
@@ -18,7 +18,7 @@ RECORDS = st.lists(
 
 
 def texts(path: Path) -> list[dict[str, str]]:
-    found = list(record_lists.read(path, what="an export"))
+    found = list(json_lines.records(path, what="an export"))
     assert [fields.number for fields in found] == list(range(1, len(found) + 1))
     return [{name: fields.text(name) for name in fields.names} for fields in found]
 
@@ -58,4 +58,4 @@ def test_a_file_without_records_is_refused(tmp_path: Path, content: str) -> None
     path = tmp_path / "export"
     path.write_text(content)
     with pytest.raises(errors.BadImport, match="the file is not an export"):
-        list(record_lists.read(path, what="an export"))
+        list(json_lines.records(path, what="an export"))

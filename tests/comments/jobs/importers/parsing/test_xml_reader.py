@@ -11,8 +11,13 @@ import pytest
 
 from comments import errors
 from comments.jobs.importers import import_source
-from comments.jobs.importers.parsing import html_references, record_fields, stray_bytes
-from comments.jobs.importers.parsing.xml_files import xml_reader, xml_repairs
+from comments.jobs.importers.parsing import (
+    html_references,
+    record_fields,
+    stray_bytes,
+    xml_reader,
+    xml_repairs,
+)
 
 SHAPE = xml_reader.Shape(
     title="a list of letters",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from comments import errors
 from comments.jobs.importers import import_source
-from comments.jobs.importers.parsing.xml_files import xml_repairs
+from comments.jobs.importers.parsing import xml_repairs
 
 
 def repaired(

@@ -8,7 +8,7 @@ import pytest
 from comments.domain import records
 from comments.events import audit_log
 from comments.jobs import scheduler
-from comments.jobs.importers import import_expiry, import_journal, import_undo
+from comments.jobs.importers import import_journal, import_undo
 from comments.tree import bulk_removal
 from tests.support.histories import counter_oracle
 from tests.support.store_interceptors import Commits, InterceptorSlot
@@ -122,7 +122,7 @@ def test_an_undo_that_has_begun_is_finished_after_the_term(
 ) -> None:
     found = undone.brought(path)
     undone.begin(found, found.ends - timedelta(seconds=1))
-    import_expiry.expire(found.ends + timedelta(days=1))
+    import_undo.expire(found.ends + timedelta(days=1))
     assert undone.finish(found, found.ends + timedelta(days=1)).removed == len(EXPORT)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from comments.domain import records
 from comments.domain.records import Status, Verb
-from comments.jobs.importers import import_expiry, import_journal, import_source
+from comments.jobs.importers import import_journal, import_source, import_undo
 from comments.jobs.importers.checking import checked_import
 from comments.jobs.importers.verification import comment_comparison, import_verification
 from comments.moderation import decisions
@@ -98,7 +98,7 @@ def test_an_address_is_explained_once_its_term_is_over(
     raw_changes.comment(plan.id_of(source), author_email="eve@mail.example")
     (group,) = verify(plan).differences
     assert [(each.stored, each.expected) for each in group.examples] == [("another one", "one")]
-    import_expiry.expire(NOW + 2 * import_journal.TERM)
+    import_undo.expire(NOW + 2 * import_journal.TERM)
     found = verify(plan)
     assert found.unexplained == 0
     assert reasons(found) == {"address": {comment_comparison.EXPIRED}}

@@ -8,7 +8,7 @@ import pytest
 
 from comments.domain import records, sorthash
 from comments.events import audit_log
-from comments.jobs.importers import import_expiry, import_journal, import_undo, import_writer
+from comments.jobs.importers import import_journal, import_undo, import_writer
 from comments.jobs.importers.checking import checked_import, import_batches
 from comments.jobs.importers.verification import (
     comment_comparison,
@@ -73,7 +73,7 @@ def test_the_order_of_imports_without_journals_is_explained(
     with plan_of(export(THREAD, *first, *more, name="more.xml")) as plan:
         write(plan)
         assert reasons(verify(plan)) == {"order": {comment_comparison.ADDED_LATER}}
-        import_expiry.expire(NOW + 2 * import_journal.TERM)
+        import_undo.expire(NOW + 2 * import_journal.TERM)
         found = verify(plan)
         assert reasons(found) == {"order": {comment_comparison.ADDED_APART}}
         assert named(found, explained=True) == {("5", "order"), ("6", "order")}
@@ -98,7 +98,7 @@ def test_one_import_without_a_journal_explains_no_other_order(
         write(plan)
     with plan_of(export(THREAD, *first, post("4", minute=9), name="later.xml")) as plan:
         import_writer.write(plan, scheme=SCHEME, now=NOW + import_journal.TERM)
-        import_expiry.expire(NOW + import_journal.TERM)
+        import_undo.expire(NOW + import_journal.TERM)
         assert verify(plan).differences == ()
         exchange(stored(plan, "1"), stored(plan, "2"))
         assert {field for _, field in named(verify(plan))} == {"order"}
@@ -209,11 +209,11 @@ def test_the_state_of_an_older_thread_is_explained_without_a_journal(
     closed = THREAD.replace("</link>", "</link><isClosed>true</isClosed>")
     with plan_of(export(closed, post("1"))) as plan:
         write(plan)
-        import_expiry.expire(NOW + 2 * import_journal.TERM)
+        import_undo.expire(NOW + 2 * import_journal.TERM)
         assert reasons(verify(plan))["state"] == {comment_comparison.EXISTED}
     with plan_of(export(closed.replace("roses", "tulips"), post("2"), name="other.xml")) as plan:
         write(plan)
-        import_expiry.expire(NOW + 2 * import_journal.TERM)
+        import_undo.expire(NOW + 2 * import_journal.TERM)
         assert verify(plan).differences == ()
         tulips = records.ThreadName("garden", "garden.example/tulips")
         raw_changes.change(comment_rows.thread_key(tulips), state="open")

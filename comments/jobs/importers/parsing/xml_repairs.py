@@ -28,8 +28,7 @@ from collections.abc import Iterator
 
 from comments import errors
 from comments.jobs.importers import import_source
-from comments.jobs.importers.parsing import stray_bytes
-from comments.jobs.importers.parsing.xml_files import xml_encoding
+from comments.jobs.importers.parsing import stray_bytes, xml_encoding
 
 # The first bytes of a file, in which the XML declaration is searched.
 _HEAD = 1 << 16

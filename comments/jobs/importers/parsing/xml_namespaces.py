@@ -8,16 +8,7 @@ namespace if the format has one; otherwise, its elements and attributes are igno
 from collections.abc import Mapping
 
 _DECLARATION = "xmlns"
-_MOST_NAMES = 1_000  # Maximum number of resolved names that are kept.
 _SHOWN = 40  # Characters of a prefix in a report.
-
-
-class _Scope:
-    """The namespaces by prefix in one part of the file, and the names that were resolved there."""
-
-    def __init__(self, namespaces: Mapping[str, str]) -> None:
-        self.namespaces = namespaces
-        self.resolved: dict[tuple[str, bool], tuple[str, str]] = {}
 
 
 class Namespaces:
@@ -25,18 +16,15 @@ class Namespaces:
 
     def __init__(self, usual: Mapping[str, str]) -> None:
         self._usual = usual
-        self._scopes = [_Scope({"": "", "xml": "xml", _DECLARATION: _DECLARATION})]
+        self._scopes = [{"": "", "xml": "xml", _DECLARATION: _DECLARATION}]
 
     def enter(self, attributes: Mapping[str, str]) -> None:
         """Read the declarations of an element that begins."""
         scope = self._scopes[-1]
-        if attributes:
-            declared = {
-                name.partition(":")[2]: value
-                for name, value in attributes.items()
-                if name.partition(":")[0] == _DECLARATION
-            }
-            scope = _Scope({**scope.namespaces, **declared}) if declared else scope
+        for name, value in attributes.items():
+            kind, _, prefix = name.partition(":")
+            if kind == _DECLARATION:
+                scope = {**scope, prefix: value}
         self._scopes.append(scope)
 
     def leave(self) -> None:
@@ -48,20 +36,10 @@ class Namespaces:
 
         Names without a namespace stay as they are. Names whose prefix is unknown become "".
         """
-        scope = self._scopes[-1]
-        found = scope.resolved.get((name, is_attribute))
-        if found is None:
-            if len(scope.resolved) >= _MOST_NAMES:
-                scope.resolved.clear()
-            found = self._resolved(scope, name, is_attribute=is_attribute)
-            scope.resolved[name, is_attribute] = found
-        return found
-
-    def _resolved(self, scope: _Scope, name: str, *, is_attribute: bool) -> tuple[str, str]:
         prefix, _, local = name.rpartition(":")
         if is_attribute and not prefix:
             return name, ""
-        namespace = scope.namespaces.get(prefix)
+        namespace = self._scopes[-1].get(prefix)
         if namespace or namespace == prefix == "":
             return f"{namespace} {local}" if namespace else local, ""
         shown = prefix[:_SHOWN]

@@ -21,8 +21,13 @@ import msgspec
 
 from comments import errors
 from comments.jobs.importers import import_source
-from comments.jobs.importers.parsing import html_references, source_files
-from comments.jobs.importers.parsing.xml_files import xml_encoding, xml_namespaces, xml_repairs
+from comments.jobs.importers.parsing import (
+    html_references,
+    source_files,
+    xml_encoding,
+    xml_namespaces,
+    xml_repairs,
+)
 
 # The maximum number of nested elements. Exports nest about six.
 MAX_DEPTH = 100
