@@ -4,6 +4,7 @@
 or replaces a data file. The module raises the engine's errors as the backend's.
 """
 
+import atexit
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
@@ -31,14 +32,16 @@ def channel(settings: config.Settings) -> inprocess.Channel:
         # open.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         data_folder.protect(folder, group)
-        opened = inprocess.Channel(_engine(settings.data_file))
+        engine = _engine(settings.data_file)
+        # A file that the last process has closed needs no log, so it may be copied alone.
+        atexit.register(engine.close)
         (folder / config.STARTING).unlink(missing_ok=True)
         if group:
             # the engine makes its files accessible to their owner only
             data_folder.protect(folder, group)
     except (OSError, DatastoreError) as error:
         raise errors.Misconfigured(f"cannot open the data: {error}") from error
-    return opened
+    return inprocess.Channel(engine)
 
 
 def _engine(path: Path) -> inprocess.Engine:

@@ -65,6 +65,8 @@ NAMES = frozenset(
 )
 _DATA_FILE = "flatthread.db"
 STARTING = "starting"  # Exists from the creation of the secret until the store is open.
+# SQLite's header, and in it the id of the application: 0 in a file that no engine has prepared.
+_SQLITE, _SQLITE_HEAD, _APPLICATION = b"SQLite format 3\0", 100, slice(68, 72)
 _GOOD_SECRET = 32  # Characters; generated secrets have 43, from 32 random bytes.
 
 
@@ -299,10 +301,27 @@ def _secret(values: Mapping[str, str], kind: str, data_dir: Path, *, makes: bool
 
 
 def _has_content(path: Path) -> bool:
-    try:
-        return path.stat().st_size > 0
-    except OSError:
+    """Return whether a data file exists and is neither empty nor a database without a store.
+
+    A damaged file has content, and so has one whose content may all be in its log.
+    """
+    if not _size(path):
         return False
+    try:
+        # Settings are read before the engine opens the file and locks it.
+        with path.open("rb") as file:
+            head = file.read(_SQLITE_HEAD)
+    except OSError:  # the engine will say why
+        return True
+    has_store = not head.startswith(_SQLITE) or any(head[_APPLICATION])
+    return has_store or _size(path.with_name(f"{path.name}-wal")) > 0
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _check_files(folder: Path, *, has_old: bool) -> None:
@@ -317,7 +336,8 @@ def _check_files(folder: Path, *, has_old: bool) -> None:
         raise errors.Misconfigured(
             f"{data} is missing or empty, but {secret} exists. If the data is on another disk, "
             "mount that disk. To restore a backup, run `flask --app main restore FILE` "
-            f"(docs/backups.md). To begin with an empty service, delete {secret}."
+            f"(docs/backups.md). To begin with an empty service, delete {secret}, and {data} if it "
+            "exists."
         )
     if not has_old and _has_content(data) and not secret.exists():
         raise errors.Misconfigured(

@@ -15,6 +15,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import grpc
@@ -188,6 +189,8 @@ class Store:
         self.commit = getattr(channel, "commit_own", None) or _call(channel, "Commit")
         # The engine in this process also tells the versions of entities, without a read.
         self._version = getattr(channel, "version", None)
+        # ... and the times between which acknowledged commits were lost, if that is known.
+        self.lost: tuple[datetime, datetime] | None = getattr(channel, "lost_commits", None)
         self.rollback = _call(channel, "Rollback")
         self._run_query = _call(channel, "RunQuery")
         self._lookup = _call(channel, "Lookup")

@@ -14,6 +14,7 @@ import functools
 import os
 import time
 from collections.abc import Callable
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -265,6 +266,11 @@ class Channel(grpc.Channel):
             return self._engine.version(key)
         except errors.DatastoreError as error:
             raise CallError(error) from error
+
+    @property
+    def lost_commits(self) -> tuple[datetime, datetime] | None:
+        """The times between which commits were acknowledged and lost, if that is known."""
+        return self._engine.storage.lost
 
     def _run(
         self,

@@ -1,8 +1,10 @@
 """Test where settings come from and which values are refused."""
 
 import base64
+import contextlib
 import dataclasses
 import grp
+import sqlite3
 import subprocess
 import sys
 from datetime import time
@@ -41,6 +43,14 @@ NUMBERS = [
     ("BACKUP_KEEP", "backup_keep", 7, 1, 1000),
 ]
 SCHEME_NUMBERS = [("SORT_HASH_WIDTH", "width", 2, 1, 8), ("SORT_HASH_LEVELS", "levels", 8, 1, 100)]
+
+
+def made_by(*statements: str) -> bytes:
+    """Return a database that some other program has written."""
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        return connection.serialize()
 
 
 def test_without_any_setting_the_embedded_engine_and_these_defaults_apply() -> None:
@@ -329,7 +339,16 @@ class TestSecret:
         assert {file.name for file in folder.iterdir()} == {"secret", config.STARTING}
         assert (folder / "secret").stat().st_mode & 0o777 == 0o600
 
-    @pytest.mark.parametrize("content", [None, b""])
+    @pytest.mark.parametrize(
+        "content",
+        [
+            None,
+            b"",
+            made_by("CREATE TABLE t (x)"),
+            made_by("CREATE TABLE t (x)", "DROP TABLE t", "VACUUM"),
+        ],
+        ids=["missing", "no bytes", "no store", "no tables"],
+    )
     def test_a_secret_without_its_data_is_refused(
         self, tmp_path: Path, content: bytes | None
     ) -> None:

@@ -54,7 +54,8 @@ def _prepare(_state: object) -> None:
 def health() -> flask.Response:
     """Answer 200 if this process can read its store, else 503.
 
-    Include what prevents writing, the results of the audit, and the state of the nightly backups.
+    Include what prevents writing, the commits that are known to be lost, the results of the audit,
+    and the state of the nightly backups.
     """
     settings, audit, status = context.settings(), None, 200
     fault = _writing_fault(settings)
@@ -67,6 +68,8 @@ def health() -> flask.Response:
     told: dict[str, object] = {"status": "ok"}
     if fault is not None:
         told |= {"status": fault.code, "folder": fault.folder}
+    if (lost := connection.current().lost) is not None:
+        told["lost"] = {"since": _moment(lost[0]), "until": _moment(lost[1])}
     if audit is not None:
         told["audit"] = _found(audit)
     if backups is not None:

@@ -47,6 +47,7 @@ from datastore_emulator.storage import (
     data_file,
     group_commit,
     history,
+    last_commit,
     row_reader,
     row_writer,
     write_ahead_log,
@@ -158,6 +159,8 @@ class FileStore:
         self._connections = _Connections(self._connect_writer, self.path)
         self._forgotten: list[_Connections] = []
         self._is_closed = False
+        is_durable = self._durability is data_file.Durability.DURABLE
+        self.lost = last_commit.check(self.path) if is_durable else None
         data_file.prepare(self.path, self._durability, now)
         with data_file.translated_at_opening(self.path):
             with self.read() as snapshot:
@@ -224,6 +227,22 @@ class FileStore:
             connections.idle.pop().close()
         if self._remove is not None:
             self._remove()
+        else:
+            self._merge_log()
+
+    def _merge_log(self) -> None:
+        """Merge the log into the file if no process uses it any more.
+
+        SQLite does that for the last connection, but processes that close the file at the same time
+        may each leave it to the other.
+        """
+        has_log = last_commit.log_of(self.path) != last_commit.NO_LOG
+        with contextlib.suppress(sqlite3.Error, errors.FailedPrecondition):
+            # SQLite would create a file that was moved away, and remove its log.
+            if has_log and Path(self.path).exists():
+                last_commit.check(self.path)
+                data_file.connect(self.path, self._durability, wait=0).close()
+            last_commit.seal(self.path)
 
     def begin_snapshot(self) -> Snapshot:
         """Open a snapshot of the last commit. The caller must pass it to `end_snapshot`."""
@@ -354,6 +373,8 @@ class FileStore:
             fault_plans.point("commit.before")
             rows = part.connection.total_changes - before
             part.remember = functools.partial(self._remember, writer, now)
+            if self._durability is data_file.Durability.DURABLE:
+                part.version = writer.commit_version
         self._log.count(rows)
         fault_plans.point("commit.after")
 

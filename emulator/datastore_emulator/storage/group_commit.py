@@ -52,11 +52,13 @@ class Part:
     """One commit in a group.
 
     `remember` is called once the part is on disk, during the writer's turn. It must not fail.
+    `version` is the version of the commit, or 0 if it must not be noted.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
         self.remember: Callable[[], object] = _nothing
+        self.version = 0
 
 
 class _Group:
@@ -252,13 +254,13 @@ class WriteTurn:
             raise
         self._has_happened(group)
 
-    def _leave(self) -> None:
+    def _leave(self, version: int = 0) -> None:
         """Give the turn to the next process, after the end of the transaction."""
         self._group = None
-        self._processes.release()
+        self._processes.release(version)
 
     def _has_happened(self, group: _Group) -> None:
-        self._leave()
+        self._leave(group.parts[-1].version)
         try:
             for part in group.parts:
                 part.remember()

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from datastore_emulator import errors
 from datastore_emulator.encoding import indexes, keys
-from datastore_emulator.storage import data_file, read_sets, row_reader, schema
+from datastore_emulator.storage import data_file, last_commit, read_sets, row_reader, schema
 
 MAX_LISTED = 100  # The report counts all problems, but describes at most this many.
 _PAGE = 1000  # Maximum number of entities in memory.
@@ -68,6 +68,7 @@ def check(path: str | os.PathLike[str]) -> Report:
     report = Report(name)
     if not Path(name).is_file():
         raise errors.FailedPrecondition(f"There is no data file {name}.")
+    last_commit.check(name)
     with data_file.translated_at_opening(name):
         connection = data_file.connect(name, data_file.Durability.DURABLE)
         with contextlib.closing(connection):

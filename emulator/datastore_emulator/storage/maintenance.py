@@ -29,6 +29,7 @@ from datastore_emulator.storage import (
     data_file,
     history,
     index_writer,
+    last_commit,
     row_writer,
     write_ahead_log,
     writer_lock,
@@ -130,10 +131,12 @@ def install(
         _renew(partial, now)
         copied = Copied(final, seal(partial), Path(partial).stat().st_size)
         if not Path(final).exists():
+            last_commit.forget(final)
             _remove_beside(final)
             _name(partial, final)
             return copied
         with _retired(final, None if kept is None else os.fspath(kept)):
+            last_commit.forget(final)
             Path(partial).replace(final)
             data_file.sync_folder(final)
     return copied
@@ -149,6 +152,7 @@ def compact(path: str | os.PathLike[str], *, now: int) -> Compacted:
     name = os.fspath(path)
     before = _size(name)
     with _existing(name), data_file.translated_at_opening(name):
+        last_commit.check(name)
         data_file.prepare(name, _DURABLE, lambda: now)
         with (
             writer_lock.held(name),
@@ -250,6 +254,7 @@ def _naming(path: str) -> Iterator[None]:
 
 def _copy(source: str, target: str) -> None:
     """Copy a file's last committed state in one step, so that no write restarts the copy."""
+    last_commit.check(source)
     with (
         _existing(source),
         data_file.translated_at_opening(source),

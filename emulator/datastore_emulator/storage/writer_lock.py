@@ -4,8 +4,8 @@ SQLite alone lets a process sleep for up to 0.1 s before it tries again to begin
 lets a busy process begin the next transaction before a sleeping one wakes. Here, a process locks a
 file before it begins a transaction, and unlocks the file after the end:
 
-    <data>-turn    empty; byte 0 is locked (fcntl) by the process that is next in line, and byte 1
-                   by the process that has the turn
+    <data>-turn    byte 0 is locked (fcntl) by the process that is next in line, and byte 1 by the
+                   process that has the turn; contains a note of the last commit (`last_commit`)
 
 A process unlocks byte 0 only when it has locked byte 1. A process that has just written therefore
 cannot write again before the process that is next in line.
@@ -17,8 +17,8 @@ Invariants:
 2. The kernel releases the locks when a process ends, for any reason. A forked child does not
    inherit them.
 3. No process waits forever: after `data_file.BUSY_SECONDS`, the data file is busy.
-4. Only this module opens the file, because closing any descriptor of the file would drop this
-   process's locks on it.
+4. While a data file is open, only this module opens the file, because closing any descriptor of
+   the file would drop this process's locks on it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from datastore_emulator import errors
-from datastore_emulator.storage import data_file, file_permissions
+from datastore_emulator.storage import data_file, file_permissions, last_commit
 
 _NEXT, _TURN = 0, 1  # Bytes of the file.
 _BUSY = (errno.EACCES, errno.EAGAIN)
@@ -47,6 +47,7 @@ class WriterLock:
     """
 
     def __init__(self, path: str) -> None:
+        self._data = path
         self._path = f"{path}-turn"
         self._file: int | None = None
 
@@ -65,10 +66,19 @@ class WriterLock:
             finally:
                 _unlock(file, _NEXT)
 
-    def release(self) -> None:
-        """End the turn."""
-        if self._file is not None:
-            _unlock(self._file, _TURN)
+    def release(self, version: int = 0) -> None:
+        """End the turn; note the version of the last commit in it, if there was one."""
+        if self._file is None:
+            return
+        if version:
+            self._note(self._file, version)
+        _unlock(self._file, _TURN)
+
+    def _note(self, file: int, version: int) -> None:
+        with contextlib.suppress(OSError):
+            content = os.pread(file, last_commit.SIZE, 0)
+            log = last_commit.log_of(self._data)
+            os.pwrite(file, last_commit.following(content, version, log), 0)
 
     def close(self) -> None:
         """Close the file. A later `acquire` reopens it."""

@@ -184,6 +184,7 @@ def worker(engine: inprocess.Engine, name: str) -> Worker:
 def assert_file_matches(path: Path, acknowledged: dict[str, Acknowledged]) -> dict[str, int]:
     """Open a data file after a crash and check all its data; return each worker's commits."""
     with open_engine(path) as engine:
+        assert engine.storage.lost is None, "commits are reported as lost"
         workers = [Worker(inprocess.Channel(engine), name) for name in acknowledged]
         counts = {each.name: each.check(acknowledged[each.name]) for each in workers}
         given = [number for each in acknowledged.values() for number in each.ids]

@@ -11,12 +11,14 @@ As a program, it records a ledger writer on such a disk:
 """
 
 import itertools
+import os
 import pickle
 import random
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from datastore_emulator import inprocess
 from emulator.tests.support import fault_vfs, ledger_writer
@@ -143,6 +145,13 @@ def main() -> None:
         recording.append(operation)
         return 0
 
+    def write(file: int, content: Any, offset: int) -> int:
+        """Record the notes of commits, which the engine writes without SQLite."""
+        recording.append(fault_vfs.Operation("write", "data-turn", offset, content))
+        return pwrite(file, content, offset)
+
+    pwrite, os.pwrite = os.pwrite, write
+    recording.append(fault_vfs.Operation("create", "data-turn"))
     shim = fault_vfs.Shim(record)
     fault_vfs.use_small_logs(synchronous)
     for _ in range(SESSIONS):

@@ -1,7 +1,10 @@
 """A full disk and damaged data under a running service: readers go on, and writers learn why."""
 
+import functools
 import json
 import os
+import shutil
+import signal
 import sqlite3
 from collections.abc import Iterator
 from concurrent import futures
@@ -108,21 +111,71 @@ def overwrite(path: Path, marker: bytes) -> None:
     os.close(file)
 
 
+def refusal(data: Path) -> str:
+    """Start a service that must refuse to start; return what it says."""
+    command = [str(programs.BIN / "python"), "-m", "gunicorn", "--config", str(SETTINGS)]
+    ended = programs.run([*command, "main:app"], cwd=programs.ROOT, PORT="0", DATA_DIR=str(data))
+    assert ended.returncode == 3
+    return ended.stderr
+
+
+def has_ended(child: str) -> bool:
+    return Path(f"/proc/{child}/stat").read_text().rpartition(") ")[2].startswith("Z")
+
+
+def kill(program: programs.Program) -> None:
+    """Kill all processes of a service, so that none of them closes the data file."""
+    master = program.process.pid
+    os.kill(master, signal.SIGSTOP)  # it would replace its workers
+    children = Path(f"/proc/{master}/task/{master}/children")
+    for worker in children.read_text(encoding="ascii").split():
+        os.kill(int(worker), signal.SIGKILL)
+        programs.wait_until(functools.partial(has_ended, worker), "it has not ended")
+    program.process.kill()
+    program.process.wait(programs.PATIENCE)
+
+
+def test_a_stopped_service_needs_only_its_data_file(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with serving(data) as (_, url):
+        assert post(url, "read", "text")[0] == 201
+    (tmp_path / "copy").mkdir()
+    for name in ("flatthread.db", "secret"):
+        shutil.copy(data / name, tmp_path / "copy")
+    with serving(tmp_path / "copy") as (_, url):
+        assert thread(url, "read")[1]["total"] == 1
+
+
+def test_a_killed_service_does_not_start_without_its_log(tmp_path: Path) -> None:
+    log = tmp_path / "flatthread.db-wal"
+    with serving(tmp_path) as (program, url):
+        for number in range(3):
+            assert post(url, "read", f"text {number}")[0] == 201
+        kill(program)
+    log.rename(tmp_path / "aside")
+    said = refusal(tmp_path)
+    assert f"{log} is missing" in said
+    assert f"remove {tmp_path}/flatthread.db-turn" in said
+    (tmp_path / "aside").rename(log)
+    with serving(tmp_path) as (program, url):
+        assert thread(url, "read")[1]["total"] == 3
+        assert "lost" not in health(url)[1]
+        assert post(url, "read", "last")[0] == 201
+        kill(program)
+    # The end of the last commit.
+    os.truncate(log, log.stat().st_size - 4096)
+    with serving(tmp_path) as (program, url):
+        assert thread(url, "read")[1]["total"] >= 3
+        lost = health(url)[1]["lost"]
+        assert lost["since"] < lost["until"]
+        assert any("lacks the commits from" in line for line in program.lines)
+
+
 def test_a_service_without_its_data_does_not_start(tmp_path: Path) -> None:
     with serving(tmp_path) as (_, url):
         assert post(url, "read", "text")[0] == 201
     (tmp_path / "flatthread.db").rename(tmp_path / "aside")
-    command = [
-        str(programs.BIN / "python"),
-        "-m",
-        "gunicorn",
-        "--config",
-        str(SETTINGS),
-        "main:app",
-    ]
-    ended = programs.run(command, cwd=programs.ROOT, PORT="0", DATA_DIR=str(tmp_path))
-    assert f"{tmp_path}/flatthread.db is missing or empty" in ended.stderr
-    assert ended.returncode == 3
+    assert f"{tmp_path}/flatthread.db is missing or empty" in refusal(tmp_path)
     (tmp_path / "aside").rename(tmp_path / "flatthread.db")
     with serving(tmp_path) as (_, url):
         assert thread(url, "read")[1]["total"] == 1

@@ -1,0 +1,194 @@
+"""The last commit: notice that a data file or its log is missing commits or has been exchanged.
+
+SQLite opens a data file without its log as an older state, skips the rest of a log after its first
+damaged page, and applies any log with the right name. Therefore a process notes each of its commits
+in the file of `writer_lock`, before it gives up the turn and before it acknowledges the commit:
+
+    <data>-turn    version, base, log, since, until (`Note`), and their CRC-32
+
+Invariants:
+
+1. A note is written after its commit is on disk, and is never synced. After a power loss, the note
+   may be old, torn or missing, but never names a commit that did not reach the disk.
+2. `base` is in the data file itself, without the log: SQLite begins a new log only when the data
+   file contains all of the former one.
+3. A file is refused only if its log is certainly missing, or certainly not the log of this file. In
+   doubt, it is opened, and what is missing is reported.
+4. The check changes no file, but may make an empty log. An ordinary connection would change the
+   data file, because closing the last one merges the log into it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sqlite3
+import struct
+import zlib
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from datastore_emulator import errors
+
+_FORM = struct.Struct("<QQ8sQQ")
+SIZE = _FORM.size + 4  # with the CRC
+NO_LOG = bytes(8)
+_SALTS = 16  # The place of a log's two random numbers in its header.
+_WAIT = 20.0  # Seconds.
+
+_logger = logging.getLogger(__name__)
+
+
+class Note(NamedTuple):
+    """The last commit of a data file. Versions are commit times in microseconds.
+
+    `log` identifies the log that contains `version`; `base` is the last version before that log, or
+    0 if it is unknown. The commits after `since`, up to `until`, were lost and reported.
+    """
+
+    version: int
+    base: int = 0
+    log: bytes = NO_LOG
+    since: int = 0
+    until: int = 0
+
+    def encoded(self) -> bytes:
+        body = _FORM.pack(*self)
+        return body + zlib.crc32(body).to_bytes(4, "little")
+
+
+class LostCommits(NamedTuple):
+    """The commits after `since`, up to `until`, were acknowledged and are lost."""
+
+    since: datetime
+    until: datetime
+
+
+def following(content: bytes, version: int, log: bytes) -> bytes:
+    """Return the note of a commit in a log, given the content of the file."""
+    last = _decoded(content)
+    if last is None:
+        return Note(version, 0, log).encoded()
+    base = last.base if log == last.log else last.version
+    return last._replace(version=version, base=base, log=log).encoded()
+
+
+def log_of(path: str) -> bytes:
+    """Return what identifies the log of a data file, or `NO_LOG`; no other log has the same."""
+    with contextlib.suppress(OSError):
+        log = os.open(f"{path}-wal", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.pread(log, len(NO_LOG), _SALTS) or NO_LOG
+        finally:
+            os.close(log)
+    return NO_LOG
+
+
+def check(path: str) -> LostCommits | None:
+    """Check a data file before it is opened; return the commits that are known to be lost.
+
+    Raises:
+        errors.FailedPrecondition: The log is missing, or belongs to another state of the file.
+    """
+    note, log = _noted(path), log_of(path)
+    lost = _newly_lost(path, note, log)
+    if lost is not None:
+        _logger.error(
+            "%s lacks the commits from %s to %s, which were acknowledged: its log was cut, or the "
+            "file was replaced by an older one.", path, *_times(*lost)
+        )  # fmt: skip
+        # An interrupted write leaves no note, which is safe.
+        with contextlib.suppress(OSError):
+            Path(f"{path}-turn").write_bytes(Note(lost[0], 0, log, *lost).encoded())
+    elif note is not None and note.until:
+        lost = (note.since, note.until)
+    return None if lost is None else LostCommits(*map(_moment, lost))
+
+
+def forget(path: str) -> None:
+    """Forget the last commit before another data file replaces this one."""
+    with contextlib.suppress(OSError):
+        os.truncate(f"{path}-turn", 0)
+
+
+def seal(path: str) -> None:
+    """Note that a closed data file needs no log, unless other processes still use it."""
+    note = _noted(path)
+    if note is not None and log_of(path) == NO_LOG:
+        with contextlib.suppress(OSError):
+            sealed = note._replace(base=note.version, log=NO_LOG).encoded()
+            Path(f"{path}-turn").write_bytes(sealed)
+
+
+def _newly_lost(path: str, note: Note | None, log: bytes) -> tuple[int, int] | None:
+    """Return the versions between which commits are lost. The order of the reads matters.
+
+    Other processes may commit meanwhile, and later reads then find newer states.
+    """
+    alone = _version(path, "mode=ro&immutable=1")  # without the log
+    whole = alone if log == NO_LOG else _version(path, "mode=ro")
+    if not alone or whole is None:
+        return None  # not a file of this format, damaged or in use; opening it tells why
+    is_noted = note is not None and note.log == log != NO_LOG
+    if whole < alone or (note is not None and is_noted and alone < note.base):
+        raise errors.FailedPrecondition(
+            f"{path}-wal was cut, or it and {path} are from different times. Opening them together "
+            f"would damage the data. Put back the file that belongs to the other one, or restore a "
+            f"backup. To go on with {path} alone, which has the commits until "
+            f"{_times(alone)[0]}, remove {path}-wal and {path}-turn."
+        )
+    if note is None or whole >= note.version:
+        return None
+    if not is_noted and 0 < note.base <= alone and _needs_log(path):
+        raise errors.FailedPrecondition(
+            f"{path}-wal is missing or from another time, and with it the commits from "
+            f"{_times(alone)[0]} to {_times(note.version)[0]}, which were acknowledged. Put the "
+            "file back, or restore a backup. To go on without these commits, remove "
+            f"{path}-turn, and {path}-wal if it exists."
+        )
+    return whole, note.version
+
+
+def _needs_log(path: str) -> bool:
+    """Return whether the data file has had a log since it was made; a backup has not."""
+    return _answer(path, "mode=ro", "PRAGMA journal_mode") == "wal"
+
+
+def _version(path: str, how: str) -> int | None:
+    """Return the version of the last commit, 0 if it is damaged, or None if it cannot be read."""
+    try:
+        found = _answer(path, how, "SELECT version FROM engine_state")
+    except (sqlite3.Error, UnicodeDecodeError) as fault:
+        is_damaged = getattr(fault, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT
+        return 0 if is_damaged else None
+    return found if isinstance(found, int) else 0
+
+
+def _answer(path: str, how: str, question: str) -> object:
+    """Ask on a connection that changes nothing."""
+    address = f"{Path(path).absolute().as_uri()}?{how}"
+    with contextlib.closing(sqlite3.connect(address, uri=True, timeout=_WAIT)) as connection:
+        return next(connection.execute(question), (None,))[0]
+
+
+def _noted(path: str) -> Note | None:
+    with contextlib.suppress(OSError):
+        return _decoded(Path(f"{path}-turn").read_bytes())
+    return None
+
+
+def _decoded(content: bytes) -> Note | None:
+    body, check = content[: _FORM.size], content[_FORM.size : SIZE]
+    if zlib.crc32(body).to_bytes(4, "little") != check:
+        return None
+    return Note._make(_FORM.unpack(body))
+
+
+def _moment(version: int) -> datetime:
+    return datetime.fromtimestamp(version / 1e6, UTC)
+
+
+def _times(*versions: int) -> list[str]:
+    return [f"{_moment(each):%Y-%m-%d %H:%M:%S} UTC" for each in versions]
