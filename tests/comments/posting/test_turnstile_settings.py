@@ -20,7 +20,7 @@ def test_commands_set_it_without_showing_the_secret(
     runner = app.test_cli_runner()
 
     def run(*arguments: str, typed: str = "") -> click.testing.Result:
-        return runner.invoke(args=["guard", *arguments], input=f"{typed}\n")
+        return runner.invoke(args=["post-limits", *arguments], input=f"{typed}\n")
 
     done = run("turnstile", "demo", "0xKEY", "--then", "refuse", typed="0xSECRET")
     assert (done.exit_code, "0xSECRET" in done.output) == (0, False)
