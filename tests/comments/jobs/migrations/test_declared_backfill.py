@@ -24,7 +24,10 @@ OTHER = declared_counters.declare("any", ["status = approved"], ["author"])
 
 
 class Meanwhile:
-    """An interceptor that acts as another process after a number of commits, once."""
+    """An interceptor that acts as another process after a number of commits, once.
+
+    On emulators, the product ends a read-only transaction with a rollback.
+    """
 
     def __init__(self) -> None:
         self._left = -1
@@ -35,7 +38,7 @@ class Meanwhile:
 
     def __call__(self, method: str, _: Any, proceed: Callable[[], Any]) -> Any:
         answer = proceed()
-        if method == "Commit" and self._left >= 0:
+        if method in {"Commit", "Rollback"} and self._left >= 0:
             self._left -= 1
             if self._left < 0:
                 opened, connection.state.transaction = connection.state.transaction, None
