@@ -39,6 +39,8 @@ class Watch:
         self.taken: list[Taken] = []
 
     def __call__(self, method: str, request: Any, proceed: Callable[[], Any]) -> Any:
+        if method == "Lookup" and not _is_transactional(request.read_options):
+            return proceed()
         me = threading.get_ident()
         with self._guard:
             self._moment += 1
@@ -57,6 +59,10 @@ class Watch:
                 del self._open[me]
                 self.taken.append(Taken(me, begun, self._moment, frozenset(read), written))
         return answer
+
+
+def _is_transactional(options: Any) -> bool:
+    return bool(options.transaction) or options.HasField("new_transaction")
 
 
 def _written(mutation: Any) -> Any:
