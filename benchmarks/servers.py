@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import IO
 
 from benchmarks.measuring import ROOT
 from benchmarks.threads import loading
@@ -104,14 +105,24 @@ class Server:
 
 
 @contextlib.contextmanager
-def product(data: Path, first: str, *, rules: Mapping[str, str] = OPEN) -> Iterator[Server]:
+def product(
+    data: Path,
+    first: str,
+    *,
+    rules: Mapping[str, str] = OPEN,
+    workers: int | None = None,
+    log: Path | None = None,
+) -> Iterator[Server]:
     """Run the product on a data folder, and wait until it answers `first`.
 
-    `rules` are the post limits.
+    `rules` are the post limits. The log is written to a file, by default to standard error.
     """
     environ = _settings_of(data) | {"HOST": "127.0.0.1", **rules}
-    with _running(["--config", str(CONFIG), "main:app"], environ, first) as server:
-        yield server
+    number = [] if workers is None else ["--workers", str(workers)]
+    with contextlib.ExitStack() as stack:
+        errors = None if log is None else stack.enter_context(log.open("wb"))
+        arguments = ["--config", str(CONFIG), *number, "main:app"]
+        yield stack.enter_context(_running(arguments, environ, first, errors))
 
 
 def _settings_of(data: Path) -> dict[str, str]:
@@ -173,7 +184,9 @@ def floor(bodies: Path, app: str = "flask()") -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def _running(arguments: list[str], environ: dict[str, str], first: str) -> Iterator[Server]:
+def _running(
+    arguments: list[str], environ: dict[str, str], first: str, errors: IO[bytes] | None = None
+) -> Iterator[Server]:
     port = free_port()
     bind = [] if "HOST" in environ else ["--bind", f"127.0.0.1:{port}"]
     start = time.perf_counter()
@@ -182,6 +195,7 @@ def _running(arguments: list[str], environ: dict[str, str], first: str) -> Itera
         cwd=ROOT,
         env=without_settings() | environ | {"PORT": str(port)},
         stdout=subprocess.DEVNULL,
+        stderr=errors,
     )
     server = Server(process, port)
     try:

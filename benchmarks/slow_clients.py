@@ -31,7 +31,6 @@ _TOGETHER = 5  # The number of requests on one connection.
 _DRIP = 1.0  # The seconds between two bytes.
 _LEAST = 0.25  # A reader may always wait this many seconds.
 _MOST = 3.0  # A reader may wait this many times the p99 without the attack.
-_SAMPLE = 1.0  # The seconds between two measurements of the memory.
 _PAUSE = 0.1
 _POST = "/api/v1/sites/bench/comments?thread=slow"
 
@@ -155,30 +154,19 @@ def attack(*order: object) -> int:
     return made.opened
 
 
-class Reader:
-    """A client that requests a page continuously and records the seconds of each request."""
-
-    def __init__(self, server: servers.Server, path: str) -> None:
-        self._server = server
-        self._way = clients.Way(path, server.port, clients.request(path))
-        self.memory = 0  # The peak number of bytes.
-
-    def read(self, seconds: float) -> list[float]:
-        """Read for some seconds; return the seconds of each request."""
-        times: list[float] = []
-        end, look = time.monotonic() + seconds, 0.0
-        while time.monotonic() < end:
-            start = time.monotonic()
-            with clients.connected(self._server.port, _READER) as connection:
-                connection.learn(self._way)
-                times.append(time.monotonic() - start)
-                for _ in range(_TOGETHER - 1):
-                    times.append(connection.ask())
-                    time.sleep(_BETWEEN)
-            if time.monotonic() > look:
-                look = time.monotonic() + _SAMPLE
-                self.memory = max(self.memory, self._server.memory())
-        return times
+def read(page: clients.Way, seconds: float) -> list[float]:
+    """Request a page continuously for some seconds; return the seconds of each request."""
+    times: list[float] = []
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        start = time.monotonic()
+        with clients.connected(page.port, _READER) as connection:
+            connection.learn(page)
+            times.append(time.monotonic() - start)
+            for _ in range(_TOGETHER - 1):
+                times.append(connection.ask())
+                time.sleep(_BETWEEN)
+    return times
 
 
 def bars(*, quick: bool) -> Iterator[Bar]:
@@ -191,21 +179,21 @@ def bars(*, quick: bool) -> Iterator[Bar]:
         for places, kind in [(ADDRESSES[0], "drip")] if quick else attacks:
             with servers.product(data, "/healthz") as server:
                 order = Order(server.port, kind, places, seconds, f"{thread.path}&limit=all")
-                yield _measured(order, server, thread.path)
+                page = clients.Way("page", server.port, clients.request(thread.path))
+                yield _measured(order, page)
 
 
-def _measured(order: Order, server: servers.Server, page: str) -> Bar:
+def _measured(order: Order, page: clients.Way) -> Bar:
     """Attack a server from a new process, so that the attack takes no time from the reader."""
-    reader = Reader(server, page)
-    before = measuring.p99(reader.read(max(5.0, order.seconds / 4)))
+    before = measuring.p99(read(page, max(5.0, order.seconds / 4)))
     process = measuring.started(attack, *order)
     time.sleep(_PAUSE)
-    meanwhile = measuring.p99(reader.read(order.seconds))
+    meanwhile = measuring.p99(read(page, order.seconds))
     opened = measuring.result(process)
     source = min(order.places, CLIENTS)
     detail = (
         f"a reader's p99 {meanwhile * 1000:.0f} ms, before {before * 1000:.0f} ms; {opened:,} "
-        f"connections; at most {reader.memory / 1e6:.0f} MB"
+        "connections"
     )
     ratio = meanwhile / max(_LEAST / _MOST, before)
     return Bar(f"slow {order.kind} from {source if source > 1 else 'one'}", ratio, _MOST, detail)
