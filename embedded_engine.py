@@ -12,9 +12,8 @@ from pathlib import Path
 
 from comments import config, errors
 from comments.store import connection, data_folder
-from datastore_emulator import inprocess
+from datastore_emulator import data_files, inprocess
 from datastore_emulator.errors import DatastoreError
-from datastore_emulator.storage import inspection, maintenance
 
 _INDEXES = Path(__file__).parent / "index.yaml"
 
@@ -61,7 +60,7 @@ class DataFiles:
 
     def copy(self, path: Path, target: Path) -> None:
         with _reported():
-            maintenance.backup(path, target)
+            data_files.backup(path, target)
 
     @contextlib.contextmanager
     def opened(self, path: Path, settings: config.Settings) -> Iterator[connection.Store]:
@@ -77,18 +76,18 @@ class DataFiles:
 
     def problems(self, path: Path) -> Sequence[str]:
         with _reported():
-            maintenance.seal(path)
-            found = inspection.check(path)
+            data_files.seal(path)
+            found = data_files.check(path)
         return found.problems
 
     def check_is_unused(self, path: Path) -> None:
         with _reported():
-            maintenance.check_is_unused(path)
+            data_files.check_is_unused(path)
 
     def install(self, new: Path, path: Path, *, kept: Path) -> None:
         now = int(time.time() * 1_000_000)
         with _reported():
-            maintenance.install(new, path, now=now, kept=kept if path.exists() else None)
+            data_files.install(new, path, now=now, kept=kept if path.exists() else None)
 
 
 @contextlib.contextmanager

@@ -1,8 +1,8 @@
 """A Datastore for one machine: the google.datastore.v1 API over SQLite.
 
-Applications use `inprocess`; tests use `testing` and `pytest_plugin`; other programs run
-`datastore-emulator`. Every entry point passes requests to `engine`, which calls the rooms
-(packages):
+Other projects use `inprocess`, `data_files`, `errors` and `protobufs`, their tests also `testing`,
+`faults` and `pytest_plugin`; other programs run `datastore-emulator`. Every entry point passes
+requests to `engine`, which calls the rooms (packages):
 
     cli > server > admin_api > engine > import_export > transactions > execution
         > queries > storage > fault_injection > encoding

@@ -24,6 +24,8 @@ from datastore_emulator.execution import automatic_indexes, cost_meter
 from datastore_emulator.server import grpc_server
 
 Clock = clock.Clock
+Pricing = cost_meter.Pricing
+Reading = cost_meter.Reading
 _construction = threading.Lock()
 
 
@@ -69,9 +71,7 @@ class Emulator:
     def datastore_client(self, project: str = "test", **options: Any) -> Any:
         return datastore_client(self.channel, project, **options)
 
-    def meter(
-        self, pricing: cost_meter.Pricing | None = None
-    ) -> contextlib.AbstractContextManager[cost_meter.Reading]:
+    def meter(self, pricing: Pricing | None = None) -> contextlib.AbstractContextManager[Reading]:
         """Meter the cost of requests: `with datastore.meter() as cost`."""
         return meter(self.engine, pricing)
 
@@ -122,11 +122,11 @@ def running_server(
 
 
 def meter(
-    engine: inprocess.Engine, pricing: cost_meter.Pricing | None = None
-) -> contextlib.AbstractContextManager[cost_meter.Reading]:
+    engine: inprocess.Engine, pricing: Pricing | None = None
+) -> contextlib.AbstractContextManager[Reading]:
     """Meter the cost of all requests in this process, over any transport.
 
-    The reading uses the engine's own pricing unless `pricing` is given (`cost_meter.Pricing`).
+    The reading uses the engine's own pricing unless `pricing` is given (`Pricing`).
 
         with testing.meter(engine) as cost:
             handler()

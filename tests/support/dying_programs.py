@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from comments.store import connection
-from datastore_emulator import inprocess
-from datastore_emulator.fault_injection import fault_plans
+from datastore_emulator import faults, inprocess
 from tests.support import forked_programs, programs
 
 INDEXES = programs.ROOT / "index.yaml"
@@ -33,7 +32,7 @@ def _stepped(
         return proceed()
 
     with inprocess.open_engine(path, indexes=INDEXES) as engine:
-        engine.install_faults(fault_plans.Plan.parse({"rules": rules}))
+        engine.install_faults(faults.Plan.parse({"rules": rules}))
         store = connection.Store(inprocess.Channel(engine, counted), project="test")
         with store.context():
             step(*arguments)

@@ -33,7 +33,7 @@ _CONTEXT.set_forkserver_preload(
         "comments.jobs.integrity.repair",
         "comments.jobs.scheduler",
         "comments.jobs.wiring",
-        "datastore_emulator.fault_injection.fault_plans",
+        "datastore_emulator.faults",
         "datastore_emulator.inprocess",
         "emulator.tests.support.ledger_writer",
         "emulator.tests.support.service_calls",

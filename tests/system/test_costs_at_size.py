@@ -25,7 +25,6 @@ from comments.tree import listed_comments
 from comments.tree.threads import thread_cache
 from comments.web.http import responses
 from datastore_emulator import inprocess, testing
-from datastore_emulator.execution import cost_meter
 from tests.conftest import ROOT
 from tests.support.threads import compaction, large_thread, sample_threads
 
@@ -58,7 +57,7 @@ class LargeThread:
         path = FORMS[form].format(site=NAME.site)
         return f"{path}?thread={NAME.id}{query}"
 
-    def cost(self, url: str) -> cost_meter.Reading:
+    def cost(self, url: str) -> testing.Reading:
         """Return a request's billed reads; check that the request writes nothing."""
         with testing.meter(self.engine) as cost:
             response = self.client.get(url)

@@ -48,8 +48,7 @@ from comments.store.large_sets import membership, set_compaction
 from comments.store.models import counter_rows
 from comments.tree import ordered_query
 from comments.tree.counters import sharding, thread_counts, totals
-from datastore_emulator import inprocess
-from datastore_emulator.fault_injection import fault_plans
+from datastore_emulator import faults, inprocess
 from tests.conftest import ROOT
 from tests.support import stored_state
 from tests.support.histories import ledger, operator_steps, reader_steps
@@ -330,7 +329,7 @@ class Machine(RuleBasedStateMachine):
     def _settle(self, step: Step, failing: list[dict[str, object]]) -> None:
         """Take a step while calls fail, and record its outcome."""
         if failing:
-            self.engine.install_faults(fault_plans.Plan.parse({"rules": failing}))
+            self.engine.install_faults(faults.Plan.parse({"rules": failing}))
         try:
             outcome = _outcome(step.act)
         finally:

@@ -36,8 +36,7 @@ from comments.sites import site_settings
 from comments.store import connection
 from comments.store.large_sets import membership, set_compaction
 from comments.tree.counters import sharding
-from datastore_emulator import inprocess
-from datastore_emulator.fault_injection import fault_rules
+from datastore_emulator import faults, inprocess
 from tests.support import forked_programs, programs, stored_state
 from tests.support.threads import sample_threads
 
@@ -71,7 +70,7 @@ from comments.posting import cast_vote, own_comment
 from comments.jobs import background_worker
 from comments.jobs import wiring
 from datastore_emulator import inprocess
-from datastore_emulator.fault_injection import fault_plans
+from datastore_emulator import faults
 from tests.support.threads import sample_threads
 from tests.system import test_counting_processes
 
@@ -166,7 +165,7 @@ def work(number):
 
 worker = background_worker.BackgroundWorker(store)
 worker.start()
-engine.install_faults(fault_plans.Plan.parse(plan))
+engine.install_faults(faults.Plan.parse(plan))
 with ThreadPoolExecutor(test_counting_processes.THREADS) as pool:
     list(pool.map(work, range(test_counting_processes.THREADS)))
 worker.stop(60)
@@ -219,7 +218,7 @@ PLANS = [
     (_failing(), 0),
     *(
         (_killed(point, 40 + 25 * number), -signal.SIGKILL)
-        for number, point in enumerate(sorted(fault_rules.POINTS))
+        for number, point in enumerate(sorted(faults.POINTS))
     ),
 ]
 

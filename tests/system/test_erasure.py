@@ -22,8 +22,7 @@ from comments.reading.materialized import view_cache
 from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
-from datastore_emulator import inprocess
-from datastore_emulator.storage import file_store
+from datastore_emulator import data_files, inprocess
 from tests.support import forked_programs, programs
 from tests.support.histories import counter_oracle
 from tests.support.threads import compaction, reader_processes, sample_threads, sample_votes
@@ -221,7 +220,7 @@ def test_a_retracted_text_leaves_every_response_and_then_every_byte(
     assert _stored_forms() == set()
     assert _rows_with_the_text() == set()
 
-    clock.now += file_store.LOG_SECONDS
+    clock.now += data_files.LOG_SECONDS
     assert scheduler.look() == []  # any request makes the engine empty its log
     assert _files_with(path, forms) == set()
 
@@ -246,8 +245,8 @@ def test_an_erased_text_is_in_no_file_and_an_address_never_was(
     keeper.round([NAME])
     dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
     # A worker would compact within seconds, and each of its sweeps sends a request to the engine.
-    assert file_store.LOG_SECONDS + background_worker.SWEEP_EVERY < 120 - 10
-    clock.now += file_store.LOG_SECONDS
+    assert data_files.LOG_SECONDS + background_worker.SWEEP_EVERY < 120 - 10
+    clock.now += data_files.LOG_SECONDS
     keeper.sweep()
     assert _files_with(path, set()) == set()
     # The text also disappears from buckets once no process can read the old buckets.

@@ -12,7 +12,7 @@ import pytest
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from comments.moderation import decisions
-from datastore_emulator.fault_injection import fault_plans
+from datastore_emulator import faults
 from tests.conftest import ROOT
 from tests.support import datastores
 from tests.support.every_route import ROWS, AllRoles, Row, path_of
@@ -86,7 +86,7 @@ def test_nothing_that_needs_a_role_is_allowed_while_the_store_is_unavailable(
     def fail() -> None:
         all_roles.store.deadline = DEADLINE
         rules = [{"status": "UNAVAILABLE"}]
-        engine.install_faults(fault_plans.Plan.parse({"seed": 1, "rules": rules}))
+        engine.install_faults(faults.Plan.parse({"seed": 1, "rules": rules}))
 
     for caller in ("nobody", "author", "moderator", "owner"):
         usual = row.statuses.get(caller, row.others)

@@ -21,8 +21,7 @@ from comments.jobs import wiring
 from comments.jobs.integrity import repair
 from comments.posting import cast_vote
 from comments.store import connection
-from datastore_emulator import inprocess
-from datastore_emulator.fault_injection import fault_plans
+from datastore_emulator import faults, inprocess
 from tests.support import prepared_stores, stored_state
 from tests.support.histories import counter_oracle
 from tests.support.people.api_requests import ONE, THREAD, answer, bearer, post
@@ -117,7 +116,7 @@ def _votes(posted: dict) -> int:
 
 def _struck(engine: inprocess.Engine, act: Callable[[], TestResponse], **fault: Any) -> int | None:
     """Return the response's status if the n-th call fails, or None if there is no n-th call."""
-    plan = fault_plans.Plan.parse({"rules": [fault]})
+    plan = faults.Plan.parse({"rules": [fault]})
     engine.install_faults(plan)
     try:
         response = act()

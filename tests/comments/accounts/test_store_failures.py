@@ -17,8 +17,7 @@ from comments.accounts import accounts, identities
 from comments.accounts.oidc import oidc_client, popup_exchange
 from comments.jobs import personal_data
 from comments.store import connection, reads
-from datastore_emulator import inprocess
-from datastore_emulator.fault_injection import fault_plans
+from datastore_emulator import faults, inprocess
 from tests.support import prepared_stores
 from tests.support.people import account_holders, api_requests, provider_login, site_tokens
 from tests.support.people.account_holders import PASSWORD, here
@@ -48,7 +47,7 @@ def _each(
             number += 1
             act = make(number)
             fault = {"call": call, "when": when, "status": status}
-            plan = fault_plans.Plan.parse({"rules": [fault]})
+            plan = faults.Plan.parse({"rules": [fault]})
             engine.install_faults(plan)
             try:
                 response = act()

@@ -25,8 +25,7 @@ from comments.reading.materialized import view_cache
 from comments.sites import rate_limits, site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import reads
-from datastore_emulator import inprocess
-from datastore_emulator.storage import file_store
+from datastore_emulator import data_files, inprocess
 from datastore_emulator.transactions import shared_lock_files
 from tests.conftest import ROOT
 from tests.support import datastores, programs
@@ -152,7 +151,7 @@ class ServiceOnDisk:
 
     def pass_by(self) -> None:
         """Let the engine empty its log and its lock files, as it normally does within a minute."""
-        self.clock.now += file_store.LOG_SECONDS
+        self.clock.now += data_files.LOG_SECONDS
         assert self.client.get("/healthz").status_code == 200
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(shared_lock_files, "_SECONDS", 0)

@@ -20,8 +20,7 @@ from comments.store import connection, ownership, reads, transactions
 from comments.store.models import bucket_rows, comment_rows
 from comments.tree import ordered_query
 from comments.tree.counters import sharding
-from datastore_emulator import inprocess
-from datastore_emulator.fault_injection import fault_plans
+from datastore_emulator import faults, inprocess
 from tests.comments.conftest import Clock
 from tests.support import programs
 from tests.support.histories import counter_oracle
@@ -144,12 +143,12 @@ def test_a_failed_compaction_is_retried_and_others_proceed(
     store.deadline = 0.25
     for thread in ("page", "other"):
         sample_threads.post(site, "text", thread=thread)
-    engine.install_faults(fault_plans.Plan.parse(ABORTING))
+    engine.install_faults(faults.Plan.parse(ABORTING))
     assert worker.step() == scheduler.RoundSummary(0, 0, 0)
     engine.install_faults(None)
     clock.now += 2 * 5.0
     assert worker.step() == scheduler.RoundSummary(2, 0, 2)
-    engine.install_faults(fault_plans.Plan.parse(ABORTING))
+    engine.install_faults(faults.Plan.parse(ABORTING))
     clock.now += compactor.GRACE
     worker.step()
     assert _flags(name) == 1

@@ -24,8 +24,7 @@ from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection
 from comments.store.large_sets import set_compaction
-from datastore_emulator import inprocess
-from datastore_emulator.fault_injection import fault_plans
+from datastore_emulator import faults, inprocess
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads
 
@@ -165,7 +164,7 @@ class Model:
     def compact(self, who: str, how: int) -> None:
         """Compact an inbox. The commit with the number `how` fails, if there are so many."""
         rule = {"rpc": "Commit", "call": how + 1, "status": "INVALID_ARGUMENT"}
-        self.engine.install_faults(fault_plans.Plan.parse({"rules": [rule]}))
+        self.engine.install_faults(faults.Plan.parse({"rules": [rule]}))
         try:
             set_compaction.compact(inbox.set_of("demo", f"g:{who} {self.number}"), most=inbox.MOST)
         except errors.Overloaded:

@@ -23,8 +23,7 @@ from comments.store.large_sets import membership, set_compaction, set_search
 from comments.store.models import comment_rows, counter_rows
 from comments.tree.counters import totals
 from datastore_emulator import errors as engine_errors
-from datastore_emulator import inprocess, testing
-from datastore_emulator.fault_injection import fault_plans
+from datastore_emulator import faults, inprocess, testing
 from tests.support import datastores, programs
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads
@@ -304,9 +303,7 @@ def test_a_failed_compaction_of_a_list_is_retried(
     store.deadline = 0.25
     monkeypatch.setattr(reads, "LONGEST", 0.25)  # the scan has a separate deadline
     reader_follows.follow(THREAD, "ann", now=sample_threads.START)
-    engine.install_faults(
-        fault_plans.Plan.parse({"rules": [{"rpc": "Commit", "status": "ABORTED"}]})
-    )
+    engine.install_faults(faults.Plan.parse({"rules": [{"rpc": "Commit", "status": "ABORTED"}]}))
     assert worker.step() == scheduler.RoundSummary(0, 0, 0)
     engine.install_faults(None)
     clock.now += 2 * 5.0

@@ -11,8 +11,7 @@ from comments.domain import records
 from comments.posting import admission
 from comments.sites import rate_limits, site_settings
 from comments.store import connection, reads
-from datastore_emulator import inprocess, testing
-from datastore_emulator.fault_injection import fault_plans
+from datastore_emulator import faults, inprocess, testing
 from tests.support.people import api_requests, proof_solver
 from tests.support.people.post_times import LONG, RULES, Moment, codes
 from tests.support.people.proof_solver import post
@@ -196,7 +195,7 @@ def test_a_failing_store_admits_nobody(
     assert codes(post(client)) == [201]
     monkeypatch.setattr(admission, "PATIENCE", 0.2)
     rules = [{"rpc": "Commit", "status": "UNAVAILABLE"}]
-    engine.install_faults(fault_plans.Plan.parse({"seed": 1, "rules": rules}))
+    engine.install_faults(faults.Plan.parse({"seed": 1, "rules": rules}))
     refused = post(client)
     assert api_requests.refused(refused, 503) == "overloaded"
     assert refused.headers["Retry-After"]
@@ -210,7 +209,7 @@ def test_a_post_whose_answer_is_lost_is_charged_once(
 ) -> None:
     client = door(posts_per_network=2)
     rules = [{"rpc": "Commit", "call": 1, "when": "after", "status": "UNAVAILABLE"}]
-    engine.install_faults(fault_plans.Plan.parse({"seed": 1, "rules": rules}))
+    engine.install_faults(faults.Plan.parse({"seed": 1, "rules": rules}))
     assert codes(post(client)) == [201]
     engine.install_faults(None)
     assert codes(post(client), post(client)) == [201, "too-many-posts"]

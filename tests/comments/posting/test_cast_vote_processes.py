@@ -17,8 +17,7 @@ from comments.jobs.integrity import recount
 from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection
-from datastore_emulator import inprocess
-from datastore_emulator.fault_injection import fault_rules
+from datastore_emulator import faults, inprocess
 from tests.support import forked_programs, programs
 from tests.support.threads import sample_threads, sample_votes
 from tests.system import test_counting_processes
@@ -37,7 +36,7 @@ from comments.domain import records
 from comments.posting import cast_vote
 from comments.jobs import background_worker
 from datastore_emulator import inprocess
-from datastore_emulator.fault_injection import fault_plans
+from datastore_emulator import faults
 from tests.support.threads import sample_votes
 from tests.support.threads import sample_threads
 from tests.system import test_counting_processes
@@ -75,7 +74,7 @@ with store.context():
     comments = [sample_votes.comment(each) for each in ids]
 worker = background_worker.BackgroundWorker(store)
 worker.start()
-engine.install_faults(fault_plans.Plan.parse(plan))
+engine.install_faults(faults.Plan.parse(plan))
 with ThreadPoolExecutor(test_cast_vote_processes.THREADS) as pool:
     list(pool.map(work, range(test_cast_vote_processes.THREADS)))
 worker.stop(60)
@@ -109,7 +108,7 @@ def _start(
     ("seed", "rules", "status"),
     [
         (1, test_counting_processes._failing(), 0),
-        (2, test_counting_processes._killed(min(fault_rules.POINTS), 20), -signal.SIGKILL),
+        (2, test_counting_processes._killed(min(faults.POINTS), 20), -signal.SIGKILL),
     ],
 )
 def test_every_row_has_the_sum_of_its_votes_under_every_fault(

@@ -15,8 +15,7 @@ from comments.moderation import policy_changes
 from comments.moderation.rules import Action, Rule
 from comments.sites import rate_limits
 from comments.store import connection, reads
-from datastore_emulator import inprocess, testing
-from datastore_emulator.fault_injection import fault_plans, fault_rules
+from datastore_emulator import faults, inprocess, testing
 from tests.support import forked_programs, prepared_stores, programs
 from tests.support.people import api_requests, proof_solver
 from tests.support.people.post_times import LONG, RULES, Moment, codes, counted
@@ -148,7 +147,7 @@ def test_an_outage_stores_and_counts_nothing(
 ) -> None:
     client = door(**dict.fromkeys(RULES, 5))
     rules = [{"rpc": "Commit", "status": "UNAVAILABLE"}]
-    engine.install_faults(fault_plans.Plan.parse({"seed": 1, "rules": rules}))
+    engine.install_faults(faults.Plan.parse({"seed": 1, "rules": rules}))
     monkeypatch.setattr("comments.posting.admission.PATIENCE", 0.2)
     assert api_requests.refused(post(client, LONG), 503) == "overloaded"
     engine.install_faults(None)
@@ -174,7 +173,7 @@ from comments import app
 from comments.posting import admission, post_storage
 from comments.store import connection
 from datastore_emulator import inprocess
-from datastore_emulator.fault_injection import fault_plans
+from datastore_emulator import faults
 from tests.support.threads import sample_threads
 from tests.support.people import proof_solver
 
@@ -185,7 +184,7 @@ store = connection.Store(inprocess.Channel(engine), project="test", deadline=60.
 limits = {"posts_per_network": 10_000, "same_texts": 2}
 made = app.create_app(dataclasses.replace(sample_threads.SETTINGS, **limits), store)
 engine.install_faults(
-    fault_plans.Plan.parse({"rules": [{"point": point, "call": call, "kill": True}]})
+    faults.Plan.parse({"rules": [{"point": point, "call": call, "kill": True}]})
 )
 
 stored_alone = post_storage._run
@@ -213,7 +212,7 @@ for number in range(4):
 
 @pytest.mark.slow
 @pytest.mark.embedded
-@pytest.mark.parametrize("point", sorted(fault_rules.POINTS))
+@pytest.mark.parametrize("point", sorted(faults.POINTS))
 def test_a_process_killed_at_a_point_has_counted_each_stored_post(
     tmp_path: Path, point: str
 ) -> None:

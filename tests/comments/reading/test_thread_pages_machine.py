@@ -26,7 +26,7 @@ from comments.reading import full_thread, listings, thread_pages
 from comments.reading.compaction import compactor
 from comments.reading.materialized import view_cache
 from comments.tree import ordered_query
-from datastore_emulator.fault_injection import fault_plans
+from datastore_emulator import faults
 from tests.support import datastores, prepared_stores
 from tests.support.threads import compaction, reader_processes, sample_threads
 
@@ -112,7 +112,7 @@ class Machine(RuleBasedStateMachine):
         """End batches after a random number of results, with a new seed after each change."""
         self.step += 1
         cut = {"rpc": "RunQuery", "batch": self.most}
-        self.engine.install_faults(fault_plans.Plan.parse({"seed": self.step, "rules": [cut]}))
+        self.engine.install_faults(faults.Plan.parse({"seed": self.step, "rules": [cut]}))
 
     def _now(self) -> Shown:
         """Return the thread from the ordered query, read in one batch."""

@@ -22,8 +22,7 @@ from comments.moderation.rules import Action, Rule
 from comments.sites import budgets, site_settings, usage
 from comments.store import connection
 from comments.web.api import api_tokens
-from datastore_emulator import inprocess, testing
-from datastore_emulator.fault_injection import fault_plans
+from datastore_emulator import faults, inprocess, testing
 from tests.comments.conftest import Clock
 from tests.conftest import ROOT
 from tests.support import programs
@@ -128,7 +127,7 @@ def test_a_flush_whose_answer_is_lost_adds_once(
 ) -> None:
     spend(open_store, posts=5)
     lost = [{"rpc": "Commit", "call": 1, "when": "after", "status": "UNAVAILABLE"}]
-    engine.install_faults(fault_plans.Plan.parse({"seed": 1, "rules": lost}))
+    engine.install_faults(faults.Plan.parse({"seed": 1, "rules": lost}))
     with open_store.context():
         usage.flush()
     engine.install_faults(None)
@@ -139,7 +138,7 @@ def test_a_flush_whose_answer_is_lost_adds_once(
 def lose(engine: inprocess.Engine, *rules: dict[str, Any]) -> None:
     """Make commits fail according to the rules of a fault plan."""
     asked = [{"rpc": "Commit", **rule} for rule in rules]
-    engine.install_faults(fault_plans.Plan.parse({"seed": 4, "rules": asked}))
+    engine.install_faults(faults.Plan.parse({"seed": 4, "rules": asked}))
 
 
 def test_a_post_whose_answer_was_lost_is_one_new_comment_and_counted(
@@ -215,7 +214,7 @@ def test_usage_that_cannot_be_stored_is_kept(
     spend(short_deadline, posts=5)
     spend(short_deadline, "other", posts=6)
     failing = [{"rpc": "Commit", "status": "UNAVAILABLE"}]
-    engine.install_faults(fault_plans.Plan.parse({"seed": 1, "rules": failing}))
+    engine.install_faults(faults.Plan.parse({"seed": 1, "rules": failing}))
     with short_deadline.context():
         with pytest.raises(errors.Overloaded):
             usage.flush()

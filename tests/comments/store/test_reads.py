@@ -13,8 +13,7 @@ from comments.posting import own_comment
 from comments.reading import full_thread
 from comments.store import connection, reads, transactions
 from comments.tree import ordered_query
-from datastore_emulator import inprocess
-from datastore_emulator.fault_injection import fault_plans
+from datastore_emulator import faults, inprocess
 from tests.support import datastores, prepared_stores, store_interceptors
 from tests.support.threads import compaction, reader_processes, sample_threads
 
@@ -52,7 +51,7 @@ def _edit(comment: records.Comment, body: str) -> None:
 def _cut(engine: inprocess.Engine, most: int, seed: int) -> None:
     """Make the engine end batches after a random number of results, but not more than `most`."""
     cut = {"rpc": "RunQuery", "batch": most}
-    engine.install_faults(fault_plans.Plan.parse({"seed": seed, "rules": [cut]}))
+    engine.install_faults(faults.Plan.parse({"seed": seed, "rules": [cut]}))
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,7 @@ from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows, moderation_rows
 from comments.tree import ordered_query
-from datastore_emulator import inprocess
-from datastore_emulator.fault_injection import fault_plans
+from datastore_emulator import faults, inprocess
 from tests.support import datastores
 from tests.support.store_interceptors import TRANSIENT, Faults
 from tests.support.threads import sample_threads
@@ -328,7 +327,7 @@ def test_a_rollback_that_takes_longer_than_the_rest_of_the_deadline_is_completed
 ) -> None:
     late = datastores.Embedded(engine).connect()
     slow = {"rpc": "Rollback", "delay": 0.05}
-    engine.install_faults(fault_plans.Plan.parse({"seed": 1, "rules": [slow]}))
+    engine.install_faults(faults.Plan.parse({"seed": 1, "rules": [slow]}))
     with ThreadPoolExecutor(1) as pool:
         pool.submit(_end_at_the_deadline, late).result()
     engine.install_faults(None)

@@ -25,7 +25,7 @@ from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import reads
 from comments.store.models import conversion
-from datastore_emulator.storage import inspection
+from datastore_emulator import data_files
 from tests.support import forked_programs, programs, store_snapshot
 from tests.support.people import account_holders
 from tests.support.threads import sample_threads
@@ -166,7 +166,7 @@ def test_a_backup_of_an_older_release_is_upgraded(
     )
     backup_archive.pack(tmp_path / "old", manifest, tmp_path / "backup")
     store_restore.restore(tmp_path / "backup", service, files, now=NOW)
-    report = inspection.check(service.data_file)
+    report = data_files.check(service.data_file)
     assert report.problems == []
     assert report.entities > 1
 
@@ -287,7 +287,7 @@ def test_a_killed_restore_leaves_the_old_store_or_the_new_one(
         shutil.copytree(tmp_path / "old", service.data_dir)
         status, _ = forked_programs.run(counted_calls, place, restore_now, backup, service)
         assert status == -signal.SIGKILL
-        assert inspection.check(service.data_file).problems == []
+        assert data_files.check(service.data_file).problems == []
         found.append(rows(service, open_service))
         assert found[-1] in (old, new)
         if found[-1] == new:

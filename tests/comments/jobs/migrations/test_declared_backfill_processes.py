@@ -23,8 +23,7 @@ from comments.posting import cast_vote, own_comment
 from comments.sites import site_settings
 from comments.store import connection
 from comments.tree.counters import declarations
-from datastore_emulator import inprocess
-from datastore_emulator.fault_injection import fault_plans
+from datastore_emulator import faults, inprocess
 from tests.support import dying_programs, forked_programs
 from tests.support.histories import counter_oracle, declared_oracle
 from tests.support.threads import sample_threads, sample_votes
@@ -57,7 +56,7 @@ def _opened(path: Path, seed: int = 0) -> Iterator[None]:
     with inprocess.open_engine(path, indexes=dying_programs.INDEXES) as engine:
         if seed:
             plan = {"seed": seed, "rules": FAULTS}
-            engine.install_faults(fault_plans.Plan.parse(plan))
+            engine.install_faults(faults.Plan.parse(plan))
         store = connection.Store(inprocess.Channel(engine), project="test", deadline=10.0)
         with store.context(), _small_commits():
             yield

@@ -20,8 +20,7 @@ from comments.domain import records
 from comments.store import connection, reads, transactions
 from comments.store.large_sets import membership, set_compaction, set_search
 from datastore_emulator import errors as engine_errors
-from datastore_emulator import inprocess
-from datastore_emulator.fault_injection import fault_plans
+from datastore_emulator import faults, inprocess
 from tests.support import programs
 
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
@@ -94,7 +93,7 @@ class Lists(RuleBasedStateMachine):
         return proceed()
 
     def _plan(self, **fault: object) -> None:
-        self.engine.install_faults(fault_plans.Plan.parse({"rules": [{"rpc": "Commit", **fault}]}))
+        self.engine.install_faults(faults.Plan.parse({"rules": [{"rpc": "Commit", **fault}]}))
 
     def _mark(self, member: str, *, belongs: bool) -> None:
         membership.mark(NAME, member, belongs=belongs)

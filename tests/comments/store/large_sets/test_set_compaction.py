@@ -9,8 +9,7 @@ from comments import errors
 from comments.domain import records
 from comments.store import connection, reads
 from comments.store.large_sets import membership, segments, set_compaction, set_search
-from datastore_emulator import inprocess, testing
-from datastore_emulator.fault_injection import fault_plans
+from datastore_emulator import faults, inprocess, testing
 
 NAME = records.SetName("a set")
 
@@ -221,7 +220,7 @@ def test_an_interrupted_cleaning_is_found_through_the_remaining_mark(
         assert NAME in set_search.asking()
         assert set_compaction.switch(prepared(set_compaction.close(NAME)))
         rule = {"rpc": "Commit", "call": failing, "status": "INVALID_ARGUMENT"}
-        engine.install_faults(fault_plans.Plan.parse({"rules": [rule]}))
+        engine.install_faults(faults.Plan.parse({"rules": [rule]}))
         try:
             set_compaction.clean(NAME)
         except errors.Overloaded:

@@ -6,8 +6,7 @@ from comments import errors
 from comments.domain import records
 from comments.store import connection, reads
 from comments.store.large_sets import membership, set_compaction
-from datastore_emulator import inprocess
-from datastore_emulator.fault_injection import fault_plans
+from datastore_emulator import faults, inprocess
 
 NAME = records.SetName("a set")
 KINDS = ("FollowerList", "FollowerMark", "FollowerSegment")
@@ -106,7 +105,7 @@ def test_an_interrupted_removal_is_finished_by_the_next(engine: inprocess.Engine
     for call in range(1, 40):
         filled()
         rule = {"rpc": "Commit", "call": call, "status": "INVALID_ARGUMENT"}
-        engine.install_faults(fault_plans.Plan.parse({"rules": [rule]}))
+        engine.install_faults(faults.Plan.parse({"rules": [rule]}))
         try:
             set_compaction.remove(NAME)
         except errors.Overloaded:

@@ -22,7 +22,6 @@ from comments.sites import site_settings
 from comments.store import connection
 from comments.tree.threads import thread_cache
 from datastore_emulator import inprocess, testing
-from datastore_emulator.execution import cost_meter
 from tests.conftest import ROOT
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER, SECRET
@@ -47,7 +46,7 @@ class LargeSite:
     desk: Desk
     newest: str
 
-    def cost(self, path: str, **form: str) -> cost_meter.Reading:
+    def cost(self, path: str, **form: str) -> testing.Reading:
         """Return the billed reads for a page or a form in a process that has just started."""
         for each in (thread_cache.COPIES, site_settings.COPIES, rulebook.COPIES):
             each.forget(self.store)
@@ -163,7 +162,7 @@ def test_a_dry_run_reads_only_the_comments_it_checks(sites: list[LargeSite]) -> 
         )
 
 
-def _assert_bounded(what: str, costs: list[cost_meter.Reading], most: int, slack: int = 2) -> None:
+def _assert_bounded(what: str, costs: list[testing.Reading], most: int, slack: int = 2) -> None:
     """Compare the costs on both sites with each other and with a limit.
 
     A scan of more than 300 entries needs several batches, and each batch bills a read. The first

@@ -20,7 +20,6 @@ from comments.reading.materialized import view_cache
 from comments.sites import site_settings
 from comments.store import connection
 from datastore_emulator import inprocess, testing
-from datastore_emulator.execution import cost_meter
 from tests.conftest import ROOT
 from tests.support import datastores
 from tests.support.people import api_requests
@@ -162,7 +161,7 @@ def test_without_freshness_every_page_makes_its_own_probe(
     with reader.store.context():
         site_settings.change("demo", freshness=0)
     page(reader)
-    with testing.meter(engine, cost_meter.Pricing.STRICT) as cost:
+    with testing.meter(engine, testing.Pricing.STRICT) as cost:
         page(reader)
     assert cost.reads == 1
     post(writer, "by another")

@@ -1,0 +1,27 @@
+"""Operations on data files: copies, replacements and checks.
+
+All of them accept a file that is in use, except those that replace it.
+"""
+
+from datastore_emulator.storage.file_store import LOG_SECONDS
+from datastore_emulator.storage.inspection import Report, check
+from datastore_emulator.storage.maintenance import (
+    backup,
+    check_is_unused,
+    compact,
+    install,
+    restore,
+    seal,
+)
+
+__all__ = [
+    "LOG_SECONDS",
+    "Report",
+    "backup",
+    "check",
+    "check_is_unused",
+    "compact",
+    "install",
+    "restore",
+    "seal",
+]
