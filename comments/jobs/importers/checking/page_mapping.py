@@ -20,7 +20,7 @@ Invariants:
 4. The order of the mappings makes no difference.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -47,7 +47,12 @@ class _Place(NamedTuple):
 
     @property
     def segments(self) -> tuple[str, ...]:
-        return _segments(self.path)
+        return tuple(self.path.rstrip("/").split("/")[1:])
+
+    @property
+    def plain_path(self) -> str:
+        """Return the path without slashes at its ends."""
+        return "/".join(self.segments)
 
 
 class _Rule(NamedTuple):
@@ -82,7 +87,12 @@ class PageMapping:
             errors.ImportRefused: a mapping is invalid, or two mappings contradict each other.
         """
         self.texts = tuple(dict.fromkeys(given))
-        _check_size(self.texts)
+        if len(self.texts) > MOST:
+            raise errors.ImportRefused(f"There are more than {MOST:,} mappings (--map).")
+        if sum(map(len, self.texts)) > LONGEST:
+            raise errors.ImportRefused(
+                f"The mappings (--map) have more than {LONGEST:,} characters."
+            )
         self._schemes = {
             address: scheme for scheme, _, address in (each.partition("://") for each in origins)
         }
@@ -95,7 +105,7 @@ class PageMapping:
         old = rule.old
         if rule.is_of_one_page:
             pages = self._pages.setdefault(_keys(old.query), {})
-            other = pages.setdefault((old.host, _joined(old.segments), old.query), rule)
+            other = pages.setdefault((old.host, old.plain_path, old.query), rule)
         else:
             other = self._prefixes.setdefault((old.host, old.segments), rule)
         if other is not rule:
@@ -139,9 +149,8 @@ class PageMapping:
         """Return the rule of exactly this page; a rule with more query keys comes first."""
         for keys in sorted(self._pages, key=len, reverse=True):
             query = _place(url, query_keys=keys).query
-            path = _joined(place.segments)
             for host in (place.host, ""):
-                found = self._pages[keys].get((host, path, query))
+                found = self._pages[keys].get((host, place.plain_path, query))
                 if found is not None:
                     return found
         return None
@@ -167,13 +176,6 @@ class PageMapping:
             scheme = self._schemes.get(host, scheme)
         mapped = f"{scheme}://{host}{new.path}{'?' if new.query else ''}{new.query}"
         return MappedPage(mapped, tuple(rule.text for rule in rules if rule is not None))
-
-
-def _check_size(texts: Sequence[str]) -> None:
-    if len(texts) > MOST:
-        raise errors.ImportRefused(f"There are more than {MOST:,} mappings (--map).")
-    if sum(map(len, texts)) > LONGEST:
-        raise errors.ImportRefused(f"The mappings (--map) have more than {LONGEST:,} characters.")
 
 
 def _parsed(text: str) -> _Rule:
@@ -252,14 +254,6 @@ def _keys(query: str) -> tuple[str, ...]:
     keys = (part.partition("=")[0] for part in query.split("&"))
     names = {unquote(key, errors="surrogateescape") for key in keys}
     return tuple(sorted(names - {""}))
-
-
-def _segments(path: str) -> tuple[str, ...]:
-    return tuple(path.rstrip("/").split("/")[1:])
-
-
-def _joined(segments: Iterable[str]) -> str:
-    return "/".join(segments)
 
 
 def _rebased(path: str, rule: _Rule) -> str:

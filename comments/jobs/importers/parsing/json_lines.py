@@ -19,9 +19,6 @@ def read(path: Path, *, skip: str = "", unit: str = "line") -> Iterator[Fields]:
     """Yield the object of each line. Blank lines and lines that begin with `skip` are ignored.
 
     With a `unit` other than "line", the objects are counted from 1.
-
-    Raises:
-        errors.BadImport: a line is not a JSON object; the error names the line.
     """
     count = 0
     for line in source_files.lines(path):
@@ -39,9 +36,6 @@ def records(path: Path, *, what: str) -> Iterator[Fields]:
 
     The file is a list, an object with a list `results` or `data`, or has one object on each line;
     blank lines and lines that begin with "#" are ignored. `what` names the format in errors.
-
-    Raises:
-        errors.BadImport: the file cannot be read, or a record is not a JSON object.
     """
     with source_files.opened_text(path) as file:
         head = file.read(_HEAD).lstrip()

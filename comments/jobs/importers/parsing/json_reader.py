@@ -38,11 +38,8 @@ def items(
 
     `prefix` is the place of the list's items: "item" if the document itself is the list, and
     "data.Comment.item" for the list `Comment` in the object `data`. The list may be null, and other
-    parts of the document are skipped. `what` names the format and `unit` an object in errors.
-
-    Raises:
-        errors.BadImport: the file cannot be read, is not JSON, has no such list although
-            `is_required`, or the list contains something other than objects.
+    parts of the document are skipped. `what` names the format and `unit` an object in errors. With
+    `is_required`, a file without such a list is refused.
     """
     *keys, _ = prefix.split(".")
     number, is_found = 0, False

@@ -1,8 +1,9 @@
 """Read the fields of one record of JSON or CSV, and correct faults whose meaning is plain.
 
 Systems with several databases write the same field as a number, a string, or null, so each method
-accepts every form that has only one meaning. Corrections and left-out data are collected in
-`remarks`, which the reader of the format yields before the record.
+accepts every form that has only one meaning, and raises `errors.BadImport` for any other value.
+Corrections and left-out data are collected in `remarks`, which the reader of the format yields
+before the record.
 """
 
 import json
@@ -132,22 +133,14 @@ class Fields:
         raise self._unfit(name, "a text", value)
 
     def required_text(self, name: str) -> str:
-        """Return a text without the blanks around it.
-
-        Raises:
-            errors.BadImport: the field is missing or empty.
-        """
+        """Return a text without the blanks around it. The field must not be missing or empty."""
         text = self.text(name).strip()
         if not text:
             raise self.bad(f'"{name}" is missing')
         return text
 
     def id(self, name: str) -> str:
-        """Return a valid id.
-
-        Raises:
-            errors.BadImport: the field is missing or has no valid id.
-        """
+        """Return a valid id. The field must not be missing."""
         text = self.required_text(name)
         return import_source.checked_id(self._path, self.number, text, self._unit)
 
@@ -216,9 +209,6 @@ class Fields:
 
         A time is an ISO date, a date as Go writes it, or a number of seconds since 1970, or of
         `milliseconds`.
-
-        Raises:
-            errors.BadImport: the value is not a valid time.
         """
         value = self._plain(name)
         text = "" if value is None else str(value).strip()

@@ -134,11 +134,7 @@ class Line(NamedTuple):
 
 
 def lines(path: Path) -> Iterator[Line]:
-    """Yield the lines of a file in UTF-8. A byte order mark is dropped.
-
-    Raises:
-        errors.BadImport: the file cannot be read, or a line is too long or is not UTF-8.
-    """
+    """Yield the lines of a file in UTF-8. A byte order mark is dropped."""
     number = 0
     with opened(path) as file:
         while data := file.readline(MAX_LINE + 1):

@@ -42,11 +42,9 @@ class Database:
         self._left = path.stat().st_size + _LEAST_BYTES
 
     def columns(self, table: str, required: Collection[str], title: str) -> list[str]:
-        """Return the names of a table's columns.
+        """Return the names of a table's columns, which include the required ones.
 
-        Raises:
-            errors.BadImport: the database has no such table, or the table lacks a column; `title`
-                names the format in the error.
+        `title` names the format in errors.
         """
         # Views and virtual tables run code that the author of the file chose.
         is_table = "SELECT 1 FROM sqlite_master WHERE name = ? AND sql LIKE 'CREATE TABLE%'"
@@ -83,11 +81,7 @@ class Database:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[Database]:
-    """Open a database for reading.
-
-    Raises:
-        errors.BadImport: the file is not a database, or is damaged, encrypted or in use.
-    """
+    """Open a database for reading, unless it is damaged, encrypted or in use."""
     options = "mode=ro&immutable=1" if _is_immutable(path) else "mode=ro"
     try:
         with contextlib.closing(

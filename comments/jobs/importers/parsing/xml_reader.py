@@ -101,12 +101,7 @@ class Shape:
 
 
 def read(path: Path, shape: Shape) -> Iterator[Element | import_source.Corrected]:
-    """Yield each record in a file when the record ends, and the corrections of the file.
-
-    Raises:
-        errors.BadImport: the file cannot be read, is not well-formed, has a different format or a
-            DOCTYPE, or exceeds a limit; the error names the line.
-    """
+    """Yield each record in a file when the record ends, and the corrections of the file."""
     repairs = xml_repairs.XmlRepairs(str(path), shape.root)
     builder = _Builder(str(path), shape)
     with source_files.opened(path) as file:

@@ -74,11 +74,7 @@ class XmlRepairs:
         self._sections = _SectionRepairs(self._corrected)
 
     def feed(self, chunk: bytes, *, is_last: bool = False) -> bytes:
-        """Return the corrected next bytes; some bytes are kept until a later call.
-
-        Raises:
-            errors.BadImport: bytes are not UTF-8, and cannot be corrected.
-        """
+        """Return the corrected next bytes; some bytes are kept until a later call."""
         if self._head is not None:
             self._head += chunk
             if len(self._head) < _HEAD and not is_last:
