@@ -97,12 +97,12 @@ def _written(
 ) -> "import_writer.ImportSummary":
     """Store a checked file and what it contains besides comments, and print the latter."""
     from comments.jobs import scheduler, wiring
-    from comments.jobs.importers import import_journal, import_writer
+    from comments.jobs.importers import import_writer, running_import
 
     applied: list[str] = []
     events: list[str] = []
 
-    def prepare(journal: import_journal.ImportJournal) -> None:
+    def prepare(journal: running_import.RunningImport) -> None:
         applied.extend(restore.applied(journal, plan.id_of))
 
     with import_progress.shown("Importing", plan.report.comments, "comment") as advance:

@@ -80,12 +80,12 @@ def last_reader(
 ) -> "import_source.Reader":
     """Return the reader of a file's latest import: files that owners uploaded are not trusted."""
     from comments.domain import imported_ids
-    from comments.jobs.importers import import_journal
+    from comments.jobs.importers import import_journal, running_import
 
     if found.name == imported_ids.OWN:
         readers = {
-            import_journal.digest(file): found.read,
-            import_journal.untrusted_digest(file): found.read_untrusted,
+            running_import.digest(file): found.read,
+            running_import.untrusted_digest(file): found.read_untrusted,
         }
         for each in import_journal.of(site_id):
             if each.digest in readers:

@@ -11,7 +11,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from comments.domain import records
-    from comments.jobs.importers import import_journal
+    from comments.jobs.importers import running_import
     from comments.jobs.importers.own_format import site_restore
 
 
@@ -25,7 +25,7 @@ class Restore:
     with_settings: bool
 
     def applied(
-        self, journal: "import_journal.ImportJournal", id_of: Callable[[str], str]
+        self, journal: "running_import.RunningImport", id_of: Callable[[str], str]
     ) -> Iterator[str]:
         """Apply the parts, and yield what was applied. `id_of` returns a comment's stored id.
 
@@ -40,7 +40,7 @@ class Restore:
 
     def _apply_settings(
         self,
-        journal: "import_journal.ImportJournal",
+        journal: "running_import.RunningImport",
         parts: "site_restore.SiteParts",
         now: datetime,
     ) -> Iterator[str]:
@@ -56,7 +56,7 @@ class Restore:
 
     def _declare_counters(
         self,
-        journal: "import_journal.ImportJournal",
+        journal: "running_import.RunningImport",
         parts: "site_restore.SiteParts",
         now: datetime,
     ) -> Iterator[str]:
@@ -75,7 +75,7 @@ class Restore:
             yield f"Counters that existed already: {', '.join(declared.present)}."
 
     def _add_audit_log(
-        self, journal: "import_journal.ImportJournal", id_of: Callable[[str], str], now: datetime
+        self, journal: "running_import.RunningImport", id_of: Callable[[str], str], now: datetime
     ) -> Iterator[str]:
         from comments.jobs.importers.own_format import site_restore
 

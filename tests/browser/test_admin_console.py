@@ -10,7 +10,7 @@ from comments.domain import records
 from comments.domain.records import Policy, Verb
 from comments.events import dispatcher
 from comments.jobs import wiring
-from comments.jobs.importers import import_journal
+from comments.jobs.importers import running_import
 from comments.moderation import decisions, policy_changes, rules
 from comments.store import connection
 from tests.browser.conftest import OpenTab, Say, Tab
@@ -79,9 +79,9 @@ def test_on_a_small_screen_the_bar_is_one_row_and_imports_fit(
     with open_store.context():
         account_holders.account("bob", OWNER)
         name = "wordpress-of-the-garden.xml"
-        file = import_journal.ImportedFile("wordpress", name, "digest", 12_345)
+        file = running_import.ImportedFile("wordpress", name, "digest", 12_345)
         here = account_holders.here
-        journal = import_journal.ImportJournal("demo", file, here(), here)
+        journal = running_import.RunningImport("demo", file, here(), here)
         journal.begin()
         journal.end()
     page = open_tab(f"{server}/admin/sign-in", viewport={"width": 1100, "height": 800}).page

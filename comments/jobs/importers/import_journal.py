@@ -1,8 +1,9 @@
 """The journal of imports: what each import added, and its progress.
 
 This module owns the kind ImportBatch and the Job rows of imports. Each file that is imported into a
-site has one journal. Each transaction that adds comments also writes what it added, so the journal
-is complete at every moment, and an undo (`import_undo`) removes exactly what the import added.
+site has one journal. Each transaction that adds comments also writes what it added
+(`running_import`), so the journal is complete at every moment, and an undo (`import_undo`) removes
+exactly what the import added.
 
     Job          key: "import/{site id}/{import id}"; `position` is an Import as JSON
     ImportBatch  key: "{site id}/{import id}/{number of the batch}.{the first added comment}";
@@ -12,62 +13,37 @@ is complete at every moment, and an undo (`import_undo`) removes exactly what th
 
 Invariants:
 
-1. A batch is written in the transaction that adds its comments. A run that adds nothing writes no
-   batch, so a commit whose answer was lost does not leave two.
-2. Importing the same file into the same site in the same format continues its journal, until the
-   import was undone or its term has ended. Then a new journal begins.
-3. The transaction of a batch reads the import's row, so an import that is still running adds
-   nothing after an undo has begun.
-4. While an import of a site is being undone, no import into this site begins, and while an import
+1. While an import of a site is being undone, no import into this site begins, and while an import
    into a site runs, no undo begins.
-5. A comment that is imported again after an undo gets a revision that it never had, so no process
+2. A comment that is imported again after an undo gets a revision that it never had, so no process
    and no directory takes it for the deleted comment (`Import.revision`).
-6. The numbers of processed comments are only displayed. A repeated import finds the stored comments
+3. The numbers of processed comments are only displayed. A repeated import finds the stored comments
    itself (`import_writer`).
 """
 
-import contextlib
-import functools
-import hashlib
 import itertools
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 from comments import errors
 from comments.domain import declared_counters, decoders, time_left
-from comments.domain.crypto import keyed_hashes
 from comments.jobs.importers import import_process
 from comments.moderation import retention
-from comments.store import ownership, reads, transactions
+from comments.store import ownership, reads
 from comments.store.models import event_rows
 from comments.tree.values import ThreadSettings
 
-_OWNER = "import_journal"
+OWNER = "import_journal"
 _JOBS = "import/"
 _BEHIND = "\U0010ffff"
-PAUSE = 2.0  # Minimum seconds between two writes of the progress.
 LATE = 60  # Seconds without a write after which an import counts as interrupted.
 TERM: timedelta = retention.TERM  # After this time, an import can no longer be undone.
-_LONGEST_NAME = 200  # Characters.
 _LONGEST_ID = 10  # Characters.
 _ROWS = 50  # Batches that are read at once.
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 MOST = 100  # Maximum number of imports in a list.
-
-
-class ImportedFile(NamedTuple):
-    """A file to import: its format, its name, a digest (`digest`), and its comments."""
-
-    system: str
-    name: str
-    digest: str
-    comments: int
-    mapping: tuple[str, ...] = ()
 
 
 class Import(msgspec.Struct, frozen=True):
@@ -170,128 +146,6 @@ class Batch(msgspec.Struct, frozen=True):
         return found._replace(is_closed=thread in self.closed)
 
 
-class ImportJournal:
-    """The journal of a running import.
-
-    Call `begin` first and `end` when the import is complete. A journal without an end represents an
-    interrupted import.
-    """
-
-    def __init__(
-        self, site: str, file: ImportedFile, now: datetime, clock: Callable[[], datetime]
-    ) -> None:
-        self.site = site
-        self._clock = clock
-        name = file.name.encode(errors="replace").decode()[:_LONGEST_NAME]
-        self._file = file._replace(name=name)
-        self._began = now
-        self._seen = 0
-        self._noted = 0.0
-        self.id = ""
-        self.revision = 1  # The first revision of new comments.
-
-    def begin(self) -> None:
-        """Store the import, or continue its journal.
-
-        Raises:
-            errors.UndoRunning: this or another import of the site is being undone.
-        """
-        self.id = transactions.transaction(self._begin)
-        self._noted = time.monotonic()
-
-    def advance(self, more: int) -> None:
-        """Count more comments as processed, and write the row at most every `PAUSE` seconds.
-
-        If the store is busy, a later call writes the row.
-        """
-        self._seen += more
-        if time.monotonic() - self._noted >= PAUSE:
-            self._noted = time.monotonic()
-            with contextlib.suppress(errors.Overloaded):
-                transactions.transaction(functools.partial(self._change, seen=self._seen))
-
-    def note_counters(self, counters: Sequence[declared_counters.Declaration]) -> None:
-        """Record counters that the site does not have, before the import declares them."""
-
-        def body() -> None:
-            known = get(self.site, self.id).counters
-            self._change(counters=tuple(dict.fromkeys((*known, *counters))))
-
-        transactions.transaction(body)
-
-    def note_settings(self) -> None:
-        """Record that the import replaces the site's settings."""
-        transactions.transaction(functools.partial(self._change, has_settings=True))
-
-    def end(self) -> None:
-        """Record that the import is complete."""
-        added = sum(len(batch.ids) for _, batch in batches(self.site, self.id))
-        transactions.transaction(functools.partial(self._change, seen=self._seen, added=added))
-
-    def batch(self, number: int, batch: Batch, now: datetime) -> ownership.Writes:
-        """Return the row for what a transaction adds, in this transaction.
-
-        Raises:
-            errors.ImportRefused: the import is being undone.
-        """
-        _check_not_undone(_read(self.site, self.id))
-        if not batch.ids and not batch.threads and not batch.entries:
-            return ownership.Writes(_OWNER)
-        first = (*batch.ids, *batch.entries, "threads")[0]
-        key = f"{self.site}/{self.id}/{number:08}.{first}"
-        return put(event_rows.ImportBatchRow(key=event_rows.import_batch_key(key), at=now), batch)
-
-    def _begin(self) -> str:
-        file, now = self._file, self._clock()
-        others = check_no_undo(self.site)
-        self.revision = 1 + max((each.revision for each in others), default=0)
-        for number in range(1_000_000):
-            name = _id(self.site, file, number)
-            found = _read(self.site, name)
-            if found is not None and (found.undone is not None or self._began >= found.ends):
-                continue
-            _check_not_undone(found)
-            new = Import(file.system, file.name, file.comments, 0, self._began, now, id=name)
-            stored = msgspec.structs.replace(
-                found or new,
-                file=file.name,
-                comments=file.comments,
-                digest=file.digest,
-                mapping=file.mapping,
-                seen=0,
-                at=now,
-                resumed=now,
-                added=None,
-                process=import_process.own(),
-            )
-            transactions.apply(store(self.site, stored))
-            return name
-        raise errors.ImportRefused(
-            "The file was imported and undone too often. Change the file, then import it."
-        )
-
-    def _change(self, **changed: object) -> None:
-        found = _read(self.site, self.id)
-        if found is not None:
-            transactions.apply(
-                store(self.site, msgspec.structs.replace(found, at=self._clock(), **changed))
-            )
-
-
-def digest(path: Path) -> str:
-    """Return a digest of the bytes of a file, which identifies the file's imports into a site."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def untrusted_digest(path: Path) -> str:
-    """Return the digest of an export of Flatthread that is not trusted.
-
-    It differs from `digest`, because an import that trusts the file stores other values.
-    """
-    return f"untrusted-{digest(path)}"
-
-
 def of(site: str) -> list[Import]:
     """List a site's imports, starting with the most recently started, up to `MOST`."""
     return sorted(every(site), key=lambda each: each.began, reverse=True)[:MOST]
@@ -331,7 +185,7 @@ def get(site: str, import_id: str) -> Import:
         errors.ImportRefused: the site has no such import.
     """
     is_id = import_id.isalnum() and len(import_id) <= _LONGEST_ID
-    found = _read(site, import_id) if is_id else None
+    found = find(site, import_id) if is_id else None
     if found is None:
         raise errors.ImportRefused(
             f"{site} has no import {import_id!r}. `imports list --site {site}` lists the imports."
@@ -343,7 +197,7 @@ def store(site: str, changed: Import) -> ownership.Writes:
     """Return the writes that store an import."""
     key = event_rows.job_key(f"{_JOBS}{site}/{changed.id}")
     row = event_rows.JobRow(key=key, position=msgspec.json.encode(changed).decode())
-    return ownership.Writes(_OWNER, put=(row,))
+    return ownership.Writes(OWNER, put=(row,))
 
 
 def batch_names(site: str, import_id: str) -> list[str]:
@@ -387,12 +241,12 @@ def content(row: event_rows.ImportBatchRow) -> Batch:
 def put(row: event_rows.ImportBatchRow, batch: Batch) -> ownership.Writes:
     """Return the writes that store a batch."""
     row.content = msgspec.json.encode(batch).decode()
-    return ownership.Writes(_OWNER, put=(row,))
+    return ownership.Writes(OWNER, put=(row,))
 
 
 def gone(row: event_rows.ImportBatchRow) -> ownership.Writes:
     """Return the writes that delete a batch."""
-    return ownership.Writes(_OWNER, delete=(row.key,))
+    return ownership.Writes(OWNER, delete=(row.key,))
 
 
 def import_of(name: str) -> tuple[str, str]:
@@ -401,7 +255,8 @@ def import_of(name: str) -> tuple[str, str]:
     return site, import_id
 
 
-def _read(site: str, import_id: str) -> Import | None:
+def find(site: str, import_id: str) -> Import | None:
+    """Read one import, in or outside a transaction; None if the site has no such import."""
     row = reads.get(event_rows.job_key(f"{_JOBS}{site}/{import_id}"))
     return None if row is None else decoders.json(Import).decode(row.position)
 
@@ -419,13 +274,11 @@ def _listed(start: str) -> Iterator[tuple[str, Import]]:
         yield site, decoders.json(Import).decode(message.properties["position"].string_value)
 
 
-def _check_not_undone(found: Import | None) -> None:
-    """Check that an import, if it is stored, is not being undone."""
+def check_not_undone(found: Import | None) -> None:
+    """Check that an import, if it is stored, is not being undone.
+
+    Raises:
+        errors.ImportRefused: the import is being undone, or was undone.
+    """
     if found is not None and found.undoing is not None:
         raise errors.ImportRefused(f"the import {found.id} is being undone, or was undone")
-
-
-def _id(site: str, file: ImportedFile, number: int) -> str:
-    """Return the id of a file's first, second, ... import into a site."""
-    text = msgspec.json.encode((site, file.system, file.digest, number))
-    return keyed_hashes.text(hashlib.sha256(text).digest())[:_LONGEST_ID]

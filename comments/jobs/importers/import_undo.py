@@ -35,14 +35,13 @@ _EXPIRED_AT_ONCE = 20  # Batches per query.
 
 
 class UndoProgress(NamedTuple):
-    """The progress of an undo: its import, and the number of comments that one call erased.
+    """The progress of an undo: its import, and what one call left.
 
     `waiting` contains the threads whose last comment waits for a compaction. `is_left` tells
     whether the call ended because of its limit.
     """
 
     found: import_journal.Import
-    erased: int = 0
     waiting: tuple[records.ThreadName, ...] = ()
     is_left: bool = False
 
@@ -180,7 +179,7 @@ def go_on(
         for name in undo.threads:
             backlog.erased(name)
     waiting = () if is_left else tuple(undo.waiting)
-    return UndoProgress(import_journal.get(site, import_id), undo.erased, waiting, is_left)
+    return UndoProgress(import_journal.get(site, import_id), waiting, is_left)
 
 
 def unfinished() -> list[records.ImportUndo]:

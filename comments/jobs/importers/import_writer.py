@@ -29,7 +29,7 @@ import msgspec
 from comments import errors
 from comments.domain import records, sorthash
 from comments.events import backlog
-from comments.jobs.importers import import_journal
+from comments.jobs.importers import import_journal, running_import
 from comments.jobs.importers.checking import checked_import
 from comments.sites import thread_info
 from comments.store import ownership, reads, transactions
@@ -61,7 +61,7 @@ def write(  # noqa: PLR0913 - one for each thing that a caller may watch
     told: Callable[[Sequence[str]], None] = lambda _: None,
     wait: Callable[[float], None] = time.sleep,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    prepare: Callable[[import_journal.ImportJournal], None] | None = None,
+    prepare: Callable[[running_import.RunningImport], None] | None = None,
 ) -> ImportSummary:
     """Store those comments of the plan that are not yet stored.
 
@@ -81,7 +81,7 @@ def write(  # noqa: PLR0913 - one for each thing that a caller may watch
     check(plan)
     if not plan.threads and prepare is None:
         return ImportSummary(0, 0, 0)
-    journal = import_journal.ImportJournal(plan.site, plan.file(), now, clock)
+    journal = running_import.RunningImport(plan.site, plan.file(), now, clock)
     _patiently(journal.begin, wait)
     if prepare is not None:
         prepare(journal)
@@ -134,7 +134,7 @@ class _Run:
 
     def __init__(
         self,
-        journal: import_journal.ImportJournal,
+        journal: running_import.RunningImport,
         number: int,
         batch: Sequence[values.ImportedThread],
         *,

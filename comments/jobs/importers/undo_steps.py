@@ -51,9 +51,8 @@ Told = Callable[[Sequence[str]], None]
 class UndoSteps:
     """One call's part of an undo.
 
-    `told` is called with the events of each step. `erased` is the number of comments that this call
-    erased, `waiting` contains the threads whose last comment waits for a compaction, and `threads`
-    all changed threads.
+    `told` is called with the events of each step. `waiting` contains the threads whose last comment
+    waits for a compaction, and `threads` all changed threads.
     """
 
     def __init__(self, site: str, import_id: str, now: datetime, told: Told) -> None:
@@ -61,7 +60,6 @@ class UndoSteps:
         self._id = import_id
         self._now = now
         self._told = told
-        self.erased = 0
         self.waiting: list[records.ThreadName] = []
         self.threads: dict[records.ThreadName, None] = {}
         self._answers: dict[records.ThreadName, dict[str, set[str]]] = {}
@@ -108,7 +106,6 @@ class UndoSteps:
             if not is_last and not any(row.source for row in stored_rows(part)):
                 continue  # An earlier call has erased these.
             found = self._applied(functools.partial(self._erased, name, part, is_last=is_last))
-            self.erased += len(found.ids)
             for each in found.voted:
                 backlog.voted(records.VotedComment(each))
             yield len(found.ids)

@@ -20,7 +20,7 @@ import msgspec
 
 from comments import errors
 from comments.domain import imported_ids, records, sorthash
-from comments.jobs.importers import import_journal, import_source
+from comments.jobs.importers import import_source, running_import
 from comments.jobs.importers.checking import (
     import_batches,
     import_plan,
@@ -125,11 +125,11 @@ class CheckedImport:
         """Return whether the site has a comment of an untrusted file under its own id."""
         return self._is_untrusted and self._settled.get(source_id) == source_id
 
-    def file(self) -> import_journal.ImportedFile:
+    def file(self) -> running_import.ImportedFile:
         """Describe the file for the journal."""
         path = Path(self.report.file)
-        of_file = import_journal.untrusted_digest if self._is_untrusted else import_journal.digest
-        return import_journal.ImportedFile(
+        of_file = running_import.untrusted_digest if self._is_untrusted else running_import.digest
+        return running_import.ImportedFile(
             self.system, path.name, of_file(path), self.report.comments, self._mapping
         )
 

@@ -36,7 +36,7 @@ from comments.domain.languages import error_texts
 from comments.domain.text import mail_addresses, web_origins
 from comments.events import audit_log
 from comments.jobs.exporters import export_lines
-from comments.jobs.importers import import_journal
+from comments.jobs.importers import import_journal, running_import
 from comments.jobs.importers.own_format import export_reader
 from comments.jobs.migrations import declared_backfill
 from comments.moderation import rulebook, rules
@@ -153,7 +153,7 @@ def _check_entry(entry: export_lines.AuditLine) -> None:
 
 
 def apply_settings(
-    journal: import_journal.ImportJournal, parts: SiteParts, *, now: datetime
+    journal: running_import.RunningImport, parts: SiteParts, *, now: datetime
 ) -> None:
     """Replace a site's settings and moderation settings by those in the file.
 
@@ -216,7 +216,7 @@ def _moderate(site_id: str, given: export_lines.ExportedModeration, now: datetim
 
 
 def declare_counters(
-    journal: import_journal.ImportJournal, parts: SiteParts, *, now: datetime
+    journal: running_import.RunningImport, parts: SiteParts, *, now: datetime
 ) -> AppliedCounters:
     """Declare the counters that the site does not have yet, and count existing comments in them."""
     site_id = journal.site
@@ -232,7 +232,7 @@ def declare_counters(
 
 
 def add_audit_log(
-    journal: import_journal.ImportJournal,
+    journal: running_import.RunningImport,
     path: Path,
     id_of: Callable[[str], str],
     *,
@@ -262,7 +262,7 @@ def _parts(path: Path) -> Iterator[list[export_lines.AuditLine]]:
 
 
 def _add(
-    journal: import_journal.ImportJournal,
+    journal: running_import.RunningImport,
     number: int,
     found: Sequence[records.Audit],
     now: datetime,

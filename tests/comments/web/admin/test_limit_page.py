@@ -8,7 +8,7 @@ import pytest
 from comments import config
 from comments.domain import records
 from comments.events import audit_log
-from comments.jobs.importers import import_journal
+from comments.jobs.importers import import_journal, running_import
 from comments.sites import site_settings, usage
 from comments.web.admin import labels
 from tests.support.people.console_browser import DESK, OWN, Desk
@@ -115,12 +115,12 @@ def test_imports_are_shown_with_their_progress(
     owner: Desk, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "No imports yet." in owner.page("/imports")
-    file = import_journal.ImportedFile("disqus", "a<b>.xml", "digest", 1_000)
-    journal = import_journal.ImportJournal("demo", file, now(), now)
+    file = running_import.ImportedFile("disqus", "a<b>.xml", "digest", 1_000)
+    journal = running_import.RunningImport("demo", file, now(), now)
     journal.begin()
     journal.advance(100)  # too soon after the start to be written
     assert "Running, 0%: 0 of 1,000 comments processed</td>" in owner.page("/imports")
-    monkeypatch.setattr(import_journal, "PAUSE", 0.0)
+    monkeypatch.setattr(running_import, "PAUSE", 0.0)
     with monkeypatch.context() as later:
         later.setattr(journal, "_clock", lambda: now() + timedelta(seconds=90))
         journal.advance(200)
@@ -131,8 +131,8 @@ def test_imports_are_shown_with_their_progress(
     assert "<td>Finished: all 1,000 comments processed. 0 added.<p" in page
     assert ">Can be undone until <time" in page
     assert "a&lt;b&gt;.xml" in page
-    other = import_journal.ImportedFile("wordpress", "b.xml", "another digest", 1)
-    import_journal.ImportJournal("demo", other, now(), now).begin()
+    other = running_import.ImportedFile("wordpress", "b.xml", "another digest", 1)
+    running_import.RunningImport("demo", other, now(), now).begin()
     late = now() + timedelta(minutes=2)
     assert [each.goes_on(late) for each in import_journal.of("demo")] == [False, False]
     monkeypatch.setattr(import_journal, "LATE", 0)

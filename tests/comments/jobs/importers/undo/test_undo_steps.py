@@ -8,7 +8,7 @@ import pytest
 from comments.domain import records
 from comments.events import audit_log
 from comments.jobs import scheduler
-from comments.jobs.importers import import_journal, import_undo
+from comments.jobs.importers import import_journal, import_undo, running_import
 from comments.tree import bulk_removal
 from tests.support.histories import counter_oracle
 from tests.support.store_interceptors import Commits, InterceptorSlot
@@ -109,7 +109,7 @@ def test_an_undo_can_be_continued_after_any_commit(garden: records.Site, path: P
 def test_an_interrupted_import_can_be_undone(
     garden: records.Site, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_journal.ImportJournal, "end", lambda _: None)
+    monkeypatch.setattr(running_import.RunningImport, "end", lambda _: None)
     undone.brought(path, NOW - timedelta(hours=1))
     (found,) = import_journal.of("garden")
     assert found.added is None
