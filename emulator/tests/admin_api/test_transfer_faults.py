@@ -20,6 +20,7 @@ from datastore_emulator.storage import file_store, row_writer
 from emulator.tests.support import admin_calls, service_calls
 from emulator.tests.support.admin_calls import Admin, fill, whole
 from emulator.tests.support.service_calls import Service
+from tests.support import programs
 
 CANCELLED, RESOURCE_EXHAUSTED = 1, 8
 
@@ -160,7 +161,7 @@ def test_a_kill_leaves_no_export_and_no_part_of_an_import(
         engine.reset()
     ran = subprocess.run(
         [sys.executable, "-c", KILLED, str(data), str(folder), what, url],
-        check=False, timeout=60, capture_output=True,
+        cwd=programs.ROOT, check=False, timeout=60, capture_output=True,
     )  # fmt: skip
     assert ran.returncode == -signal.SIGKILL, ran.stderr
     with inprocess.open_engine(data) as engine:

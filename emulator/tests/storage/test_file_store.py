@@ -44,8 +44,11 @@ print("done")
 """
 
 
-def open_and_close(path: Path) -> None:
-    inprocess.open_engine(path).close()
+OPEN_AND_CLOSE = """
+import sys
+from datastore_emulator import inprocess
+inprocess.open_engine(sys.argv[1]).close()
+"""
 
 
 def opened(
@@ -328,7 +331,7 @@ def test_data_stored_by_a_forked_child_survives_its_parent_and_later_processes(
             os._exit(1)
     os.read(told, 1)
     engine.close()
-    assert forked_programs.run(open_and_close, tmp_path / "data") == (0, "")
+    assert forked_programs.run(OPEN_AND_CLOSE, tmp_path / "data") == (0, "")
     os.write(asks, b".")
     assert os.waitpid(child, 0)[1] == 0
     for end in (told, tells, asked, asks):
