@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from comments.store import connection
+from tests.browser import route_holding
 from tests.browser.conftest import OpenTab, Say
 from tests.browser.test_conversation import choose, comment, write
 from tests.support.threads import sample_votes
@@ -89,6 +90,28 @@ def test_returning_readers_see_their_own_vote_and_everybody_the_score(
     expect(score(other, "one")).to_have_text("2")
     settled(other, "one")
     assert cast(open_store) == [-1, 1, 1]
+
+
+def test_a_vote_stays_visible_when_the_votes_before_it_arrive_late(
+    server: str, open_tab: OpenTab, say: Say, open_store: connection.Store
+) -> None:
+    say("one")
+    say("two")
+    page = open_tab(server).page
+    up(page, "one").click()
+    settled(page, "one")
+    waiting: list[playwright.Route] = []
+    page.route("**/sites/demo/votes?*", lambda route: waiting.append(route))  # noqa: PLW0108 - a plain function
+    page.reload()
+    route_holding.wait_until_sent(page, waiting)
+    before = waiting[0].fetch()
+    up(page, "two").click()
+    expect(score(page, "two")).to_have_text("1")
+    waiting[0].fulfill(response=before)
+    settled(page, "two")
+    expect(up(page, "one")).to_have_attribute("aria-pressed", "true")
+    expect(up(page, "two")).to_have_attribute("aria-pressed", "true")
+    assert cast(open_store) == [1, 1]
 
 
 def test_votes_are_cast_by_keyboard_and_the_focus_stays(

@@ -1,8 +1,8 @@
 /**
  * Sending votes, and loading the reader's own votes.
  *
- * Votes are sent sequentially, because a guest's first vote returns the token for the next ones. A
- * first vote may need a proof of work.
+ * Calls are made sequentially: a guest's first vote returns the token for the next ones, and votes
+ * that are loaded must contain those that were sent before. A first vote may need a proof of work.
  */
 
 import * as keeping from "./keeping.js";
@@ -30,7 +30,31 @@ export class Ballots {
    *
    * @returns {Promise<[Map<string, number>, Map<string, number>]>}
    */
-  async load() {
+  load() {
+    return this.#queue(() => this.#load());
+  }
+
+  /** Vote 1 or -1, or withdraw the vote (0), after all earlier calls. */
+  send(id, value) {
+    return this.#queue(() => this.#send(id, value));
+  }
+
+  /**
+   * @template T
+   * @param {() => Promise<T>} call
+   * @returns {Promise<T>}
+   */
+  #queue(call) {
+    const done = this.#turn.then(call);
+    this.#turn = done.then(
+      () => {},
+      () => {},
+    );
+    return done;
+  }
+
+  /** @returns {Promise<[Map<string, number>, Map<string, number>]>} */
+  async #load() {
     /** @type {Map<string, number>} */
     const mine = new Map();
     const counted = new Map();
@@ -46,13 +70,6 @@ export class Ballots {
       cursor = page.cursor;
     }
     return [mine, counted];
-  }
-
-  /** Vote 1 or -1, or withdraw the vote (0), after all earlier votes were sent. */
-  send(id, value) {
-    const sent = this.#turn.then(() => this.#send(id, value));
-    this.#turn = sent.catch(() => {});
-    return sent;
   }
 
   async #send(id, value) {

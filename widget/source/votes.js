@@ -15,6 +15,8 @@ export class Votes {
   /** The reader's votes by comment id, and the part of each that the page's score contains. */
   #mine = new Map();
   #counted = new Map();
+  /** The votes that are being sent: votes that were loaded meanwhile may lack them. */
+  #pending = new Map();
   #controls = new Map();
 
   /** @param {(id: string, value: number) => Promise<void>} send 1, -1, or 0 to withdraw */
@@ -29,7 +31,7 @@ export class Votes {
    * @param {Map<string, number>} counted
    */
   replace(mine, counted) {
-    this.#mine = mine;
+    this.#mine = new Map([...mine, ...this.#pending]);
     this.#counted = counted;
     for (const refresh of this.#controls.values()) refresh();
   }
@@ -79,6 +81,7 @@ export class Votes {
     const value = before === pressed ? 0 : pressed;
     error.textContent = "";
     this.#mine.set(id, value);
+    this.#pending.set(id, value);
     refresh();
     try {
       await this.#send(id, value);
@@ -87,6 +90,7 @@ export class Votes {
       refresh();
       error.textContent = problem.message;
     }
+    this.#pending.delete(id);
     setBusy(group, false);
   }
 }
