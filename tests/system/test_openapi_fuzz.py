@@ -39,6 +39,10 @@ VOUCHED = {
 }  # fmt: skip
 
 
+# An HTTP server refuses a longer address before any call of the API sees it.
+TOO_LONG = 414
+
+
 @dataclasses.dataclass
 class Run:
     """A run's statuses, checks and failures."""
@@ -104,6 +108,8 @@ def _note(run: Run, event: events.ScenarioFinished) -> None:
         run.checks.update(each.name for each in checks)
         for each in [each for each in checks if each.failure_info is not None]:
             failure, response = each.failure_info.failure, recorder.interactions[number].response
+            if response is not None and response.status_code == TOO_LONG:
+                continue
             said = "" if response is None else f"{response.status_code} {response.content!r:.300}"
             call = recorder.cases[number].value.as_curl_command()
             run.failures.append(f"{each.name}: {failure.title}: {failure.message}; {call}: {said}")

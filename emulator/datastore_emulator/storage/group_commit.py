@@ -260,7 +260,7 @@ class WriteTurn:
         self._processes.release(version)
 
     def _has_happened(self, group: _Group) -> None:
-        self._leave(group.parts[-1].version)
+        self._leave(group.parts[-1].version if group.parts else 0)
         try:
             for part in group.parts:
                 part.remember()
