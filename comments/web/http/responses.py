@@ -51,9 +51,8 @@ class Basis(msgspec.Struct, frozen=True):
     """The state on which a sent page depends. The page is valid while that state is unchanged.
 
     `lasts` is the thread's tag, and `members` are the page's other members (`page_members`) in its
-    `order`. `place` and `tag` find the page's bytes in the cache. `asked`
-    contains the parameters of a first page in reading order, which also apply to other threads of
-    the site; for other pages it is None. `service` is what the members say about the service.
+    `order`; `service` is what the members say about the service. `place` and `tag` find the page's
+    bytes in the cache.
     """
 
     site: records.Site
@@ -61,10 +60,9 @@ class Basis(msgspec.Struct, frozen=True):
     lasts: str
     order: str
     members: bytes
+    service: page_members.Service
     place: _Place
     tag: str
-    service: page_members.Service
-    asked: thread_pages.PageRequest | None = None
 
 
 class _Shape(NamedTuple):
@@ -188,9 +186,7 @@ def page(source: PageProvider[Made], site: records.Site, form: PageFormat[Made])
         return _tag(source.tag, f"{form.kind}{form.made_of}".encode())
 
     def make(coding: content_coding.Coding, _parts: _Parts) -> _Kept:
-        body = data()
-        if coding is not content_coding.Coding.IDENTITY:
-            body = content_coding.encode(body, coding)
+        body = content_coding.encode(data(), coding)
         return _Kept(tag(), (body,))  # A new tag if the thread has changed since `look`.
 
     shape = _Shape(f"{form.kind} {source.key}", form.content_type, form.order, form.members)
@@ -217,46 +213,6 @@ def whole(source: full_thread.WholeThread, site: records.Site) -> flask.Response
 
     shape = _Shape(f" {source.key}", order=order, members=members)
     return _sent(source, site, shape, tag, make)
-
-
-def of_thread(
-    basis: Basis, thread: str, is_known: Callable[[str], bool], *, age: float = 0.0
-) -> tuple[Basis, Body | None] | None:
-    """Return the page of `thread` with the parameters of `basis`, at most `age` seconds old.
-
-    Return a new basis and the body. The body is None if the client already has the page with this
-    ETag. Return None instead of both if only the function `page` can answer.
-    """
-    if basis.asked is None:
-        return None
-    source = thread_pages.InOrder(records.ThreadName(basis.site.id, thread), basis.asked)
-    members = page_members.of(basis.site, source.name, source.order, basis.service)
-    if not source.look(age):
-        return None
-    coding, tag = basis.place[1], _tag(source.tag, members)
-    place, body = (f" {source.key}", coding), None
-    if not is_known(content_coding.tag(tag, coding)):
-        cache = PAGES.get()
-        made = cache.get(place)
-        if made is None or made.tag != tag:
-            data = content_coding.encode(source.make().json(members), coding)
-            if not source.tag:
-                return None  # The thread has changed, so only the ordered query can read it.
-            tag = _tag(source.tag, members)
-            made = _Kept(tag, (data,))
-            cache.keep(place, made, len(place[0]) + len(data) + _OVERHEAD)
-        body = made.body
-    found = (
-        source.name,
-        source.lasts,
-        source.order,
-        members,
-        place,
-        tag,
-        basis.service,
-        source.asked,
-    )
-    return Basis(basis.site, *found), body
 
 
 def fresh(value: msgspec.Struct, status: int = 200) -> flask.Response:
@@ -313,19 +269,9 @@ def _sent(
     request.environ[context.SITE] = site.id
     # Tell the response cache on what the answer depends, if that is known.
     if shape.members and isinstance(source, page_source.PageSource) and source.lasts:
+        thread = source.name, source.lasts, shape.order, shape.members, _service()
         place = key, content_coding.preferred(request.accept_encodings)
-        asked = source.asked if isinstance(source, thread_pages.InOrder) and source.first else None
-        found = (
-            source.name,
-            source.lasts,
-            shape.order,
-            shape.members,
-            place,
-            tag(),
-            _service(),
-            asked,
-        )
-        request.environ[BASIS] = Basis(site, *found)
+        request.environ[BASIS] = Basis(site, *thread, place, tag())
     if site.cdn_seconds:
         # Shared caches may use the answer for this long without revalidation.
         response.headers["Cache-Control"] = (

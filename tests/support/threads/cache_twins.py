@@ -66,9 +66,3 @@ def compact(process: Process) -> None:
     """Compact the thread without clearing flags."""
     with process.store.context():
         compactor.compact(sample_threads.SETTINGS.scheme, records.ThreadName("demo", "page"))
-
-
-def post(process: Process, parent: records.Comment, body: str) -> None:
-    """Reply to a comment on the page."""
-    posted = {"name": "Ann", "body": body, "parent": parent.id}
-    assert process.client.post(PAGE, json=posted).status_code == 201

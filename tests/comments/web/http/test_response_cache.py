@@ -12,6 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from comments import app as apps
+from comments.domain import records
 from comments.posting import own_comment
 from comments.reading.materialized import view_cache
 from comments.sites import site_settings
@@ -22,6 +24,7 @@ from tests.support import datastores
 from tests.support.threads import sample_threads
 from tests.support.threads.cache_twins import (
     GZIP,
+    OTHERS,
     PAGE,
     SITE,
     Process,
@@ -242,3 +245,30 @@ def test_a_requests_probe_is_not_reused_by_the_next_request(
         assert process.client.get(below).status_code == 404
         sample_threads.post(site, "what came since")
         assert "what came since" in process.client.get(PAGE).text
+
+
+def test_the_warm_up_reads_threads_and_writes_nothing(
+    engine: inprocess.Engine, quick: Process, several: Rows
+) -> None:
+    with testing.meter(engine) as cost, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(apps, "WARMING", 60.0)
+        apps.warm_up(quick.app)
+    assert (cost.writes, cost.deletes) == (0, 0)
+    assert all(is_read(quick, thread) for thread in ("page", *OTHERS))
+
+
+def test_the_warm_up_reads_a_limited_number_of_threads(
+    quick: Process, several: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apps, "WARMING", 60.0)
+    monkeypatch.setattr(apps, "WARMED", 2)
+    apps.warm_up(quick.app)
+    assert sum(is_read(quick, thread) for thread in ("page", *OTHERS)) == 2
+
+
+def is_read(process: Process, thread: str) -> bool:
+    """Return whether the process has cached a thread's directory."""
+    place = ("directory", records.ThreadName("demo", thread))
+    with process.store.context():
+        held = view_cache.HOLDINGS.get()
+        return held.cache.get(place) is not None
