@@ -36,7 +36,7 @@ import markupsafe
 
 from comments import errors
 from comments.accounts import accounts, sessions
-from comments.domain import decoders, roles
+from comments.domain import roles
 from comments.domain.crypto import keyed_hashes
 from comments.domain.languages import catalogue
 from comments.web.admin import labels
@@ -257,15 +257,13 @@ def _refused(error: Exception) -> flask.Response:
         if flask.request.headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}:
             return page("admin/again.html", here=_here())
         return go("admin/sign-in")
-    told = problems.answer(error)
-    problem = decoders.json(response_shapes.Problem).decode(told.data)
+    return problems.page(error, _problem)
+
+
+def _problem(problem: response_shapes.Problem) -> flask.Response:
     try:
         said = labels.sentence(problem.detail, problem.field)
-        response = page("admin/problem.html", status=told.status_code, problem=problem, said=said)
+        return page("admin/problem.html", problem=problem, said=said)
     except errors.Overloaded:
         # Rendering a page looks up the session, which fails again while the store does not answer.
-        response = flask.Response(problem.detail, told.status_code, content_type="text/plain")
-    for name, value in told.headers:
-        if name.lower() not in {"content-type", "content-length", "www-authenticate"}:
-            response.headers[name] = value
-    return response
+        return flask.Response(problem.detail, content_type="text/plain")

@@ -7,7 +7,7 @@ written only to the log.
 
 import http
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import flask
 import msgspec
@@ -16,6 +16,7 @@ from werkzeug import exceptions
 
 from comments import errors
 from comments.accounts import reader_accounts
+from comments.domain import decoders
 from comments.domain.languages import error_texts
 from comments.web.http import response_shapes
 
@@ -80,6 +81,19 @@ def answer(error: Exception) -> flask.Response:
         response.headers["WWW-Authenticate"] = 'Bearer realm="flatthread", error="invalid_token"'
     if status in _RETRIED:
         response.headers["Retry-After"] = str(getattr(error, "retry_after", _RETRY_AFTER))
+    return response
+
+
+def page(
+    error: Exception, shown: Callable[[response_shapes.Problem], flask.Response]
+) -> flask.Response:
+    """Answer with a page that shows the content of the error's problem document."""
+    told = answer(error)
+    response = shown(decoders.json(response_shapes.Problem).decode(told.data))
+    response.status_code = told.status_code
+    for name, value in told.headers:
+        if name.lower() not in {"content-type", "content-length", "www-authenticate"}:
+            response.headers[name] = value
     return response
 
 

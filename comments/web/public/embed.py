@@ -16,7 +16,7 @@ import flask
 import msgspec
 
 from comments import errors
-from comments.domain import decoders, presentation, records, site_options, thread_ids
+from comments.domain import presentation, records, site_options, thread_ids
 from comments.domain.languages import catalogue, error_texts
 from comments.domain.text import cleaning, inline_images
 from comments.moderation import thread_access
@@ -112,30 +112,25 @@ def _names_thread() -> bool:
 @blueprint.errorhandler(Exception)
 def refused(error: Exception) -> flask.Response:
     """Answer with a page that shows the content of the API's problem document."""
-    answer = problems.answer(error)
-    problem = decoders.json(response_shapes.Problem).decode(answer.data)
+    return problems.page(error, _problem)
+
+
+def _problem(problem: response_shapes.Problem) -> flask.Response:
     wanted, sentence = flask.request.args.get("lang", ""), problem.detail
     texts = page_language.of_refusal(wanted, flask.g.get("embedding"))
     if problem.code in texts.entries["errors"]:
         sentence = error_texts.of_code(problem.code, problem.field, problem.params, texts)
     else:
         texts = catalogue.ENGLISH
-    response = flask.Response(
-        flask.render_template(
-            "public/problem.html",
-            **page_language.variables(texts),
-            heading=texts.text("embed.not-shown"),
-            sentence=sentence,
-            problem=problem,
-            root=_root(),
-        ),
-        status=answer.status_code,
-        content_type=_HTML,
+    made = flask.render_template(
+        "public/problem.html",
+        **page_language.variables(texts),
+        heading=texts.text("embed.not-shown"),
+        sentence=sentence,
+        problem=problem,
+        root=_root(),
     )
-    for name, value in answer.headers:
-        if name.lower() not in {"content-type", "content-length"}:
-            response.headers[name] = value
-    return response
+    return flask.Response(made, content_type=_HTML)
 
 
 class _Asked(msgspec.Struct, frozen=True):

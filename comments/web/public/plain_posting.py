@@ -17,7 +17,7 @@ import flask
 import msgspec
 
 from comments import errors
-from comments.domain import decoders, records
+from comments.domain import records
 from comments.domain.languages import catalogue, error_texts
 from comments.posting import new_comment
 from comments.reading import thread_pages
@@ -105,27 +105,22 @@ def _submission(
 
 def _refused(error: errors.CodedError, fields: Mapping[str, str], place: _Place) -> flask.Response:
     """Answer with the form, the reason, and the text that was typed."""
-    answer = problems.answer(error)
-    problem = decoders.json(response_shapes.Problem).decode(answer.data)
-    sentence, texts = problem.detail, place.texts
-    if problem.code in texts.entries["errors"]:
-        sentence = error_texts.of_code(problem.code, problem.field, problem.params, texts)
     typed = {field: fields.get(field, "") for field in _SHOWN_FIELDS}
-    form = msgspec.structs.replace(
-        plain_form.of(place.site, place.links, fields.get("key", ""), context.settings()),
-        about=plain_form.About(fields.get("title", ""), fields.get("url", "")),
-        parent=fields.get("parent", ""),
-        typed=plain_form.Typed(**typed),
-        problem=sentence,
-        field=problem.field if problem.field in _SHOWN_FIELDS else "",
-    )
-    flask.g.has_form = True
     back = f"{place.site.id}{place.links.first()}"
-    response = _page(place, back, root="../", form=form)
-    response.status_code = answer.status_code
-    if "Retry-After" in answer.headers:
-        response.headers["Retry-After"] = answer.headers["Retry-After"]
-    return response
+    flask.g.has_form = True
+
+    def shown(problem: response_shapes.Problem) -> flask.Response:
+        form = msgspec.structs.replace(
+            plain_form.of(place.site, place.links, fields.get("key", ""), context.settings()),
+            about=plain_form.About(fields.get("title", ""), fields.get("url", "")),
+            parent=fields.get("parent", ""),
+            typed=plain_form.Typed(**typed),
+            problem=error_texts.sentence(error, place.texts),
+            field=problem.field if problem.field in _SHOWN_FIELDS else "",
+        )
+        return _page(place, back, root="../", form=form)
+
+    return problems.page(error, shown)
 
 
 def _page(

@@ -1,61 +1,37 @@
 """The pages that subscription mail links to: confirm and unsubscribe.
 
-Invariants:
-
-1. Opening a link changes nothing, because mail scanners follow every link. Only pressing a button
-   has an effect: it posts a form token that is valid for half an hour (`form_tokens`).
-2. The exception is the one-click unsubscribe request (RFC 8058). Mail programs send a POST to the
-   link itself, so that request needs no form token.
-3. The pages use no cookies: anyone who has the link may use it.
-4. The title of the thread is the only user input on these pages, and it is shown as plain text.
+`mailed_links` has the invariants. The exception is the one-click unsubscribe request (RFC 8058):
+mail programs send a POST to the link itself, so that request needs no form token.
 """
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any
 
 import flask
 
-from comments import errors
-from comments.domain import decoders
 from comments.notifications import double_opt_in, form_tokens
-from comments.web.http import context, problems, request_shapes, response_shapes
+from comments.web.http import context, request_shapes
 from comments.web.http.decode import forms, query_strings
 from comments.web.http.page_text import text as t
+from comments.web.public import mailed_links
+from comments.web.public.mailed_links import Button
 
-blueprint = flask.Blueprint("subscriptions", __name__, url_prefix="/subscriptions")
-
-_POLICY = (
-    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; "
-    "frame-ancestors 'none'"
-)
-
-_LINK_PROBLEMS = {"link-used": "embed.link-used", "page-expired": "embed.page-expired"}
-
-
-class _Button(NamedTuple):
-    """A form with one button that posts a form token to `action`.
-
-    `share` is the label of a checkbox in the form, "" for none.
-    """
-
-    label: str
-    action: str
-    form_token: str
-    share: str = ""
+blueprint = mailed_links.blueprint("subscriptions", "/subscriptions")
 
 
 @blueprint.get("/confirm")
 def ask_to_confirm() -> flask.Response:
     """Show a button and a description of the mail to which the reader would subscribe."""
-    now = datetime.now(UTC)
-    request = double_opt_in.unused_request_of(_link(), secret=context.settings().secret, now=now)
+    link, now = mailed_links.opened(), datetime.now(UTC)
+    request = double_opt_in.unused_request_of(link, secret=context.settings().secret, now=now)
     share = t("embed.subscribe-share", site=request.site) if request.thread else ""
-    return _page(
+    return mailed_links.page(
         t("embed.subscribe-title", site=request.site),
         t("embed.subscribe-question"),
-        _Button(t("embed.subscribe-confirm"), "confirm", _form_token("confirm"), share),
-        request=request,
+        Button(t("embed.subscribe-confirm"), "subscriptions/confirm", share),
+        purpose="confirm",
+        **_shown(request),
     )
 
 
@@ -67,11 +43,9 @@ def confirm() -> flask.Response:
     secret, now = context.settings().secret, datetime.now(UTC)
     link = form_tokens.read(sent.token, "confirm", secret, now=now)
     request = double_opt_in.confirm(link, secret=secret, now=now, shares=bool(sent.share))
-    return _page(
-        t("embed.subscribed-title"),
-        t("embed.subscribed"),
-        request=request,
-        note=t("embed.subscribed-end"),
+    note = t("embed.subscribed-end")
+    return mailed_links.page(
+        t("embed.subscribed-title"), t("embed.subscribed"), note=note, **_shown(request)
     )
 
 
@@ -81,15 +55,15 @@ def ask_to_unsubscribe() -> flask.Response:
 
     If the owner of the site may see the address, a third button withdraws this.
     """
-    site = double_opt_in.sharing_site(_link(), context.settings().secret)
-    form_token = _form_token("unsubscribe")
-    share = _Button(t("embed.unshare", site=site), "unsubscribe/address", form_token)
-    return _page(
+    site = double_opt_in.sharing_site(mailed_links.opened(), context.settings().secret)
+    share = Button(t("embed.unshare", site=site), "subscriptions/unsubscribe/address")
+    return mailed_links.page(
         t("embed.unsubscribe-title"),
         t("embed.unsubscribe-question"),
-        _Button(t("embed.unsubscribe-one"), "unsubscribe", form_token),
-        _Button(t("embed.unsubscribe-all"), "unsubscribe/all", form_token),
+        Button(t("embed.unsubscribe-one"), "subscriptions/unsubscribe"),
+        Button(t("embed.unsubscribe-all"), "subscriptions/unsubscribe/all"),
         *([share] if site else []),
+        purpose="unsubscribe",
     )
 
 
@@ -100,14 +74,15 @@ def unsubscribe() -> flask.Response:
     Mail programs send this POST to the link itself (RFC 8058). The button on the page posts a form
     token.
     """
-    link = _link() if flask.request.query_string else _posted("unsubscribe")
+    is_one_click = bool(flask.request.query_string)
+    link = mailed_links.opened() if is_one_click else mailed_links.posted("unsubscribe")
     return _ended(double_opt_in.unsubscribe, link, t("embed.unsubscribed-one"))
 
 
 @blueprint.post("/unsubscribe/all")
 def unsubscribe_from_everything() -> flask.Response:
     """Unsubscribe from everything and erase the address."""
-    link = _posted("unsubscribe")
+    link = mailed_links.posted("unsubscribe")
     end = double_opt_in.unsubscribe_from_everything
     return _ended(end, link, t("embed.unsubscribed-all"))
 
@@ -115,73 +90,14 @@ def unsubscribe_from_everything() -> flask.Response:
 @blueprint.post("/unsubscribe/address")
 def unshare() -> flask.Response:
     """Hide the address from the owner of the site; the subscription continues."""
-    double_opt_in.unshare(_posted("unsubscribe"), context.settings().secret)
-    return _page(t("embed.unshared-title"), t("embed.unshared"))
+    double_opt_in.unshare(mailed_links.posted("unsubscribe"), context.settings().secret)
+    return mailed_links.page(t("embed.unshared-title"), t("embed.unshared"))
 
 
 def _ended(end: Callable[..., None], link: str, text: str) -> flask.Response:
     end(link, context.settings().secret, now=datetime.now(UTC))
-    return _page(t("embed.unsubscribed-title"), text)
+    return mailed_links.page(t("embed.unsubscribed-title"), text)
 
 
-@blueprint.after_request
-def _close(response: flask.Response) -> flask.Response:
-    # The URL contains the link's key, which must not reach other pages or search engines.
-    response.headers["Referrer-Policy"] = "no-referrer"
-    response.headers["X-Robots-Tag"] = "noindex"
-    response.headers["Cache-Control"] = "no-store"
-    response.headers["Content-Security-Policy"] = _POLICY
-    return response
-
-
-@blueprint.errorhandler(Exception)
-def _refused(error: Exception) -> flask.Response:
-    """Answer with a page that shows the content of the API's problem document."""
-    answer = problems.answer(error)
-    problem = decoders.json(response_shapes.Problem).decode(answer.data)
-    text = problem.detail
-    if isinstance(error, errors.BadLink):
-        text = t(_LINK_PROBLEMS.get(problem.code, "embed.bad-link"))
-    response = _page(t("embed.failed"), text)
-    response.status_code = answer.status_code
-    for name, value in answer.headers:
-        if name.lower() not in {"content-type", "content-length"}:
-            response.headers[name] = value
-    return response
-
-
-def _link() -> str:
-    return query_strings.read(request_shapes.LinkQuery).token
-
-
-def _form_token(purpose: str) -> str:
-    return form_tokens.make(_link(), purpose, context.settings().secret, now=datetime.now(UTC))
-
-
-def _posted(purpose: str) -> str:
-    """Return the link of the page that contained the pressed button."""
-    query_strings.read(request_shapes.NoQuery)
-    token = forms.read(request_shapes.LinkForm).token
-    return form_tokens.read(token, purpose, context.settings().secret, now=datetime.now(UTC))
-
-
-def _page(
-    heading: str,
-    text: str,
-    *buttons: _Button,
-    request: double_opt_in.SubscriptionRequest | None = None,
-    note: str = "",
-) -> flask.Response:
-    # The path is relative because a proxy may add a path prefix.
-    up = "../" * (flask.request.path.count("/") - 1)
-    made = flask.render_template(
-        "public/subscription.html",
-        heading=heading,
-        text=text,
-        things=() if request is None else double_opt_in.things(request),
-        title="" if request is None else double_opt_in.title_of(request),
-        note=note,
-        buttons=buttons,
-        root=up,
-    )
-    return flask.Response(made, content_type="text/html; charset=utf-8")
+def _shown(request: double_opt_in.SubscriptionRequest) -> dict[str, Any]:
+    return {"things": double_opt_in.things(request), "title": double_opt_in.title_of(request)}
