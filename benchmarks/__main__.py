@@ -52,7 +52,7 @@ BENCHMARKS: dict[str, Benchmark] = {
 SCRATCH = measuring.ROOT / "pictures"
 # What draws each picture or folder of pictures.
 PICTURES: dict[str, tuple[Path, Callable[..., None]]] = {
-    "layouts": (measuring.ROOT / "docs" / "layouts" / "first-page.svg", layouts.draw),
+    "layouts": (measuring.ROOT / "docs" / "pictures" / "first-page.svg", layouts.draw),
     "pictures": (measuring.ROOT / "docs" / "pictures", pictures.draw),
 }
 

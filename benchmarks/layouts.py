@@ -1,7 +1,7 @@
 """Measure the first page of 50 comments in six layouts of a thread, and draw README's plot.
 
-The layouts (docs/layouts.md) store the same threads on the same engine, each in a file of its own,
-and take turns. The classic ones use raw protobuf messages without an object mapper.
+The layouts (docs/ideas/three-layouts.md) store the same threads on the same engine, each in a file
+of its own, and take turns. The classic ones use raw protobuf messages without an object mapper.
 """
 
 import contextlib

@@ -19,7 +19,7 @@ from comments.tree import ordered_query
 from datastore_emulator import inprocess
 from tests.support import programs
 
-PLOT = programs.ROOT / "docs" / "layouts" / "first-page.svg"
+PLOT = programs.ROOT / "docs" / "pictures" / "first-page.svg"
 
 
 @pytest.mark.embedded
@@ -77,4 +77,4 @@ def test_the_readmes_plot_has_a_line_for_each_layout() -> None:
     assert set(first_page_plot.LABELS.values()) <= set(texts(drawn))
     assert list(texts(PLOT.read_text()))[:9] == list(texts(drawn))[:9]
     assert set(first_page_plot.LABELS.values()) <= set(texts(PLOT.read_text()))
-    assert "(docs/layouts/first-page.svg)" in (programs.ROOT / "README.md").read_text()
+    assert "(docs/pictures/first-page.svg)" in (programs.ROOT / "README.md").read_text()
