@@ -29,7 +29,7 @@ from comments.events import dispatcher, outbox
 from comments.jobs import wiring
 from comments.jobs.integrity import recount
 from comments.notifications import double_opt_in, planner, subscriptions, thread_followers
-from comments.posting import new_comment
+from comments.posting import admission, new_comment
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import reads
@@ -115,7 +115,7 @@ def _subscribe(number: int, settings: config.Settings) -> None:
 
 def _post(body: str, settings: config.Settings) -> None:
     author = records.Author("Ann", id="g:ann")
-    draft = new_comment.Submission(THREAD.id, None, author, body)
+    draft = admission.Submission(THREAD.id, None, author, body)
     new_comment.post(draft, SiteRequest(site_settings.get("demo"), settings, STARTED))
 
 

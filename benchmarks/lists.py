@@ -22,7 +22,7 @@ from comments.domain import records
 from comments.events import dispatcher, outbox
 from comments.jobs import wiring
 from comments.notifications import inbox
-from comments.posting import new_comment
+from comments.posting import admission, new_comment
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import connection, transactions
@@ -125,7 +125,7 @@ def fill_inbox(engine: inprocess.Engine, replies: int) -> Inbox:
 
 def _post(who: str, minute: int, parent: str | None) -> records.Comment:
     author = records.Author(who, id=f"g:{who}")
-    draft = new_comment.Submission("page", parent, author, f"{who} {minute}")
+    draft = admission.Submission("page", parent, author, f"{who} {minute}")
     now = STARTED + timedelta(minutes=minute)
     site = site_settings.get("demo")
     return new_comment.post(draft, SiteRequest(site, SETTINGS, now)).comment

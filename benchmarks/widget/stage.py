@@ -21,7 +21,7 @@ from comments.domain import records
 from comments.domain.text import rendering
 from comments.jobs.integrity import recount
 from comments.moderation import decisions
-from comments.posting import new_comment
+from comments.posting import admission, new_comment
 from comments.reading.compaction import compactor
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
@@ -63,7 +63,7 @@ class Stage:
     def say(self, body: str, *, name: str, thread: str) -> None:
         """Post a comment as a reader on another device."""
         now = datetime.now(UTC)
-        draft = new_comment.Submission(thread, None, records.Author(name), body)
+        draft = admission.Submission(thread, None, records.Author(name), body)
         with self.store.context():
             site = site_settings.get(SITE)
             new_comment.post(draft, SiteRequest(site, _SETTINGS, now))

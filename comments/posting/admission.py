@@ -18,11 +18,19 @@ These checks do not judge the text; the site's rules do that. The checks are:
 
 A form without JavaScript cannot send the proofs of 2 and 3. On a site that requires one, its posts
 are held for a moderator instead, and the limits per network are stricter (`FORM_POSTS`). A limit
-for the site (`post_buckets.FORMS`), in a third row, protects moderators from a flood.
+for the site (`FORMS`), in a third row, protects moderators from a flood.
 
-`prepare` makes the checks that need no rows. Then `Admission.admit` checks and counts the post in
-the transaction that stores the comment (`post_storage`), so one look-up and one commit serve both.
-`post_buckets` chooses the rows that count a post.
+`prepare` makes the checks that need no rows. Then `PreparedPost.admit` checks and counts the post
+in the transaction that stores the comment (`post_storage`), so one look-up and one commit serve
+both.
+
+A post is counted in two rows (`rate_limits.RateLimitJournal`). The first row is the network's row,
+which also remembers proofs and texts. The second row is the author's row or, for a newcomer, the
+text's row. If one of the site's rules uses `repeated`, the text's row also counts the posts of the
+text within a day, and it is one of the two rows for every author. For guests, the other row is the
+network's row, because anyone can get a guest id. For signed-in authors, the other row is the
+author's row, because their accounts can be banned. The limit of the thread is counted with the
+comments of the thread (`tree.counters`).
 
 Invariants:
 
@@ -44,31 +52,42 @@ Invariants:
 import dataclasses
 import hashlib
 import logging
+import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from datetime import datetime, timedelta
 
 import msgspec
 
 from comments import errors
 from comments.domain import author_ids, reasons, records
-from comments.domain.crypto import proof_of_work
+from comments.domain.crypto import client_networks, keyed_hashes, proof_of_work
 from comments.domain.records import Ruling, Status
-from comments.moderation import screening
-from comments.posting import post_buckets, turnstile
+from comments.moderation import rulebook, rules, screening
+from comments.posting import turnstile
 from comments.sites import budgets, post_limits, proof_policy, rate_limits
 from comments.sites.site_request import SiteRequest
 from comments.store import caches, connection, ownership, per_process, reads
 from comments.store.models import comment_rows
+from comments.tree.values import Draft
 
 _log = logging.getLogger("flatthread")
 
 PATIENCE = 5.0  # Seconds.
 _AGAIN = 60  # seconds
 _JUST = 10.0  # Seconds for which a refusal makes another one likely.
+WINDOW = timedelta(minutes=10)
+DAY = timedelta(days=1)
+KEEPS = timedelta(hours=1)
 # The limit per network for posts that a form without JavaScript sends, so without proofs. Each of
 # these posts waits for a moderator.
 FORM_POSTS = 3
+# The limit per site for such posts.
+FORMS = rate_limits.Limit("forms", 20, timedelta(hours=1))
+# The unit is characters. Shorter texts, such as "Thank you very much!", are often repeated in good
+# faith.
+SHORTEST_TEXT = 24
 
+_BLANK = re.compile(r"\s+")
 _REFUSALS = (
     errors.BadInput,
     errors.Forbidden,
@@ -76,7 +95,7 @@ _REFUSALS = (
     errors.TooMany,
     errors.Unchecked,
 )
-# The lines of posts that this process refused; see `Admission.check_early`.
+# The lines of posts that this process refused; see `PreparedPost.check_early`.
 _REFUSED = per_process.PerProcess(lambda: caches.Cache[str, bool](10_000, _JUST))
 
 _SILENT = (reasons.HoldReason("turnstile"),)
@@ -85,37 +104,31 @@ _UNASKED = Ruling(Status.PENDING, turnstile.PURPOSE, reasons.sentence(_SILENT), 
 _UNPROVEN = Ruling(Status.PENDING, "form", reasons.sentence(_PLAIN), _PLAIN)
 
 
-class Entrant(NamedTuple):
-    """A post before admission: the id of its future comment, its text and its proofs.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Submission:
+    """A comment as a reader sent it. `parent` is the id of the comment to which it replies.
 
-    The author's id in `text` is empty for a newcomer. `repeats` is True if the post has an
-    idempotency key and may therefore be a retry. `counts` is True if one of the site's rules uses
-    the number of times that a text was posted. `is_plain` is True if a form without JavaScript
-    sent the post, so that it has no proofs.
+    `title`, `url` and `categories` are thread data (`naming`). They are not stored with a comment
+    from a test page, because they may not be those of the thread's page. `key` is the idempotency
+    key. `since` is the creation time of the author's account, if the author has one. `proof`,
+    `turnstile` and `trap` are checked before the comment is stored; a form without JavaScript
+    (`is_plain`) has no proofs.
     """
 
-    post: str
-    text: screening.ScreenedText
+    thread: str
+    parent: str | None
+    author: records.Author
+    body: str
+    title: str = ""
+    url: str = ""
+    key: str | None = None
+    categories: tuple[str, ...] = ()
+    since: datetime | None = None
     proof: str = ""
     turnstile: str = ""
     trap: str = ""
-    repeats: bool = False
-    counts: bool = False
     is_plain: bool = False
-
-
-class Admitted(NamedTuple):
-    """The result of admission.
-
-    `is_retry` is True if the post was counted before. `repeats` is the number of times that the
-    text was posted on the site within a day, including
-    this post. The number is 0 for a retry, and if none of the site's rules uses it. `doubt` is the
-    ruling for a post that would otherwise be approved, if admission has a reason to hold it.
-    """
-
-    repeats: int = 0
-    doubt: Ruling | None = None
-    is_retry: bool = False
+    is_from_test_page: bool = False
 
 
 def challenge(request: SiteRequest) -> proof_of_work.Challenge:
@@ -125,106 +138,114 @@ def challenge(request: SiteRequest) -> proof_of_work.Challenge:
     return msgspec.structs.replace(made, turnstile=key)
 
 
-def holds_forms(site: records.Site, guard: post_limits.PostLimits) -> bool:
+def holds_forms(site: records.Site, limits: post_limits.PostLimits) -> bool:
     """Tell whether posts from forms without JavaScript are held, and limited more strictly.
 
     On a site that requires no proofs, such a form gives a bot nothing that the API does not give.
     """
-    return bool(guard.proof_of_work) or site.turnstile is not None
+    return bool(limits.proof_of_work) or site.turnstile is not None
 
 
-def prepare(
-    entrant: Entrant, request: SiteRequest, guard: post_limits.PostLimits
-) -> "Admission | None":
-    """Make the checks that need no rows, and choose the rows for the other checks.
-
-    Return None if the post is a retry of a stored post that would now be refused.
-
-    Raises:
-        errors.BadInput: the post has a website, and the site's options allow none.
-        errors.Forbidden: the honeypot was filled in, the proof of work is missing, wrong or
-            expired, or the author is a guest and the site's options allow none.
-        errors.TooMany: the form was sent too soon after it was opened, or the site is read-only
-            because its daily budget is spent.
-        errors.Unchecked: Turnstile did not answer, and the site's settings refuse such posts.
-        errors.Conflict: see `Admission.admit`.
-        errors.Overloaded: the store did not answer in time.
-    """
-    if entrant.trap:
-        raise errors.Forbidden("not-accepted")
-    try:
-        _check_options(entrant.text.author, request.site)
-        if request.site.budget != records.NO_BUDGET:
-            budgets.check(request.site, now=request.now)
-            guard = budgets.guarded(request.site, guard, now=request.now)
-        prepared = Admission(entrant, request, guard)
-        prepared.check_early()
-    except _REFUSALS:
-        if not _is_stored(entrant):
-            raise
-        return None
-    return prepared
-
-
-def _is_stored(entrant: Entrant) -> bool:
-    """Tell whether a post is a retry whose comment exists."""
-    return entrant.repeats and reads.get(comment_rows.comment_key(entrant.post)) is not None
-
-
-def _check_options(author: records.Author, site: records.Site) -> None:
-    if not (site.options.guests or author.id.startswith(author_ids.ACCOUNT)):
-        raise errors.Forbidden("guests-off")
-    if author.website and not site.options.website:
-        raise errors.BadInput("website", "website-off")
-
-
-class Admission:
-    """The admission of one post: it chooses the rows that count the post, and admits or refuses it.
+class PreparedPost:
+    """A post that can be stored, with the rows that count it.
 
     `buckets` are the rows to read before `admit`. `line` is the row that concurrent posts from the
-    same network or author write, or "" if admission uses no rows.
+    same network or author write, or "" if the post is not counted. `is_exempt` is True if the post
+    is a retry of a stored post that would now be refused. `scheme` is the scheme of the site in
+    this process's copy.
+
+    Args:
+        text: the text to screen. Its author's id is empty for a newcomer.
     """
 
     def __init__(
-        self, entrant: Entrant, request: SiteRequest, guard: post_limits.PostLimits
+        self,
+        sent: Submission,
+        draft: Draft,
+        text: screening.ScreenedText,
+        book: rulebook.Rulebook,
+        request: SiteRequest,
     ) -> None:
-        self._is_unproven = entrant.is_plain and holds_forms(request.site, guard)
-        self._doubt = _UNPROVEN if self._is_unproven else None
-        if self._is_unproven:
-            most = min(guard.posts_per_network or FORM_POSTS, FORM_POSTS)
-            guard = dataclasses.replace(guard, proof_of_work=0, posts_per_network=most)
-        self._entrant, self._request, self._guard = entrant, request, guard
+        self.draft, self.scheme, self.is_exempt = draft, request.site.scheme, False
+        self.buckets: list[rate_limits.RateLimitBucket] = []
+        self.line = ""
+        self._sent, self._text, self._book, self._request = sent, text, book, request
         self._now = request.now
-        self._is_member = entrant.text.author.id.startswith(author_ids.ACCOUNT)
-        self._what = hashlib.sha256(entrant.post.encode()).digest()[:8]
+        self._is_member = text.author.id.startswith(author_ids.ACCOUNT)
+        self._what = hashlib.sha256(draft.id.encode()).digest()[:8]
         self._proof: proof_of_work.Proof | None = None
+        # The digest of the proof or token. A proof or token is valid for one post only.
+        self._once = rate_limits.NOTHING
         # This error is raised only after the rows show that the post is not a retry, because a
         # retry is admitted even if its proof has expired.
         self._problem: errors.FlatthreadError | None = None
-        if guard.proof_of_work and not self._is_member:
+        self._held: Ruling | None = None
+        self._journals: list[rate_limits.RateLimitJournal] = []
+        self._by_network: rate_limits.RateLimitJournal | None = None
+        self._by_author: rate_limits.RateLimitJournal | None = None
+        self._by_text: rate_limits.RateLimitJournal | None = None
+        # The buckets of the wider networks around an IPv6 network, and of the site's forms.
+        self._around: list[rate_limits.RateLimitBucket] = []
+        # What `admit` found out: why to hold an otherwise approved post, and the number of times
+        # that the text was posted on the site within a day, including this post. The number is 0
+        # for a retry, and if none of the site's rules uses it.
+        self._doubt: Ruling | None = None
+        self._repeats = 0
+
+    def decide(self, thread: records.Thread, is_known: bool) -> Ruling:  # noqa: FBT001 - see `Decide`
+        """Screen the post; see `screening.of_post`."""
+        return screening.of_post(
+            self._text,
+            self._book,
+            thread,
+            is_known,
+            repeats=self._repeats,
+            now=self._now,
+            doubt=self._doubt,
+        )
+
+    def check(self, limits: post_limits.PostLimits) -> None:
+        """Make the checks that need no rows, and choose the rows for the other checks.
+
+        Refuse a post that will probably be refused, before the thread's rows are read. A refusal is
+        then as cheap as it can be: it reads only the rows of admission. These are the posts without
+        a valid proof, and those that this process has just refused to their network or author.
+
+        Raises:
+            errors.CodedError: see `prepare`.
+        """
+        site = self._request.site
+        _check_options(self._text.author, site)
+        if site.budget != records.NO_BUDGET:
+            budgets.check(site, now=self._now)
+            limits = budgets.guarded(site, limits, now=self._now)
+        is_unproven = self._sent.is_plain and holds_forms(site, limits)
+        if is_unproven:
+            self._held = _UNPROVEN
+            most = min(limits.posts_per_network or FORM_POSTS, FORM_POSTS)
+            limits = dataclasses.replace(limits, proof_of_work=0, posts_per_network=most)
+        if limits.proof_of_work and not self._is_member:
             try:
-                self._proof = _proof(entrant.proof, request, guard)
+                self._proof = _proof(self._sent.proof, self._request, limits)
+                self._once = self._proof.digest
             except (errors.Forbidden, errors.TooMany) as error:
                 self._problem = error
-        # The digest of the proof or token. A proof or token is valid for one post only.
-        self._once = self._proof.digest if self._proof else rate_limits.NOTHING
-        if request.site.turnstile is not None and not self._is_unproven:
-            self._ask_turnstile(request.site.turnstile)
-        subject = post_buckets.Subject(
-            request.site.id, request.sender.network, entrant.text.author.id, entrant.text.body
-        )
-        self._chosen = post_buckets.PostBuckets(
-            subject, guard, request.settings.secret,
-            proof=self._proof, once=self._once, counts=entrant.counts, is_form=self._is_unproven,
-        )  # fmt: skip
-        self.buckets, self.line = self._chosen.all, self._chosen.line
+        if site.turnstile is not None and not is_unproven:
+            self._ask_turnstile(site.turnstile)
+        self._choose_rows(limits, is_form=is_unproven)
+        if not self._journals:
+            self._raise_problem()
+        elif self._problem is not None or _REFUSED.get().get(self.line):
+            with connection.within(PATIENCE):
+                rate_limits.read(*self.buckets, now=self._now)
+            self._check_rows()
 
     def _ask_turnstile(self, asked: records.Turnstile) -> None:
         if self._is_member or self._problem is not None:
             return
-        token = self._entrant.turnstile
+        token = self._sent.turnstile
         try:
-            answer = turnstile.check(asked, self._request, self._entrant.post, token)
+            answer = turnstile.check(asked, self._request, self.draft.id, token)
         except errors.Forbidden as error:
             self._problem = error
             return
@@ -232,29 +253,65 @@ class Admission:
             self._once = turnstile.digest(token)
         if answer is turnstile.TurnstileAnswer.UNKNOWN:
             _log.warning("Turnstile did not answer for site %s", self._request.site.id)
-            self._doubt = _UNASKED
+            self._held = _UNASKED
             if asked.refuses:
                 self._problem = errors.Unchecked("turnstile-unavailable", retry_after=_AGAIN)
 
-    def check_early(self) -> None:
-        """Refuse a post that will probably be refused, before the thread's rows are read.
+    def _choose_rows(self, limits: post_limits.PostLimits, *, is_form: bool) -> None:
+        site, secret = self._request.site.id, self._request.settings.secret
+        author, body = self._text.author.id, self._text.body
+        counts = self._book.asks("repeated")
+        is_known = bool(author) and (self._is_member or not counts)
+        self._most_texts = limits.same_texts
+        self._digest = (
+            rate_limits.NOTHING if not limits.same_texts else _text_digest(site, body, secret)
+        )
+        has_text = self._digest != rate_limits.NOTHING
+        # Otherwise, the text's row only counts repeats.
+        self._limits_texts = has_text and not is_known
+        if is_known and (limits.posts_per_author or has_text):
+            whose = f"{site}/{author}"
+            self._by_author = self._journal("authors", limits.posts_per_author, whose)
+        if counts or self._limits_texts:
+            # Texts that rules treat as equal share a row; the marks in the row distinguish them.
+            window = DAY if counts else WINDOW
+            self._by_text = self._journal("texts", 0, f"{site}\0{rules.likeness(body)}", window)
+        if self._by_author is None or self._by_text is None:
+            if limits.posts_per_network or self._once != rate_limits.NOTHING or has_text:
+                self._count_network(limits.posts_per_network)
+            found = (self._by_network, self._by_author, self._by_text)
+            if is_form and any(found):
+                self._around.append(rate_limits.RateLimitBucket(FORMS, site, secret))
+        found = (self._by_network, self._by_author, self._by_text)
+        self._journals = [journal for journal in found if journal is not None]
+        if self._journals:
+            self.buckets = [*self._journals, *self._around]
+            self.line = f"admission/{self._journals[0].key.id()}"
 
-        A refusal is then as cheap as it can be: it reads only the rows of admission. These are the
-        posts without a valid proof, and those that this process has just refused to their network
-        or author.
+    def _count_network(self, most: int) -> None:
+        """Count the post for the network that requested the challenge, and the networks around."""
+        site, secret, proof = self._request.site.id, self._request.settings.secret, self._proof
+        network = self._request.sender.network
+        whose = proof.network if proof else proof_policy.account(site, network, secret)
+        self._by_network = self._journal("posts", most, whose)
+        if not most:
+            return
+        limit = rate_limits.Limit("posts", most, WINDOW)
+        around = proof.around if proof else proof_policy.accounts_around(site, network, secret)
+        self._around = [
+            rate_limits.RateLimitBucket(limit.wider(factor), name, secret)
+            for (_, factor), name in zip(client_networks.WIDER, around, strict=False)
+        ]
 
-        Raises:
-            errors.CodedError: see `admit`.
-        """
-        if not self._chosen.journals:
-            self._raise_problem()
-        elif self._problem is not None or _REFUSED.get().get(self.line):
-            with connection.within(PATIENCE):
-                rate_limits.read(*self.buckets, now=self._now)
-            self._check()
+    def _journal(
+        self, purpose: str, most: int, subject: str, window: timedelta = WINDOW
+    ) -> rate_limits.RateLimitJournal:
+        # Without a limit, the journal only remembers posts.
+        limit = rate_limits.Limit(purpose, most or rate_limits.UNLIMITED, window, KEEPS)
+        return rate_limits.RateLimitJournal(limit, subject, self._request.settings.secret)
 
-    def admit(self, shared: rate_limits.SharedBuckets) -> Admitted:
-        """Check and count the post in the current transaction.
+    def admit(self, shared: rate_limits.SharedBuckets) -> bool:
+        """Check and count the post in the current transaction. Return whether it is a retry.
 
         Raises:
             errors.Forbidden: the proof of work was used before, or see `prepare`.
@@ -262,21 +319,31 @@ class Admission:
             errors.TooMany: a rate limit is reached, or see `prepare`.
             errors.Unchecked: see `prepare`.
         """
+        self._repeats, self._doubt = 0, None
+        if self.is_exempt:
+            return False
         shared.lend(self.buckets, now=self._now)
         try:
-            is_retry = self._check()
+            is_retry = self._check_rows()
         except _REFUSALS:
-            if not _is_stored(self._entrant):
+            if not self.is_stored():
                 raise
-            return Admitted(is_retry=True)
+            return True
+        self._doubt = self._held
         if not is_retry:
             shared.keep(self._count())
-        texts = self._chosen.texts if self._entrant.counts and not is_retry else None
-        return Admitted(0 if texts is None else texts.count, self._doubt, is_retry)
+            if self._by_text is not None and self._book.asks("repeated"):
+                self._repeats = self._by_text.count
+        return is_retry
 
-    def _check(self) -> bool:
+    def is_stored(self) -> bool:
+        """Tell whether the post is a retry whose comment exists."""
+        key = comment_rows.comment_key(self.draft.id)
+        return self._sent.key is not None and reads.get(key) is not None
+
+    def _check_rows(self) -> bool:
         """Return whether the post is a retry that was counted before, or raise an error."""
-        if any(journal.knows(self._what) for journal in self._chosen.journals):
+        if any(journal.knows(self._what) for journal in self._journals):
             return True
         try:
             self._raise_problem()
@@ -288,15 +355,15 @@ class Admission:
         return False
 
     def _count(self) -> Iterator[ownership.Writes]:
-        chosen, at = self._chosen, int(self._now.timestamp())
-        mark = rate_limits.CountedItem(at, self._what, chosen.text, self._once)
+        at = int(self._now.timestamp())
+        mark = rate_limits.CountedItem(at, self._what, self._digest, self._once)
         # If the text's row is only a counter, its mark omits the digests, because marks with a
         # proof are kept for longer.
         counted = rate_limits.CountedItem(at, self._what)
-        for journal in chosen.journals:
-            is_counter = journal is chosen.texts and not chosen.limits_texts
+        for journal in self._journals:
+            is_counter = journal is self._by_text and not self._limits_texts
             yield journal.note(counted if is_counter else mark)
-        for bucket in chosen.around:
+        for bucket in self._around:
             yield bucket.take()
 
     def _raise_problem(self) -> None:
@@ -305,33 +372,72 @@ class Admission:
 
     def _refuse(self) -> None:
         """Raise an error if a limit is reached, or if the proof or text has been used before."""
-        chosen = self._chosen
-        if chosen.network is not None and chosen.network.is_spent(self._once):
+        if self._by_network is not None and self._by_network.is_spent(self._once):
             if self._proof is None:
                 raise errors.Forbidden("turnstile-refused")
             raise errors.Forbidden("proof-spent")
-        for journal in (chosen.network, chosen.author):
+        for journal in (self._by_network, self._by_author):
             if journal is not None:
                 self._refuse_more(journal)
-        for bucket in chosen.around:
+        for bucket in self._around:
             self._refuse_full(bucket)
-        if chosen.texts is None or not chosen.limits_texts:
+        if self._by_text is None or not self._limits_texts:
             return
-        if chosen.texts.times(chosen.text) >= self._guard.same_texts:
+        if self._by_text.times(self._digest) >= self._most_texts:
+            raise errors.Conflict("duplicate")
+
+    def _refuse_more(self, journal: rate_limits.RateLimitJournal) -> None:
+        self._refuse_full(journal)
+        if journal.times(self._digest):
             raise errors.Conflict("duplicate")
 
     def _refuse_full(self, bucket: rate_limits.RateLimitBucket) -> None:
         if bucket.is_empty:
             raise errors.TooMany("too-many-posts", retry_after=bucket.wait(self._now))
 
-    def _refuse_more(self, journal: rate_limits.RateLimitJournal) -> None:
-        self._refuse_full(journal)
-        if journal.times(self._chosen.text):
-            raise errors.Conflict("duplicate")
+
+def prepare(
+    sent: Submission,
+    draft: Draft,
+    text: screening.ScreenedText,
+    book: rulebook.Rulebook,
+    request: SiteRequest,
+    *,
+    limits: post_limits.PostLimits,
+) -> PreparedPost:
+    """Make the checks that need no rows, and choose the rows for the other checks.
+
+    Raises:
+        errors.BadInput: the post has a website, and the site's options allow none.
+        errors.Forbidden: the honeypot was filled in, the proof of work is missing, wrong or
+            expired, or the author is a guest and the site's options allow none.
+        errors.TooMany: the form was sent too soon after it was opened, or the site is read-only
+            because its daily budget is spent.
+        errors.Unchecked: Turnstile did not answer, and the site's settings refuse such posts.
+        errors.Conflict: see `PreparedPost.admit`.
+        errors.Overloaded: the store did not answer in time.
+    """
+    if sent.trap:
+        raise errors.Forbidden("not-accepted")
+    post = PreparedPost(sent, draft, text, book, request)
+    try:
+        post.check(limits)
+    except _REFUSALS:
+        if not post.is_stored():
+            raise
+        post.is_exempt, post.buckets, post.line = True, [], ""
+    return post
+
+
+def _check_options(author: records.Author, site: records.Site) -> None:
+    if not (site.options.guests or author.id.startswith(author_ids.ACCOUNT)):
+        raise errors.Forbidden("guests-off")
+    if author.website and not site.options.website:
+        raise errors.BadInput("website", "website-off")
 
 
 def _proof(
-    solution: str, request: SiteRequest, guard: post_limits.PostLimits
+    solution: str, request: SiteRequest, limits: post_limits.PostLimits
 ) -> proof_of_work.Proof:
     """Check a post's proof of work, and return the decoded proof.
 
@@ -342,7 +448,15 @@ def _proof(
     purpose, now = proof_policy.ChallengePurpose.POST, request.now
     secret = request.settings.secret
     proof = proof_policy.check(solution, request.site.id, purpose, secret=secret, now=now)
-    left = guard.form_seconds - (now - proof.opened).total_seconds()
+    left = limits.form_seconds - (now - proof.opened).total_seconds()
     if left > 0:
         raise errors.TooMany("too-fast", retry_after=max(1, round(left)))
     return proof
+
+
+def _text_digest(site: str, body: str, secret: str) -> bytes:
+    """Return a digest of a text, ignoring spacing and case, or `NOTHING` for a short text."""
+    plain = _BLANK.sub(" ", body).strip().casefold()
+    if len(plain) < SHORTEST_TEXT:
+        return rate_limits.NOTHING
+    return keyed_hashes.keyed(secret, "text", site, plain)[:8]

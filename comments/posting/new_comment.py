@@ -13,9 +13,7 @@ Invariants:
 """
 
 import dataclasses
-import functools
 import secrets
-from datetime import datetime
 from urllib.parse import urlsplit
 
 import msgspec
@@ -36,32 +34,6 @@ from comments.tree.threads import naming
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Submission:
-    """A comment as a reader sent it. `parent` is the id of the comment to which it replies.
-
-    `title`, `url` and `categories` are thread data (`naming`). They are not stored with a comment
-    from a test page, because they may not be those of the thread's page. `key` is the idempotency
-    key. `since` is the creation time of the author's account, if the author has one. `admission`
-    checks `proof`, `turnstile`, `trap` and `is_plain`, which is True for a form without JavaScript.
-    """
-
-    thread: str
-    parent: str | None
-    author: records.Author
-    body: str
-    title: str = ""
-    url: str = ""
-    key: str | None = None
-    categories: tuple[str, ...] = ()
-    since: datetime | None = None
-    proof: str = ""
-    turnstile: str = ""
-    trap: str = ""
-    is_plain: bool = False
-    is_from_test_page: bool = False
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Posted:
     """A stored comment. `created` is False for a retry.
 
@@ -73,7 +45,7 @@ class Posted:
     is_authors: bool = True
 
 
-def post(sent: Submission, request: SiteRequest) -> Posted:
+def post(sent: admission.Submission, request: SiteRequest) -> Posted:
     """Store a comment.
 
     With an idempotency key, the comment is stored only once, however often it is sent.
@@ -84,30 +56,17 @@ def post(sent: Submission, request: SiteRequest) -> Posted:
     Raises:
         errors.BadInput: a field is not valid; the error names the field.
         errors.Forbidden, errors.Conflict, errors.TooMany, errors.Unchecked: see
-            `admission.prepare`, `admission.Admission.admit`, `screening.of_post` and
+            `admission.prepare`, `admission.PreparedPost.admit`, `screening.of_post` and
             `placement.Placement.place`.
         errors.NotFound, errors.KeyReused: see `placement.Placement.place`.
         errors.Overloaded: the store did not answer in time; retrying with the same key is safe.
     """
     site, now = request.site, request.now
-    draft, text = _prepared(sent, request)
-    guard, book = post_limits.of(site, request.settings), rulebook.current(site.id)
-    entrant = admission.Entrant(
-        draft.id, text, sent.proof, sent.turnstile, sent.trap,
-        repeats=sent.key is not None, counts=book.asks("repeated"), is_plain=sent.is_plain,
-    )  # fmt: skip
-    admitted = admission.prepare(entrant, request, guard)
-    text = _marked(text, book, request) if book.bans else text
-    secret, sender = request.settings.secret, request.sender
-    ready = msgspec.structs.replace(
-        draft,
-        detail=screening.questions(book, text.author.id, sender, secret, now=now),
-        pace=guard.posts_per_thread,
-    )
-    decide = functools.partial(screening.of_post, text, book, now=now)
+    limits, book = post_limits.of(site, request.settings), rulebook.current(site.id)
+    draft, text = _prepared(sent, request, book, pace=limits.posts_per_thread)
+    prepared = admission.prepare(sent, draft, text, book, request, limits=limits)
     try:
-        post = post_storage.ReadyPost(ready, decide, admitted, site.scheme)
-        change = post_storage.store(post)
+        change = post_storage.store(prepared)
     except errors.Overloaded:
         usage.doubt(site.id, draft.id, now=now)
         raise
@@ -120,11 +79,12 @@ def post(sent: Submission, request: SiteRequest) -> Posted:
 
 
 def _prepared(
-    sent: Submission, request: SiteRequest
+    sent: admission.Submission, request: SiteRequest, book: rulebook.Rulebook, *, pace: int
 ) -> tuple[values.Draft, screening.ScreenedText]:
     """Make the draft to store and the text to screen, without writing to the store.
 
-    Read the store only to find a comment that was first posted under an older secret.
+    Read the store only to find a comment that was first posted under an older secret, and the
+    author's account if the site has banned a mailbox.
     """
     site, now, current = request.site, request.now, request.settings.secret
     author, brought, text = _cleaned(sent, site)
@@ -132,10 +92,10 @@ def _prepared(
     name = records.ThreadName(site.id, sent.thread)
     digest, secret = _digest(current, name, author, sent.key)
     made = keyed_hashes.text(digest)
-    said = (author.name, author.website, author.email, sent.parent or "", text.body)
+    parts = (author.name, author.website, author.email, sent.parent or "", text.body)
     # The hash is keyed because all parts except the e-mail address are public, so a plain hash
     # would let an attacker confirm a guessed address.
-    fingerprint = keyed_hashes.keyed(secret, "post", *said)
+    fingerprint = keyed_hashes.keyed(secret, "post", *parts)
     origin, came_from = b"", ""
     if sent.key is not None and not author.id:
         # This hash recognizes the network if a newcomer retries the post later.
@@ -161,12 +121,15 @@ def _prepared(
         brought="" if sent.is_from_test_page else naming.encode(brought),
         origin=origin,
         came_from=came_from,
+        detail=screening.questions(book, author.id, request.sender, current, now=now),
+        pace=pace,
     )
-    return draft, screening.ScreenedText(site.id, author, text.body, text.html, network, sent.since)
+    said = screening.ScreenedText(site.id, author, text.body, text.html, network, sent.since)
+    return draft, _marked(said, book, request) if book.bans else said
 
 
 def _cleaned(
-    sent: Submission, site: records.Site
+    sent: admission.Submission, site: records.Site
 ) -> tuple[records.Author, naming.Brought, values.RenderedText]:
     """Clean the author, the thread data and the text."""
     author, name = sent.author, sent.author.name

@@ -20,17 +20,12 @@ Invariants:
 """
 
 import contextlib
-import functools
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
-
-import msgspec
 
 from comments import errors
-from comments.domain import records, sorthash
-from comments.domain.records import Ruling
 from comments.events import backlog
 from comments.posting import admission
+from comments.posting.admission import PreparedPost
 from comments.sites import rate_limits
 from comments.store import batches, connection, per_process, reads, transactions
 from comments.tree import placement, values
@@ -45,52 +40,25 @@ MOST_BYTES = 2_000_000  # Of texts.
 _MOST_BYTES_OF_A_CHARACTER = 4
 
 
-class Decide(Protocol):
-    """A function that screens a post (`screening.of_post`)."""
-
-    def __call__(
-        self,
-        thread: records.Thread,
-        is_known: bool,  # noqa: FBT001 - see `values.Decide`
-        /,
-        *,
-        repeats: int,
-        doubt: Ruling | None,
-    ) -> Ruling: ...
-
-
-class ReadyPost(NamedTuple):
-    """A post that can be stored. `admission` is None if the post needs no admission.
-
-    `scheme` is the scheme of the site in this process's copy.
-    """
-
-    draft: values.Draft
-    decide: Decide
-    admission: admission.Admission | None
-    scheme: sorthash.Scheme
-
-
 _BATCHES = per_process.PerProcess(
-    lambda: batches.Batches[ReadyPost, _Result](MOST_POSTS, MOST_BYTES)
+    lambda: batches.Batches[PreparedPost, _Result](MOST_POSTS, MOST_BYTES)
 )
 
 
-def store(post: ReadyPost) -> values.ChangeResult:
+def store(post: PreparedPost) -> values.ChangeResult:
     """Store a comment, and report the change.
 
     Raises:
-        errors.CodedError: see `admission.Admission.admit`, `screening.of_post` and
+        errors.CodedError: see `PreparedPost.admit`, `screening.of_post` and
             `placement.Placement.place`.
         errors.Overloaded: the store did not answer in time. The comment may have been stored.
     """
-    draft, line = post.draft, f"{post.draft.name.site}/{post.draft.name.id}"
-    patience = connection.current().deadline
-    if post.admission is not None and post.admission.line:
-        patience = admission.PATIENCE
+    draft = post.draft
     size = _MOST_BYTES_OF_A_CHARACTER * (len(draft.text.body) + len(draft.text.html))
-    with connection.within(patience):
-        result = _BATCHES.get().run(line, post, _store, key=draft.id, size=size)
+    with connection.within(admission.PATIENCE if post.line else connection.current().deadline):
+        result = _BATCHES.get().run(
+            f"{draft.name.site}/{draft.name.id}", post, _store, key=draft.id, size=size
+        )
     if isinstance(result, errors.CodedError):
         raise result
     if result.is_new and result.comment.listed:
@@ -99,14 +67,13 @@ def store(post: ReadyPost) -> values.ChangeResult:
     return result
 
 
-def _store(posts: Sequence[ReadyPost], has_run: bool) -> Sequence[_Result]:  # noqa: FBT001 - see `batches.Work`
+def _store(posts: Sequence[PreparedPost], has_run: bool) -> Sequence[_Result]:  # noqa: FBT001 - see `batches.Work`
     """Store posts to one thread in one transaction, and return a result for each."""
     current = connection.current()
-    # Posts from one network to several threads conflict on the network's row, so they take turns
-    # within the process. Sorted, so that two transactions never wait for each other.
-    lines = sorted({post.admission.line for post in posts if post.admission is not None})
     with contextlib.ExitStack() as stack:
-        for line in lines:
+        # Posts from one network to several threads conflict on the network's row, so they take
+        # turns within the process. Sorted, so that two transactions never wait for each other.
+        for line in sorted({post.line for post in posts if post.line}):
             stack.enter_context(current.line(line))
         turn: sharding.TransactionShard = sharding.FIRST
         # All roots conflict on the thread's row, so spreading them over counter shards would not
@@ -116,15 +83,14 @@ def _store(posts: Sequence[ReadyPost], has_run: bool) -> Sequence[_Result]:  # n
         return transactions.transaction(lambda: _run(posts, turn), has_run=has_run)
 
 
-def _run(posts: Sequence[ReadyPost], turn: sharding.TransactionShard) -> Sequence[_Result]:
+def _run(posts: Sequence[PreparedPost], turn: sharding.TransactionShard) -> Sequence[_Result]:
     """Run the transaction's body: read everything in one look-up, decide, write.
 
     A refusal is returned, not raised, because the other posts and the counts of admission must be
     committed.
     """
     placed = placement.Placement(posts[0].scheme, [post.draft for post in posts], turn)
-    admissions = (post.admission for post in posts if post.admission is not None)
-    counted = rate_limits.SharedBuckets(bucket for each in admissions for bucket in each.buckets)
+    counted = rate_limits.SharedBuckets(bucket for post in posts for bucket in post.buckets)
     rows = reads.get_multi([*placed.keys, *counted.keys])
     placed.fill(rows[: len(placed.keys)])
     counted.fill(rows[len(placed.keys) :])
@@ -134,22 +100,17 @@ def _run(posts: Sequence[ReadyPost], turn: sharding.TransactionShard) -> Sequenc
 
 
 def _placed(
-    post: ReadyPost, placed: placement.Placement, counted: rate_limits.SharedBuckets
+    post: PreparedPost, placed: placement.Placement, counted: rate_limits.SharedBuckets
 ) -> _Result:
     """Admit, screen and place a post."""
-    draft = post.draft
     try:
         # After a commit whose response was lost, the comment exists, and so do its counts.
-        earlier = placed.earlier(draft) if transactions.may_have_run() else None
-        admitted = admission.Admitted()
-        if earlier is None and post.admission is not None:
-            admitted = post.admission.admit(counted)
-            # The comment of a retry nearly always exists. Trying to insert it would fail.
-            earlier = placed.earlier(draft) if admitted.is_retry else None
+        earlier = placed.earlier(post.draft) if transactions.may_have_run() else None
         if earlier is not None:
             return earlier
-        decide = functools.partial(post.decide, repeats=admitted.repeats, doubt=admitted.doubt)
-        return placed.place(msgspec.structs.replace(draft, decide=decide))
+        # The comment of a retry nearly always exists. Trying to insert it would fail.
+        earlier = placed.earlier(post.draft) if post.admit(counted) else None
+        return earlier or placed.place(post.draft, post.decide)
     except errors.Overloaded:
         raise
     except errors.CodedError as error:

@@ -6,7 +6,7 @@ from datetime import datetime
 from comments import config
 from comments.domain import records
 from comments.domain.languages import catalogue
-from comments.posting import new_comment
+from comments.posting import admission, new_comment
 from comments.sites.site_request import SiteRequest
 
 THREAD = "demo"
@@ -26,5 +26,5 @@ def post(site: records.Site, settings: config.Settings, *, now: datetime) -> Non
     for key, name, answered in _COMMENTS:
         parent = None if answered is None else ids[answered]
         body = catalogue.ENGLISH.text(key)
-        sent = new_comment.Submission(THREAD, parent, records.Author(name), body)
+        sent = admission.Submission(THREAD, parent, records.Author(name), body)
         ids.append(new_comment.post(sent, request).comment.id)

@@ -32,8 +32,8 @@ class PostLimits:
 
     `proof_of_work` is the maximum number of attempts that a proof takes; `form_seconds` is the
     number of seconds for which a form must be open before it is sent. Limits for the number of
-    posts apply per `post_buckets.WINDOW`; `same_texts` limits newcomers' repeats of a text per
-    `post_buckets.KEEPS`.
+    posts apply per `admission.WINDOW`; `same_texts` limits newcomers' repeats of a text per
+    `admission.KEEPS`.
     """
 
     proof_of_work: int

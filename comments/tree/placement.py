@@ -26,7 +26,7 @@ from comments.store.models import comment_rows, conversion
 from comments.tree.comment_writes import AT_ONCE, IN_TIME, OWNER
 from comments.tree.counters import in_transaction, sharding
 from comments.tree.threads import activity, naming
-from comments.tree.values import ChangeResult, Draft
+from comments.tree.values import ChangeResult, Decide, Draft
 
 _SHADOW = "shadow"  # the rule of a reply to a shadowed comment; stored as text
 
@@ -93,8 +93,11 @@ class Placement:
             row = reads.get(comment_rows.comment_key(draft.id))
         return None if row is None else _repeat(row, draft)
 
-    def place(self, draft: Draft) -> ChangeResult:
+    def place(self, draft: Draft, decide: Decide) -> ChangeResult:
         """Place a new comment, or recognize that it has already been placed.
+
+        `decide` is called in every run of the transaction, and raises an error if the author must
+        not post.
 
         Raises:
             errors.NotFound: the answered comment does not exist, is in a different thread, or is
@@ -108,7 +111,7 @@ class Placement:
         if found is not None:
             return found
         try:
-            return self._placed(draft)
+            return self._placed(draft, decide)
         except errors.FlatthreadError:
             found = None if self._looked_for else self.earlier(draft)
             if found is not None:
@@ -124,7 +127,7 @@ class Placement:
         )
         return (placed, self._counters.writes(self._changes), *self._events)
 
-    def _placed(self, draft: Draft) -> ChangeResult:
+    def _placed(self, draft: Draft, decide: Decide) -> ChangeResult:
         thread, counters = self._thread, self._counters
         if self._is_new_thread:
             thread.created = thread.active = draft.created
@@ -134,7 +137,7 @@ class Placement:
         if draft.reply_to is not None:
             target = _answerable(self._comments[draft.reply_to], draft)
         is_known = draft.author.id in counters.known
-        ruling = _below(target, draft.decide(conversion.thread_record(thread), is_known))
+        ruling = _below(target, decide(conversion.thread_record(thread), is_known))
         row = new_row(draft, reply_to=draft.reply_to, ruling=ruling)
         parent = self._tree_parent(target)
         number(self._scheme, row, parent, thread)

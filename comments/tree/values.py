@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from comments.domain import records
-from comments.domain.records import Ruling, Status
+from comments.domain.records import Ruling
 from comments.store import ownership
 
 # A function that decides about a draft. The function's arguments are the thread, and whether the
@@ -25,16 +25,11 @@ class RenderedText:
     renderer: str
 
 
-def _welcome(_thread: records.Thread, _is_known: bool) -> Ruling:  # noqa: FBT001 - see `Decide`
-    return Ruling(Status.APPROVED)
-
-
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """A comment to be placed in a thread, without its place in the tree.
 
-    `fingerprint` distinguishes a retry from a different request with the same id. `decide` is
-    called in every run of the transaction, and raises an error if the author must not post. `pace`
-    is the maximum number of posts in the thread within `in_transaction.PACE`, or 0 for no limit.
+    `fingerprint` distinguishes a retry from a different request with the same id. `pace` is the
+    maximum number of posts in the thread within `in_transaction.PACE`, or 0 for no limit.
     `detail` is stored with the event. `came_from` is the encrypted mark of the author's network
     (`caller_marks`). `brought` is the thread data that was posted with the comment, as encoded by
     `naming`. `origin` recognizes a retry from the same network; `origin` is empty if that is not
@@ -49,7 +44,6 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: bytes
     created: datetime
     brought: str
-    decide: Decide = _welcome
     pace: int = 0
     detail: str = ""
     origin: bytes = b""

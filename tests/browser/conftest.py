@@ -24,7 +24,7 @@ from comments.domain import records
 from comments.domain.records import Verb
 from comments.jobs import scheduler, wiring
 from comments.moderation import decisions
-from comments.posting import new_comment
+from comments.posting import admission, new_comment
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import connection
@@ -241,7 +241,7 @@ def say(open_store: connection.Store, settings: config.Settings, site: records.S
     unlimited = dataclasses.replace(settings, proof_of_work=0, form_seconds=0)
 
     def said(body: str, *, name: str = "Ada", parent: str | None = None) -> str:
-        draft = new_comment.Submission("demo", parent, records.Author(name), body)
+        draft = admission.Submission("demo", parent, records.Author(name), body)
         with open_store.context():
             return new_comment.post(
                 draft, SiteRequest(site, unlimited, datetime.now(UTC))

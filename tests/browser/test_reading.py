@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from comments.domain import records
 from comments.moderation import decisions
-from comments.posting import new_comment
+from comments.posting import admission, new_comment
 from comments.store import connection
 from tests.browser.conftest import OpenTab, Say, Website
 from tests.browser.test_conversation import bodies, choices, choose, comment, write
@@ -290,7 +290,7 @@ def test_a_moderators_pinned_comment_is_marked_above_the_list(
 ) -> None:
     say("first")
     author = records.Author("Mia", is_staff=True)
-    draft = new_comment.Submission("demo", None, author, "please read")
+    draft = admission.Submission("demo", None, author, "please read")
     with open_store.context():
         pinned = new_comment.post(draft, sample_threads.request(site)).comment.id
         decisions.decide(

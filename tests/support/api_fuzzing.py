@@ -25,7 +25,7 @@ from comments import config
 from comments.accounts import email_login
 from comments.domain import declared_counters, records
 from comments.domain.crypto import encryption
-from comments.posting import new_comment
+from comments.posting import admission, new_comment
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import connection
@@ -164,7 +164,7 @@ class _Quiet(serving.WSGIRequestHandler):
 
 
 def _post(site: records.Site, number: int, parent: str, settings: config.Settings) -> str:
-    draft = new_comment.Submission("t", parent, records.Author("Ann", id=OWN), f"own {number}")
+    draft = admission.Submission("t", parent, records.Author("Ann", id=OWN), f"own {number}")
     return new_comment.post(draft, SiteRequest(site, settings, datetime.now(UTC))).comment.id
 
 

@@ -33,7 +33,7 @@ from comments.accounts import accounts, email_login, invitations, one_time_links
 from comments.domain import records, roles
 from comments.domain.crypto import encryption
 from comments.notifications import double_opt_in, form_tokens, moderation_links
-from comments.posting import new_comment
+from comments.posting import admission, new_comment
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import connection, transactions
@@ -115,7 +115,7 @@ class AllRoles:
         return client
 
     def comment(self) -> records.Comment:
-        draft = new_comment.Submission("t", None, records.Author("Ann", id="g:author"), "Hello")
+        draft = admission.Submission("t", None, records.Author("Ann", id="g:author"), "Hello")
         return new_comment.post(draft, SiteRequest(self.site, SETTINGS, datetime.now(UTC))).comment
 
     def ask(

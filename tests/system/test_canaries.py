@@ -28,7 +28,7 @@ from comments.jobs import personal_data
 from comments.moderation import decisions, policy_changes
 from comments.moderation.classifiers import registration
 from comments.moderation.rules import Action, Rule
-from comments.posting import new_comment, own_comment
+from comments.posting import admission, new_comment, own_comment
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import connection, reads
@@ -134,7 +134,7 @@ class Planted(AllRoles):
     def _said(
         self, body: str, author: str, *, name: str = "canary-name", parent: str | None = None
     ) -> records.Comment:
-        draft = new_comment.Submission("t", parent, records.Author(name, id=author), body)
+        draft = admission.Submission("t", parent, records.Author(name, id=author), body)
         return new_comment.post(draft, SiteRequest(self.site, SETTINGS, datetime.now(UTC))).comment
 
     @staticmethod

@@ -15,7 +15,7 @@ from comments.domain import records
 from comments.domain.records import Verb
 from comments.domain.text import cleaning
 from comments.moderation import decisions
-from comments.posting import new_comment
+from comments.posting import admission, new_comment
 from comments.sites.site_request import SiteRequest
 from comments.web.public import nesting
 from tests.support.every_route import ROWS, AllRoles, Row, path_of
@@ -120,7 +120,7 @@ def test_a_dangerous_website_in_the_store_is_never_a_link(
         rows = []
         for number, website in enumerate(STORED):
             author = records.Author("Mallory", website, id=f"g:m{number}")
-            draft = new_comment.Submission("bad", None, author, f"text {number}")
+            draft = admission.Submission("bad", None, author, f"text {number}")
             request = SiteRequest(all_roles.site, sample_threads.SETTINGS, now)
             rows.append(new_comment.post(draft, request).comment)
     assert all(row.author.website for row in rows)

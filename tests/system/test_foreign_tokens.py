@@ -18,7 +18,7 @@ from comments.accounts import accounts
 from comments.domain import records
 from comments.jobs import personal_data
 from comments.notifications import double_opt_in, subscriptions
-from comments.posting import cast_vote, new_comment
+from comments.posting import admission, cast_vote, new_comment
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import connection, reads
@@ -56,7 +56,7 @@ class TwoSites:
             subscriptions.subscribe(self.subscriber, "sealed", wanted, now=now)
 
     def say(self, site: str, author: str, body: str) -> records.Comment:
-        draft = new_comment.Submission("t", None, records.Author("X", id=author), body)
+        draft = admission.Submission("t", None, records.Author("X", id=author), body)
         return new_comment.post(
             draft, SiteRequest(self.sites[site], SETTINGS, datetime.now(UTC))
         ).comment
@@ -124,7 +124,7 @@ def test_a_guest_cannot_change_a_comment_in_another_thread_of_the_site(
     two_sites: TwoSites, method: str
 ) -> None:
     """A guest's token gives access only to the guest's own comments, in any thread."""
-    draft = new_comment.Submission("t2", None, records.Author("Bob"), "in t2")
+    draft = admission.Submission("t2", None, records.Author("Bob"), "in t2")
     request = SiteRequest(two_sites.sites["demo"], SETTINGS, datetime.now(UTC))
     row = new_comment.post(draft, request).comment
     posted = api_requests.post(two_sites.client)
@@ -214,7 +214,7 @@ def test_votes_of_a_site_are_found_for_any_thread_id(two_sites: TwoSites) -> Non
     cast = {}
     for site, thread in (("demo", "x" * 600), ("demo", "short"), ("blog", "y" * 600)):
         author = records.Author("X", id="g:x")
-        draft = new_comment.Submission(thread, None, author, thread)
+        draft = admission.Submission(thread, None, author, thread)
         row = new_comment.post(draft, SiteRequest(two_sites.sites[site], SETTINGS, now)).comment
         request = sample_threads.request(site, settings=SETTINGS, now=now, network="192.0.2.9")
         cast_vote.vote(row.id, "g:long", votes.DOWN, request)

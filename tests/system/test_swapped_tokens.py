@@ -23,7 +23,7 @@ from comments.domain import records
 from comments.domain.crypto import encryption
 from comments.moderation import decisions
 from comments.notifications import double_opt_in, form_tokens, moderation_links
-from comments.posting import new_comment
+from comments.posting import admission, new_comment
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import connection, transactions
@@ -77,7 +77,7 @@ class Service:
     def post(self) -> records.Comment:
         self.number += 1
         author = records.Author("Bob", id="g:bob")
-        draft = new_comment.Submission("t", None, author, f"number {self.number}")
+        draft = admission.Submission("t", None, author, f"number {self.number}")
         return new_comment.post(
             draft, SiteRequest(self.site, sample_threads.SETTINGS, datetime.now(UTC))
         ).comment

@@ -88,6 +88,7 @@ else:
         """A mixin for NDB's properties that keeps the declaration."""
 
         _INDEXED = True  # NDB's own default for the type
+        _AS_SET: type | None = None  # The type of values that NDB keeps without further checks.
 
         def __init__(self, **given: Any) -> None:
             super().__init__(**given)
@@ -107,55 +108,52 @@ else:
                 return value
             return super().__get__(row, kind)
 
-        def _set_value(self, row: Any, value: Any) -> None:
+        def __set__(self, row: Any, value: Any) -> None:
             """Set the value, without NDB's checks if `value` surely passes them unchanged."""
-            if self.declared.is_repeated or not (value is None or self._is_valid(value)):
-                super()._set_value(row, value)
-            else:
+            kind = type(value)
+            is_sure = value is None or kind is self._AS_SET
+            if kind is str:
+                # Each ASCII character has one byte. NDB must check the encoding of any other text.
+                is_short = not self.declared.is_indexed or len(value) <= _LONGEST_INDEXED
+                is_sure = is_sure and is_short and value.isascii()
+            elif kind is datetime:
+                is_sure = is_sure and value.tzinfo is UTC and self._tzinfo is not None
+            if is_sure and not self.declared.is_repeated:
                 row.kept[self._name] = value
+            else:
+                super().__set__(row, value)
 
-        def _is_valid(self, _value: Any) -> bool:
-            """Check quickly whether a value is valid; False means that NDB must check it."""
-            return False
-
-    class _Text(_Declaring):
-        """A mixin for texts. NDB limits the length of indexed texts."""
-
-        def _is_valid(self, value: Any) -> bool:
-            # Each ASCII character has one byte. NDB must check the encoding of any other text.
-            is_ascii = type(value) is str and value.isascii()
-            return is_ascii and (not self.declared.is_indexed or len(value) <= _LONGEST_INDEXED)
-
-    class StringProperty(_Text, ndb.StringProperty):
+    class StringProperty(_Declaring, ndb.StringProperty):
         """Text of up to 1,500 bytes."""
 
-    class TextProperty(_Text, ndb.TextProperty):
+        _AS_SET = str
+
+    class TextProperty(_Declaring, ndb.TextProperty):
         """Text of any length."""
 
+        _AS_SET = str
         _INDEXED = False
 
     class IntegerProperty(_Declaring, ndb.IntegerProperty):
         """A 64-bit integer."""
 
-        def _is_valid(self, value: Any) -> bool:
-            return type(value) is int
+        _AS_SET = int
 
     class BooleanProperty(_Declaring, ndb.BooleanProperty):
         """True or false."""
 
-        def _is_valid(self, value: Any) -> bool:
-            return type(value) is bool
+        _AS_SET = bool
 
     class BlobProperty(_Declaring, ndb.BlobProperty):
         """Bytes."""
 
+        _AS_SET = bytes
         _INDEXED = False
 
     class DateTimeProperty(_Declaring, ndb.DateTimeProperty):
         """A point in time, with microsecond precision."""
 
-        def _is_valid(self, value: Any) -> bool:
-            return type(value) is datetime and value.tzinfo is UTC and self._tzinfo is not None
+        _AS_SET = datetime
 
 
 class StoredRow(ndb.Model):
@@ -173,11 +171,14 @@ class StoredRow(ndb.Model):
 
     def __init__(self, *, key: ndb.Key | None = None, **values: Any) -> None:
         """Make a row. NDB accepts seven more names for the parts of a key."""
-        self._values = {}
+        # NDB's own dictionary of values by name. A value whose type is not in `AS_SET` must be read
+        # as an attribute instead.
+        self.kept = self._values = {}
         if key is not None:
             self.key = key
+        properties = vars(type(self))
         for name, value in values.items():
-            getattr(type(self), name)._set_value(self, value)  # noqa: SLF001 - as NDB does
+            properties[name].__set__(self, value)
 
     @classmethod
     def _get_kind(cls) -> str:
@@ -187,16 +188,8 @@ class StoredRow(ndb.Model):
     def made_of(cls, key: ndb.Key, values: dict[str, Any]) -> Self:
         """Make a row of values that are surely valid, because they were stored before."""
         made = cls.__new__(cls)
-        made._entity_key, made._values = key, values  # noqa: SLF001 - see above
+        made._entity_key, made.kept, made._values = key, values, values  # noqa: SLF001 - see above
         return made
-
-    @property
-    def kept(self) -> dict[str, Any]:
-        """NDB's own dictionary of values by name.
-
-        A value whose type is not in `AS_SET` must be read as an attribute instead.
-        """
-        return self._values
 
 
 KINDS: dict[str, type[StoredRow]] = {}

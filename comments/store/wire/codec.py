@@ -10,7 +10,7 @@ property that is not stored, and skips stored properties that the kind no longer
 """
 
 import functools
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, cast
 
@@ -25,18 +25,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-class _Form(NamedTuple):
-    """The encoding of a property type: functions that write it to a Value and read it back."""
-
-    fill: Callable[[Any, Any], None]
-    read: Callable[[Any], Any]
-
-
 class _Column(NamedTuple):
-    """One property of a kind."""
+    """One property of a kind, and the field of a Value that contains its values."""
 
     name: str
-    form: _Form
+    field: str
     declared: schema.Declared
 
 
@@ -53,117 +46,118 @@ class _Shape(NamedTuple):
     blank: Any
 
 
-def _plain(field: str) -> _Form:
-    return _Form(lambda value, given: setattr(value, field, given), lambda v: getattr(v, field))
-
-
-def _fill_time(value: Any, given: datetime) -> None:
-    seconds, micros = divmod((given - _EPOCH) // _MICROSECOND, 1_000_000)
-    value.timestamp_value.seconds = seconds
-    value.timestamp_value.nanos = micros * 1000
-    value.timestamp_value.SetInParent()  # otherwise 1970-01-01 would be left out
-
-
-def _read_time(value: Any) -> datetime:
-    stored = value.timestamp_value
-    return _EPOCH + timedelta(seconds=stored.seconds, microseconds=stored.nanos // 1000)
-
-
-_FORMS: dict[type[Any], _Form] = {
-    schema.StringProperty: _plain("string_value"),
-    schema.TextProperty: _plain("string_value"),
-    schema.IntegerProperty: _plain("integer_value"),
-    schema.BooleanProperty: _plain("boolean_value"),
-    schema.BlobProperty: _plain("blob_value"),
-    schema.DateTimeProperty: _Form(_fill_time, _read_time),
+_TIME = "timestamp_value"
+_FIELDS: dict[type[Any], str] = {
+    schema.StringProperty: "string_value",
+    schema.TextProperty: "string_value",
+    schema.IntegerProperty: "integer_value",
+    schema.BooleanProperty: "boolean_value",
+    schema.BlobProperty: "blob_value",
+    schema.DateTimeProperty: _TIME,
 }
 
 
-def message(row: ndb.Model, key: Any, names: Collection[str] | None = None) -> Any:
+def message(row: Any, key: Any, names: Collection[str] | None = None) -> Any:
     """Encode a row as a new entity; see `fill`."""
     made = Entity()
     fill(made, row, key, names)
     return made
 
 
-def fill(made: Any, row: ndb.Model, key: Any, names: Collection[str] | None = None) -> None:
+def fill(made: Any, row: Any, key: Any, names: Collection[str] | None = None) -> None:
     """Encode a row and its key into an empty entity. With `names`, encode only these properties.
 
     Raises:
         ValueError: a required property has no value.
         TypeError: the kind has a property of an unknown type.
     """
-    shape = _shape(cast("Any", type(row)))
-    kept = cast("schema.StoredRow", row).kept
+    shape, kept = _shape(cast("Any", type(row))), row.kept
     properties = made.properties
+    wanted = _fill_blanks(made, shape, kept, names)
+    made.key.CopyFrom(key)
+    for name in wanted:
+        _, field, declared = shape.columns[name]
+        given = kept.get(name, declared.default)
+        if declared.is_repeated or type(given) not in schema.AS_SET:
+            given = getattr(row, name)
+        if declared.is_repeated:
+            array = properties[name].array_value.values
+            for each in given:
+                _fill(array.add(exclude_from_indexes=not declared.is_indexed), field, each)
+        elif given is None and declared.is_required:
+            raise ValueError(f"{name} of {row.key} has no value")
+        elif given is None:
+            properties[name].null_value = 0
+        elif given != declared.default:
+            _fill(properties[name], field, given)
+
+
+def _fill_blanks(
+    made: Any, shape: _Shape, kept: dict[str, Any], names: Collection[str] | None
+) -> Iterable[str]:
+    """Fill in the defaults, and return the names of the properties that may have other values."""
     if names is None:
         made.CopyFrom(shape.blank)
-        given_names: Iterable[str] = kept if kept.keys() >= shape.required else shape.columns
-    else:
-        given_names = names
-        for name in names:
-            properties[name].CopyFrom(shape.blank.properties[name])
-    made.key.CopyFrom(key)
-    for name in given_names:
-        _, form, declared = shape.columns[name]
-        if declared.is_repeated:
-            _fill_array(properties[name].array_value, form, declared, getattr(row, name))
-            continue
-        given = kept.get(name, declared.default)
-        if type(given) not in schema.AS_SET:
-            given = getattr(row, name)
-        if given is None:
-            _fill_null(properties, name, declared, row)
-        elif given != declared.default:
-            form.fill(properties[name], given)
+        return kept if kept.keys() >= shape.required else shape.columns
+    for name in names:
+        made.properties[name].CopyFrom(shape.blank.properties[name])
+    return names
 
 
-def _fill_null(properties: Any, name: str, declared: schema.Declared, row: ndb.Model) -> None:
-    if declared.is_required:
-        raise ValueError(f"{name} of {row.key} has no value")
-    if declared.default is not None:
-        properties[name].null_value = 0
+def _fill(value: Any, field: str, given: Any) -> None:
+    if field != _TIME:
+        setattr(value, field, given)
+        return
+    seconds, micros = divmod((given - _EPOCH) // _MICROSECOND, 1_000_000)
+    value.timestamp_value.seconds = seconds
+    value.timestamp_value.nanos = micros * 1000
+    value.timestamp_value.SetInParent()  # otherwise 1970-01-01 would be left out
 
 
-def _fill_array(array: Any, form: _Form, declared: schema.Declared, given: list[Any]) -> None:
-    for each in given:
-        form.fill(array.values.add(exclude_from_indexes=not declared.is_indexed), each)
-
-
-def row(key: ndb.Key, stored: Any) -> ndb.Model:
+def row(key: ndb.Key, stored: Any) -> schema.StoredRow:
     """Decode a stored entity as a row, under NDB's key.
 
     Raises:
         TypeError: the kind has a property of an unknown type.
     """
-    model, columns, *_ = _shape_of(key.kind())
+    model, columns, *_ = _shape(cast("Any", schema.KINDS[key.kind()]))
     values: dict[str, Any] = {}
     properties = stored.properties
     for name in properties:  # `items` of a protobuf map is slow
         column = columns.get(name)
         if column is None:
             continue
+        _, field, declared = column
         value = properties[name]
-        if column.declared.is_repeated:
-            values[name] = [column.form.read(each) for each in value.array_value.values]
+        if declared.is_repeated:
+            values[name] = [_read(each, field) for each in value.array_value.values]
+        elif value.HasField("null_value"):
+            values[name] = None
         else:
-            values[name] = None if value.HasField("null_value") else column.form.read(value)
-    row: ndb.Model = model.made_of(key, values)
-    return row
+            values[name] = getattr(value, field) if field != _TIME else _read(value, field)
+    made: schema.StoredRow = model.made_of(key, values)
+    return made
 
 
-def _shape_of(kind: str) -> _Shape:
-    return _shape(cast("Any", schema.KINDS[kind]))
+def _read(value: Any, field: str) -> Any:
+    if field != _TIME:
+        return getattr(value, field)
+    stored = value.timestamp_value
+    return _EPOCH + timedelta(seconds=stored.seconds, microseconds=stored.nanos // 1000)
 
 
 @functools.cache
 def _shape(model: Any) -> _Shape:
-    properties = {
-        name: each for name, each in vars(model).items() if isinstance(each, ndb.Property)
-    }
-    columns = {name: _column(model, name, each) for name, each in properties.items()}
+    columns: dict[str, _Column] = {}
     blank = Entity()
-    for name, form, declared in columns.values():
+    for name, each in vars(model).items():
+        if not isinstance(each, ndb.Property):
+            continue
+        field = _FIELDS.get(type(each))
+        if field is None:
+            raise TypeError(f"{model.__name__}.{name} has a type that this module cannot encode")
+        declared = cast("Any", each).declared
+        columns[name] = _Column(name, field, declared)
         value = blank.properties[name]
         if declared.is_repeated:
             value.array_value.SetInParent()
@@ -172,13 +166,6 @@ def _shape(model: Any) -> _Shape:
         if declared.default is None:
             value.null_value = 0
         else:
-            form.fill(value, declared.default)
+            _fill(value, field, declared.default)
     required = frozenset(name for name, _, declared in columns.values() if declared.is_required)
     return _Shape(model, columns, required, blank)
-
-
-def _column(model: Any, name: str, each: Any) -> _Column:
-    form = _FORMS.get(type(each))
-    if form is None:
-        raise TypeError(f"{model.__name__}.{name} has a type that this module cannot encode")
-    return _Column(name, form, each.declared)

@@ -334,7 +334,7 @@ def _description() -> responses.Fixed:
     return responses.fixed(openapi.document())
 
 
-def submission(request: SiteRequest, speaker: api_callers.Speaker | None) -> new_comment.Submission:
+def submission(request: SiteRequest, speaker: api_callers.Speaker | None) -> admission.Submission:
     """Return the comment that a caller submits. Accounts always post under their own name."""
     thread, _ = query_strings.read_thread(request_shapes.NoQuery, request.site)
     key = preconditions.idempotency_key()
@@ -343,7 +343,7 @@ def submission(request: SiteRequest, speaker: api_callers.Speaker | None) -> new
     if speaker is not None:
         name = speaker.name or sent.name
         author = records.Author(name, sent.website, sent.email, speaker.id, speaker.is_staff)
-    return new_comment.Submission(
+    return admission.Submission(
         thread=thread,
         parent=sent.parent,
         author=author,

@@ -19,7 +19,7 @@ import msgspec
 from comments import errors
 from comments.domain import records
 from comments.domain.languages import catalogue, error_texts
-from comments.posting import new_comment
+from comments.posting import admission, new_comment
 from comments.reading import thread_pages
 from comments.sites.site_request import SiteRequest
 from comments.web.http import context, cors, problems, request_shapes, response_shapes
@@ -84,13 +84,13 @@ def _place(site_id: str) -> _Place:
 
 def _submission(
     sent: request_shapes.PlainComment, thread: str, request: SiteRequest
-) -> new_comment.Submission:
+) -> admission.Submission:
     parent, website = sent.parent or None, sent.website.strip()
     if website and "://" not in website:
         website = f"https://{website}"  # as in the widget
     content = (request.sender.network, sent.name, website, sent.body, parent or "")
     joined = "\0".join((sent.key, *content))
-    return new_comment.Submission(
+    return admission.Submission(
         thread=thread,
         parent=parent,
         author=records.Author(sent.name, website),

@@ -18,7 +18,7 @@ from comments.jobs.integrity import recount, repair
 from comments.moderation import policy_changes
 from comments.moderation.rules import Action, Rule
 from comments.notifications import double_opt_in, subscriptions
-from comments.posting import cast_vote, new_comment
+from comments.posting import admission, cast_vote, new_comment
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import connection, reads
@@ -117,7 +117,7 @@ def test_a_token_reaches_its_own_site_alone(client: FlaskClient, shared: str) ->
     assert account is not None
     author = account.author
     blog = site_settings.get("blog")
-    draft = new_comment.Submission("t", None, records.Author("Ann", id=author), "On the blog")
+    draft = admission.Submission("t", None, records.Author("Ann", id=author), "On the blog")
     said = new_comment.post(draft, SiteRequest(blog, sample_threads.SETTINGS, here())).comment
     assert api_requests.answer(client.get(ME, headers=api_requests.bearer(ann)))["comments"] == []
     assert api_requests.answer(client.delete(ME, headers=api_requests.bearer(ann)))["done"]
@@ -244,7 +244,7 @@ def test_only_the_voters_own_votes_are_found(store: connection.Store, site: reco
     settings = config.Settings(secret=SECRET)
     ids = []
     for number in range(3):
-        draft = new_comment.Submission(f"t{number}", None, records.Author("Bob"), "b")
+        draft = admission.Submission(f"t{number}", None, records.Author("Bob"), "b")
         ids.append(new_comment.post(draft, SiteRequest(site, settings, NOW)).comment.id)
     for voter, value in (("g:a", 1), ("g:a0", -1), ("g:ab", 1), ("a:a", 1)):
         for each in ids:

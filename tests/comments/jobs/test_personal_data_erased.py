@@ -20,7 +20,7 @@ from comments.domain.records import Verb
 from comments.jobs import personal_data, scheduler, wiring
 from comments.moderation import decisions, reports
 from comments.notifications import double_opt_in, subscriptions
-from comments.posting import cast_vote, file_report, new_comment, own_comment
+from comments.posting import admission, cast_vote, file_report, new_comment, own_comment
 from comments.reading.materialized import view_cache
 from comments.sites import rate_limits, site_settings
 from comments.sites.site_request import SiteRequest
@@ -108,7 +108,7 @@ class ServiceOnDisk:
     ) -> records.Comment:
         home = "https://zebedee-home.example/"
         author = more.get("author") or records.Author("Zebedee", home, ADDRESS, self.author)
-        draft = new_comment.Submission("page", parent, author, body)
+        draft = admission.Submission("page", parent, author, body)
         return new_comment.post(draft, SiteRequest(site, SETTINGS, here())).comment
 
     def settle(self) -> None:

@@ -14,7 +14,7 @@ from comments.domain.crypto import caller_marks, client_networks, secret_rotatio
 from comments.domain.records import Status
 from comments.events import audit_log
 from comments.moderation import bans, policy_changes, retention, rulebook
-from comments.posting import new_comment
+from comments.posting import admission, new_comment
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import connection, per_process, reads
@@ -35,7 +35,7 @@ def post(
     """Post as a first-time guest from the given network address."""
     author = records.Author("Eve", email=more.pop("email", ""), id=more.pop("id", ""))
     sender = classifier_verdicts.Sender(client_networks.of(address))
-    draft = new_comment.Submission("page", None, author, "an excerpt of it", **more)
+    draft = admission.Submission("page", None, author, "an excerpt of it", **more)
     return new_comment.post(draft, SiteRequest(site, sample_threads.SETTINGS, now, sender)).comment
 
 
@@ -182,7 +182,7 @@ def test_a_guests_address_is_recognized_in_an_account(
         post(site, ELSEWHERE, id=account.author)
     # The service has lost the secret that encrypted the account's address, so the account may post.
     lost = dataclasses.replace(sample_threads.SETTINGS, secret="another secret of 32 characters.")
-    draft = new_comment.Submission("page", None, records.Author("Ann", id=account.author), "hello")
+    draft = admission.Submission("page", None, records.Author("Ann", id=account.author), "hello")
     assert new_comment.post(draft, SiteRequest(site, lost, NOW)).comment.status is Status.APPROVED
 
 

@@ -208,7 +208,7 @@ class Posting(RuleBasedStateMachine):
         self._now += timedelta(seconds=1)  # Two requests never have the same time.
         self._commits.plan = list(faults)
         author = records.Author("Ann", id=said.author)
-        sent = new_comment.Submission(
+        sent = admission.Submission(
             said.thread, MISSING if said.is_lost else None, author, said.text, key=said.key,
             proof=proof,
         )  # fmt: skip

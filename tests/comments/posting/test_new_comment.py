@@ -8,7 +8,7 @@ import pytest
 
 from comments import errors
 from comments.domain import records
-from comments.posting import new_comment, own_comment
+from comments.posting import admission, new_comment, own_comment
 from comments.sites.site_request import SiteRequest
 from comments.store import connection, reads
 from comments.store.models import comment_rows, conversion
@@ -95,7 +95,7 @@ def test_the_same_key_in_another_thread_or_site_is_another_comment(site: records
 def test_invalid_input_names_its_field_and_uses_no_number(
     site: records.Site, field: str, values: dict[str, Any]
 ) -> None:
-    draft = new_comment.Submission("page", None, records.Author("Ann"), "hello")
+    draft = admission.Submission("page", None, records.Author("Ann"), "hello")
     with pytest.raises(errors.BadInput) as refused:
         new_comment.post(
             dataclasses.replace(draft, **values),

@@ -74,7 +74,7 @@ class _Capture(batches.Batches[Any, Any]):
 
     def __init__(self) -> None:
         super().__init__(1, 1)
-        self.ready: list[post_storage.ReadyPost] = []
+        self.ready: list[admission.PreparedPost] = []
 
     def run(self, line: str, item: Any, work: Any, *, key: str, size: int) -> Any:
         del line, work, key, size
@@ -108,14 +108,14 @@ class Twin:
         self.commits.plan = []
         self.ids += [each.draft.id for each in ready]
 
-    def _ready(self, said: Said) -> post_storage.ReadyPost:
+    def _ready(self, said: Said) -> admission.PreparedPost:
         self._moments += 1
         now = sample_threads.START + timedelta(seconds=self._moments)
         above = None
         if said.to is not None:
             above = self.ids[said.to % len(self.ids)] if said.to >= 0 and self.ids else "a" * 26
         author = records.Author("Ann", id=said.author)
-        sent = new_comment.Submission(
+        sent = admission.Submission(
             "page", above, author, said.text, title=said.title, key=f"{said.key:016}"
         )
         sender = classifier_verdicts.Sender(said.network)

@@ -156,7 +156,7 @@ def test_a_row_refuses_a_key_of_another_kind_and_names_that_it_does_not_have(
 ) -> None:
     with pytest.raises(ndb.model.KindError):  # type: ignore[attr-defined]
         comment_rows.CommentRow(key=comment_rows.site_key("demo"))
-    with pytest.raises(AttributeError):
+    with pytest.raises(KeyError, match="nothing"):
         comment_rows.CommentRow(key=comment_rows.comment_key("a"), nothing=1)
 
 

@@ -293,7 +293,7 @@ def _append(site: records.Site, parent: str, turn: sharding.TransactionShard) ->
     def body() -> None:
         placed = placement.Placement(sample_threads.SETTINGS.scheme, [draft], turn)
         placed.fill(reads.get_multi(placed.keys))
-        placed.place(draft)
+        placed.place(draft, lambda *_: records.Ruling(records.Status.APPROVED))
         transactions.apply(*placed.writes())
 
     transactions.transaction(body)

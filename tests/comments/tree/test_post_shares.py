@@ -7,7 +7,7 @@ import pytest
 
 from comments import errors
 from comments.domain import records
-from comments.posting import new_comment
+from comments.posting import admission, new_comment
 from comments.store import connection
 from comments.tree.counters import sharding
 from tests.support.threads import sample_threads
@@ -21,7 +21,7 @@ def _post(site: records.Site, number: int, parent: str | None = None, **after: i
         site, settings=SETTINGS, now=sample_threads.START + timedelta(**after)
     )
     author = records.Author(f"Reader {number}")
-    sent = new_comment.Submission("page", parent, author, f"Text {number}")
+    sent = admission.Submission("page", parent, author, f"Text {number}")
     return new_comment.post(sent, request).comment.id
 
 

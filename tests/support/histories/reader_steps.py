@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from comments.domain import records
 from comments.moderation import decisions
 from comments.notifications import reader_follows
-from comments.posting import cast_vote, new_comment, own_comment
+from comments.posting import admission, cast_vote, new_comment, own_comment
 from comments.sites.site_request import SiteRequest
 from comments.store import connection, transactions
 from comments.store.models import comment_rows
@@ -94,7 +94,7 @@ class ReaderSteps(OperatorSteps):
                 site = records.Site(name.site, (), scheme.digits, scheme.width, scheme.levels)
                 author = records.Author("somebody", id=draft.author)
                 posted = new_comment.post(
-                    new_comment.Submission(
+                    admission.Submission(
                         name.id, draft.reply_to, author, draft.body, key=draft.key
                     ),
                     SiteRequest(site, SETTINGS, now),

@@ -15,7 +15,7 @@ from benchmarks.threads import shapes
 from comments import config
 from comments.domain import records
 from comments.events import backlog
-from comments.posting import new_comment, own_comment
+from comments.posting import admission, new_comment, own_comment
 from comments.reading.compaction import compactor
 from comments.reading.materialized import directories
 from comments.sites import site_settings
@@ -82,7 +82,7 @@ class Replay:
 
     def post(self, site: records.Site, place: int, parent: int | None, now: datetime) -> None:
         """Post the comment at a position."""
-        draft = new_comment.Submission(
+        draft = admission.Submission(
             NAME.id,
             None if parent is None else self._posted[parent].id,
             records.Author(f"reader {place % 400}", id=f"g:{place % 400}"),

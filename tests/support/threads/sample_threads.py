@@ -8,7 +8,7 @@ import msgspec
 
 from comments import config
 from comments.domain import classifier_verdicts, records, sorthash
-from comments.posting import new_comment, own_comment
+from comments.posting import admission, new_comment, own_comment
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import ownership, reads, transactions
@@ -76,7 +76,7 @@ def post(
     """Post a comment with the text `body`, by an author who is named after the text."""
     author = more.pop("author", records.Author(name=f"author of {body}", id=f"g:{body}"))
     sender = more.pop("sender", classifier_verdicts.Sender())
-    sent = new_comment.Submission(thread, parent, author, body, **more)
+    sent = admission.Submission(thread, parent, author, body, **more)
     return new_comment.post(sent, SiteRequest(site, settings, now, sender)).comment
 
 

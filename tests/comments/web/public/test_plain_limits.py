@@ -8,7 +8,7 @@ from flask.testing import FlaskClient
 from comments.domain import records
 from comments.domain.records import Policy, Status, Verb
 from comments.moderation import decisions, policy_changes
-from comments.posting import admission, post_buckets, turnstile_settings
+from comments.posting import admission, turnstile_settings
 from comments.store import connection
 from tests.support.html.plain_forms import PAGE, TEXT, form, resend, rows, send
 from tests.support.people import api_requests
@@ -77,7 +77,7 @@ def test_a_site_gets_a_limited_number_of_posts_without_proofs(
 ) -> None:
     client = door(**CHECKED)
     peers = (f"198.51.100.{n}" for n in itertools.count(1))
-    for number in range(post_buckets.FORMS.most):
+    for number in range(admission.FORMS.most):
         moment.pass_by(seconds=1)
         assert send(client, peer=next(peers), body=f"text {number}").status_code == 303
     assert send(client, peer=next(peers)).status_code == 429
