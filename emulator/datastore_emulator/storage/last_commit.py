@@ -191,4 +191,4 @@ def _moment(version: int) -> datetime:
 
 
 def _times(*versions: int) -> list[str]:
-    return [f"{_moment(each):%Y-%m-%d %H:%M:%S} UTC" for each in versions]
+    return [f"{_moment(each):%Y-%m-%d %H:%M:%S.%f} UTC" for each in versions]

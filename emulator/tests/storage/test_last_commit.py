@@ -294,7 +294,10 @@ def test_what_is_lost_is_reported_once_and_stays_known(
     assert lost is not None
     assert lost.since < lost.until <= datetime.now(UTC)
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
-    assert f"{lost.until:%Y-%m-%d %H:%M:%S} UTC" in caplog.text
+    assert (
+        f"from {lost.since:%Y-%m-%d %H:%M:%S.%f} UTC to {lost.until:%Y-%m-%d %H:%M:%S.%f} UTC"
+        in (caplog.text)
+    )
     write(path, "ww")
     with ledger_writer.open_engine(path) as engine:
         assert engine.storage.lost == lost
