@@ -2,8 +2,7 @@
 
 import contextlib
 import dataclasses
-import gc
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,6 @@ from comments.store import connection
 from datastore_emulator import inprocess
 from tests.support import (
     app_compilation,
-    coverage_pause,
     datastores,
     hypothesis_profiles,
     prepared_stores,
@@ -35,55 +33,6 @@ ROOT = Path(__file__).parent.parent
 
 hypothesis_profiles.load()
 app_compilation.compile_once()
-
-
-_IS_MEASURED = pytest.StashKey[bool]()
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--few-values", action="store_true", help="give each test only its first value"
-    )
-    parser.addoption(
-        "--store", action="store_true", help="use the emulator at DATASTORE_EMULATOR_HOST"
-    )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--store"):
-        run = store_runs.StoreRun(store_runs.host())
-        config.pluginmanager.register(run, "store-run")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that coverage measures; deselect the tests that --few-values excludes."""
-    repeated = coverage_pause.repeated(item.nodeid for item in items)
-    if config.getoption("--few-values"):
-        config.hook.pytest_deselected(items=[each for each in items if each.nodeid in repeated])
-        items[:] = [each for each in items if each.nodeid not in repeated]
-    for item in items:
-        marked = any(item.get_closest_marker(each) for each in coverage_pause.UNMEASURED)
-        item.stash[_IS_MEASURED] = not marked and item.nodeid not in repeated
-
-
-def pytest_collection_finish() -> None:
-    """Exempt the collected tests from garbage collection: half a million objects that all stay."""
-    gc.freeze()
-
-
-def pytest_sessionfinish() -> None:
-    """Store what coverage has measured: pytest-xdist kills workers that take 10 seconds to end."""
-    coverage_pause.save()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Run a test with its fixtures, with or without coverage."""
-    if not item.stash[_IS_MEASURED]:
-        with coverage_pause.paused():
-            return (yield)
-    with coverage_pause.paused_after_first_examples(getattr(item, "obj", None)):
-        return (yield)
 
 
 @pytest.fixture(scope="module")

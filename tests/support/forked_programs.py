@@ -2,10 +2,8 @@
 
 A test of kills, stops or races needs real processes, but no second import of the service, which
 takes most of a small program's time. Python's fork server imports the modules once for each worker
-of pytest. It has only one thread, and forks a process for each program.
-
-Coverage measures neither the fork server nor the programs. A test of starting and importing starts
-a program with `programs` instead.
+of pytest. It has only one thread, and forks a process for each program. A test of starting and
+importing starts a program with `programs` instead.
 """
 
 import contextlib
@@ -17,11 +15,10 @@ import sys
 import threading
 import types
 from collections.abc import Callable
-from multiprocessing import connection, forkserver
+from multiprocessing import connection
 from pathlib import Path
 from typing import IO, Any, Self
 
-from tests.support import coverage_pause
 from tests.support.programs import PATIENCE
 
 _CONTEXT = multiprocessing.get_context("forkserver")
@@ -57,8 +54,6 @@ class Program:
         self._process = _CONTEXT.Process(
             target=_main, args=(program, arguments, theirs), daemon=True
         )
-        with coverage_pause.paused():
-            forkserver.ensure_running()
         self._process.start()
         for each in theirs:
             each.close()

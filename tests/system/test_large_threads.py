@@ -48,17 +48,18 @@ def _fill(name: records.ThreadName, shape: shapes.Shape) -> list[str]:
     return ids
 
 
-def test_a_chain_of_10000_answers_stays_within_the_levels(site: records.Site) -> None:
+def test_a_chain_of_2000_answers_stays_within_the_levels(site: records.Site) -> None:
+    """A walk that calls itself for each answer would exceed Python's limit of 1,000 calls."""
     name = sample_threads.name_of(site)
-    chain: shapes.Shape = [None, *range(9_999)]
+    chain: shapes.Shape = [None, *range(1_999)]
     ids = _fill(name, chain)
     rows = ordered_query.thread(name)
     assert [row.id for row in rows] == ids
     assert max(row.level for row in rows) == SCHEME.levels - 1
     assert [row.reply_to for row in rows] == [None, *ids[:-1]]
     assert repair.find_problems(SCHEME, name) == []
-    page = ordered_query.around(name, ids[7_000], limit=50, secret="x" * 20)
-    assert ids[7_000] in {row.id for row in page.comments}
+    page = ordered_query.around(name, ids[1_400], limit=50, secret="x" * 20)
+    assert ids[1_400] in {row.id for row in page.comments}
     assert len(listed_comments.with_ancestors(ids[-1])[1]) == SCHEME.levels - 1
 
 

@@ -24,11 +24,20 @@ SLICE = (
     "tests/comments/reading/test_thread_pages.py",
     "tests/comments/web/api/test_comment_calls_posting.py",
 )
-# This test posts hundreds of comments; the others of its module post enough.
-LEFT_OUT = (
-    "tests/comments/tree/test_placement.py"
-    "::test_order_and_listing_are_right_after_any_posts_and_retractions"
-)
+# These tests store or read hundreds of comments; the others of their modules do enough.
+LEFT_OUT = [
+    f"--deselect=tests/comments/{each}"
+    for each in (
+        "tree/test_placement.py::test_order_and_listing_are_right_after_any_posts_and_retractions",
+        "reading/test_thread_pages.py::test_replies_equal_the_ordered_query",
+        "reading/test_thread_pages.py::test_recent_discussions_come_first_and_complete",
+        "reading/test_thread_pages.py::test_the_page_around_a_comment_contains_it_and_is_contiguous",
+        (
+            "jobs/importers/test_import_writer.py"
+            "::test_more_siblings_than_two_digits_hold_keep_their_order"
+        ),
+    )
+]
 GOOGLE_SLICE = (
     *SLICE,
     "tests/comments/web/api/test_comment_calls_changing.py",
@@ -88,7 +97,7 @@ def test_the_slice_passes_and_the_emulators_meter_counts_its_reads_and_writes(
     before = metered(running.admin)
     assert before["reads"] == before["writes"] == 0
     ended = programs.run(
-        [*PYTEST, "--store", "--few-values", f"--deselect={LEFT_OUT}", *SLICE],
+        [*PYTEST, "--store", "--few-values", *LEFT_OUT, *SLICE],
         cwd=programs.ROOT,
         DATASTORE_EMULATOR_HOST=running.host,
     )
@@ -111,7 +120,7 @@ def test_the_slice_passes_and_the_emulators_meter_counts_its_reads_and_writes(
 @pytest.mark.slow
 def test_the_slice_passes_on_googles_firestore_emulator(google: str) -> None:
     ended = subprocess.run(
-        [*PYTEST, "--store", "--few-values", f"--deselect={LEFT_OUT}", *GOOGLE_SLICE],
+        [*PYTEST, "--store", "--few-values", *LEFT_OUT, *GOOGLE_SLICE],
         cwd=programs.ROOT,
         env=programs.environment(DATASTORE_EMULATOR_HOST=google),
         check=False,
@@ -156,7 +165,16 @@ def module(tmp_path: Path) -> Path:
 
 
 def test_a_test_that_opens_an_embedded_engine_without_the_marker_fails(module: Path) -> None:
-    command = [*PYTEST, "--rootdir", programs.ROOT, "-p", "tests.conftest", module]
+    command = [
+        *PYTEST,
+        "--rootdir",
+        programs.ROOT,
+        "-p",
+        "conftest",
+        "-p",
+        "tests.conftest",
+        module,
+    ]
     ended = programs.run(
         [*command, "--store"], cwd=programs.ROOT, DATASTORE_EMULATOR_HOST="localhost:1"
     )
@@ -170,6 +188,6 @@ def test_a_test_that_opens_an_embedded_engine_without_the_marker_fails(module: P
 
 
 def test_a_run_without_an_emulator_is_refused(tmp_path: Path) -> None:
-    ended = programs.run([*PYTEST, "--store", *SLICE], cwd=programs.ROOT)
+    ended = programs.run([*PYTEST, "--store", SLICE[0]], cwd=programs.ROOT)
     assert ended.returncode == 4
     assert "DATASTORE_EMULATOR_HOST" in ended.stderr

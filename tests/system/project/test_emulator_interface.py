@@ -24,7 +24,8 @@ INSIDE = {
 
 def imported(path: Path) -> Iterator[str]:
     """Yield each module of the package that a file imports."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    text = path.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)) if PACKAGE in text else ():
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names if each.name.startswith(f"{PACKAGE}."))
         elif isinstance(node, ast.ImportFrom) and node.module == PACKAGE:
