@@ -15,14 +15,14 @@ CI = settings(settings.get_profile("ci"), suppress_health_check=list(HealthCheck
 @pytest.mark.slow
 def test_any_history_gives_the_results_of_the_oracle() -> None:
     run_state_machine_as_test(
-        state_machine.Machine, settings=settings(CI, max_examples=80, stateful_step_count=30)
+        state_machine.Machine, settings=settings(CI, max_examples=40, stateful_step_count=30)
     )
 
 
 @pytest.mark.slow
 def test_any_history_through_a_socket_gives_the_results_of_the_oracle() -> None:
     run_state_machine_as_test(
-        grpc_state_machine.Remote, settings=settings(CI, max_examples=10, stateful_step_count=20)
+        grpc_state_machine.Remote, settings=settings(CI, max_examples=5, stateful_step_count=20)
     )
 
 

@@ -37,9 +37,9 @@ PAGE = """<html lang="en"><title>An article</title>
   <script type="module" src="{server}/widget/flatthread.js" data-site="demo"></script>
   <main><h1>An article</h1><div id="flatthread" data-thread="demo" {attributes}></div></main>"""
 # The reader's color scheme, the direction, and the theme that the page sets.
-VARIANTS = [
-    ("light", "ltr", ""), ("dark", "rtl", ""), ("light", "rtl", "dark"), ("dark", "ltr", "light"),
-]  # fmt: skip
+VARIANTS = [("light", "ltr", ""), ("dark", "rtl", "")]
+# A theme that the page sets chooses the same colors, which one state with all parts shows.
+CHOSEN = [("light", "rtl", "dark"), ("dark", "ltr", "light")]
 CHANGE = """([direction, theme]) => {
     const host = document.querySelector("#flatthread");
     if (theme) host.dataset.theme = theme; else delete host.dataset.theme;
@@ -414,7 +414,7 @@ def scene(
 def test_axe_finds_nothing(scene: Scene, name: str) -> None:
     STATES[name](scene)
     found = {}
-    for scheme, direction, theme in VARIANTS:
+    for scheme, direction, theme in VARIANTS + (CHOSEN if name == "comments" else []):
         scene.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         scene.page.evaluate(CHANGE, [direction, theme])
         complaints = accessibility.complaints(scene.page, also=["target-size"])

@@ -347,7 +347,11 @@ def test_every_private_api_call_refuses_foreign_pages(
     shut = [row for row in ROWS if row.rule.startswith(API) and _is_shut(row)]
     assert len(shut) > 12
     comment = all_roles.comment().id  # one comment is enough, because no call changes it
-    for row, origin in itertools.product(shut, FOREIGN):
+    # One place decides for all calls, so each call gets one of the origins, and the first call all.
+    for row, origin in (
+        *zip(shut, itertools.cycle(FOREIGN)),
+        *((shut[0], each) for each in FOREIGN),
+    ):
         path = path_of(row.rule, comment)
         headers = {"Origin": origin, "Authorization": f"Bearer {all_roles.tokens['author']}"}
         for response in (

@@ -54,10 +54,11 @@ DEADLINE = 0.03
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method} {row.rule}")
-@pytest.mark.parametrize("caller", ["nobody", "elsewhere"])
 def test_forged_identity_headers_open_nothing(
-    all_roles: AllRoles, monkeypatch: pytest.MonkeyPatch, row: Row, caller: str
+    all_roles: AllRoles, monkeypatch: pytest.MonkeyPatch, row: Row
 ) -> None:
+    """The caller moderates a different site where sessions count, and is anonymous elsewhere."""
+    caller = "elsewhere" if row.rule.startswith("/admin") else "nobody"
     comment = all_roles.comment()
     client = all_roles.client(caller)
     for name, value in FORGED.items():
@@ -88,7 +89,7 @@ def test_nothing_that_needs_a_role_is_allowed_while_the_store_is_unavailable(
         rules = [{"status": "UNAVAILABLE"}]
         engine.install_faults(faults.Plan.parse({"seed": 1, "rules": rules}))
 
-    for caller in ("nobody", "author", "moderator", "owner"):
+    for caller in ("author", "owner"):
         usual = row.statuses.get(caller, row.others)
         try:
             found = all_roles.ask(row, caller, comment.id, before=fail).status_code
@@ -101,9 +102,12 @@ def test_nothing_that_needs_a_role_is_allowed_while_the_store_is_unavailable(
 
 
 @pytest.mark.parametrize(
-    "host", [f"xn--{'a' * 80}", "xn--", "\xe9.example", "[", "a:b:c", "a..b", ""]
+    ("method", "host"),
+    [
+        *((method, f"xn--{'a' * 80}") for method in ("GET", "POST", "OPTIONS")),
+        *(("POST", host) for host in ("xn--", "\xe9.example", "[", "a:b:c", "a..b", "")),
+    ],
 )
-@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
 def test_an_unreadable_host_never_causes_a_500(all_roles: AllRoles, method: str, host: str) -> None:
     for rule in sorted({row.rule for row in ROWS if not row.rule.startswith("/tasks")}):
         path, sent = path_of(rule, "a" * 26), {} if method == "POST" else None
@@ -122,7 +126,8 @@ def test_only_one_module_reads_the_callers_address() -> None:
     found = {
         str(path.relative_to(ROOT / "comments"))
         for path in (ROOT / "comments").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if naming.search(text := path.read_text(encoding="utf-8"))
+        for node in ast.walk(ast.parse(text))
         if naming.search(getattr(node, "attr", "") or str(getattr(node, "value", "")))
         and not _is_docstring(node)
     }

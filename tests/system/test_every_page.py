@@ -37,6 +37,8 @@ NAMES = (
     "callback", "jsonp", "token", "cursor", "q", "id", "status", "subject", "author", "category",
     "rule", "days", "order", "around", "below", "limit", "state", "error",
 )  # fmt: skip
+# Parameters from which links are made. They get every payload, and the others one each.
+OF_LINKS = {"url", "page", "thread", "from", "next", "token"}
 OURS = (
     "icon.svg", "embed.css", "admin.css", "demo.css", "flatthread.js", "desk.js", "ticket.js",
     "uploading.js", "events.js",
@@ -81,8 +83,10 @@ def test_the_content_of_a_link_is_text_and_leads_nowhere(all_roles: AllRoles, ro
     path, is_desk = path_of(row.rule, all_roles.comment().id), row.rule.startswith("/admin")
     client = all_roles.client("owner" if is_desk else "nobody")
     assert_safe(client.get(path, query_string=row.query))
-    for name, payload in itertools.product(NAMES, PAYLOADS[:2] if is_desk else PAYLOADS):
-        assert_safe(client.get(path, query_string={**row.query, name: payload}))
+    for number, name in enumerate(NAMES):
+        is_whole = name in row.query or (name in OF_LINKS and not is_desk)
+        for payload in PAYLOADS if is_whole else [PAYLOADS[number % len(PAYLOADS)]]:
+            assert_safe(client.get(path, query_string={**row.query, name: payload}))
     if not is_desk:
         return
     # Anonymous visitors must sign in; cross-site links need a confirmation.

@@ -1,12 +1,10 @@
 """All matchers and parsers are fast on texts that would keep careless ones busy for hours.
 
-The kernel enforces a generous limit on processor time. A matcher with quadratic time would need
-many times the limit; a worse matcher would never end.
+The kernel enforces a generous limit on the processor time of each text. A matcher with quadratic
+time would need a few times the limit; a worse matcher would never end.
 """
 
-import functools
 import re
-import resource
 import subprocess
 import sys
 
@@ -15,10 +13,8 @@ import pytest
 from tests.conftest import ROOT
 from tests.support import programs, slow_matches
 
-SECONDS = 60  # processor time limit; the run needs about a fifth of it
 
-
-def _run(*arguments: str, seconds: int) -> subprocess.CompletedProcess[str]:
+def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "tests.support.slow_matches", *arguments],
         cwd=ROOT,
@@ -26,13 +22,12 @@ def _run(*arguments: str, seconds: int) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         check=False,
         text=True,
-        preexec_fn=functools.partial(resource.setrlimit, resource.RLIMIT_CPU, (seconds, seconds)),
     )
 
 
 @pytest.mark.slow
 def test_no_matcher_or_parser_takes_longer_than_the_limit() -> None:
-    done = _run(seconds=SECONDS)
+    done = _run()
     assert done.returncode == 0, done.stderr[-2_000:]
     tried, read, asked = map(int, done.stdout.split())
     assert tried > 50
@@ -42,7 +37,7 @@ def test_no_matcher_or_parser_takes_longer_than_the_limit() -> None:
 
 def test_the_limit_ends_a_pattern_that_never_finishes() -> None:
     """Prove that the test above can fail."""
-    assert _run(r"(a|a)*\Z", seconds=3).returncode < 0
+    assert _run(r"(a|a)*\Z").returncode < 0
 
 
 def test_every_pattern_of_the_package_is_found() -> None:

@@ -317,10 +317,10 @@ def test_data_stored_by_a_forked_child_survives_its_parent_and_later_processes(
     """
     engine, service = opened(tmp_path / "data", make_service)
     service.put(service.key("T", "parent"), a=1)
-    told, tells = os.pipe()
-    asked, asks = os.pipe()
+    (told, tells), (asked, asks) = os.pipe(), os.pipe()
     child = os.fork()
     if not child:
+        os.close(asks)
         try:
             service.put(service.key("T", "before"), a=2)
             os.write(tells, b".")
@@ -329,13 +329,17 @@ def test_data_stored_by_a_forked_child_survives_its_parent_and_later_processes(
             os._exit(0)
         finally:
             os._exit(1)
-    os.read(told, 1)
-    engine.close()
-    assert forked_programs.run(OPEN_AND_CLOSE, tmp_path / "data") == (0, "")
-    os.write(asks, b".")
-    assert os.waitpid(child, 0)[1] == 0
-    for end in (told, tells, asked, asks):
-        os.close(end)
+    for each in (tells, asked):  # each side reads the end of its pipe when the other side fails
+        os.close(each)
+    try:
+        assert os.read(told, 1) == b"."
+        engine.close()
+        assert forked_programs.run(OPEN_AND_CLOSE, tmp_path / "data") == (0, "")
+    finally:
+        for each in (told, asks):
+            os.close(each)
+        status = os.waitpid(child, 0)[1]
+    assert status == 0
     engine, service = opened(tmp_path / "data", make_service)
     with engine:
         assert service.names(order=["a"]) == ["parent", "before", "after"]

@@ -4,9 +4,11 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import urllib.parse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,19 @@ import pytest
 from tests.support import programs
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project with the packages already installed."""
-    folder = programs.copy_project(tmp_path / "project")
+    folder = programs.copy_project(tmp_path_factory.mktemp("serving") / "project")
     programs.borrow_environment(folder)
     return folder
+
+
+@pytest.fixture
+def project(copied: Path) -> Iterator[Path]:
+    """The copy without the data of other tests."""
+    yield copied
+    shutil.rmtree(copied / "data", ignore_errors=True)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
