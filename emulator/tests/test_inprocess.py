@@ -54,19 +54,20 @@ def test_ndb_models_are_returned_as_stored(context: None) -> None:
     assert key.get() is None
 
 
+@pytest.mark.slow
 def test_ndb_queries_pages_and_counts(context: None) -> None:
-    ndb.put_multi([T(id=n, a=n, b=[str(n % 3), "all"]) for n in range(1, 701)])
-    assert T.query().count() == 700
-    assert [t.a for t in T.query().order(-T.a).fetch(3)] == [700, 699, 698]
-    assert len(T.query(T.b == "all").fetch(keys_only=True)) == 700
-    assert len(T.query(T.b.IN(["1", "2"])).fetch()) == 467
+    ndb.put_multi([T(id=n, a=n, b=[str(n % 3), "all"]) for n in range(1, 321)])
+    assert T.query().count() == 320
+    assert [t.a for t in T.query().order(-T.a).fetch(3)] == [320, 319, 318]
+    assert len(T.query(T.b == "all").fetch(keys_only=True)) == 320
+    assert len(T.query(T.b.IN(["1", "2"])).fetch()) == 214
     assert [t.a for t in T.query(T.b.IN(["1", "2"], server_op=True)).fetch(limit=3)] == [1, 2, 4]
     page, cursor, more = T.query().order(T.a).fetch_page(10)
     assert more
     following, _, _ = T.query().order(T.a).fetch_page(2, start_cursor=cursor)
     assert [t.a for t in (*page, *following)] == list(range(1, 13))
-    assert len(ndb.get_multi([ndb.Key("T", n) for n in range(1, 701)])) == 700
-    ndb.delete_multi([ndb.Key("T", n) for n in range(1, 701)])
+    assert len(ndb.get_multi([ndb.Key("T", n) for n in range(1, 321)])) == 320
+    ndb.delete_multi([ndb.Key("T", n) for n in range(1, 321)])
     assert T.query().get() is None
 
 

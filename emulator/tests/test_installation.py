@@ -62,12 +62,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_command_is_installed(installed: Path, tmp_path: Path) -> None:
     command = installed / "bin" / "datastore-emulator"
     ended = programs.run([command, "--help"], cwd=tmp_path, PYTHONPATH=str(installed))
     assert ended.stdout.startswith("usage: datastore-emulator "), ended.stderr
 
 
+@pytest.mark.slow
 def test_a_projects_tests_find_the_fixtures_without_any_configuration(
     installed: Path, tmp_path: Path
 ) -> None:

@@ -386,6 +386,7 @@ class TestSecret:
         one, other = (config.load({"DATA_DIR": str(tmp_path / name)}).secret for name in "ab")
         assert one != other
 
+    @pytest.mark.slow
     def test_concurrently_starting_processes_agree_on_one_secret(self, tmp_path: Path) -> None:
         folder = tmp_path / "data"
         code = (

@@ -120,6 +120,7 @@ class TestTwoWorkers:
             more = [stack.enter_context(second.connect()) for _ in range(3)]
             assert workers_of(more) == {b"b": 3}
 
+    @pytest.mark.slow
     def test_a_worker_that_leaves_a_connection_to_others_can_stop(self) -> None:
         with two_workers(FOREVER) as (first, second):
             second.stop()

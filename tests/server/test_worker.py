@@ -153,6 +153,7 @@ class TestRequests:
         with worker_process.serving(Echo(), listener=listener) as served:
             assert served.ask(LAST).endswith(b"/last ")
 
+    @pytest.mark.slow
     def test_a_worker_ends_after_max_requests(self) -> None:
         with worker_process.serving(Echo(), max_requests=2) as served:
             assert b"keep-alive" in served.ask(HELLO + HELLO)
@@ -160,6 +161,7 @@ class TestRequests:
 
 
 class TestEnds:
+    @pytest.mark.slow
     def test_a_stop_finishes_running_requests_and_closes_the_others(self) -> None:
         gate = Gate()
         with (

@@ -247,6 +247,7 @@ def _listed(columns: int) -> str:
     return "\n".join(found)
 
 
+@pytest.mark.slow
 def test_the_table_of_reads_is_what_the_meter_measures(priced: PricedThread) -> None:
     assert _listed(3) == "\n".join(_measured(priced))
 

@@ -339,6 +339,7 @@ def test_every_status_occurs_among_the_responses(answers: dict[str, list[Answer]
     assert seen >= {200, 201, 202, 204, 303, 304, 400, 401, 403, 404, 405, 413, 415, 500, 503}
 
 
+@pytest.mark.slow
 def test_every_private_api_call_refuses_foreign_pages(
     all_roles: AllRoles,
 ) -> None:

@@ -80,6 +80,7 @@ def url(path: str, query: Drawn) -> str:
     return path + "?" + "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items())
 
 
+@pytest.mark.slow
 @SLOW
 @given(thread=st.integers(0, 3), picks=PICKS)
 @example(thread=0, picks={"order": 2, "cursor": 2})

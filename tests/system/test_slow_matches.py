@@ -35,6 +35,7 @@ def test_no_matcher_or_parser_takes_longer_than_the_limit() -> None:
     assert asked > 800
 
 
+@pytest.mark.slow
 def test_the_limit_ends_a_pattern_that_never_finishes() -> None:
     """Prove that the test above can fail."""
     assert _run(r"(a|a)*\Z").returncode < 0

@@ -296,6 +296,7 @@ def many(engine: inprocess.Engine, kind: str, count: int, properties: Callable[.
     engine.load(map(entity, range(count)), "test")
 
 
+@pytest.mark.slow
 def test_large_results_fit_a_client_with_the_limits_of_grpc(engine: inprocess.Engine) -> None:
     """The query matches 2,500 entities of 39 kB each, with two equality filters and an offset."""
     text = {"string_value": "x" * 39_000, "exclude_from_indexes": True}
@@ -319,6 +320,7 @@ def test_many_results_come_in_several_pages(engine: inprocess.Engine) -> None:
     assert [each.key for each in query.fetch(offset=1, limit=1999)] == keys[1:]
 
 
+@pytest.mark.slow
 def test_offsets_count_the_results_of_a_merge_join(engine: inprocess.Engine) -> None:
     """Of the 4,014 entities, 14 match both filters and are far apart."""
 

@@ -163,6 +163,7 @@ def test_an_array_keeps_its_meaning_and_allows_no_array_or_exclusion(
     near.put(near.key("T", 2), v=[{"inner": [1]}])
 
 
+@pytest.mark.slow
 def test_an_entity_has_up_to_20000_indexed_values(
     near: service_calls.Service,
     unindexed: type[service_calls.Unindexed],

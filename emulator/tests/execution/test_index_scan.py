@@ -92,6 +92,7 @@ QUERIES = {
 }
 
 
+@pytest.mark.slow
 def test_the_cost_of_a_query_depends_on_its_results_and_not_on_stored_data(
     near: service_calls.Service, cost: Cost
 ) -> None:
@@ -142,6 +143,7 @@ def test_an_offset_skips_rows_without_reading_entities(
     assert (cost.rows, cost.entities) == (305, 5)
 
 
+@pytest.mark.slow
 def test_a_large_group_is_skipped_by_a_seek(near: service_calls.Service, cost: Cost) -> None:
     fill(near, 200)
     cost.reset()

@@ -118,6 +118,7 @@ def _compare(service: service_calls.Service, state: dict[int, int], **options: A
     assert len(service.results(query, **options)) == len(state)
 
 
+@pytest.mark.slow
 def test_queries_find_every_commit_of_every_engine_at_once() -> None:
     stateful.run_state_machine_as_test(Machine, settings=CI)
 

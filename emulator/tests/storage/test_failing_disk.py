@@ -17,6 +17,7 @@ RESULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("result", RESULTS)
 def test_any_disk_operation_can_fail(tmp_path: Path, result: int) -> None:
     fault_vfs.require()

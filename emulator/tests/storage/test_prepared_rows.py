@@ -49,6 +49,7 @@ def change(service: service_calls.Service, key: Any, fields: Any, how: int) -> N
     service.commit(*between, mutation, transaction=transaction)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(changes)
 def test_index_entries_follow_every_sequence_of_changes(file: Any, made: Any) -> None:

@@ -59,6 +59,7 @@ def test_without_a_transaction_an_entity_can_be_named_once(
     assert service.get(entity.key) is None
 
 
+@pytest.mark.slow
 def test_more_than_10000_keys_can_be_deleted_at_once(near: service_calls.Service) -> None:
     kept = near.key("T", 20_000)
     near.put(kept)

@@ -372,6 +372,7 @@ def test_without_validation_an_update_is_lost(
     assert near.get(key) == {"a": 2}
 
 
+@pytest.mark.slow
 def test_too_many_open_snapshots_are_refused_and_released_again(
     near: service_calls.Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,6 +88,7 @@ def test_signing_in_ends_the_browsers_earlier_session(store: connection.Store) -
     assert _find(token)
 
 
+@pytest.mark.slow
 def test_the_number_of_sessions_of_an_account_is_limited(store: connection.Store) -> None:
     account_holders.account("ann", OWNER)
     tokens = [
@@ -130,6 +131,7 @@ def test_a_wrong_name_and_a_wrong_password_are_indistinguishable(
     assert [each.split("$")[3] for each in hashes] == ["m=19456,t=2,p=1"]
 
 
+@pytest.mark.slow
 def test_attempts_are_limited_per_name_and_per_network(store: connection.Store) -> None:
     account_holders.account("ann", OWNER)
     for login in ("ann", "nobody"):

@@ -154,6 +154,7 @@ def test_control_characters_do_not_reach_the_terminal(
     assert "a?[2Jb" in run("thread", "show", "demo", "page").stdout
 
 
+@pytest.mark.slow
 def test_the_threads_of_a_site_are_listed_newest_first(
     run: Run, site: records.Site, open_store: connection.Store
 ) -> None:

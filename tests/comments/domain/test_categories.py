@@ -61,6 +61,7 @@ def test_the_categories_above_a_category_are_listed_once_each() -> None:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.text(max_size=20) | st.lists(st.text(max_size=6), max_size=4).map("/".join))
 def test_a_canonical_form_is_its_own_form_and_fits_a_key(raw: str) -> None:
     try:

@@ -141,6 +141,7 @@ def test_ordinary_texts_are_far_from_the_limit(body: str) -> None:
     assert rendering.render_markdown(cleaning.clean_body(body))
 
 
+@pytest.mark.slow
 def test_the_limit_is_exact_and_depends_on_the_text_alone() -> None:
     """A text at the limit is always accepted; the same text plus one mark is always refused."""
 

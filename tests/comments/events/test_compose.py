@@ -99,6 +99,7 @@ def test_nothing_that_mail_programs_turn_into_a_link_is_left(field: str, text: s
     assert not re.search(r"evil\S?\.|\.com|\.example|://|1\.2", left)
 
 
+@pytest.mark.slow
 def test_a_long_word_is_checked_in_linear_time() -> None:
     """A quadratic check of these words would take hours."""
     assert plain_words.words("a" * 3_000_000) == "a" * 3_000_000

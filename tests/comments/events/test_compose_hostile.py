@@ -123,6 +123,7 @@ def _assert_harmless(text: str) -> None:
     assert "://" not in without
 
 
+@pytest.mark.slow
 def test_no_encoded_word_becomes_a_header_a_body_a_link_or_a_name(
     busy_mailer: MailService,
 ) -> None:
@@ -169,6 +170,7 @@ LINKS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_nothing_that_reads_as_a_link_is_left_in_any_form(busy_mailer: MailService) -> None:
     for raw in busy_mailer.mails_about([Said(link, link, link) for link in LINKS]):
         _assert_ours(raw, OURS)

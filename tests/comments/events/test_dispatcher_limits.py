@@ -109,6 +109,7 @@ def test_an_import_of_many_authors_and_days_writes_several_events(
     _assert_counted(commits)
 
 
+@pytest.mark.slow
 @pytest.mark.embedded  # under load, another emulator's transactions run again and read again
 def test_large_events_are_read_about_once_each(
     store: connection.Store, site: records.Site, commits: Commits

@@ -285,6 +285,7 @@ OPENING = {
 MAY_OPEN = {"safe_http", "smtp", "cloud_tasks", "server_address"}
 
 
+@pytest.mark.slow
 def test_no_other_module_connects_to_addresses_that_people_entered() -> None:
     found = set()
     for path in (ROOT / "comments").rglob("*.py"):

@@ -218,6 +218,7 @@ def status(row: records.Comment) -> str:
     return str(reads.get(comment_rows.comment_key(row.id)).status)
 
 
+@pytest.mark.slow
 @examples(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
 def test_a_thread_shows_the_title_of_its_oldest_approved_comment(

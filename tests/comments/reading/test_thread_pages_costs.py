@@ -104,6 +104,7 @@ def test_the_page_around_a_comment_costs_three_reads_cold(
         assert cost.empty == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("order", "most"), [("thread", 3), ("recent", 3), ("best", 3)])
 def test_any_page_by_offset_costs_few_reads_cold(
     name: records.ThreadName,

@@ -256,6 +256,7 @@ with store.context():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.embedded
 def test_a_kill_loses_only_unstored_usage(tmp_path: Path) -> None:
     path = tmp_path / "store.db"

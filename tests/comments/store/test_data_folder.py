@@ -61,6 +61,7 @@ def test_every_file_is_created_for_its_owner_alone(folder: Path) -> None:
     assert files == dict.fromkeys(files, "0o600")
 
 
+@pytest.mark.slow
 def test_readable_files_are_closed_at_the_next_start(folder: Path) -> None:
     optional_tools.root()
     _serve(folder)

@@ -122,6 +122,7 @@ def test_a_delivery_whose_answer_is_lost_counts_once(
     counter_oracle.assert_all_counted()
 
 
+@pytest.mark.slow
 def test_changes_beyond_one_transaction_are_delivered_in_parts(
     store: connection.Store, site: records.Site, faults: Commits
 ) -> None:

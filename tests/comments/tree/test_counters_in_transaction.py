@@ -106,6 +106,7 @@ def test_with_spread_counters_replies_to_different_parents_write_no_row_in_commo
     counter_oracle.assert_counted()
 
 
+@pytest.mark.slow
 def test_a_busy_thread_is_spread_stays_exact_and_is_gathered_when_quiet(
     datastore: datastores.Datastore, open_store: connection.Store, site: records.Site
 ) -> None:

@@ -129,6 +129,7 @@ def test_changes_of_more_numbers_than_fit_into_a_commit_are_counted_once(
     assert declared_oracle.stored()["total"] == {CountPlace(): 8}
 
 
+@pytest.mark.slow
 def test_the_most_counters_with_the_most_categories_fit_into_commits_of_datastore(
     store: connection.Store, site: records.Site, interceptor: InterceptorSlot
 ) -> None:

@@ -269,6 +269,7 @@ def test_later_imported_replies_follow_those_posted_here(site: records.Site) -> 
     assert sample_threads.listed(site) == ["a", "b", "here", "c", "d"]
 
 
+@pytest.mark.slow
 @hypothesis_settings(max_examples=25)
 @given(data=st.data())
 def test_order_and_listing_are_right_after_any_posts_and_retractions(data: st.DataObject) -> None:

@@ -259,6 +259,7 @@ def test_a_recount_finds_and_corrects_wrong_counts(
     counter_oracle.assert_all_counted()
 
 
+@pytest.mark.slow
 def test_changes_while_rows_are_completed_are_not_lost(
     datastore: datastores.Datastore, store: connection.Store, site: records.Site, small: None
 ) -> None:

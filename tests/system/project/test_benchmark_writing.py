@@ -38,6 +38,7 @@ def test_lost_doubled_invented_and_disordered_posts_are_detected() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_ids_are_read_from_all_pages(
     client: FlaskClient, store: connection.Store, site: records.Site
 ) -> None:

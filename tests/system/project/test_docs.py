@@ -85,6 +85,7 @@ def test_the_readmes_first_commands_run_it_and_test_it() -> None:
     assert "scripts/test`" in (programs.ROOT / "CONTRIBUTING.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_readmes_serve_command_answers_on_a_fresh_clone(clone: Any) -> None:
     with programs.running(
         ["sh", "-c", "exec scripts/serve"], environ=programs.environment(PORT="0"), cwd=clone
@@ -102,6 +103,7 @@ def test_the_readmes_serve_command_answers_on_a_fresh_clone(clone: Any) -> None:
     assert (clone / "data").is_dir()
 
 
+@pytest.mark.slow
 def test_the_documents_commands_for_sites_and_imports_work_one_after_the_other(clone: Any) -> None:
     shutil.copy(
         programs.ROOT / "tests" / "fixtures" / "imports" / "disqus.xml", clone / "export.xml"
@@ -232,6 +234,7 @@ def test_the_architecture_names_existing_rooms_and_modules() -> None:
         assert any(each.is_dir() or each.with_suffix(".py").exists() for each in places), name
 
 
+@pytest.mark.slow
 def test_the_picture_of_the_rooms_matches_the_code() -> None:
     drawn = programs.run([sys.executable, "scripts/rooms.py", "--check"], cwd=programs.ROOT)
     assert drawn.returncode == 0, drawn.stdout

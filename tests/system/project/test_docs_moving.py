@@ -23,6 +23,7 @@ def section(title: str) -> str:
     return found[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("title", "system", "packs"),
     [("From Isso", "isso", False), ("From remark42", "remark42", True)],

@@ -79,6 +79,7 @@ def moved_and_compared(
     moved_sites.assert_same(first, second, folder)
 
 
+@pytest.mark.slow
 def test_a_moved_site_is_the_same(
     new_datastore: Callable[[], datastores.Datastore], tmp_path: Path
 ) -> None:
@@ -118,6 +119,7 @@ def test_a_site_with_any_history_is_the_same_after_a_move(
 OTHERS = ("votes", "rule", "why", "reasons", "stood", "judged", "source")
 
 
+@pytest.mark.slow
 def test_a_site_that_an_owner_uploads_has_the_same_threads_and_comments(
     new_datastore: Callable[[], datastores.Datastore], tmp_path: Path
 ) -> None:

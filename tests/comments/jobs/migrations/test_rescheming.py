@@ -402,6 +402,7 @@ class Between:
         self.calls += 1
 
 
+@pytest.mark.slow
 def test_no_page_mixes_the_previous_and_the_new_tree(
     datastore: datastores.Datastore, decimal: records.Site
 ) -> None:

@@ -279,6 +279,7 @@ def test_nobody_is_signed_in_while_the_store_does_not_answer(
     assert send(client, "/admin/sign-in", login="ann", password=PASSWORD).status_code == 503
 
 
+@pytest.mark.slow
 def test_a_guest_never_gets_an_owners_response(app: flask.Flask, store: connection.Store) -> None:
     """Clients concurrently send requests to one process, each with a separate cookie or none."""
     account_holders.account("ann", OWNER)

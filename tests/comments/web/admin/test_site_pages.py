@@ -368,6 +368,7 @@ def test_no_page_shows_a_moderator_an_address_or_a_network(desk: Desk, site: rec
         assert f"comments/{row.id}" not in desk.page(f"/queue?status=any&q={words}")
 
 
+@pytest.mark.slow
 def test_the_pages_are_valid_html_without_active_content(desk: Desk, site: records.Site) -> None:
     eve = records.Author("Eve", "https://eve.example", id="g:eve")
     root = sample_threads.post(site, "# Head\n\n[x](https://x.example)\n\n> quote", author=eve)

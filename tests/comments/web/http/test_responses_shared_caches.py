@@ -83,6 +83,7 @@ def _plain(answer: TestResponse) -> tuple[object, ...]:
     return answer.status_code, answer.data, headers
 
 
+@pytest.mark.slow
 def test_cacheable_responses_are_the_same_for_everybody(
     app: flask.Flask, client: FlaskClient, posted: dict[str, str]
 ) -> None:

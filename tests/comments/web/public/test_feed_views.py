@@ -74,6 +74,7 @@ def test_a_feed_is_newest_first(
     assert texts(read(client, path)) == NEWEST
 
 
+@pytest.mark.slow
 def test_a_feed_from_many_buckets_equals_the_feed_from_the_rows(
     client: flask.testing.FlaskClient,
     open_store: connection.Store,
@@ -436,6 +437,7 @@ def test_a_feed_that_keeps_changing_gets_an_etag_of_its_bytes(
     assert len(feedparser.parse(response.data).entries) == len(waiting)
 
 
+@pytest.mark.slow
 def test_a_long_thread_that_changes_during_its_read_gets_an_etag_of_its_bytes(
     client: flask.testing.FlaskClient,
     open_store: connection.Store,

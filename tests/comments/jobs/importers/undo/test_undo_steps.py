@@ -19,6 +19,7 @@ from tests.support.threads.undone_imports import EXPORT, NOW, ROSES, TULIPS
 pytestmark = pytest.mark.usefixtures("small_batches")
 
 
+@pytest.mark.slow
 def test_readers_see_no_removed_comment_at_any_step(
     garden: records.Site, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,7 @@ def parts() -> list[str]:
     return [stored_state.name_of(each) for each in stored_state.rows("ImportPart")]
 
 
+@pytest.mark.slow
 @settings(max_examples=20)  # each encrypts and stores up to 400 parts
 @given(size=st.integers(1, 400), part=st.integers(1, 120))
 def test_the_copy_of_a_file_has_its_bytes(
