@@ -19,8 +19,8 @@ import flask
 import werkzeug.test
 
 from comments import config
-from comments.accounts import first_owner
-from comments.cli import account_commands, commands
+from comments.accounts import first_owner, invitations
+from comments.cli import commands
 from comments.domain import records
 from comments.events import backlog
 from comments.jobs import background_worker, cloud_tasks, wiring
@@ -188,9 +188,9 @@ def offer_ownership(app: flask.Flask, url: str) -> Offer | None:
     """
     kept = context.of(app)
     with kept.store.context():
-        link = account_commands.first_owner_link(
-            kept.settings.public_url or url, kept.settings.secret
-        )
+        begins = kept.settings.public_url or url
+        now = datetime.now(UTC)  # noqa: TID251
+        link = invitations.first_owner_link(begins, secret=kept.settings.secret, now=now)
         if not link:
             first_owner.remove(kept.settings)
             return None

@@ -18,51 +18,35 @@ from comments import errors, setting_values
 from comments.domain import sorthash
 from comments.domain.crypto import secret_rotation
 
+# Settings that are whole numbers: the default, the least and the greatest value.
+_NUMBERS = {
+    "BACKUP_KEEP": (7, 1, 1000),
+    "DEADLINE": (20, 1, 300),
+    "RPC_TIMEOUT": (10, 1, 60),
+    "MAX_BODY": (64 * 1024, 1024, 1024 * 1024),
+    "EDIT_WINDOW": (15 * 60, 0, 7 * 24 * 3600),
+    "GUEST_TOKEN_SECONDS": (24 * 3600, 60, 24 * 3600),
+    "TRUSTED_PROXIES": (0, 0, 10),
+    "VOTERS_PER_NETWORK": (5, 1, 1000),
+    "FOLLOWS_PER_NETWORK": (60, 1, 10_000),
+    "MAILS_PER_DAY": (50, 1, 10_000),
+    "PROOF_OF_WORK": (50_000, 0, 2_000_000),
+    "FORM_SECONDS": (3, 0, 60),
+    "POSTS_PER_NETWORK": (20, 0, 10_000),
+    "POSTS_PER_AUTHOR": (10, 0, 10_000),
+    "POSTS_PER_THREAD": (300, 0, 10_000),
+    "SAME_TEXTS": (3, 0, 10_000),
+    "PREVIEWS_PER_NETWORK": (30, 0, 10_000),
+    "AUDIT_READS": (10_000, 0, 10_000_000),
+}
 # GAE_ENV and GAE_SERVICE are also read, but only App Engine sets them.
-NAMES = frozenset(
-    {
-        "AUDIT_READS",
-        "BACKUP_AT",
-        "BACKUP_DIR",
-        "BACKUP_KEEP",
-        "DATASTORE",
-        "DATASTORE_DATABASE",
-        "DATASTORE_EMULATOR_HOST",
-        "DATASTORE_NAMESPACE",
-        "DATASTORE_PROJECT_ID",
-        "DATA_DIR",
-        "DATA_GROUP",
-        "DEADLINE",
-        "EDIT_WINDOW",
-        "FOLLOWS_PER_NETWORK",
-        "FORM_SECONDS",
-        "GOOGLE_CLOUD_PROJECT",
-        "GUEST_TOKEN_SECONDS",
-        "HOSTS",
-        "MAILS_PER_DAY",
-        "MAIL_FROM",
-        "MAX_BODY",
-        "POSTS_PER_AUTHOR",
-        "POSTS_PER_NETWORK",
-        "POSTS_PER_THREAD",
-        "PREVIEWS_PER_NETWORK",
-        "PROOF_OF_WORK",
-        "TRUSTED_PROXIES",
-        "PUBLIC_URL",
-        "RPC_TIMEOUT",
-        "SAME_TEXTS",
-        "SECRET",
-        "SECRET_OLD",
-        "SMTP_CA_FILE",
-        "SMTP_URL",
-        "SORT_HASH_DIGITS",
-        "SORT_HASH_LEVELS",
-        "SORT_HASH_WIDTH",
-        "TASKS_QUEUE",
-        "TASKS_SECRET",
-        "VOTERS_PER_NETWORK",
-    }
-)
+_TEXTS = """
+    BACKUP_AT BACKUP_DIR DATASTORE DATASTORE_DATABASE DATASTORE_EMULATOR_HOST DATASTORE_NAMESPACE
+    DATASTORE_PROJECT_ID DATA_DIR DATA_GROUP GOOGLE_CLOUD_PROJECT HOSTS MAIL_FROM PUBLIC_URL SECRET
+    SECRET_OLD SMTP_CA_FILE SMTP_URL SORT_HASH_DIGITS SORT_HASH_LEVELS SORT_HASH_WIDTH TASKS_QUEUE
+    TASKS_SECRET
+"""
+NAMES = frozenset((*_NUMBERS, *_TEXTS.split()))
 _DATA_FILE = "flatthread.db"
 STARTING = "starting"  # Exists from the creation of the secret until the store is open.
 # SQLite's header, and in it the id of the application: 0 in a file that no engine has prepared.
@@ -194,17 +178,6 @@ def load(
         data_group=setting_values.group(values.get("DATA_GROUP", "")),
         backup_dir=Path(values["BACKUP_DIR"]) if values.get("BACKUP_DIR") else None,
         backup_at=setting_values.time_of_day(values, "BACKUP_AT", time(3)),
-        backup_keep=setting_values.number(values, "BACKUP_KEEP", 7, 1, 1000),
-        deadline=setting_values.number(values, "DEADLINE", 20, 1, 300),
-        rpc_timeout=setting_values.number(values, "RPC_TIMEOUT", 10, 1, 60),
-        max_body=setting_values.number(values, "MAX_BODY", 64 * 1024, 1024, 1024 * 1024),
-        edit_window=setting_values.number(values, "EDIT_WINDOW", 15 * 60, 0, 7 * 24 * 3600),
-        guest_token_seconds=setting_values.number(
-            values, "GUEST_TOKEN_SECONDS", 24 * 3600, 60, 24 * 3600
-        ),
-        trusted_proxies=setting_values.number(values, "TRUSTED_PROXIES", 0, 0, 10),
-        voters_per_network=setting_values.number(values, "VOTERS_PER_NETWORK", 5, 1, 1000),
-        follows_per_network=setting_values.number(values, "FOLLOWS_PER_NETWORK", 60, 1, 10_000),
         # Read these from the environment only: a settings file must not claim to run on App Engine.
         on_app_engine=bool(source.get("GAE_ENV")),
         tasks_secret=setting_values.long_enough("TASKS_SECRET", values.get("TASKS_SECRET", "")),
@@ -213,21 +186,20 @@ def load(
         smtp=setting_values.smtp(values),
         smtp_ca_file=values.get("SMTP_CA_FILE", ""),
         mail_from=setting_values.mail_from(values),
-        mails_per_day=setting_values.number(values, "MAILS_PER_DAY", 50, 1, 10_000),
         public_url=setting_values.public_url(values),
         hosts=setting_values.hosts(values.get("HOSTS", "")),
-        proof_of_work=setting_values.number(values, "PROOF_OF_WORK", 50_000, 0, 2_000_000),
-        form_seconds=setting_values.number(values, "FORM_SECONDS", 3, 0, 60),
-        posts_per_network=setting_values.number(values, "POSTS_PER_NETWORK", 20, 0, 10_000),
-        posts_per_author=setting_values.number(values, "POSTS_PER_AUTHOR", 10, 0, 10_000),
-        posts_per_thread=setting_values.number(values, "POSTS_PER_THREAD", 300, 0, 10_000),
-        same_texts=setting_values.number(values, "SAME_TEXTS", 3, 0, 10_000),
-        previews_per_network=setting_values.number(values, "PREVIEWS_PER_NETWORK", 30, 0, 10_000),
-        # Other stores bill each read.
-        audit_reads=setting_values.number(
-            values, "AUDIT_READS", 10_000 if kind == "embedded" else 0, 0, 10_000_000
-        ),
+        **_numbers(values, kind),
     )
+
+
+def _numbers(values: Mapping[str, str], kind: str) -> dict[str, int]:
+    """Return the settings that are numbers, by field."""
+    found = {
+        name.lower(): setting_values.number(values, name, *_NUMBERS[name]) for name in _NUMBERS
+    }
+    if kind != "embedded" and not values.get("AUDIT_READS"):
+        found["audit_reads"] = 0  # Other stores bill each read.
+    return found
 
 
 def _file(path: str) -> dict[str, str]:

@@ -39,6 +39,7 @@ from comments.store.models import account_rows
 _OWNER = "accounts"
 TERM = timedelta(days=7)
 RESET_TERM = timedelta(days=1)
+_FIRST_TERM = timedelta(days=1)  # of the first owner's link; each start makes a new link
 _BOUND = "invited address"
 OWNER = roles.Grant(roles.Role.OWNER, roles.SERVICE)
 
@@ -103,6 +104,19 @@ def invite(invitation: Invitation, *, secret: str, now: datetime, term: timedelt
     content = msgspec.json.encode(msgspec.structs.replace(invitation, address=address))
     ticket = one_time_links.OneTimeLink(one_time_links.LinkPurpose.INVITATION, content.decode())
     return one_time_links.issue(ticket, secret, now=now, term=term)
+
+
+def link(base: str, page: str, token: str) -> str:
+    """Return a link whose fragment contains a one-time token; browsers never send the fragment."""
+    return f"{base.rstrip('/')}/{page}#{token}"
+
+
+def first_owner_link(url: str, *, secret: str, now: datetime) -> str:
+    """Make a one-time link for the first owner; return "" if the service has ever had an owner."""
+    if accounts.is_owned():
+        return ""
+    token = invite(Invitation((OWNER,), first=True), secret=secret, now=now, term=_FIRST_TERM)
+    return link(url, "admin/welcome", token)
 
 
 def accept(

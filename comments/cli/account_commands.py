@@ -6,39 +6,20 @@ command that creates a link shows the link only once. A password is typed at a p
 passed as an argument, because arguments are visible in process lists and shell histories.
 """
 
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
 
 import click
-from flask.cli import AppGroup
 
+from comments.accounts import accounts, first_owner, identities, invitations
+from comments.accounts.passwords import credentials
 from comments.cli import console
 from comments.domain import roles
+from comments.store import server_address
 
-if TYPE_CHECKING:
-    from comments.accounts import accounts
-
-_FIRST = timedelta(days=1)  # Validity of the first owner's link; each start makes a new link.
 _HERE = "http://127.0.0.1:8080/"  # The default of scripts/serve.
 _ROLES = click.Choice([role.value for role in roles.GRANTED])
 
-account = AppGroup("account", help="Manage accounts of owners and moderators.")
-
-
-def link(base: str, page: str, token: str) -> str:
-    """Return a link whose fragment contains a one-time token; browsers never send the fragment."""
-    return f"{base.rstrip('/')}/{page}#{token}"
-
-
-def first_owner_link(url: str, secret: str) -> str:
-    """Make a one-time link for the first owner; return "" if the service has ever had an owner."""
-    from comments.accounts import accounts, invitations
-
-    if accounts.is_owned():
-        return ""
-    invitation = invitations.Invitation((invitations.OWNER,), first=True)
-    token = invitations.invite(invitation, secret=secret, now=datetime.now(UTC), term=_FIRST)
-    return link(url, "admin/welcome", token)
+account = console.Group("account", help="Manage accounts of owners and moderators.")
 
 
 def _base(url: str) -> str:
@@ -49,8 +30,6 @@ def _base(url: str) -> str:
     Raises:
         click.ClickException: the public address is unknown.
     """
-    from comments.store import server_address
-
     settings = console.settings()
     if url or settings.public_url:
         return url or settings.public_url
@@ -88,18 +67,15 @@ def _where(role: str, site: str, *, service: bool) -> roles.Grant:
     default="",
     help="Address of this service. Default: PUBLIC_URL, or the running server.",
 )
-@console.reported
 def _invite(role: str | None, site: str, mail: str, url: str, *, service: bool) -> None:
     """Create an invitation link. The link works once and expires after a week."""
-    from comments.accounts import invitations
-
     if role is None:
         raise click.ClickException("Use --owner or --moderator.")
     base = _base(url)
     is_service = service or (role == roles.Role.OWNER and not site)
     invitation = invitations.Invitation((_where(role, site, service=is_service),), mail)
     token = invitations.invite(invitation, secret=console.settings().secret, now=datetime.now(UTC))
-    click.echo(link(base, "admin/welcome", token))
+    click.echo(invitations.link(base, "admin/welcome", token))
 
 
 @account.command("add")
@@ -108,12 +84,8 @@ def _invite(role: str | None, site: str, mail: str, url: str, *, service: bool) 
 @click.option("--role", type=_ROLES, required=True)
 @click.option("--site", default="", help="The role's site.")
 @click.option("--service", is_flag=True, help="All sites.")
-@console.reported
 def _add(login: str, shown: str | None, role: str, site: str, *, service: bool) -> None:
     """Create an account that signs in as NAME. Prompts for the password."""
-    from comments.accounts import accounts, first_owner, identities, invitations
-    from comments.accounts.passwords import credentials
-
     secret, grant = console.settings().secret, _where(role, site, service=service)
     known = [identities.of_login(login)]
     if grant == invitations.OWNER and not accounts.is_owned():
@@ -133,11 +105,8 @@ def _add(login: str, shown: str | None, role: str, site: str, *, service: bool) 
 
 
 @account.command("list")
-@console.reported
 def _list() -> None:
     """List accounts with a role, one per line: id, sign-in name, display name, roles."""
-    from comments.accounts import accounts
-
     for each in accounts.staff():
         held = ", ".join(map(_text, each.grants))
         click.echo(f"{each.id}\t{each.login or '-'}\t{each.name}\t{held}")
@@ -148,14 +117,11 @@ def _list() -> None:
 @click.argument("role", type=click.Choice([*(role.value for role in roles.GRANTED), "none"]))
 @click.option("--site", default="", help="The role's site.")
 @click.option("--service", is_flag=True, help="All sites.")
-@console.reported
 def _role(login: str, role: str, site: str, *, service: bool) -> None:
     """Change or remove an account's role on a site or the service.
 
     Ends the account's sessions. NAME is a sign-in name, a mail address or an account id.
     """
-    from comments.accounts import accounts
-
     found = _named(login)
     if role == "none":
         grant = _where(roles.Role.OWNER, site, service=service)
@@ -180,15 +146,12 @@ def _role(login: str, role: str, site: str, *, service: bool) -> None:
     is_flag=True,
     help="The link also removes the authenticator, for people who have lost that too.",
 )
-@console.reported
 def _reset(login: str, url: str, *, removes: bool) -> None:
     """Create a password reset link. The link works once and expires after a day.
 
     Using the link ends all sessions of the account. If the account has an authenticator, the linked
     page asks for its code. Only the latest link is valid.
     """
-    from comments.accounts import invitations
-
     found, base = _named(login), _base(url)
     if not found.grants:
         raise click.ClickException(f"{login} has no role and therefore no password.")
@@ -198,22 +161,18 @@ def _reset(login: str, url: str, *, removes: bool) -> None:
         now=datetime.now(UTC),
         removes_second_factor=removes,
     )
-    click.echo(link(base, "admin/reset", token))
+    click.echo(invitations.link(base, "admin/reset", token))
 
 
 @account.command("remove")
 @click.argument("login", metavar="NAME")
-@console.reported
 def _remove(login: str) -> None:
     """Delete an account and end its sessions. Its comments stay."""
-    from comments.accounts import accounts
-
     accounts.remove(_named(login).id)
     click.echo(f"Removed account {login}.")
 
 
 def _named(login: str) -> "accounts.Account":
-    from comments.accounts import accounts
 
     return accounts.by_text(login, console.settings().secret)
 

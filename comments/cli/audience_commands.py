@@ -4,10 +4,10 @@ import re
 from typing import BinaryIO
 
 import click
-import flask.cli
 
 from comments.cli import console
 from comments.domain import audiences, tables
+from comments.tree.counters import audience_scan, statistics
 
 _PERIOD = re.compile(r"\A(.*)@([\d-]+)(?:\.\.([\d-]+))?", re.DOTALL)
 _NAME = "audience"  # The name of the audience that options describe.
@@ -37,8 +37,7 @@ class _Source(click.ParamType[dict[str, object]]):
         return {"site": True, **period}
 
 
-@click.command("audience")
-@click.argument("site_id", metavar="SITE")
+@console.command("audience", console.SITE)
 @click.option("--every", type=_Source(), multiple=True, help="In each of these sources.")
 @click.option("--any", "some", type=_Source(), multiple=True, help="In at least one of these.")
 @click.option("--but", type=_Source(), multiple=True, help="In none of these.")
@@ -46,8 +45,6 @@ class _Source(click.ParamType[dict[str, object]]):
 @click.option("--authors", "lists", is_flag=True, help="List the ids of the audience's authors.")
 @click.option("--cost", "only_says", is_flag=True, help="Only show what the scan would cost.")
 @click.option("--format", "form", type=_forms, default=tables.TableFormat.TABLE.value)
-@flask.cli.with_appcontext
-@console.reported
 def audience(
     site_id: str,
     every: tuple[dict[str, object], ...],
@@ -67,8 +64,6 @@ def audience(
 
     One scan counts all audiences of a file, such as {"fans": {"any": [{"category": "sport"}]}}.
     """
-    from comments.tree.counters import audience_scan, statistics
-
     given = {"all": every, "any": some, "but": but}
     if (file is None) != any(given.values()):
         raise click.ClickException("Enter either sources or --file.")

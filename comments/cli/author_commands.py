@@ -8,26 +8,26 @@ from datetime import UTC, datetime
 
 import click
 import msgspec
-from flask.cli import AppGroup, with_appcontext
 
 from comments import errors
+from comments.accounts import accounts, identities
 from comments.cli import console
 from comments.domain import author_ids
+from comments.jobs import personal_data
+from comments.notifications import double_opt_in, reader_follows
+from comments.store.models import comment_rows
 
-author = AppGroup("author", help="Export or erase an author's data.")
+author = console.Group("author", help="Export or erase an author's data.")
 
 
 @author.command("export")
 @click.argument("who", metavar="WHO")
-@console.reported
 def _export(who: str) -> None:
     """Show all data about an author as JSON.
 
     WHO is the id of one of the author's comments, an author id, or an account's name, mail address
     or id.
     """
-    from comments.jobs import personal_data
-
     secret, now = console.settings().secret, datetime.now(UTC)
     found = personal_data.export(_named(who), secret=secret, now=now)
     click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
@@ -36,7 +36,6 @@ def _export(who: str) -> None:
 @author.command("erase")
 @click.argument("who", metavar="WHO")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@console.reported
 def _erase(who: str, *, yes: bool) -> None:
     """Erase an author's texts, names, votes, subscriptions, followed threads and account.
 
@@ -44,9 +43,6 @@ def _erase(who: str, *, yes: bool) -> None:
 
     WHO is as for export. If the command is interrupted, run it again.
     """
-    from comments.jobs import personal_data
-    from comments.notifications import reader_follows
-
     found = _named(who)
     if not yes:
         click.confirm(f"Permanently erase all data of {found}?", abort=True)
@@ -67,10 +63,6 @@ def _named(who: str) -> str:
     Raises:
         errors.NotFound: there is no such author.
     """
-    from comments.accounts import accounts
-    from comments.jobs import personal_data
-    from comments.store.models import comment_rows
-
     if author_ids.is_one(who):
         return who
     try:
@@ -81,19 +73,14 @@ def _named(who: str) -> str:
         return personal_data.author_of(who)
 
 
-@click.command("forget")
+@console.command("forget")
 @click.argument("address")
-@with_appcontext
-@console.reported
 def forget(address: str) -> None:
     """Erase a mail address: its subscriptions, and its id in all follower lists.
 
     The author data that comments store is not changed; retracting a comment erases that comment's
     author data.
     """
-    from comments.accounts import accounts, identities
-    from comments.notifications import double_opt_in
-
     ended = double_opt_in.forget(address, console.settings().secret, now=datetime.now(UTC))
     click.echo(f"Ended {console.counted(ended, 'subscription')} and erased the address.")
     if accounts.by_identity(identities.of_address(address), console.settings().secret) is not None:

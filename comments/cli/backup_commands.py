@@ -4,17 +4,13 @@ import logging
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import flask
 
-from comments import errors
+from comments import config, errors
 from comments.cli import console
-
-if TYPE_CHECKING:
-    from comments import config
-    from comments.jobs.backups import store_backup, store_restore
+from comments.jobs.backups import nightly_backup, store_backup, store_restore
 
 _NICE = 10  # How much lower the priority of a nightly backup is.
 _log = logging.getLogger("flatthread")
@@ -48,7 +44,6 @@ def backup(target: Path | None, *, nightly: bool) -> None:
 
 
 def _backup(target: Path | None, settings: "config.Settings") -> None:
-    from comments.jobs.backups import store_backup
 
     now = datetime.now(UTC)
     if target is None:
@@ -67,8 +62,6 @@ def _backup(target: Path | None, settings: "config.Settings") -> None:
 
 def _nightly(settings: "config.Settings") -> None:
     """Make the nightly backup, and write the result to the log of the service."""
-    from comments.jobs.backups import nightly_backup
-
     os.nice(_NICE)
     try:
         made = nightly_backup.make(settings, console.data_files(), now=datetime.now(UTC))
@@ -113,8 +106,6 @@ def restore(file: Path, *, lost_secret: bool) -> None:
     Stop the service first. The command checks the whole backup before it changes anything, and
     keeps the replaced store under another name.
     """
-    from comments.jobs.backups import store_restore
-
     with console.refusing():
         settings = console.settings_without_store(creates=True)
         click.echo(f"Using {settings.where}.", err=True)
@@ -133,7 +124,6 @@ def restore(file: Path, *, lost_secret: bool) -> None:
 
 
 def _with_new_secret() -> "config.Settings":
-    from comments import config
 
     return config.load(is_restoring=True)
 

@@ -4,23 +4,20 @@ from datetime import UTC, datetime
 
 import click
 import msgspec
-from flask.cli import AppGroup
 
 from comments import errors
 from comments.cli import console
 from comments.domain import records
+from comments.sites import budgets, site_settings, usage
 
-budget = AppGroup("budget", help="Show and set a website's daily budget.")
+budget = console.Group("budget", help="Show and set a website's daily budget.")
 _NAMES = records.Budget.__struct_fields__
 
 
 @budget.command("show")
 @click.argument("site_id", metavar="[SITE]", required=False)
-@console.reported
 def _show(site_id: str | None) -> None:
     """Show a website's budget and today's usage; without SITE, show the service's own usage."""
-    from comments.sites import budgets, usage
-
     now = datetime.now(UTC)
     if site_id is None:
         for name, used in msgspec.structs.asdict(usage.total(usage.SERVICE, now=now)).items():
@@ -35,18 +32,14 @@ def _show(site_id: str | None) -> None:
     click.echo(f"then\t{site.budget.then}")
 
 
-@budget.command("set")
-@click.argument("site_id", metavar="SITE")
+@budget.command("set", console.SITE)
 @click.argument("name", type=click.Choice(_NAMES))
 @click.argument("value")
-@console.reported
 def _set(site_id: str, name: str, value: str) -> None:
     """Set the daily number of reads, writes, mails, posts or previews; 0 means unlimited.
 
     `then` sets what happens when a budget is spent: `slow` or `read-only`.
     """
-    from comments.sites import budgets, site_settings
-
     is_number = value.isascii() and value.isdecimal() and len(value) <= 10  # noqa: PLR2004
     if name != "then" and not is_number:
         raise errors.BadInput(name, "out-of-range", minimum=0, maximum=budgets.MOST)

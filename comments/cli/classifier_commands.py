@@ -6,19 +6,18 @@ is never shown.
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
-from flask.cli import AppGroup
 
 from comments.cli import console
 from comments.domain import classifier_verdicts, records
+from comments.events import safe_http
+from comments.moderation.classifiers import classifier_requests, registration
 
-if TYPE_CHECKING:
-    from comments.events import safe_http
-    from comments.moderation.classifiers import registration
-
-classifier = AppGroup("classifier", help="Manage the services that classify a site's comments.")
+classifier = console.Group(
+    "classifier", help="Manage the services that classify a site's comments."
+)
 _ACTOR = records.Actor("cli", "the command line")
 
 _TERMS = (
@@ -44,40 +43,30 @@ def _with_terms(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _by() -> "registration.By":
-    from comments.moderation.classifiers import registration
 
     return registration.By(_ACTOR, datetime.now(UTC), console.settings())
 
 
 def _client() -> "safe_http.HttpClient":
-    from comments.moderation.classifiers import classifier_requests
 
     return classifier_requests.OUTBOUND.get()
 
 
-@classifier.command("show")
-@click.argument("site_id", metavar="SITE")
-@console.reported
+@classifier.command("show", console.SITE)
 def _show(site_id: str) -> None:
     """List a site's classifiers, one per line: name, address, terms."""
-    from comments.moderation.classifiers import registration
-
     for each in registration.every(site_id):
         click.echo(f"{each.name}\t{each.url}\t{classifier_verdicts.terms_in_words(each)}")
 
 
-@classifier.command("webhook")
-@click.argument("site_id", metavar="SITE")
+@classifier.command("webhook", console.SITE)
 @click.argument("url", metavar="URL")
 @_with_terms
-@console.reported
 def _webhook(site_id: str, url: str, *, holds: bool, then: str, everybody: bool | None) -> None:
     """Register the site's own service, and show its secret once.
 
     By default, the service is asked about comments by everyone.
     """
-    from comments.moderation.classifiers import registration
-
     whom = True if everybody is None else everybody
     terms = registration.Terms(holds, then == "show", whom)
     made = registration.set_webhook(site_id, url, terms, _by(), _client())
@@ -86,8 +75,7 @@ def _webhook(site_id: str, url: str, *, holds: bool, then: str, everybody: bool 
         click.echo(f"Secret (shown only once): {made}")
 
 
-@classifier.command("akismet")
-@click.argument("site_id", metavar="SITE")
+@classifier.command("akismet", console.SITE)
 @click.option(
     "--key",
     default="",
@@ -98,40 +86,29 @@ def _webhook(site_id: str, url: str, *, holds: bool, then: str, everybody: bool 
 )
 @click.option("--url", default="", help="Address of a different service with Akismet's protocol.")
 @_with_terms
-@console.reported
 def _akismet(
     site_id: str, *, key: str, url: str, holds: bool, then: str, everybody: bool | None
 ) -> None:
     """Register Akismet. By default, Akismet is asked only about comments by guests."""
-    from comments.moderation.classifiers import registration
-
     terms = registration.Terms(holds, then == "show", bool(everybody))
     registration.set_akismet(site_id, key, terms, _by(), _client(), url=url)
     click.echo(f"{site_id} now asks Akismet. {console.applies()}")
 
 
-@classifier.command("rotate")
-@click.argument("site_id", metavar="SITE")
+@classifier.command("rotate", console.SITE)
 @click.option("--leaked", is_flag=True, help="Stop accepting the old secret.")
-@console.reported
 def _rotate(site_id: str, *, leaked: bool) -> None:
     """Create a new secret for the site's own service, and show it once.
 
     The old secret stays valid until the next rotation, unless --leaked is given.
     """
-    from comments.moderation.classifiers import registration
-
     made = registration.rotate(site_id, _by(), keeps_old=not leaked)
     click.echo(f"New secret (shown only once): {made}")
 
 
-@classifier.command("remove")
-@click.argument("site_id", metavar="SITE")
+@classifier.command("remove", console.SITE)
 @click.argument("name", type=click.Choice(classifier_verdicts.NAMES))
-@console.reported
 def _remove(site_id: str, name: str) -> None:
     """Remove a classifier. The classifier's pending comments are left to moderators."""
-    from comments.moderation.classifiers import registration
-
     registration.remove(site_id, name, _by())
     click.echo(f"{site_id} no longer asks {classifier_verdicts.LABELS[name]}. {console.applies()}")

@@ -5,12 +5,17 @@ done, with 1 if the input was refused, and with 2 for wrong usage.
 
 The list contains each command's name and summary, so its module is imported only when the command
 is used: lists of commands, completion and unknown commands need none, and neither does a serving
-process. A command's module imports the store and all rooms above it inside the command's function,
-so help texts and refused arguments do without these.
+process. While a command's module is imported, the modules that it imports are loaded lazily, with
+their first use, so help texts and refused arguments do without the store and all rooms above it.
 """
 
 import importlib
-from collections.abc import Callable
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+import types
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,20 +27,41 @@ if TYPE_CHECKING:
     from comments.jobs.backups import engine_files
 
 
+class _LazyFinder(importlib.abc.MetaPathFinder):
+    """Finds this program's modules, which are then loaded when an attribute is first used."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return the spec of a lazy module, or None for modules of other programs."""
+        if not fullname.startswith("comments."):
+            return None
+        found = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if found is not None and found.loader is not None:
+            found.loader = importlib.util.LazyLoader(found.loader)
+        return found
+
+
 class Deferred(click.Command):
     """A command whose module is imported when the command is used.
 
-    `place` is the name of a module of this package and of the command in it.
+    `place` is the name of a module of this package and of the command in it, which also names the
+    command: "import_" and "site_key" are the commands `import` and `site-key`.
     """
 
-    def __init__(self, name: str, place: str, summary: str) -> None:
-        super().__init__(name, help=summary)
-        self.place = place
+    def __init__(self, place: str, summary: str) -> None:
+        self.module, _, self.function = place.partition(".")
+        super().__init__(self.function.strip("_").replace("_", "-"), help=summary)
 
     def load(self) -> click.Command:
-        """Import the command."""
-        module, _, name = self.place.partition(".")
-        found: click.Command = getattr(importlib.import_module(f"{__package__}.{module}"), name)
+        """Import the command, and the modules that it needs with their first use."""
+        finder = _LazyFinder()
+        sys.meta_path.insert(0, finder)
+        try:
+            module = importlib.import_module(f"{__package__}.{self.module}")
+            found: click.Command = getattr(module, self.function)
+        finally:
+            sys.meta_path.remove(finder)
         return found
 
     def make_context(
@@ -45,138 +71,43 @@ class Deferred(click.Command):
         return self.load().make_context(info_name, args, *rest, **extra)
 
 
-COMMANDS = (
-    Deferred(
-        "site",
-        "site_commands.site",
-        "Add, list and change websites.",
+_SUMMARIES = {
+    "site_commands.site": "Add, list and change websites.",
+    "thread_commands.thread": "List, show, change and rebuild threads.",
+    "import_commands.import_": (
+        "Import the comments in a file that another system, or Flatthread, exported."
     ),
-    Deferred(
-        "thread",
-        "thread_commands.thread",
-        "List, show, change and rebuild threads.",
+    "verify_commands.verify": "Compare an export with the comments that were imported from it.",
+    "backup_commands.backup": "Make a backup of the store while the service runs.",
+    "backup_commands.restore": "Replace the store by a backup.",
+    "import_journal_commands.imports": "List, show and undo imports.",
+    "export_commands.export": (
+        "Export a website: settings, threads, comments and votes as of one moment."
     ),
-    Deferred(
-        "import",
-        "import_commands.import_",
-        "Import the comments in a file that another system, or Flatthread, exported.",
+    "repair_commands.repair": (
+        "Check every comment, its place, its pages and its thread's counters."
     ),
-    Deferred(
-        "verify",
-        "verify_commands.verify",
-        "Compare an export with the comments that were imported from it.",
+    "repair_commands.recount": "Recount what each counter counts, and correct the differences.",
+    "compaction_commands.compact": "Compact changed comments into the buckets that readers get.",
+    "author_commands.author": "Export or erase an author's data.",
+    "author_commands.forget": (
+        "Erase a mail address: its subscriptions, and its id in all follower lists."
     ),
-    Deferred(
-        "backup",
-        "backup_commands.backup",
-        "Make a backup of the store while the service runs.",
-    ),
-    Deferred(
-        "restore",
-        "backup_commands.restore",
-        "Replace the store by a backup.",
-    ),
-    Deferred(
-        "imports",
-        "import_journal_commands.imports",
-        "List, show and undo imports.",
-    ),
-    Deferred(
-        "export",
-        "export_commands.export",
-        "Export a website: settings, threads, comments and votes as of one moment.",
-    ),
-    Deferred(
-        "repair",
-        "repair_commands.repair",
-        "Check every comment, its place, its pages and its thread's counters.",
-    ),
-    Deferred(
-        "recount",
-        "repair_commands.recount",
-        "Recount what each counter counts, and correct the differences.",
-    ),
-    Deferred(
-        "compact",
-        "compaction_commands.compact",
-        "Compact changed comments into the buckets that readers get.",
-    ),
-    Deferred(
-        "author",
-        "author_commands.author",
-        "Export or erase an author's data.",
-    ),
-    Deferred(
-        "forget",
-        "author_commands.forget",
-        "Erase a mail address: its subscriptions, and its id in all follower lists.",
-    ),
-    Deferred(
-        "account",
-        "account_commands.account",
-        "Manage accounts of owners and moderators.",
-    ),
-    Deferred(
-        "site-key",
-        "site_key_commands.site_key",
-        "Manage the keys with which a site signs its readers' tokens.",
-    ),
-    Deferred(
-        "secret",
-        "secret_commands.secret",
-        "Manage the secret for signatures and encryption.",
-    ),
-    Deferred(
-        "provider",
-        "provider_commands.provider",
-        "Manage OpenID Connect providers for signing in.",
-    ),
-    Deferred(
-        "classifier",
-        "classifier_commands.classifier",
-        "Manage the services that classify a site's comments.",
-    ),
-    Deferred(
-        "post-limits",
-        "post_limit_commands.post_limits",
-        "Show and set a website's limits for posts.",
-    ),
-    Deferred(
-        "budget",
-        "budget_commands.budget",
-        "Show and set a website's daily budget.",
-    ),
-    Deferred(
-        "webhook",
-        "webhook_commands.webhook",
-        "Manage webhooks, which notify a site's owner about comments.",
-    ),
-    Deferred(
-        "delivery",
-        "webhook_commands.delivery",
-        "Show pending deliveries; retry or discard dead letters.",
-    ),
-    Deferred(
-        "stats",
-        "statistics_commands.stats",
-        "Show numbers of comments and distinct commenters.",
-    ),
-    Deferred(
-        "counter",
-        "counter_commands.counter",
-        "Declare counters of comments, and show their numbers.",
-    ),
-    Deferred(
-        "rule",
-        "moderation_commands.rule",
-        "Add, list, remove and test moderation rules.",
-    ),
-    Deferred(
-        "moderate",
-        "moderation_commands.moderate",
-        "Moderate comments, authors and threads.",
-    ),
-)
+    "account_commands.account": "Manage accounts of owners and moderators.",
+    "site_key_commands.site_key": "Manage the keys with which a site signs its readers' tokens.",
+    "secret_commands.secret": "Manage the secret for signatures and encryption.",
+    "provider_commands.provider": "Manage OpenID Connect providers for signing in.",
+    "classifier_commands.classifier": "Manage the services that classify a site's comments.",
+    "post_limit_commands.post_limits": "Show and set a website's limits for posts.",
+    "budget_commands.budget": "Show and set a website's daily budget.",
+    "webhook_commands.webhook": "Manage webhooks, which notify a site's owner about comments.",
+    "webhook_commands.delivery": "Show pending deliveries; retry or discard dead letters.",
+    "statistics_commands.stats": "Show numbers of comments and distinct commenters.",
+    "counter_commands.counter": "Declare counters of comments, and show their numbers.",
+    "moderation_commands.rule": "Add, list, remove and test moderation rules.",
+    "moderation_commands.moderate": "Moderate comments, authors and threads.",
+}
+COMMANDS = [Deferred(place, summary) for place, summary in _SUMMARIES.items()]
 
 
 def create_app(

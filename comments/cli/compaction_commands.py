@@ -3,33 +3,27 @@
 import math
 import time
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import click
-import flask
 
 from comments import errors
 from comments.cli import console
 from comments.domain import records
+from comments.events import backlog
+from comments.jobs import background_worker, scheduler
+from comments.reading.compaction import compactor
 
-if TYPE_CHECKING:
-    from comments.jobs import scheduler
 
-
-@click.command("compact")
+@console.command("compact")
 @click.argument("site_id", metavar="[SITE]", required=False)
 @click.argument("thread", metavar="[THREAD]", required=False)
 @click.option("--wait/--no-wait", default=False, help="Wait and clean up in this command.")
-@flask.cli.with_appcontext
-@console.reported
 def compact(site_id: str | None, thread: str | None, *, wait: bool) -> None:
     """Compact changed comments into the buckets that readers get.
 
     Old buckets can be deleted about a minute later, when no process uses them any more. A running
     server deletes the old buckets; if no server is running, use --wait.
     """
-    from comments.jobs import scheduler
-
     names = threads(site_id, thread)
     done = scheduler.compact_whole(names, wait=sleep if wait else None)
     report("Compacted", done)
@@ -41,8 +35,6 @@ def threads(site_id: str | None, thread: str | None) -> list[records.ThreadName]
     Raises:
         errors.NotFound: there is no such site or thread.
     """
-    from comments.jobs import scheduler
-
     names = [name for site in console.sites(site_id) for name in scheduler.threads(site.id)]
     if site_id is not None and thread is not None:
         wanted = console.thread(site_id, thread)
@@ -54,8 +46,6 @@ def threads(site_id: str | None, thread: str | None) -> list[records.ThreadName]
 
 def report(verb: str, done: "scheduler.RoundSummary") -> None:
     """Print the number of threads that were compacted, and what is left to do."""
-    from comments.events import backlog
-
     click.echo(
         f"{verb} {console.counted(done.folded, 'thread')}; {done.waiting} still to be cleaned up."
     )
@@ -68,9 +58,6 @@ def report(verb: str, done: "scheduler.RoundSummary") -> None:
 
 def minutes(due: float = 0.0) -> int:
     """Return the minutes until a server has cleared threads that are due in `due` seconds."""
-    from comments.jobs import background_worker
-    from comments.reading.compaction import compactor
-
     return math.ceil((due + background_worker.LOOK_EVERY + compactor.GRACE) / 60)
 
 

@@ -2,10 +2,10 @@
 
 This module gives commands of `flask --app main ...` their settings and store, resolves thread
 arguments, and exits with 1 if input is refused. A command opens the store when it runs and names it
-on standard error. Only a `creating` command creates a store.
+on standard error. Only a command that `creates` one makes a store.
 
-Like every module of this package, this module imports the store and all rooms above it inside the
-functions that need them: completion, help texts and refused arguments do without.
+This module imports the store and all rooms above it inside the functions that need them, because a
+serving process imports it too.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 import flask
@@ -31,8 +31,8 @@ _NAME = "flatthread"  # The key of the application's settings and store.
 _OPENER = "flatthread-opener"
 _FILES = "flatthread-files"
 _MOST_SITES = 20  # Sites that an error names.
-P = ParamSpec("P")
-T = TypeVar("T")
+Argument = Callable[[Callable[..., object]], Callable[..., object]]
+SITE: Argument = click.argument("site_id", metavar="SITE")
 
 
 class Opener(Protocol):
@@ -170,14 +170,39 @@ def thread(site_id: str, given: str) -> "records.ThreadName":
         return name
 
 
-def reported(command: Callable[P, T]) -> Callable[P, T]:
-    """Run a command in the store, and report refused input in one line with exit code 1."""
-    return _inside(command, creates=False)
+def command(
+    name: str, *arguments: Argument, creates: bool = False, summary: str | None = None
+) -> Callable[[Callable[..., object]], click.Command]:
+    """Declare a command that runs in the store, and reports refused input with exit code 1.
+
+    `arguments` precede those of other decorators. With `creates`, the command may create the store.
+    Without a `summary`, the function's docstring is the help text.
+    """
+
+    def declared(function: Callable[..., object]) -> click.Command:
+        run = _in_store(function, creates=creates)
+        for argument in reversed(arguments):
+            run = argument(run)
+        made: click.Command = click.command(name, help=summary)(flask.cli.with_appcontext(run))
+        return made
+
+    return declared
 
 
-def creating(command: Callable[P, T]) -> Callable[P, T]:
-    """Do the same as `reported`, for a command that may create the store."""
-    return _inside(command, creates=True)
+class Group(flask.cli.AppGroup):
+    """A group of such commands."""
+
+    def command(  # type: ignore[override]  # flask's takes any arguments
+        self, name: str, *arguments: Argument, creates: bool = False, summary: str | None = None
+    ) -> Callable[[Callable[..., object]], click.Command]:
+        """Declare a command of the group (see `command`)."""
+
+        def declared(function: Callable[..., object]) -> click.Command:
+            made = command(name, *arguments, creates=creates, summary=summary)(function)
+            self.add_command(made)
+            return made
+
+        return declared
 
 
 def counted(number: int | str, noun: str) -> str:
@@ -210,13 +235,13 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
 
 
-def _inside(command: Callable[P, T], *, creates: bool) -> Callable[P, T]:
-    @functools.wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+def _in_store(function: Callable[..., object], *, creates: bool) -> Callable[..., object]:
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> object:
         for name, value in kwargs.items():
             _check_text(name, value)
         with refusing(), _store(creates=creates), _naming_sites():
-            return command(*args, **kwargs)
+            return function(*args, **kwargs)
 
     return run
 

@@ -2,20 +2,17 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
-from flask.cli import AppGroup
 
 from comments import errors
 from comments.cli import console
-from comments.domain import tables
+from comments.domain import declared_counters, tables
+from comments.jobs.migrations import declared_backfill
+from comments.tree.counters import declarations, declared_reports, statistics
 
-if TYPE_CHECKING:
-    from comments.domain import declared_counters
-
-counter = AppGroup("counter", help="Declare counters of comments, and show their numbers.")
+counter = console.Group("counter", help="Declare counters of comments, and show their numbers.")
 _form = click.option(
     "--format",
     "form",
@@ -48,15 +45,11 @@ def _declaring(command: Callable[..., None]) -> Callable[..., None]:
 
 @counter.command("add")
 @_declaring
-@console.reported
 def _add(site_id: str, name: str, where: tuple[str, ...], by: tuple[str, ...], value: str) -> None:
     """Declare a counter, and count the comments that exist.
 
     A comment counts if all conditions hold. The service can keep running.
     """
-    from comments.domain import declared_counters
-    from comments.tree.counters import declarations
-
     declared = declared_counters.declare(name, where, by, value)
     site = console.site(site_id).id
     _say_cost(site, declared)
@@ -67,14 +60,10 @@ def _add(site_id: str, name: str, where: tuple[str, ...], by: tuple[str, ...], v
 
 @counter.command("change")
 @_declaring
-@console.reported
 def _change(
     site_id: str, name: str, where: tuple[str, ...], by: tuple[str, ...], value: str
 ) -> None:
     """Replace a counter's declaration, and count all comments again."""
-    from comments.domain import declared_counters
-    from comments.tree.counters import declarations
-
     declared = declared_counters.declare(name, where, by, value)
     site = console.site(site_id).id
     declarations.change(site, declared, now=datetime.now(UTC))
@@ -84,22 +73,15 @@ def _change(
 
 @counter.command("cost")
 @_declaring
-@console.reported
 def _cost(site_id: str, name: str, where: tuple[str, ...], by: tuple[str, ...], value: str) -> None:
     """Show what a counter would cost, without adding it."""
-    from comments.domain import declared_counters
-
     _say_cost(console.site(site_id).id, declared_counters.declare(name, where, by, value))
 
 
-@counter.command("list")
-@click.argument("site_id", metavar="SITE")
+@counter.command("list", console.SITE)
 @_form
-@console.reported
 def _list(site_id: str, form: tables.TableFormat) -> None:
     """List a site's counters, with what they count."""
-    from comments.tree.counters import declarations
-
     lines = [
         _CounterLine(each.declaration.name, f"{each.declaration}", each.is_complete)
         for each in declarations.of_site(console.site(site_id).id).counters
@@ -107,14 +89,12 @@ def _list(site_id: str, form: tables.TableFormat) -> None:
     click.echo(tables.written(_CounterLine, lines, tables.TableFormat(form)))
 
 
-@counter.command("show")
-@click.argument("site_id", metavar="SITE")
+@counter.command("show", console.SITE)
 @click.argument("name", metavar="NAME")
 @click.option("--under", default="", help="Only this category and its subcategories.")
 @click.option("--since", type=_day, help="First day in UTC, e.g. 2026-01-31.")
 @click.option("--until", type=_day, help="Last day in UTC.")
 @_form
-@console.reported
 def _show(
     site_id: str,
     name: str,
@@ -127,8 +107,6 @@ def _show(
 
     A note on standard error says if existing comments are still to be counted.
     """
-    from comments.tree.counters import declarations, declared_reports, statistics
-
     site = console.site(site_id).id
     found = declarations.counter(site, name)
     first, last = (None if each is None else each.date() for each in (since, until))
@@ -141,14 +119,10 @@ def _show(
     click.echo(tables.written(declared_reports.CountLine, lines, tables.TableFormat(form)))
 
 
-@counter.command("remove")
-@click.argument("site_id", metavar="SITE")
+@counter.command("remove", console.SITE)
 @click.argument("name", metavar="NAME")
-@console.reported
 def _remove(site_id: str, name: str) -> None:
     """Remove a counter and its numbers."""
-    from comments.tree.counters import declarations
-
     site = console.site(site_id).id
     declarations.remove(site, name, now=datetime.now(UTC))
     click.echo(f"Removed the counter {name} from {site}.")
@@ -157,8 +131,6 @@ def _remove(site_id: str, name: str) -> None:
 
 def _run(site: str) -> None:
     """Run the job for a site's counters. If it is interrupted, the service continues it."""
-    from comments.jobs.migrations import declared_backfill
-
     try:
         declared_backfill.run(site)
     except errors.Overloaded:
@@ -170,7 +142,6 @@ def _run(site: str) -> None:
 
 
 def _say_cost(site: str, declared: "declared_counters.Declaration") -> None:
-    from comments.tree.counters import declared_reports
 
     cost = declared_reports.cost(site, declared)
     rows = console.counted(cost.writes, "row")

@@ -7,23 +7,19 @@ import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import click
-import flask
 
 from comments.cli import console
-
-if TYPE_CHECKING:
-    from comments.jobs.exporters import site_export
+from comments.jobs.exporters import export_file, export_folder, site_contents, site_export
 
 _JSON_LINES, _WXR = "jsonl", "wxr"
 _STANDARD_OUTPUT = Path("-")
 _EXTENSIONS = {_JSON_LINES: ".jsonl.gz", _WXR: ".xml.gz"}
 
 
-@click.command("export")
-@click.argument("site_id", metavar="SITE")
+@console.command("export", console.SITE)
 @click.argument("target", required=False, metavar="[FILE]", type=click.Path(path_type=Path))
 @click.option(
     "--format",
@@ -40,8 +36,6 @@ _EXTENSIONS = {_JSON_LINES: ".jsonl.gz", _WXR: ".xml.gz"}
     type=click.IntRange(min=1),
     help="FILE is a folder: write a new file into it, and keep only this number of files.",
 )
-@flask.cli.with_appcontext
-@console.reported
 def export(
     site_id: str,
     target: Path | None,
@@ -56,8 +50,6 @@ def export(
     Without FILE, or if it is -, print the export. If the name of FILE ends in .gz, pack it with
     gzip. An older FILE is replaced only when the export is complete. The service may run meanwhile.
     """
-    from comments.jobs.exporters import export_file, export_folder, site_contents, site_export
-
     if format_ == _WXR and audit_log:
         raise click.UsageError("WXR cannot contain the audit log. Omit --audit-log.")
     if keep is not None and (target is None or not target.is_dir()):

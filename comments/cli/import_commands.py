@@ -3,21 +3,21 @@
 import html
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import click
-import flask
 
 from comments.cli import console, import_files, import_progress, import_restoring
+from comments.domain import records
+from comments.jobs import scheduler, wiring
+from comments.jobs.importers import import_journal, import_writer, running_import
+from comments.jobs.importers.checking import checked_import, source_pages
+from comments.jobs.importers.proposals import mapping_proposals
+from comments.jobs.importers.verification import verification_report
+from comments.sites import thread_info
 
-if TYPE_CHECKING:
-    from comments.domain import records
-    from comments.jobs.importers import import_writer
-    from comments.jobs.importers.checking import checked_import, source_pages
 
-
-@click.command("import")
+@console.command("import")
 @click.argument("source", nargs=-1, required=True, metavar="[FORMAT] FILE")
 @click.option("--site", "site_id", required=True, help="The site to import into.")
 @click.option(
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Take no ids, single votes and decisions from an export of Flatthread, as for uploads.",
 )
-@flask.cli.with_appcontext
-@console.reported
 @import_files.rare_collections()
 def import_(
     source: tuple[str, ...],
@@ -59,9 +57,6 @@ def import_(
     The command checks the whole file before it stores anything. If an import is interrupted, run it
     again to finish it. Repeating a finished import adds nothing.
     """
-    from comments.jobs.importers import import_journal, import_writer
-    from comments.jobs.importers.verification import verification_report
-
     found, file = import_files.format_and_file(source)
     restore, site = import_restoring.of(
         found.name,
@@ -96,9 +91,6 @@ def _written(
     plan: "checked_import.CheckedImport", site: "records.Site", restore: import_restoring.Restore
 ) -> "import_writer.ImportSummary":
     """Store a checked file and what it contains besides comments, and print the latter."""
-    from comments.jobs import scheduler, wiring
-    from comments.jobs.importers import import_writer, running_import
-
     applied: list[str] = []
     events: list[str] = []
 
@@ -127,8 +119,6 @@ def _say_what_follows(
     threads: "Sequence[source_pages.PlannedThread]", site: "records.Site"
 ) -> None:
     """Say how to view the longest thread with a page on the site, or the longest of all."""
-    from comments.sites import thread_info
-
     if not threads:
         return
     pages = {each.name: thread_info.page_address(each.url, each.name.id, site) for each in threads}
@@ -146,8 +136,6 @@ def _say_what_follows(
 
 def _end_dry_run(plan: "checked_import.CheckedImport", site: "records.Site") -> None:
     """Propose mappings."""
-    from comments.jobs.importers.proposals import mapping_proposals
-
     found = mapping_proposals.propose(plan.threads, site, plan.report.empty_pages)
     for line in mapping_proposals.lines(found):
         click.echo(line)

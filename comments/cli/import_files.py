@@ -4,18 +4,15 @@ import contextlib
 import gc
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from comments.cli import console, import_progress
-
-if TYPE_CHECKING:
-    from comments.domain import records
-    from comments.jobs.importers import import_source
-    from comments.jobs.importers.checking import checked_import
-    from comments.jobs.importers.formats import format_registry
-    from comments.jobs.importers.verification import verification_report
+from comments.domain import imported_ids, records
+from comments.jobs.importers import import_journal, import_source, running_import
+from comments.jobs.importers.checking import checked_import
+from comments.jobs.importers.formats import format_registry
+from comments.jobs.importers.verification import import_verification, verification_report
 
 # New objects until a garbage collection. An import makes millions of objects, but few cycles.
 # Collections after every 700 objects took a tenth of its processor time.
@@ -57,8 +54,6 @@ def planned(
         errors.BadImport: the file is invalid; the error names the line.
         errors.ImportRefused: a mapping is invalid.
     """
-    from comments.jobs.importers.checking import checked_import
-
     lines = import_progress.lines_in(file) if found.unit == "line" else None
     with import_progress.shown("Reading", lines, found.unit) as advance:
         plan = checked_import.plan(
@@ -79,9 +74,6 @@ def last_reader(
     found: "format_registry.Format", file: Path, site_id: str
 ) -> "import_source.Reader":
     """Return the reader of a file's latest import: files that owners uploaded are not trusted."""
-    from comments.domain import imported_ids
-    from comments.jobs.importers import import_journal, running_import
-
     if found.name == imported_ids.OWN:
         readers = {
             running_import.digest(file): found.read,
@@ -100,8 +92,6 @@ def format_and_file(source: tuple[str, ...]) -> "tuple[format_registry.Format, P
         click.UsageError: the arguments are not a file, or a known format and a file.
         errors.BadImport: no format is given, and the file has none that is known.
     """
-    from comments.jobs.importers.formats import format_registry
-
     file = click.Path(exists=True, dir_okay=False, path_type=Path)
     match source:
         case [path]:
@@ -119,8 +109,6 @@ def compared(
     plan: "checked_import.CheckedImport", site: "records.Site"
 ) -> "verification_report.Verification":
     """Compare a checked file with the store, and show the progress."""
-    from comments.jobs.importers.verification import import_verification
-
     with import_progress.shown("Verifying", plan.report.comments, "comment") as advance:
         return import_verification.verify(
             plan, scheme=site.scheme, secret=console.settings().secret, progress=advance

@@ -2,18 +2,17 @@
 
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import click
-from flask.cli import AppGroup
 
 from comments import errors
 from comments.cli import compaction_commands, console, import_progress, moderation_commands
+from comments.events import audit_log
+from comments.jobs import scheduler, wiring
+from comments.jobs.importers import import_journal, import_undo
+from comments.reading.compaction import due_threads
 
-if TYPE_CHECKING:
-    from comments.jobs.importers import import_journal, import_undo
-
-imports = AppGroup("imports", help="List, show and undo imports.")
+imports = console.Group("imports", help="List, show and undo imports.")
 
 _TRIES = 20  # of a waiting command, until it leaves the rest to a running server
 _PAUSE = 5.0  # seconds between two tries
@@ -22,11 +21,8 @@ _SITE = click.option("--site", "site_id", required=True, help="The site of the i
 
 @imports.command("list")
 @_SITE
-@console.reported
 def list_(site_id: str) -> None:
     """List a site's imports, newest first: id, start, format, file, added comments, state."""
-    from comments.jobs.importers import import_journal
-
     now = datetime.now(UTC)
     found = list(import_journal.of(console.site(site_id).id))
     if found:
@@ -40,11 +36,8 @@ def list_(site_id: str) -> None:
 @imports.command("show")
 @click.argument("import_id", metavar="ID")
 @_SITE
-@console.reported
 def show(import_id: str, site_id: str) -> None:
     """Show an import: its file, its progress, and whether and until when it can be undone."""
-    from comments.jobs.importers import import_journal
-
     now, site = datetime.now(UTC), console.site(site_id).id
     found = import_journal.get(site, import_id)
     lines = {
@@ -80,7 +73,6 @@ def show(import_id: str, site_id: str) -> None:
 @click.option("--reason", default="", help="Reason, for the audit log.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--wait/--no-wait", default=False, help="Wait until the undo is complete.")
-@console.reported
 def undo(import_id: str, site_id: str, *, reason: str, yes: bool, wait: bool) -> None:
     """Remove the comments and threads that an import added.
 
@@ -89,9 +81,6 @@ def undo(import_id: str, site_id: str, *, reason: str, yes: bool, wait: bool) ->
     imported comments. If it is interrupted, a running server finishes the undo, or run it again. An
     import can be undone until 30 days after it began. Settings from an export of Flatthread stay.
     """
-    from comments.events import audit_log
-    from comments.jobs.importers import import_journal, import_undo
-
     site, now = console.site(site_id).id, datetime.now(UTC)
     act = audit_log.Act(moderation_commands.ACTOR, import_undo.VERB, reason)
     found = import_journal.get(site, import_id)
@@ -118,8 +107,6 @@ def _finished(site: str, import_id: str, *, wait: bool) -> "import_undo.UndoProg
 
 
 def _go_on(site: str, import_id: str) -> "import_undo.UndoProgress":
-    from comments.jobs import scheduler, wiring
-    from comments.jobs.importers import import_undo
 
     events: list[str] = []
     handlers = wiring.handlers(console.settings())
@@ -138,9 +125,6 @@ def _go_on(site: str, import_id: str) -> "import_undo.UndoProgress":
 
 def _compact(site: str) -> bool:
     """Compact the changed threads of a site; return False if there is none."""
-    from comments.jobs import scheduler
-    from comments.reading.compaction import due_threads
-
     names = [name for name in due_threads.due(datetime.now(UTC)) if name.site == site]
     try:
         done = scheduler.compact_whole(names, wait=compaction_commands.sleep)
@@ -170,7 +154,6 @@ def _report(site: str, done: "import_undo.UndoProgress") -> None:
 
 
 def _preview(site: str, found: "import_journal.Import") -> str:
-    from comments.jobs.importers import import_undo
 
     made = import_undo.preview(site, found.id)
     removed = console.counted(made.comments - made.answered, "comment")

@@ -4,15 +4,15 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-if TYPE_CHECKING:
-    from comments.domain import records
-    from comments.jobs.importers import running_import
-    from comments.jobs.importers.own_format import site_restore
+from comments.domain import imported_ids, records
+from comments.jobs.importers import running_import
+from comments.jobs.importers.own_format import site_restore
+from comments.sites import thread_info
+from comments.tree.counters import declarations
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,7 +44,6 @@ class Restore:
         parts: "site_restore.SiteParts",
         now: datetime,
     ) -> Iterator[str]:
-        from comments.jobs.importers.own_format import site_restore
 
         if parts.settings is None:
             return
@@ -60,8 +59,6 @@ class Restore:
         parts: "site_restore.SiteParts",
         now: datetime,
     ) -> Iterator[str]:
-        from comments.jobs.importers.own_format import site_restore
-        from comments.tree.counters import declarations
 
         if not parts.counters:
             return
@@ -77,7 +74,6 @@ class Restore:
     def _add_audit_log(
         self, journal: "running_import.RunningImport", id_of: Callable[[str], str], now: datetime
     ) -> Iterator[str]:
-        from comments.jobs.importers.own_format import site_restore
 
         entries = site_restore.add_audit_log(journal, self.path, id_of, now=now)
         if entries.added or entries.present:
@@ -97,16 +93,12 @@ def of(
             trusted.
         errors.BadImport: a value in the file is not valid.
     """
-    from comments.domain import imported_ids
-
     if format_name != imported_ids.OWN and with_settings:
         raise click.UsageError("Only exports of Flatthread contain settings. Omit --settings.")
     if is_untrusted and with_settings:
         raise click.UsageError("--untrusted takes no settings from the file. Omit --settings.")
     if format_name != imported_ids.OWN or is_untrusted:
         return Restore(site.id, path, None, with_settings), site
-    from comments.jobs.importers.own_format import site_restore
-    from comments.sites import thread_info
 
     parts = site_restore.read(path)
     scheme = parts.scheme

@@ -6,17 +6,17 @@ line".
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
-from flask.cli import AppGroup
 
 from comments import errors
 from comments.cli import console
 from comments.domain import records
-
-if TYPE_CHECKING:
-    from comments.moderation import rules
+from comments.domain.text import sanitizing
+from comments.events import audit_log
+from comments.moderation import bans, decisions, dry_run, policy_changes, rulebook, rules
+from comments.store.models import comment_rows
 
 ACTOR = records.Actor("cli", "the command line")
 _ACTIONS = ("hold", "spam", "shadow", "reject")
@@ -25,9 +25,10 @@ _POLICIES = [each.value for each in records.Policy]
 _SHOWN = 60  # The number of characters that a list shows of a text.
 _LONGEST_BAN = 36_500  # In days; for a longer ban, omit --days.
 
-rule = AppGroup("rule", help="Add, list, remove and test moderation rules.")
-moderate = AppGroup("moderate", help="Moderate comments, authors and threads.")
+rule = console.Group("rule", help="Add, list, remove and test moderation rules.")
+moderate = console.Group("moderate", help="Moderate comments, authors and threads.")
 
+_reason = click.option("--reason", default="", help="Reason, for the audit log.")
 _CONDITIONS = (
     click.option("--word", "words", multiple=True, help="Word in the text; spam* fits spammer."),
     click.option("--name", "names", multiple=True, help="Word in the author's name."),
@@ -49,29 +50,24 @@ def _conditions(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _rule(rule_id: str, action: str, conditions: dict[str, Any]) -> "rules.Rule":
-    from comments.moderation import rules
 
     made = rules.Rule(id=rule_id, action=rules.Action(action), **conditions)
     rules.check_hosts(made)
     return made
 
 
-@rule.command("add")
-@click.argument("site_id", metavar="SITE")
+@rule.command("add", console.SITE)
 @click.option(
     "--id", "rule_id", default="", help="Id of the rule. An existing rule with this id is replaced."
 )
 @click.option("--action", type=click.Choice(_ACTIONS), default="hold", show_default=True)
 @_conditions
 @click.option("--off", "is_off", is_flag=True, help="Store the rule, but disabled.")
-@click.option("--reason", default="", help="Reason, for the audit log.")
-@console.reported
+@_reason
 def _add(
     site_id: str, rule_id: str, action: str, *, is_off: bool, reason: str, **conditions: Any
 ) -> None:
     """Add a rule. The rule matches when at least one condition of each type matches."""
-    from comments.moderation import policy_changes
-
     name = rule_id or policy_changes.new_rule_id()
     made = _rule(name, action, {**conditions, "is_on": not is_off})
     site = console.site(site_id).id
@@ -79,14 +75,10 @@ def _add(
     click.echo(f"Saved rule {name} of {site}. {console.applies()}")
 
 
-@rule.command("list")
-@click.argument("site_id", metavar="SITE")
-@console.reported
+@rule.command("list", console.SITE)
 def _list(site_id: str) -> None:
     """List a site's rules, one per line: id, action, conditions."""
     import msgspec
-
-    from comments.moderation import rulebook
 
     for each in rulebook.read(console.site(site_id).id).rules:
         said = msgspec.to_builtins(each)
@@ -95,35 +87,27 @@ def _list(site_id: str) -> None:
         click.echo(f"{head}{state}\t{msgspec.json.encode(said).decode()}")
 
 
-@rule.command("remove")
-@click.argument("site_id", metavar="SITE")
+@rule.command("remove", console.SITE)
 @click.argument("rule_id", metavar="RULE")
-@click.option("--reason", default="", help="Reason, for the audit log.")
-@console.reported
+@_reason
 def _remove(site_id: str, rule_id: str, reason: str) -> None:
     """Remove a rule. Comments keep the status that the rule gave them."""
-    from comments.moderation import policy_changes
-
     site = console.site(site_id).id
     policy_changes.remove_rule(site, rule_id, ACTOR, now=datetime.now(UTC), reason=reason)
     click.echo(f"Removed rule {rule_id} of {site}.")
 
 
-@rule.command("test")
-@click.argument("site_id", metavar="SITE")
+@rule.command("test", console.SITE)
 @click.argument("rule_id", metavar="[RULE]", required=False)
 @click.option("--action", type=click.Choice(_ACTIONS), default="hold", show_default=True)
 @_conditions
 @click.option("--last", type=int, default=1_000, show_default=True, help="Number of comments.")
-@console.reported
 def _test(site_id: str, rule_id: str | None, *, action: str, last: int, **conditions: Any) -> None:
     """Show what a rule would do to the last comments, without changing anything.
 
     RULE is the id of one of the site's rules. If RULE is omitted, the options describe the rule; if
     both are omitted, all rules of the site are tested.
     """
-    from comments.moderation import dry_run, rulebook
-
     site = console.site(site_id).id
     tried = [each for each in rulebook.read(site).rules if rule_id in {None, each.id}]
     if any(value is not None and value != () for value in conditions.values()):
@@ -138,16 +122,11 @@ def _test(site_id: str, rule_id: str | None, *, action: str, last: int, **condit
     click.echo(f"Matched {len(report.matches)} of {examined}. No changes made.")
 
 
-@moderate.command("queue")
-@click.argument("site_id", metavar="SITE")
+@moderate.command("queue", console.SITE)
 @click.option("--status", type=click.Choice(_STATUSES), default="pending", show_default=True)
 @click.option("--limit", type=int, default=50, show_default=True)
-@console.reported
 def _queue(site_id: str, status: str, limit: int) -> None:
     """List comments by status, newest first: id, time, author, rule and reason, first words."""
-    from comments.domain.text import sanitizing
-    from comments.moderation import decisions
-
     page = decisions.queue(console.site(site_id).id, records.Status(status), limit=limit)
     for case in page.cases:
         comment = case.comment
@@ -165,17 +144,12 @@ _HELP = {records.Verb.SPAM: "Mark comments as spam, by id."}
 
 def _verb(verb: records.Verb) -> None:
     """Add the command for a verb."""
+    summary = _HELP.get(verb, f"{verb.value.capitalize()} comments, by id.")
 
-    @moderate.command(
-        verb.value, help=_HELP.get(verb, f"{verb.value.capitalize()} comments, by id.")
-    )
-    @click.argument("site_id", metavar="SITE")
+    @moderate.command(verb.value, console.SITE, summary=summary)
     @click.argument("ids", metavar="COMMENT...", nargs=-1, required=True)
-    @click.option("--reason", default="", help="Reason, for the audit log.")
-    @console.reported
+    @_reason
     def _decide(site_id: str, ids: tuple[str, ...], reason: str) -> None:
-        from comments.moderation import decisions
-
         site, now = console.site(site_id).id, datetime.now(UTC)
         _told(decisions.bulk(site, ids, verb, ACTOR, now=now, reason=reason))
 
@@ -184,8 +158,7 @@ for _each in records.Verb:
     _verb(_each)
 
 
-@moderate.command("ban")
-@click.argument("site_id", metavar="SITE")
+@moderate.command("ban", console.SITE)
 @click.argument("author", metavar="AUTHOR")
 @click.option("--days", type=click.IntRange(1, _LONGEST_BAN), help="Default: permanently.")
 @click.option("--shadow", "is_shadow", is_flag=True, help="New comments: visible to author only.")
@@ -195,8 +168,7 @@ for _each in records.Verb:
     help="Also ban the comment's network for this many days. Other people may share it.",
 )  # fmt: skip
 @click.option("--mailbox", is_flag=True, help="Also ban the mail address, with and without +tag.")
-@click.option("--reason", default="", help="Reason, for the audit log.")
-@console.reported
+@_reason
 def _ban(
     site_id: str,
     author: str,
@@ -213,9 +185,6 @@ def _ban(
     Guests who clear their browser's data get a new id; --network-days and --mailbox recognize them
     anyway.
     """
-    from comments.moderation import bans, decisions
-    from comments.store.models import comment_rows
-
     site, now = console.site(site_id).id, datetime.now(UTC)
     who = _author(site, author)
     until = None if days is None else now + timedelta(days=days)
@@ -231,16 +200,12 @@ def _ban(
         _told(done)
 
 
-@moderate.command("unban")
-@click.argument("site_id", metavar="SITE")
+@moderate.command("unban", console.SITE)
 @click.argument("author", metavar="AUTHOR")
 @click.option("--restore", "restores", is_flag=True, help="Restore the author's hidden comments.")
-@click.option("--reason", default="", help="Reason, for the audit log.")
-@console.reported
+@_reason
 def _unban(site_id: str, author: str, *, restores: bool, reason: str) -> None:
     """Remove a ban. AUTHOR is an author id or the id of one of the author's comments."""
-    from comments.moderation import decisions, policy_changes
-
     site, now = console.site(site_id).id, datetime.now(UTC)
     who = _author(site, author)
     policy_changes.unban(site, who, ACTOR, now=now, reason=reason)
@@ -249,19 +214,15 @@ def _unban(site_id: str, author: str, *, restores: bool, reason: str) -> None:
         _told(done)
 
 
-@moderate.command("policy")
-@click.argument("site_id", metavar="SITE")
+@moderate.command("policy", console.SITE)
 @click.option("--policy", type=click.Choice(_POLICIES))
 @click.option("--close-after", type=int, help="Days until threads close; 0 means never.")
 @click.option("--reports", type=int, help="Reports that hold a comment; 0 means never.")
-@click.option("--reason", default="", help="Reason, for the audit log.")
-@console.reported
+@_reason
 def _policy(
     site_id: str, policy: str | None, close_after: int | None, reports: int | None, reason: str
 ) -> None:
     """Show a site's policy and bans, or change the given values."""
-    from comments.moderation import bans, policy_changes, rulebook
-
     site = console.site(site_id).id
     book = rulebook.read(site)
     if (policy, close_after, reports) != (None, None, None):
@@ -279,13 +240,11 @@ def _policy(
         click.echo(f"{kind}\t{ban.author}\t{until}\t{beside}\t{listed.name}\t{listed.excerpt}")
 
 
-@moderate.command("thread")
-@click.argument("site_id", metavar="SITE")
+@moderate.command("thread", console.SITE)
 @click.argument("thread", metavar="THREAD")
 @click.option("--lock/--open", "locks", default=None, help="Close or open it for new comments.")
 @click.option("--policy", type=click.Choice([*_POLICIES, "inherit"]))
-@click.option("--reason", default="", help="Reason, for the audit log.")
-@console.reported
+@_reason
 def _thread(
     site_id: str,
     thread: str,
@@ -294,8 +253,6 @@ def _thread(
     reason: str,
 ) -> None:
     """Lock or unlock a thread, or set the thread's own policy."""
-    from comments.moderation import policy_changes
-
     name = console.thread(site_id, thread)
     state = {True: records.ThreadState.CLOSED, False: records.ThreadState.OPEN, None: None}[locks]
     wanted = records.Policy(policy) if policy not in {None, "inherit"} else None
@@ -306,15 +263,11 @@ def _thread(
     click.echo(f"{found.state}, policy: {found.policy or 'inherited'}")
 
 
-@moderate.command("log")
-@click.argument("site_id", metavar="SITE")
+@moderate.command("log", console.SITE)
 @click.option("--subject", default="", help="A comment id, thread:..., author:... or rule:...")
 @click.option("--limit", type=int, default=50, show_default=True)
-@console.reported
 def _log(site_id: str, subject: str, limit: int) -> None:
     """Show the audit log, newest first: id, time, actor, verb, subject, before, after, reason."""
-    from comments.events import audit_log
-
     for each in audit_log.log(console.site(site_id).id, subject=subject, limit=limit):
         said = (
             each.id, each.at.isoformat(timespec="seconds"), each.actor.name, each.verb,
@@ -323,20 +276,14 @@ def _log(site_id: str, subject: str, limit: int) -> None:
         click.echo("\t".join(said))
 
 
-@moderate.command("undo")
-@click.argument("site_id", metavar="SITE")
+@moderate.command("undo", console.SITE)
 @click.argument("entry", metavar="ENTRY")
-@click.option("--reason", default="", help="Reason, for the audit log.")
-@console.reported
+@_reason
 def _undo(site_id: str, entry: str, reason: str) -> None:
     """Undo an entry of the audit log, unless a later change has replaced the entry's result.
 
     Entries about rules cannot be undone.
     """
-    from comments.events import audit_log
-    from comments.moderation import decisions, policy_changes
-    from comments.store.models import comment_rows
-
     site, now = console.site(site_id).id, datetime.now(UTC)
     found = audit_log.entry(site, entry)
     if comment_rows.is_comment_id(found.subject):
@@ -349,9 +296,6 @@ def _undo(site_id: str, entry: str, reason: str) -> None:
 
 def _author(site: str, given: str) -> str:
     """Return the author id that an operator gave, or the author id of the given comment."""
-    from comments.moderation import decisions
-    from comments.store.models import comment_rows
-
     if not comment_rows.is_comment_id(given):
         return given
     return decisions.case(site, given).comment.author.id

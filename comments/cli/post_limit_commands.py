@@ -3,18 +3,17 @@
 from datetime import UTC, datetime
 
 import click
-from flask.cli import AppGroup
 
 from comments.cli import console
+from comments.posting import turnstile_settings
 from comments.sites import post_limits as limits
+from comments.sites import site_settings
 
-post_limits = AppGroup("post-limits", help="Show and set a website's limits for posts.")
+post_limits = console.Group("post-limits", help="Show and set a website's limits for posts.")
 _NAMES = tuple(limits.RANGES)
 
 
-@post_limits.command("show")
-@click.argument("site_id", metavar="SITE")
-@console.reported
+@post_limits.command("show", console.SITE)
 def _show(site_id: str) -> None:
     """Show the limits for posts on a website, and which of them are set for this website."""
     site = console.site(site_id)
@@ -27,22 +26,17 @@ def _show(site_id: str) -> None:
         click.echo(f"turnstile\t{site.turnstile.key}\tif it does not answer: {then}")
 
 
-@post_limits.command("set")
-@click.argument("site_id", metavar="SITE")
+@post_limits.command("set", console.SITE)
 @click.argument("name", type=click.Choice(_NAMES))
 @click.argument("value")
-@console.reported
 def _set(site_id: str, name: str, value: str) -> None:
     """Set a limit to a whole number; 0 means no limit, and `service` the service's default."""
-    from comments.sites import site_settings
-
     number = None if value == "service" else _number(value)
     site_settings.change(site_id, guard={name: number})
     click.echo(f"Changed {site_id}. {console.applies()}")
 
 
-@post_limits.command("turnstile")
-@click.argument("site_id", metavar="SITE")
+@post_limits.command("turnstile", console.SITE)
 @click.argument("key", metavar="KEY", required=False)
 @click.option(
     "--secret",
@@ -60,26 +54,19 @@ def _set(site_id: str, name: str, value: str) -> None:
     help="What to do with a post if Turnstile does not answer.",
 )
 @click.option("--url", default="", help="Address of a different service with Turnstile's protocol.")
-@console.reported
 def _turnstile(site_id: str, key: str | None, *, secret: str, then: str, url: str) -> None:
     """Require a Turnstile token for posts.
 
     KEY is the site key; if it is omitted, the stored key is kept.
     """
-    from comments.posting import turnstile_settings
-
     given = turnstile_settings.Given(key or "", secret, refuses=then == "refuse", url=url)
     turnstile_settings.set_up(site_id, given, settings=console.settings(), now=datetime.now(UTC))
     click.echo(f"{site_id} now uses Turnstile. {console.applies()}")
 
 
-@post_limits.command("no-turnstile")
-@click.argument("site_id", metavar="SITE")
-@console.reported
+@post_limits.command("no-turnstile", console.SITE)
 def _no_turnstile(site_id: str) -> None:
     """Stop requiring a Turnstile token for posts."""
-    from comments.posting import turnstile_settings
-
     turnstile_settings.remove(site_id)
     click.echo(f"{site_id} no longer uses Turnstile. {console.applies()}")
 

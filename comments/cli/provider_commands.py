@@ -5,17 +5,14 @@ in process lists and shell histories. No command shows it.
 """
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import click
-from flask.cli import AppGroup
 
+from comments.accounts.oidc import login_flow, oidc_client, providers
 from comments.cli import console
+from comments.events import message_sender
 
-if TYPE_CHECKING:
-    from comments.accounts.oidc import oidc_client, providers
-
-provider = AppGroup("provider", help="Manage OpenID Connect providers for signing in.")
+provider = console.Group("provider", help="Manage OpenID Connect providers for signing in.")
 _name = click.argument("name", metavar="NAME")
 _site = click.option("--site", "sites", multiple=True, help="For readers of this site.")
 _desk = click.option("--desk", "at_desk", is_flag=True, help="For owners and moderators.")
@@ -28,7 +25,6 @@ _desk = click.option("--desk", "at_desk", is_flag=True, help="For owners and mod
 @click.option("--title", help="Name on sign-in buttons. Default: NAME.")
 @_site
 @_desk
-@console.reported
 def _add(
     name: str,
     issuer: str,
@@ -42,8 +38,6 @@ def _add(
 
     The command prompts for the client secret and checks that the provider answers.
     """
-    from comments.accounts.oidc import login_flow, providers
-
     settings = console.settings()
     for each in sites:
         console.site(each)  # Raises before anything is prompted for or stored.
@@ -57,11 +51,8 @@ def _add(
 
 
 @provider.command("list")
-@console.reported
 def _list() -> None:
     """List the providers, one per line: name, issuer, client id, who can use it."""
-    from comments.accounts.oidc import providers
-
     for each in providers.every():
         click.echo(f"{each.name}\t{each.issuer}\t{each.client}\t{_users(each)}")
 
@@ -70,11 +61,8 @@ def _list() -> None:
 @_name
 @_site
 @_desk
-@console.reported
 def _offer(name: str, sites: tuple[str, ...], *, at_desk: bool) -> None:
     """Let people sign in with a provider."""
-    from comments.accounts.oidc import providers
-
     _offered(providers.offer(name, sites, at_desk=at_desk))
 
 
@@ -82,39 +70,28 @@ def _offer(name: str, sites: tuple[str, ...], *, at_desk: bool) -> None:
 @_name
 @_site
 @_desk
-@console.reported
 def _withdraw(name: str, sites: tuple[str, ...], *, at_desk: bool) -> None:
     """Stop people from signing in with a provider. Existing sessions continue until they expire."""
-    from comments.accounts.oidc import providers
-
     _offered(providers.withdraw(name, sites, at_desk=at_desk))
 
 
 @provider.command("check")
 @_name
-@console.reported
 def _check(name: str) -> None:
     """Check a provider's configuration document; exit with 1 if it is not valid."""
-    from comments.accounts.oidc import providers
-
     _peer(providers.chosen(name, providers.every())).check()
     click.echo(f"{name} answers.")
 
 
 @provider.command("remove")
 @_name
-@console.reported
 def _remove(name: str) -> None:
     """Remove a provider and its client secret. Accounts linked to the provider are kept."""
-    from comments.accounts.oidc import providers
-
     providers.remove(name)
     click.echo(f"Removed provider {name}.")
 
 
 def _peer(found: "providers.Provider") -> "oidc_client.OidcClient":
-    from comments.accounts.oidc import login_flow
-    from comments.events import message_sender
 
     return login_flow.client(found, console.settings(), message_sender.OUTBOUND.get())
 

@@ -2,28 +2,28 @@
 
 import contextlib
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import click
-import flask
 
 from comments import errors
 from comments.cli import compaction_commands, console, difference_report
 from comments.domain import counting, records
+from comments.jobs import scheduler
+from comments.jobs.integrity import recount as recounts
+from comments.jobs.integrity import repair as repairs
+from comments.jobs.integrity import thread_audit
+from comments.jobs.migrations import upgrades
+from comments.sites import site_settings
+from comments.store import reads
+from comments.store.models import comment_rows
 
-if TYPE_CHECKING:
-    from comments.jobs.integrity import recount as recounts
-    from comments.jobs.integrity import repair as repairs
 
-
-@click.command("repair")
+@console.command("repair")
 @click.option("--site", "site_id", help="Check only this site.")
 @click.option("--thread", "thread_id", help="Check only this thread of the site.")
 @click.option("--fix", is_flag=True, help="Repair the problems found.")
 @difference_report.verbose
 @difference_report.as_json
-@flask.cli.with_appcontext
-@console.reported
 def repair(
     site_id: str | None, thread_id: str | None, *, fix: bool, verbose: bool, is_json: bool
 ) -> None:
@@ -48,10 +48,6 @@ def repair(
 
 def _is_whole(name: records.ThreadName, report: difference_report.DifferenceReport) -> bool:
     """Return whether a thread has no problems, and report those that it has."""
-    from comments.jobs.integrity import recount as recounts
-    from comments.jobs.integrity import repair as repairs
-    from comments.sites import site_settings
-
     before = report.total
     for problem in repairs.find_problems(site_settings.scheme_of(name.site), name):
         report.add(_problem(problem), is_left=not problem.mendable)
@@ -65,12 +61,6 @@ def _is_whole(name: records.ThreadName, report: difference_report.DifferenceRepo
 
 
 def _fix(names: list[records.ThreadName], broken: set[records.ThreadName]) -> None:
-    from comments.jobs import scheduler
-    from comments.jobs.integrity import recount as recounts
-    from comments.jobs.integrity import repair as repairs
-    from comments.jobs.integrity import thread_audit
-    from comments.jobs.migrations import upgrades
-    from comments.sites import site_settings
 
     upgrades.go_on(steps=None)
     for name in names:
@@ -92,14 +82,12 @@ def _problem(problem: "repairs.ThreadProblem") -> difference_report.FoundDiffere
     return difference_report.FoundDifference(problem.field, place, problem.stored, problem.expected)
 
 
-@click.command("recount")
+@console.command("recount")
 @click.argument("site_id", metavar="[SITE]", required=False)
 @click.argument("thread", metavar="[THREAD]", required=False)
 @click.option("--fix/--no-fix", default=True, help="Correct the differences, or only show them.")
 @difference_report.verbose
 @difference_report.as_json
-@flask.cli.with_appcontext
-@console.reported
 def recount(
     site_id: str | None, thread: str | None, *, fix: bool, verbose: bool, is_json: bool
 ) -> None:
@@ -107,10 +95,6 @@ def recount(
 
     The service can keep running. If the command is interrupted, run it again to continue.
     """
-    from comments.jobs.integrity import recount as recounts
-    from comments.store import reads
-    from comments.store.models import comment_rows
-
     report = difference_report.DifferenceReport(noun="difference", verbose=verbose, is_json=is_json)
 
     def tell(difference: "recounts.Difference") -> None:

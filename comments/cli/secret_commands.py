@@ -3,25 +3,22 @@
 from datetime import UTC, datetime
 
 import click
-from flask.cli import AppGroup
 
 from comments.cli import console
 from comments.domain import records
 from comments.domain.crypto import secret_rotation
+from comments.jobs.migrations import reencryption
+from comments.moderation.classifiers import registration
 
-secret = AppGroup("secret", help="Manage the secret for signatures and encryption.")
+secret = console.Group("secret", help="Manage the secret for signatures and encryption.")
 
 
 @secret.command("renew")
-@console.reported
 def _renew() -> None:
     """Encrypt under SECRET all stored values that are still encrypted under SECRET_OLD.
 
     If the command is interrupted, run it again.
     """
-    from comments.jobs.migrations import reencryption
-    from comments.moderation.classifiers import registration
-
     settings = console.settings()
     if len(secret_rotation.accepted(settings.secret)) == 1:
         raise click.ClickException("Set SECRET_OLD to the previous secret.")

@@ -4,13 +4,22 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
-from flask.cli import AppGroup
 
+from comments.accounts import moderation_sessions
 from comments.cli import console, moderation_commands
 from comments.domain import site_ids, site_options
+from comments.domain.languages import error_texts
 from comments.domain.text import web_origins
+from comments.jobs.migrations import rescheming
+from comments.sites import site_settings
 
-site = AppGroup("site", help="Add, list and change websites.")
+site = console.Group("site", help="Add, list and change websites.")
+# The options of `site set` that change the site's own fields; the others change its `options`.
+_OF_SITE = (
+    "origins", "added_origins", "query_keys", "keep_trailing_slash", "cdn_seconds", "freshness",
+    "filed", "moderators",
+)  # fmt: skip
+_EMPTIED = {"query_keys", "filed", "moderators", "images"}  # options that '' makes empty
 
 
 def _checked_id(_context: click.Context, _parameter: click.Parameter, given: str) -> str:
@@ -26,17 +35,14 @@ def _checked_origins(
 
 
 # Arguments are checked while they are parsed, because a refused command must not create a store.
-@site.command("add")
+@site.command("add", creates=True)
 @click.argument("site_id", metavar="ID", callback=_checked_id)
 @click.option(
     "--origin", "origins", multiple=True, required=True, callback=_checked_origins,
     help="Origin of its pages, e.g. https://example.com.",
 )  # fmt: skip
-@console.creating
 def _add_site(site_id: str, origins: tuple[str, ...]) -> None:
     """Add a website and the origins of its pages. If the store does not exist, it is created."""
-    from comments.sites import site_settings
-
     added = site_settings.add(
         site_id, origins, scheme=console.settings().scheme, now=datetime.now(UTC)
     )
@@ -44,7 +50,6 @@ def _add_site(site_id: str, origins: tuple[str, ...]) -> None:
 
 
 @site.command("list")
-@console.reported
 def _list_sites() -> None:
     """List the websites, one per line: id, origins."""
     for each in console.sites():
@@ -54,7 +59,7 @@ def _list_sites() -> None:
 @site.command("set")
 @click.argument("site_id", metavar="ID")
 @click.option("--origin", "origins", multiple=True, help="Origins of its pages; replaces all.")
-@click.option("--add-origin", "added", multiple=True, help="Further origins of its pages.")
+@click.option("--add-origin", "added_origins", multiple=True, help="Further origins of its pages.")
 @click.option(
     "--query-key",
     "query_keys",
@@ -110,58 +115,28 @@ def _list_sites() -> None:
 @click.option(
     "--inbox/--no-inbox", default=None, help="Whether authors have an inbox of unread replies."
 )
-@console.reported
-def _set_site(  # noqa: PLR0917 - click passes each option by name
-    site_id: str,
-    origins: tuple[str, ...],
-    added: tuple[str, ...],
-    query_keys: tuple[str, ...],
-    keep_trailing_slash: bool | None,  # noqa: FBT001 - same
-    cdn_seconds: int | None,
-    freshness: int | None,
-    filed: tuple[str, ...],
-    moderators: tuple[str, ...],
-    images: tuple[str, ...],
-    **options: Any,
-) -> None:
+def _set_site(site_id: str, **options: Any) -> None:
     """Change the given settings of a website."""
-    from comments.accounts import moderation_sessions
-    from comments.sites import site_settings
-
-    given = {name: value for name, value in options.items() if value is not None}
-    if images:
-        given["images"] = tuple(filter(None, images))
-    lists = (*origins, *added, *query_keys, *filed, *moderators, *images)
-    numbers = (keep_trailing_slash, cdn_seconds, freshness)
-    if not (lists or given) and all(each is None for each in numbers):
+    given = {name: value for name, value in options.items() if value not in {None, ()}}
+    if not given:
         raise click.ClickException(f"Nothing to change for {site_id}. See --help for the options.")
-    changed = site_settings.change(
-        site_id,
-        origins=origins or None,
-        added_origins=added,
-        query_keys=_given(query_keys),
-        keep_trailing_slash=keep_trailing_slash,
-        cdn_seconds=cdn_seconds,
-        freshness=freshness,
-        filed=_given(filed),
-        moderators=_given(moderators),
-        options=given or None,
-    )
-    if given.get("moderation") is False:
-        moderation_sessions.end_all(site_id)
+    for name in _EMPTIED.intersection(given):
+        given[name] = tuple(filter(None, given[name]))
     # The given origins replace all earlier ones. Show the new value, in case the operator did not
     # intend to replace them all.
-    is_named = origins or added
+    is_named = "origins" in given or "added_origins" in given
+    of_site = {name: given.pop(name) for name in _OF_SITE if name in given}
+    changed = site_settings.change(site_id, **of_site, options=given or None)
+    if given.get("moderation") is False:
+        moderation_sessions.end_all(site_id)
     named = f"{changed.id} ({', '.join(changed.origins)})" if is_named else changed.id
     click.echo(f"Changed {named}. {console.applies()}")
 
 
-@site.command("rescheme")
-@click.argument("site_id", metavar="SITE")
+@site.command("rescheme", console.SITE)
 @click.option("--levels", type=int, required=True, help="Number of levels of nested replies.")
 @click.option("--width", type=int, help="Digits in a segment; by default, as before.")
 @click.option("--digits", help="Digits of the sort hashes, ascending; by default, as before.")
-@console.reported
 def _rescheme(site_id: str, levels: int, width: int | None, digits: str | None) -> None:
     """Change the number of levels of a website's threads, or the form of its sort hashes.
 
@@ -170,10 +145,6 @@ def _rescheme(site_id: str, levels: int, width: int | None, digits: str | None) 
     interrupted, a running server continues the work, and so does the same command. Comments keep
     their ids; slugs may change, and page cursors of a changed thread expire.
     """
-    from comments.domain.languages import error_texts
-    from comments.jobs.migrations import rescheming
-    from comments.sites import site_settings
-
     # Not this process's copy of the site: another process may have finished a job meanwhile.
     site_settings.COPIES.get().drop(site_id)
     scheme = site_settings.checked_scheme(
@@ -193,8 +164,3 @@ def _rescheme(site_id: str, levels: int, width: int | None, digits: str | None) 
         click.echo(f"{each.thread} keeps its scheme: {error_texts.of_code(each.code)}")
     if done.left:
         raise click.exceptions.Exit(1)
-
-
-def _given(values: tuple[str, ...]) -> list[str] | None:
-    """Return the values of an option that replaces all values; None if it was not given."""
-    return [each for each in values if each] if values else None

@@ -7,25 +7,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-from flask.cli import AppGroup
 
+from comments.accounts import site_keys
 from comments.cli import console
 
-site_key = AppGroup("site-key", help="Manage the keys with which a site signs its readers' tokens.")
+site_key = console.Group(
+    "site-key", help="Manage the keys with which a site signs its readers' tokens."
+)
 
 
-@site_key.command("add")
-@click.argument("site_id", metavar="SITE")
+@site_key.command("add", console.SITE)
 @click.option(
     "--public",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="PEM file of a public Ed25519 key. Default: generate a secret (HS256).",
 )
-@console.reported
 def _add(site_id: str, public: Path | None) -> None:
     """Add a key. A generated secret is shown once."""
-    from comments.accounts import site_keys
-
     now = datetime.now(UTC)
     if public is not None:
         made = site_keys.public(public.read_text(encoding="utf-8", errors="replace"), now=now)
@@ -38,24 +36,16 @@ def _add(site_id: str, public: Path | None) -> None:
     click.echo(f"Secret (shown only once): {secret}")
 
 
-@site_key.command("list")
-@click.argument("site_id", metavar="SITE")
-@console.reported
+@site_key.command("list", console.SITE)
 def _list(site_id: str) -> None:
     """List a site's keys, one per line: id, algorithm, date created."""
-    from comments.accounts import site_keys
-
     for each in site_keys.every(console.site(site_id).id):
         click.echo(f"{each.id}\t{each.algorithm}\t{each.created:%Y-%m-%d}")
 
 
-@site_key.command("remove")
-@click.argument("site_id", metavar="SITE")
+@site_key.command("remove", console.SITE)
 @click.argument("name", metavar="KEY")
-@console.reported
 def _remove(site_id: str, name: str) -> None:
     """Revoke a key."""
-    from comments.accounts import site_keys
-
     site_keys.remove(console.site(site_id).id, name)
     click.echo(f"Removed key {name} of {site_id}.")

@@ -3,21 +3,18 @@
 import functools
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import click
 import msgspec
-from flask.cli import AppGroup
 
 from comments.cli import audience_commands, console
 from comments.domain import tables
-
-if TYPE_CHECKING:
-    from comments.tree.counters import statistics
+from comments.tree.counters import statistics
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-stats = AppGroup("stats", help="Show numbers of comments and distinct commenters.")
+stats = console.Group("stats", help="Show numbers of comments and distinct commenters.")
 stats.add_command(audience_commands.audience)
 _forms = click.Choice([form.value for form in tables.TableFormat])
 _form = click.option("--format", "form", type=_forms, default=tables.TableFormat.TABLE.value)
@@ -27,38 +24,29 @@ _day = click.DateTime(["%Y-%m-%d"])
 def _print(
     kind: type[S], read: "Callable[[str], statistics.ReportPage[S]]", form: tables.TableFormat
 ) -> None:
-    from comments.tree.counters import statistics
 
     lines = list(statistics.whole(read))
     click.echo(tables.written(kind, lines, tables.TableFormat(form)))
 
 
-@stats.command("site")
-@click.argument("site_id", metavar="SITE")
+@stats.command("site", console.SITE)
 @_form
-@console.reported
 def _site(site_id: str, form: tables.TableFormat) -> None:
     """Show the numbers of a whole site."""
-    from comments.tree.counters import statistics
-
     line = statistics.site(console.site(site_id).id)
     _print(statistics.StatisticsEntry, lambda _: statistics.ReportPage((line,), None), form)
 
 
-@stats.command("categories")
-@click.argument("site_id", metavar="SITE")
+@stats.command("categories", console.SITE)
 @click.option("--under", default="", metavar="CATEGORY", help="Only this and its subcategories.")
 @click.option("--author", default="", metavar="ID", help="Where this author has commented.")
 @_form
-@console.reported
 def _by_category(site_id: str, under: str, author: str, form: tables.TableFormat) -> None:
     """Show the numbers of each category of a site.
 
     The numbers of a category include those of its subcategories. With --author, show the categories
     in which an author has commented, with the number of the author's approved comments.
     """
-    from comments.tree.counters import statistics
-
     if under and author:
         raise click.ClickException("--under and --author cannot be combined.")
     site = console.site(site_id).id
@@ -70,14 +58,12 @@ def _by_category(site_id: str, under: str, author: str, form: tables.TableFormat
     _print(statistics.StatisticsEntry, lambda after: read(after=after), form)
 
 
-@stats.command("days")
-@click.argument("site_id", metavar="SITE")
+@stats.command("days", console.SITE)
 @click.option("--category", default="", help="Only this category.")
 @click.option("--all", "is_whole", is_flag=True, help="The site and each category.")
 @click.option("--since", type=_day, help="First day in UTC, e.g. 2026-01-31.")
 @click.option("--until", type=_day, help="Last day in UTC.")
 @_form
-@console.reported
 def _by_day(
     site_id: str,
     category: str,
@@ -88,8 +74,6 @@ def _by_day(
     is_whole: bool,
 ) -> None:
     """Show the numbers of each day (UTC) that has comments."""
-    from comments.tree.counters import statistics
-
     if is_whole and category:
         raise click.ClickException("--category and --all cannot be combined.")
     first, last = (None if each is None else each.date() for each in (since, until))
@@ -102,16 +86,12 @@ def _by_day(
     _print(statistics.StatisticsEntry, lambda after: read(after=after), form)
 
 
-@stats.command("commenters")
-@click.argument("site_id", metavar="SITE")
+@stats.command("commenters", console.SITE)
 @click.argument("thread", metavar="[THREAD]", required=False)
 @click.option("--category", default="", help="The authors in this category, not in a thread.")
 @_form
-@console.reported
 def _commenters(site_id: str, thread: str | None, category: str, form: tables.TableFormat) -> None:
     """Show the ids of the authors in a thread, or in a category and its subcategories."""
-    from comments.tree.counters import statistics
-
     if (thread is None) == (not category):
         raise click.ClickException("Enter either a thread or --category.")
     read = (
@@ -122,15 +102,11 @@ def _commenters(site_id: str, thread: str | None, category: str, form: tables.Ta
     _print(statistics.AuthorCount, lambda after: read(after=after), form)
 
 
-@stats.command("threads")
-@click.argument("site_id", metavar="SITE")
+@stats.command("threads", console.SITE)
 @click.argument("author", metavar="AUTHOR")
 @_form
-@console.reported
 def _threads(site_id: str, author: str, form: tables.TableFormat) -> None:
     """Show the threads in which an author has commented."""
-    from comments.tree.counters import statistics
-
     site = console.site(site_id).id
     _print(
         statistics.ThreadCount, lambda after: statistics.threads_of(site, author, after=after), form

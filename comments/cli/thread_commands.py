@@ -2,21 +2,23 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import click
 import msgspec
-from flask.cli import AppGroup
 
 from comments.cli import compaction_commands, console, moderation_commands
 from comments.domain import counting, records, tables
-
-if TYPE_CHECKING:
-    from comments.reading import tree_table
+from comments.jobs import scheduler, thread_overrides
+from comments.moderation import review_queue
+from comments.notifications import follower_addresses, thread_followers
+from comments.reading import tree_table
+from comments.tree import ordered_query
+from comments.tree.counters import totals
 
 Line = TypeVar("Line", bound=msgspec.Struct)
 
-thread = AppGroup("thread", help="List, show, change and rebuild threads.")
+thread = console.Group("thread", help="List, show, change and rebuild threads.")
 _json = click.option("--json", "is_json", is_flag=True, help="Print JSON, with all stored values.")
 
 
@@ -65,10 +67,8 @@ class _Shown(msgspec.Struct, frozen=True):
     author: str
 
 
-@thread.command("list")
-@click.argument("site_id", metavar="SITE")
+@thread.command("list", console.SITE)
 @_json
-@console.reported
 def _list_threads(site_id: str, *, is_json: bool) -> None:
     """List a site's threads, newest first, with the number of comments that readers see."""
     lines = list(_threads(console.site(site_id).id))
@@ -76,8 +76,6 @@ def _list_threads(site_id: str, *, is_json: bool) -> None:
 
 
 def _threads(site_id: str) -> Iterator[_ListedThread]:
-    from comments.moderation import review_queue
-    from comments.tree.counters import totals
 
     cursor, secret = None, console.settings().secret
     while True:
@@ -93,15 +91,13 @@ def _threads(site_id: str) -> Iterator[_ListedThread]:
             return
 
 
-@thread.command("show")
-@click.argument("site_id", metavar="SITE")
+@thread.command("show", console.SITE)
 @click.argument("thread_id", metavar="THREAD")
 @click.option("--hashes", is_flag=True, help="Print only the hashes and the slugs.")
 @click.option(
     "--raw", is_flag=True, help="Print the ids of comments and the keys of buckets, as stored."
 )
 @_json
-@console.reported
 def _show_thread(site_id: str, thread_id: str, *, hashes: bool, raw: bool, is_json: bool) -> None:
     """Show all comments of a thread in reading order, with their places in the tree.
 
@@ -111,9 +107,6 @@ def _show_thread(site_id: str, thread_id: str, *, hashes: bool, raw: bool, is_js
     buckets are numbers, unless --raw or --json is given. The bucket is empty if readers cannot see
     the comment or if it was never compacted.
     """
-    from comments.reading import tree_table
-    from comments.tree import ordered_query
-
     if hashes and raw:
         raise click.ClickException("--hashes and --raw cannot be combined.")
     name = console.thread(site_id, thread_id)
@@ -138,23 +131,17 @@ def _readable(table: "tree_table.TreeTable") -> list[_Shown]:
     """Replace ids by slugs and the keys of buckets by their numbers."""
     slugs = {line.id: line.slug for line in table.lines}
     numbers = {key: str(number) for number, key in enumerate(table.buckets, 1)}
-    return [
-        _Shown(
-            padded=line.padded,
-            stored=line.stored,
-            slug=line.slug,
-            level=line.level,
-            number=line.number,
-            children=line.children,
-            parent=slugs.get(line.parent or "", line.parent or ""),
-            reply_to=slugs.get(line.reply_to or "", line.reply_to or ""),
-            status=line.status,
-            bucket=numbers.get(line.bucket, line.bucket),
-            waiting="waiting" if line.waiting else "",
-            author=line.author,
-        )
+    shown = (
+        msgspec.structs.asdict(line)
+        | {
+            "parent": slugs.get(line.parent or "", line.parent or ""),
+            "reply_to": slugs.get(line.reply_to or "", line.reply_to or ""),
+            "bucket": numbers.get(line.bucket, line.bucket),
+            "waiting": "waiting" if line.waiting else "",
+        }
         for line in table.lines
-    ]
+    )
+    return [msgspec.convert(each, _Shown) for each in shown]
 
 
 def _print(kind: type[Line], lines: Sequence[Line], *, is_json: bool) -> None:
@@ -162,13 +149,11 @@ def _print(kind: type[Line], lines: Sequence[Line], *, is_json: bool) -> None:
     click.echo(tables.written(kind, lines, form))
 
 
-@thread.command("followers")
-@click.argument("site_id", metavar="SITE")
+@thread.command("followers", console.SITE)
 @click.argument("thread_id", metavar="THREAD")
 @click.option("--addresses", is_flag=True, help="List the addresses whose owners agreed.")
 @click.option("--reason", default="", help="Reason for the list, for the audit log.")
 @_json
-@console.reported
 def _show_followers(
     site_id: str, thread_id: str, *, addresses: bool, reason: str, is_json: bool
 ) -> None:
@@ -177,8 +162,6 @@ def _show_followers(
     The list contains only addresses of subscribers who agreed when they confirmed the subscription.
     Each list is recorded in the audit log.
     """
-    from comments.notifications import follower_addresses, thread_followers
-
     name = console.thread(site_id, thread_id)
     found = thread_followers.count(name)
     listed: list[str] = []
@@ -198,8 +181,7 @@ def _show_followers(
         click.echo(each)
 
 
-@thread.command("set")
-@click.argument("site_id", metavar="SITE")
+@thread.command("set", console.SITE)
 @click.argument("thread_id", metavar="THREAD")
 @click.option("--title", help='Title of the thread; "" for none.')
 @click.option("--url", help='Address of its page; "" for none.')
@@ -210,7 +192,6 @@ def _show_followers(
     help="Inherit the values from the oldest approved comment again.",
 )  # fmt: skip
 @click.option("--reason", default="", help="Reason, for the audit log.")
-@console.reported
 def _set_thread(
     site_id: str,
     thread_id: str,
@@ -228,8 +209,6 @@ def _set_thread(
     of the thread are counted under its categories. The service can keep running. An interrupted
     change continues by itself, or when you run the command again.
     """
-    from comments.jobs import thread_overrides
-
     if names and no_category:
         raise click.ClickException("--category and --no-category cannot be combined.")
     listed = names if names or no_category else None
@@ -250,11 +229,9 @@ def _set_thread(
         click.echo(f"{field}\t{value if isinstance(value, str) else ', '.join(value)}\t{by}")
 
 
-@thread.command("rebuild")
-@click.argument("site_id", metavar="SITE")
+@thread.command("rebuild", console.SITE)
 @click.argument("thread_id", metavar="[THREAD]", required=False)
 @click.option("--wait/--no-wait", default=False, help="Wait and clean up in this command.")
-@console.reported
 def _rebuild(site_id: str, thread_id: str | None, *, wait: bool) -> None:
     """Rebuild the pages of a site's threads, or of one thread, from the comments.
 
@@ -262,8 +239,6 @@ def _rebuild(site_id: str, thread_id: str | None, *, wait: bool) -> None:
     a script. The service can keep running: as soon as the rebuild of a thread begins, readers see
     its comments as they are stored.
     """
-    from comments.jobs import scheduler
-
     names = compaction_commands.threads(site_id, thread_id)
     done = scheduler.rebuild_whole(names, wait=compaction_commands.sleep if wait else None)
     compaction_commands.report("Rebuilt", done)

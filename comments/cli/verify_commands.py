@@ -1,25 +1,19 @@
 """Compare an export with the comments that were imported from it: `verify [FORMAT] FILE`."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import click
-import flask
 import msgspec
 
 from comments.cli import console, difference_report, import_files
-
-if TYPE_CHECKING:
-    from comments.jobs.importers.verification import verification_report
+from comments.jobs.importers.verification import verification_report
 
 
-@click.command("verify")
+@console.command("verify")
 @click.argument("source", nargs=-1, required=True, metavar="[FORMAT] FILE")
 @click.option("--site", "site_id", required=True, help="The site into which the file was imported.")
 @import_files.mapped
 @difference_report.as_json
-@flask.cli.with_appcontext
-@console.reported
 @import_files.rare_collections()
 def verify(
     source: tuple[str, ...], site_id: str, *, mapping: tuple[str, ...], is_json: bool
@@ -29,8 +23,6 @@ def verify(
     The command changes nothing. The report lists the differences and their reasons, such as edits,
     votes and decisions since the import. Exit with 1 if a difference has no known reason.
     """
-    from comments.jobs.importers.verification import verification_report
-
     found_format, file = import_files.format_and_file(source)
     site = console.site(site_id)
     reader = import_files.last_reader(found_format, file, site.id)

@@ -7,45 +7,40 @@ import contextlib
 import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import click
-from flask.cli import AppGroup
 
 from comments import errors
 from comments.cli import console
-
-if TYPE_CHECKING:
-    from comments.events import dead_letters, safe_http, webhook_endpoints
+from comments.domain import outcomes
+from comments.events import dead_letters, message_sender, safe_http, webhook_endpoints, webhooks
+from comments.jobs.backups import held_messages
 
 _SECRET_BYTES = 32
 _TYPES = ("comment.posted", "comment.edited", "comment.retracted")
 
-webhook = AppGroup("webhook", help="Manage webhooks, which notify a site's owner about comments.")
-delivery = AppGroup("delivery", help="Show pending deliveries; retry or discard dead letters.")
+_hook = click.argument("name", metavar="WEBHOOK")
+webhook = console.Group(
+    "webhook", help="Manage webhooks, which notify a site's owner about comments."
+)
+delivery = console.Group("delivery", help="Show pending deliveries; retry or discard dead letters.")
 
 
 def _client() -> "safe_http.HttpClient":
-    from comments.events import message_sender
 
     return message_sender.OUTBOUND.get()
 
 
 def _secret() -> str:
-    from comments.events import webhooks
 
     return webhooks.secret(secrets.token_bytes(_SECRET_BYTES))
 
 
-@webhook.command("add")
-@click.argument("site_id", metavar="SITE")
+@webhook.command("add", console.SITE)
 @click.argument("url", metavar="URL")
 @click.option("--type", "types", multiple=True, type=click.Choice(_TYPES), help="Default: all.")
-@console.reported
 def _add(site_id: str, url: str, types: tuple[str, ...]) -> None:
     """Add a webhook for a site, and show its secret once."""
-    from comments.events import webhook_endpoints, webhooks
-
     wanted = tuple(each for each in webhooks.Type if not types or each in types)
     made = webhook_endpoints.Registered(
         secrets.token_hex(4), url, (_secret(),), wanted, created=datetime.now(UTC)
@@ -55,26 +50,12 @@ def _add(site_id: str, url: str, types: tuple[str, ...]) -> None:
     click.echo(f"Secret (shown only once): {made.secrets[0]}")
 
 
-@webhook.command("list")
-@click.argument("site_id", metavar="SITE")
-@console.reported
+@webhook.command("list", console.SITE)
 def _list(site_id: str) -> None:
     """List a site's webhooks, one per line: id, state, types, address."""
-    from comments.events import webhook_endpoints
-
     for each in webhook_endpoints.every(site_id):
         types = ",".join(each.types) if len(each.types) < len(_TYPES) else "all"
         click.echo(f"{each.id}\t{_state(each)}\t{types}\t{each.url}")
-
-
-def _about_one(command: str) -> Callable[[Callable[..., None]], click.Command]:
-    """Make a decorator that turns a function into a command for one webhook of a site."""
-
-    def made(verb: Callable[..., None]) -> click.Command:
-        named = click.argument("name", metavar="WEBHOOK")(console.reported(verb))
-        return webhook.command(command)(click.argument("site_id", metavar="SITE")(named))
-
-    return made
 
 
 def _state(each: "webhook_endpoints.Registered") -> str:
@@ -86,44 +67,35 @@ def _state(each: "webhook_endpoints.Registered") -> str:
     return f"on, {console.counted(each.failures, 'failure')} since {since}: {each.reason}"
 
 
-@_about_one("remove")
+@webhook.command("remove", console.SITE, _hook)
 def _remove(site_id: str, name: str) -> None:
     """Remove a webhook. Pending messages for the webhook are not sent."""
-    from comments.events import webhook_endpoints
-
     webhook_endpoints.remove(site_id, name)
     click.echo(f"Removed webhook {name} of {site_id}.")
 
 
-@_about_one("rotate")
+@webhook.command("rotate", console.SITE, _hook)
 @click.option("--leaked", is_flag=True, help="Stop signing with the old secret.")
 def _rotate(site_id: str, name: str, *, leaked: bool) -> None:
     """Create a new secret, and show it once.
 
     Messages are signed with both secrets until the next rotation, unless --leaked is given.
     """
-    from comments.events import webhook_endpoints
-
     made = _secret()
     webhook_endpoints.rotate(site_id, name, made, keeps_old=not leaked)
     click.echo(f"New secret of webhook {name} (shown only once): {made}")
 
 
-@_about_one("on")
+@webhook.command("on", console.SITE, _hook)
 def _switch_on(site_id: str, name: str) -> None:
     """Enable a webhook that is off or paused after failures."""
-    from comments.events import webhook_endpoints
-
     webhook_endpoints.switch_on(site_id, name)
     click.echo(f"Webhook {name} of {site_id} is on.")
 
 
-@_about_one("test")
+@webhook.command("test", console.SITE, _hook)
 def _test(site_id: str, name: str) -> None:
     """Send a message of type `test` to a webhook, even if it is off. Exit with 1 on failure."""
-    from comments.domain import outcomes
-    from comments.events import webhook_endpoints, webhooks
-
     found = webhook_endpoints.get(site_id, name)
     now = datetime.now(UTC)
     event, payload = f"test.{secrets.token_hex(8)}", webhooks.test_body(site_id, now)
@@ -134,11 +106,8 @@ def _test(site_id: str, name: str) -> None:
 
 
 @delivery.command("status")
-@console.reported
 def _status() -> None:
     """Show the numbers of pending events, pending messages and dead letters."""
-    from comments.events import dead_letters
-
     found = dead_letters.waiting(datetime.now(UTC))
     events, told, dead = (
         f"{number} or more" if number >= dead_letters.MOST_COUNTED else f"{number}"
@@ -154,11 +123,8 @@ def _status() -> None:
 @delivery.command("dead")
 @click.option("--after", default="", metavar="ID", help="Start after this dead letter.")
 @click.option("--limit", default=50, type=click.IntRange(1, 1000), show_default=True)
-@console.reported
 def _dead(after: str, limit: int) -> None:
     """List dead letters, one per line: id, content, time, attempts, reason."""
-    from comments.events import dead_letters
-
     page = dead_letters.dead(after=after, limit=limit)
     for letter in page.letters:
         click.echo("\t".join(_columns(letter)))
@@ -173,11 +139,8 @@ def _columns(letter: "dead_letters.DeadLetter") -> tuple[str, ...]:
 
 @delivery.command("show")
 @click.argument("letter_id", metavar="ID")
-@console.reported
 def _show(letter_id: str) -> None:
     """Show a pending or dead event or message."""
-    from comments.events import dead_letters
-
     letter = dead_letters.show(letter_id)
     name, what, at, attempts, reason = _columns(letter)
     state = "dead" if letter.is_dead else "pending"
@@ -197,26 +160,20 @@ def _show(letter_id: str) -> None:
 @delivery.command("revive")
 @click.argument("letter_id", metavar="[ID]", required=False)
 @click.option("--all", "is_all", is_flag=True, help="All dead letters.")
-@console.reported
 def _revive(letter_id: str | None, *, is_all: bool) -> None:
     """Retry dead letters from the start."""
-    from comments.events import dead_letters
-
     now = datetime.now(UTC)
     count = _settle(letter_id, is_all, lambda each: dead_letters.revive(each, now=now))
     click.echo(f"Revived {count}; they are retried within a minute.")
 
 
 @delivery.command("hold")
-@console.reported
 def _hold() -> None:
     """Turn all pending mail and webhook messages into dead letters.
 
     Use this command after a database was restored and before anything else uses it: its pending
     messages have probably been sent since the backup.
     """
-    from comments.jobs.backups import held_messages
-
     held = held_messages.hold(console.settings(), now=datetime.now(UTC))
     click.echo(f"Held {console.counted(held, 'message')} (`delivery dead`).")
 
@@ -224,16 +181,12 @@ def _hold() -> None:
 @delivery.command("drop")
 @click.argument("letter_id", metavar="[ID]", required=False)
 @click.option("--all", "is_all", is_flag=True, help="All dead letters.")
-@console.reported
 def _drop(letter_id: str | None, *, is_all: bool) -> None:
     """Discard dead letters permanently. Run `recount` if a discarded event concerned counters."""
-    from comments.events import dead_letters
-
     click.echo(f"Discarded {_settle(letter_id, is_all, dead_letters.drop)}.")
 
 
 def _settle(letter_id: str | None, is_all: bool, verb: Callable[[str], None]) -> int:  # noqa: FBT001 - the two ways to choose letters
-    from comments.events import dead_letters
 
     if (letter_id is None) != is_all:
         raise click.UsageError("Use either ID or --all.")

@@ -7,9 +7,8 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments.accounts import accounts
+from comments.accounts import accounts, invitations
 from comments.accounts.passwords import totp
-from comments.cli import account_commands
 from comments.store import connection
 from tests.browser.conftest import OpenTab, Website
 from tests.support.people import account_holders
@@ -35,7 +34,7 @@ def test_a_links_key_is_shown_only_where_it_has_to_be_copied(
     server: str, open_tab: OpenTab, open_store: connection.Store
 ) -> None:
     with open_store.context():
-        link = account_commands.first_owner_link(server, SECRET)
+        link = invitations.first_owner_link(server, secret=SECRET, now=account_holders.here())
     shown = open_tab(link).page.get_by_label("Key").filter(visible=True)
     expect(shown).to_have_count(0)
     shown = open_tab(link, java_script_enabled=False).page.get_by_label("Key")
@@ -48,7 +47,7 @@ def test_the_first_owner_uses_the_printed_link_then_signs_out_and_in(
 ) -> None:
     here = server.replace("127.0.0.1", host)
     with open_store.context():
-        link = account_commands.first_owner_link(here, SECRET)
+        link = invitations.first_owner_link(here, secret=SECRET, now=account_holders.here())
     page = open_tab(link).page
     token = link.partition("#")[2]
     # The key is in the form and not in the URL, which the browser's history would keep.

@@ -9,8 +9,7 @@ import pytest
 
 from comments import app as apps
 from comments import config, errors
-from comments.accounts import accounts, first_owner
-from comments.cli import account_commands
+from comments.accounts import accounts, first_owner, invitations
 from comments.store import connection
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER, PASSWORD, SECRET, moderator
@@ -138,7 +137,9 @@ def test_a_leftover_file_is_deleted_at_the_next_start(
 ) -> None:
     account_holders.account("ann", OWNER)
     account_holders.accept(
-        account_commands.first_owner_link(HERE, SECRET).partition("#")[2], "bob", now=now()
+        invitations.first_owner_link(HERE, secret=SECRET, now=now()).partition("#")[2],
+        "bob",
+        now=now(),
     )
     assert offer.file.exists(), "the link was not used yet"
     assert apps.offer_ownership(app, HERE) is None

@@ -12,7 +12,6 @@ from comments import app as apps
 from comments import config, errors
 from comments.accounts import accounts, invitations
 from comments.accounts.passwords import credentials, totp
-from comments.cli import account_commands
 from comments.store import connection
 from tests.support import programs
 from tests.support.people import account_holders
@@ -172,7 +171,10 @@ def test_a_first_owners_link_can_be_made_until_there_is_an_owner(
     open_store: connection.Store,
 ) -> None:
     with open_store.context():
-        links = [account_commands.first_owner_link("http://here/", SECRET) for _ in range(2)]
+        links = [
+            invitations.first_owner_link("http://here/", secret=SECRET, now=account_holders.here())
+            for _ in range(2)
+        ]
         tokens = [link.partition("http://here/admin/welcome#")[2] for link in links]
         assert len(set(tokens)) == 2
         with pytest.raises(errors.BadLink):
@@ -184,4 +186,7 @@ def test_a_first_owners_link_can_be_made_until_there_is_an_owner(
         )
         with pytest.raises(errors.Conflict):
             account_holders.accept(tokens[0], "eve", now=account_holders.here())
-        assert account_commands.first_owner_link("http://here/", SECRET) == ""
+        assert (
+            invitations.first_owner_link("http://here/", secret=SECRET, now=account_holders.here())
+            == ""
+        )

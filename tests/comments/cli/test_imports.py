@@ -10,7 +10,8 @@ import pytest
 from comments.cli import commands
 from tests.support import programs
 
-# Run a command line, then list what it imported on the last line of standard error.
+# Run a command line, then list the modules that it loaded on the last line of standard error.
+# Packages contain only docstrings.
 RUN = """
 import gc
 import sys
@@ -21,7 +22,13 @@ try:
     flask.cli.main()
 finally:
     roots = ("comments", "datastore_emulator", "google", "grpc", "msgspec")
-    names = {name for name in sys.modules if name.partition(".")[0] in roots}
+    names = {
+        name
+        for name, module in sys.modules.items()
+        if name.partition(".")[0] in roots
+        and type(module).__name__ != "_LazyModule"
+        and not hasattr(module, "__path__")
+    }
     sys.stderr.write(f"\\nfrozen {gc.get_freeze_count()}\\n" + " ".join(sorted(names)))
 """
 ROOMS = {"cli", "config", "domain", "errors", "logs", "setting_values", "sites"}
@@ -74,8 +81,6 @@ def test_the_help_of_a_command_imports_little(name: str) -> None:
 
 def test_a_list_of_commands_imports_none_of_them() -> None:
     assert imported(run(["--help"])) == {
-        "comments",
-        "comments.cli",
         "comments.cli.commands",
         "comments.cli.console",
         "comments.errors",
