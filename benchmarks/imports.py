@@ -96,7 +96,7 @@ def phases(system: str, file: str, database: str) -> Costs:
         )
         with plan:
             stored = timed("write", lambda: import_writer.write(plan, scheme=scheme, now=now))
-            same = timed("verify", lambda: import_verification.verify(plan, scheme=scheme))
+            same = timed("verify", lambda: import_verification.verify(plan))
         found |= {"comments": stored.added, "peak": measuring.peak_memory()}
     if stored.added != plan.report.comments or same.differences:
         raise SystemExit(f"{stored} {same.differences}")

@@ -75,7 +75,7 @@ def import_(
             _end_dry_run(plan, site)
             return
         summary = _written(plan, site, restore)
-        verified = import_files.compared(plan, site)
+        verified = import_files.compared(plan)
     click.echo(
         f"Added {console.counted(summary.added, 'comment')} in "
         f"{console.counted(summary.threads, 'thread')}; {summary.present} existed already."

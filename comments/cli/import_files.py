@@ -105,11 +105,7 @@ def format_and_file(source: tuple[str, ...]) -> "tuple[format_registry.Format, P
     raise click.UsageError("Name one file, or a format and one file.")
 
 
-def compared(
-    plan: "checked_import.CheckedImport", site: "records.Site"
-) -> "verification_report.Verification":
+def compared(plan: "checked_import.CheckedImport") -> "verification_report.Verification":
     """Compare a checked file with the store, and show the progress."""
     with import_progress.shown("Verifying", plan.report.comments, "comment") as advance:
-        return import_verification.verify(
-            plan, scheme=site.scheme, secret=console.settings().secret, progress=advance
-        )
+        return import_verification.verify(plan, secret=console.settings().secret, progress=advance)

@@ -27,7 +27,7 @@ def verify(
     site = console.site(site_id)
     reader = import_files.last_reader(found_format, file, site.id)
     with import_files.planned(found_format, file, site, mapping, reader) as plan:
-        found = import_files.compared(plan, site)
+        found = import_files.compared(plan)
     if is_json:
         click.echo(msgspec.json.format(msgspec.json.encode(_document(found))).decode())
     else:

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from comments.domain import records, sorthash
+from comments.domain import records
 from comments.jobs.importers.checking import checked_import
 from comments.jobs.importers.verification import import_verification, verification_report
 from comments.store import transactions
@@ -14,8 +14,8 @@ LATER = NOW + timedelta(days=1)
 ACTOR = records.Actor("cli", "Ann")
 
 
-def verify(plan: checked_import.CheckedImport, levels: int = 8) -> verification_report.Verification:
-    return import_verification.verify(plan, scheme=sorthash.Scheme(levels=levels), secret=SECRET)
+def verify(plan: checked_import.CheckedImport) -> verification_report.Verification:
+    return import_verification.verify(plan, secret=SECRET)
 
 
 def named(

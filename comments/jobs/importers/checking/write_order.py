@@ -18,7 +18,7 @@ import dataclasses
 import heapq
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from comments.domain.records import Status
@@ -87,11 +87,11 @@ def arrange(nodes: Iterable[Node], levels: int) -> list[Node]:
         for node in itertools.chain.from_iterable(children.values()):
             node.number = None
     out: list[Node] = []
-    stack = list(reversed(_siblings(children.pop(None, []))))
+    stack = list(reversed(siblings(children.pop(None, []))))
     while stack:
         node = stack.pop()
         out.append(node)
-        stack.extend(reversed(_siblings(children.pop(node.id, []))))
+        stack.extend(reversed(siblings(children.pop(node.id, []))))
     return out
 
 
@@ -117,13 +117,13 @@ def _by_tree_parent(nodes: Iterable[Node], levels: int) -> dict[str | None, list
 def _mark_displaced(parent: str | None, nodes: list[Node]) -> None:
     """Mark the children of a parent that had another parent, or whose numbers do not increase."""
     last = -1 if parent is None else 0
-    for node in _siblings(nodes):
+    for node in siblings(nodes):
         number = node.number if node.above == parent else None
         node.displaced = number is None or number <= last
         last = last if node.displaced or number is None else number
 
 
-def _siblings(nodes: list[Node]) -> list[Node]:
+def siblings(nodes: Sequence[Node]) -> list[Node]:
     """Sort siblings by `order`, but never put a reply before the sibling that it replies to."""
     ids = {node.id for node in nodes}
     held: dict[str, list[Node]] = defaultdict(list)

@@ -170,9 +170,7 @@ def _import(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
         summary = import_writer.write(
             plan, scheme=scheme, now=claim.now(), progress=claim.renew, clock=claim.now
         )
-        verified = import_verification.verify(
-            plan, scheme=scheme, secret=secret, progress=claim.renew
-        )
+        verified = import_verification.verify(plan, secret=secret, progress=claim.renew)
     upload_store.end(
         upload,
         now=claim.now(),

@@ -2,7 +2,7 @@
 
 `import_verification` goes through a checked file (`checked_import`) and the store side by side;
 `stored_comments` reads the store, and `import_history` the journals of imports.
-`thread_verification` verifies one thread, with `comment_comparison` and `tree_comparison` (pure).
+`thread_comparison` verifies one thread, with `comment_comparison` (pure).
 `verification_report` groups what is found, and reports it.
 
 Invariants:

@@ -17,95 +17,93 @@ class ImportRun(NamedTuple):
     `at` is None if an undo is removing the comments.
     """
 
-    import_id: str
     digest: str
     at: datetime | None
     is_erased: bool
 
 
 class ImportHistory:
-    """The journals of a site. An import's journal is kept for `import_journal.TERM`."""
+    """The imports of a site, and what each of them added. An import's journal ends with its term.
 
-    def __init__(self, site: str) -> None:
+    `digest` identifies the file that is verified, and `system` is its format.
+    """
+
+    def __init__(self, site: str, system: str, digest: str) -> None:
         self._site = site
-        self._imports: list[import_journal.Import] | None = None
-        self._highest: int | None = None  # the highest revision of undone imports
-        self._with_journal: set[str] = set()
-        self._comments: dict[str, ImportRun] = {}
-        self._threads: dict[str, ImportRun] = {}
+        self._systems = {system, imported_ids.OWN}
+        self._digest = digest
+        self._imports: list[import_journal.Import] = []
+        self._runs: dict[str, ImportRun] | None = None
+        self._made: dict[str, ImportRun] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the imports again, and forget their journals if imports or undos have gone on."""
+        imports = sorted(import_journal.every(self._site), key=lambda each: each.began)
+        if imports != self._imports or any(each.is_being_undone for each in imports):
+            self._runs = None
+        self._imports = imports
 
     def run_of(self, comment_id: str) -> ImportRun | None:
         """Return the last run that added a comment, or None if no journal has it."""
-        self._load()
-        return self._comments.get(comment_id)
+        return self._journals().get(comment_id)
+
+    def is_from_other_file(self, comment_id: str) -> bool:
+        """Return whether an import of another file added a comment."""
+        run = self.run_of(comment_id)
+        return run is not None and run.digest != self._digest
+
+    def is_undone(self, comment_id: str) -> bool:
+        """Return whether the import of a comment was undone; its journal ends with the undo."""
+        run = self.run_of(comment_id)
+        return self.was_undone if run is None else run.is_erased
+
+    @property
+    def was_undone(self) -> bool:
+        """Return whether the last import of the file was undone, or is being undone."""
+        last = self._last()
+        return last is not None and last.undoing is not None
 
     def first_revision(self, comment_id: str) -> int:
         """Return the revision with which an import stored a comment.
 
         After an undo, it is higher than every revision of the removed comments.
         """
-        if self._highest is None:
-            imports = import_journal.every(self._site)
-            self._highest = max((each.revision for each in imports), default=0)
-        run = self.run_of(comment_id) if self._highest else None
-        if run is None or run.at is None:
-            return 1
-        before = [each for each in self._imports or () if each.undone and each.undone <= run.at]
-        return 1 + max((each.revision for each in before), default=0)
+        undone = [each for each in self._imports if each.undone and each.revision]
+        run = self.run_of(comment_id) if undone else None
+        at = None if run is None else run.at
+        before = (each.revision for each in undone if each.undone and at and each.undone <= at)
+        return 1 + max(before, default=0)
 
-    def run_that_made(self, thread_id: str) -> ImportRun | None:
-        """Return the last run that made a thread, or None if no journal has it."""
-        self._load()
-        return self._threads.get(thread_id)
+    def has_made(self, thread_id: str) -> bool:
+        """Return whether an import of this file is known to have made a thread."""
+        self._journals()
+        made = self._made.get(thread_id)
+        return made is not None and made.digest == self._digest
 
-    def is_undone(self, digest: str) -> bool:
-        """Return whether the last import of a file was undone, or is being undone."""
-        found = self._last(digest)
-        return found is not None and found.undoing is not None
+    @property
+    def is_unfinished(self) -> bool:
+        """Return whether the last import of the file has not ended."""
+        last = self._last()
+        return last is not None and last.added is None and last.undoing is None
 
-    def is_unfinished(self, digest: str) -> bool:
-        """Return whether the last import of a file has not ended."""
-        found = self._last(digest)
-        return found is not None and found.added is None and found.undoing is None
-
-    def is_older(self, moment: datetime | None, digest: str) -> bool:
-        """Return whether a time is before the last import of a file."""
-        found = self._last(digest)
-        return moment is not None and found is not None and moment < found.began
-
-    def without_journal(self, system: str) -> int:
-        """Count the imports from a system whose comments are stored but in no journal any more."""
-        self._load()
+    @property
+    def orders(self) -> int:
+        """Return how many imports have added comments, each in the order of its file."""
         return sum(
-            each.system in {system, imported_ids.OWN}
-            and each.undoing is None
-            and each.added != 0
-            and each.id not in self._with_journal
-            for each in self._imports or ()
+            each.system in self._systems and each.undoing is None and each.added != 0
+            for each in self._imports
         )
 
-    def refresh(self) -> None:
-        """Forget what was read if imports or undos have gone on since."""
-        if self._imports is None:
-            return
-        if self._imports != import_journal.of(self._site) or any(
-            each.undoing is not None and each.undone is None for each in self._imports
-        ):
-            self._imports = None
+    def _last(self) -> import_journal.Import | None:
+        return next((each for each in self._imports[::-1] if each.digest == self._digest), None)
 
-    def _last(self, digest: str) -> import_journal.Import | None:
-        """Return the import of a file that began last."""
-        self._load()
-        return next((each for each in self._imports or () if each.digest == digest), None)
-
-    def _load(self) -> None:
-        if self._imports is not None:
-            return
-        self._imports = import_journal.of(self._site)
-        self._with_journal, self._comments, self._threads = set(), {}, {}
-        for each in sorted(self._imports, key=lambda each: each.began):
-            for at, batch in import_journal.batches(self._site, each.id) if each.id else ():
-                run = ImportRun(each.id, each.digest, at, batch.is_erased)
-                self._with_journal.add(each.id)
-                self._comments.update(dict.fromkeys(batch.ids, run))
-                self._threads.update(dict.fromkeys(batch.threads, run))
+    def _journals(self) -> dict[str, ImportRun]:
+        if self._runs is None:
+            self._runs, self._made = {}, {}
+            for each in self._imports:
+                for at, batch in import_journal.batches(self._site, each.id) if each.id else ():
+                    run = ImportRun(each.digest, at, batch.is_erased)
+                    self._runs.update(dict.fromkeys(batch.ids, run))
+                    self._made.update(dict.fromkeys(batch.threads, run))
+        return self._runs

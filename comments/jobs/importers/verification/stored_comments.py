@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from comments.domain import records, sorthash
+from comments.domain import records
 from comments.domain.records import Status
 from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
@@ -36,16 +36,7 @@ class StoredThread(NamedTuple):
     named_by: str | None
     own: tuple[str, ...]
     shape: int
-    scheme: str
     pins: tuple[str, ...]
-    created: datetime | None
-
-    def tree_scheme(self, site: sorthash.Scheme) -> sorthash.Scheme:
-        """Return the scheme of the thread's sort hashes, given its site's scheme."""
-        try:
-            return sorthash.decode_scheme(self.scheme) if self.scheme else site
-        except (ValueError, TypeError):
-            return site
 
 
 class StoredBatch(NamedTuple):
@@ -104,9 +95,7 @@ def _thread(message: Any) -> StoredThread:
         named_by=named_by.string_value if is_known else None,
         own=conversion.texts(values["own"]),
         shape=values["shape"].integer_value,
-        scheme=values["scheme"].string_value,
         pins=conversion.texts(values["pins"]),
-        created=conversion.stored_time(message, "created"),
     )
 
 

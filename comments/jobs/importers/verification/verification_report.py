@@ -1,12 +1,13 @@
 """The result of a verification: totals, the differences by field and reason, and a text report."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from comments.domain.text import shown_values
 from comments.jobs.importers.checking.import_report import counted
-from comments.jobs.importers.verification.comment_comparison import MISSING, FieldDifference
+from comments.jobs.importers.verification.comment_comparison import MISSING
 
 # The maximum number of examples that are kept of the differences of one field for one reason.
 EXAMPLES = 20
@@ -15,14 +16,11 @@ EXAMPLES = 20
 class ContentTotals(msgspec.Struct, frozen=True):
     """The comments of a file, or those that the store has of them.
 
-    `depth` counts replies to replies: a root has depth 1. `texts` is a digest of the comments' ids
-    and HTML in the order of the file.
+    `texts` is a digest of the comments' ids and HTML in the order of the file.
     """
 
     comments: int
     threads: int
-    authors: int
-    depth: int
     texts: str
 
 
@@ -83,31 +81,28 @@ class DifferenceGroups:
     """Groups differences while they are found, and keeps a few examples of each group."""
 
     def __init__(self) -> None:
-        self._counts: dict[tuple[str, str], int] = {}
-        self._examples: dict[tuple[str, str], list[ImportDifference]] = {}
+        self._counts = Counter[tuple[str, str]]()
+        self._examples: dict[tuple[str, str], list[ImportDifference]] = defaultdict(list)
 
-    def add(self, found: FieldDifference, where: ImportDifference) -> None:
-        """Add a difference. `where` contains its place; its values are taken from `found`."""
-        key = (found.field, found.reason)
-        self._counts[key] = self._counts.get(key, 0) + 1
-        examples = self._examples.setdefault(key, [])
+    def add(self, field: str, reason: str, found: ImportDifference) -> None:
+        """Add a difference of a field."""
+        self._counts[field, reason] += 1
+        examples = self._examples[field, reason]
         if len(examples) < EXAMPLES:
-            examples.append(
-                msgspec.structs.replace(where, stored=found.stored, expected=found.expected)
-            )
+            examples.append(found)
 
     def found(self) -> tuple[DifferenceGroup, ...]:
         """Return the groups, those without a reason first."""
         return tuple(
-            DifferenceGroup(field, reason, count, tuple(self._examples[field, reason]))
-            for (field, reason), count in sorted(
+            DifferenceGroup(*key, count, tuple(self._examples[key]))
+            for key, count in sorted(
                 self._counts.items(), key=lambda each: (bool(each[0][1]), each[0])
             )
         )
 
 
 _DIGEST = 12  # characters of a digest that are shown
-_TOTALS = ("comments", "threads", "authors", "depth", "texts")
+_TOTALS = ("comments", "threads", "texts")
 
 
 def lines(found: Verification) -> Iterator[str]:
@@ -167,8 +162,6 @@ def _place(example: ImportDifference, unit: str) -> str:
 
 
 def _values(field: str, example: ImportDifference) -> str:
-    if example.stored is None and example.expected is None:
-        return "not compared"
     if example.stored is None and field in {MISSING, "thread"}:
         return "is not stored"
     stored = shown_values.shown(example.stored, example.expected)

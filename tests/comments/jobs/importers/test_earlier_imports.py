@@ -39,7 +39,7 @@ def imports(store: connection.Store) -> dict[str, import_journal.Import]:
 def verified(system: str) -> tuple[int, int, bool]:
     """Return the numbers of stored comments and of differences, and whether the import is open."""
     with sample_exports.planned(f"{system}.xml", FILES[system]) as plan:
-        found = import_verification.verify(plan, scheme=SCHEME)
+        found = import_verification.verify(plan)
     return found.in_store.comments, found.explained + found.unexplained, found.is_unfinished
 
 

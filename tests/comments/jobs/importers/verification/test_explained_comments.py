@@ -42,16 +42,16 @@ def test_what_people_did_here_is_explained(plan: checked_import.CheckedImport) -
     assert found.unexplained == 0
     assert named(found, explained=True) == {
         ("101", "text"),
+        ("101", "html"),
         ("101", "edited"),
-        ("103", "votes"),
         ("105", "status"),
         ("107", "pinned"),
         ("109", "status"),
     }
     assert reasons(found) == {
         "text": {comment_comparison.EDITED},
+        "html": {comment_comparison.EDITED},
         "edited": {comment_comparison.EDITED},
-        "votes": {comment_comparison.VOTED},
         "status": {comment_comparison.MODERATED, comment_comparison.ERASED},
         "pinned": {comment_comparison.MODERATED},
     }
@@ -69,7 +69,7 @@ def test_another_secret_explains_the_ids_of_authors(
     )
     with other:
         secret = f"not {SECRET}"
-        found = import_verification.verify(other, scheme=SCHEME, secret=secret)
+        found = import_verification.verify(other, secret=secret)
         assert found.unexplained == 0
         assert reasons(found) == {
             "author id": {comment_comparison.OTHER_KEY},
@@ -78,7 +78,7 @@ def test_another_secret_explains_the_ids_of_authors(
         # The author of one comment becomes that of another one.
         known = {row.author.id for row in rows() if row.author.id} - {stored(plan, "101").author.id}
         raw_changes.comment(plan.id_of("101"), author_id=min(known))
-        assert ("101", "author id") in named(verify(other))
+        assert "author id" in {field for _, field in named(verify(other))}
 
 
 def test_html_of_another_release_is_explained(plan: checked_import.CheckedImport) -> None:
@@ -123,7 +123,6 @@ def test_pins_above_the_limit_are_explained(garden: records.Site, tmp_path: Path
         raw_changes.change(comment_rows.thread_key(ROSES), pins=[plan.id_of("0")])
         assert named(verify(plan)) == {
             ("1", "pinned"),
-            ("2", "pins of the thread"),
             ("3", "pinned"),
             ("4", "pinned"),
         }

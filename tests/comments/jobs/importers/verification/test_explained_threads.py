@@ -75,7 +75,9 @@ def test_a_thread_whose_comments_were_refused_loses_its_title(
     found = verify(titled)
     assert named(found) == set()
     assert reasons(found) == {
-        field: {comment_comparison.MODERATED} for field in ("status", "title", "url")
+        "status": {comment_comparison.MODERATED},
+        "title": {comment_comparison.NOT_APPROVED},
+        "url": {comment_comparison.NOT_APPROVED},
     }
 
 
@@ -84,7 +86,9 @@ def test_a_thread_whose_comments_were_retracted_loses_its_title(
 ) -> None:
     retract(titled.id_of("1"))
     assert reasons(verify(titled)) == {
-        field: {comment_comparison.ERASED} for field in ("status", "title", "url")
+        "status": {comment_comparison.ERASED},
+        "title": {comment_comparison.NOT_APPROVED},
+        "url": {comment_comparison.NOT_APPROVED},
     }
     with plan_of(export(TITLED, post("1"), post("2"), name="more.xml")) as more:
         write(more)
@@ -112,6 +116,6 @@ def test_a_title_of_an_earlier_file_is_explained(
     renamed = export(TITLED.replace("Roses", "Tulips"), post("1"), post("2"), name="later.xml")
     with plan_of(renamed) as later:
         write(later)
-        assert reasons(verify(later)) == {"title": {comment_comparison.EARLIER_FILE}}
+        assert reasons(verify(later)) == {"title": {comment_comparison.NAMED_HERE}}
     raw_changes.change(comment_rows.thread_key(ROSES), title="Tulips")
     assert named(verify(titled)) == {("", "title")}

@@ -47,8 +47,8 @@ def test_longer_texts_need_no_more_memory(
         reading = peak(lambda: plan_of(path).__exit__())
         with plan_of(path) as plan:
             import_writer.write(plan, scheme=SCHEME, now=NOW)
-            found = peak(lambda: import_verification.verify(plan, scheme=SCHEME))
-            assert import_verification.verify(plan, scheme=SCHEME).differences == ()
+            found = peak(lambda: import_verification.verify(plan))
+            assert import_verification.verify(plan).differences == ()
         return reading, found
 
     peaks(10, 0)  # loads modules and fills caches

@@ -18,7 +18,6 @@ from tests.support import datastores
 from tests.support.threads import sample_threads, sample_votes
 from tests.support.threads.sample_exports import (
     NOW,
-    SCHEME,
     entities,
     plan_of,
     rows,
@@ -84,13 +83,13 @@ def test_a_verification_beside_people_reports_no_false_difference(
         thread.start()
         try:
             while people.turns < TURNS and not people.failed:
-                found = import_verification.verify(plan, scheme=SCHEME)
+                found = import_verification.verify(plan)
                 assert [group for group in found.differences if not group.reason] == []
         finally:
             people.stop()
             thread.join()
         assert people.failed == []
-        found = import_verification.verify(plan, scheme=SCHEME)
+        found = import_verification.verify(plan)
     assert found.unexplained == 0
     assert found.explained > 5
     assert found.other_comments == people.turns

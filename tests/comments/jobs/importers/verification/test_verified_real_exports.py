@@ -33,7 +33,7 @@ def test_a_real_export_is_verified(garden: records.Site, name: str) -> None:
         found.read, path, site=garden, scheme=SCHEME, secret=SECRET, unit=found.unit
     ) as plan:
         write(plan)
-        verified = import_verification.verify(plan, scheme=SCHEME)
+        verified = import_verification.verify(plan)
     assert {group.reason for group in verified.differences} <= {comment_comparison.PIN_LIMIT}
     assert verified.in_store == verified.in_file
     assert verified.in_file.comments == len(rows()) > 0
