@@ -3,8 +3,7 @@
 All readers refuse a damaged file with `errors.BadImport`, which names the file and, if it is known,
 the line or record.
 
-`xml_reader` reads XML: `xml_encoding` finds the encoding of a file, `xml_repairs` corrects bytes
-before they are parsed, and `xml_namespaces` resolves prefixes.
+`xml_reader` reads XML, whose text `xml_repairs` corrects before it is parsed.
 
 Invariants:
 

@@ -106,17 +106,18 @@ def _buffered(path: Path, file: io.BufferedReader | gzip.GzipFile) -> io.Buffere
 
 
 @contextlib.contextmanager
-def opened_text(path: Path) -> Iterator[io.TextIOWrapper]:
-    """Open a text file, which is UTF-8, or UTF-16 with a byte order mark.
+def opened_text(path: Path, encoding: str = "") -> Iterator[io.TextIOWrapper]:
+    """Open a text file, which is UTF-8, or UTF-16 with a byte order mark, or has an `encoding`.
 
-    Line ends stay as they are, and only a line feed ends a line. Bytes that are not UTF-8 become
-    lone surrogates (`stray_bytes`).
+    Line ends stay as they are, and only a line feed ends a line. Bytes that are not valid become
+    lone surrogates (`stray_bytes`), except in UTF-16.
 
     Raises:
         errors.BadImport: as `opened`, or the file is broken UTF-16.
     """
     with opened(path) as file:
-        encoding = "utf-16" if file.peek(2).startswith(_UTF_16) else "utf-8-sig"
+        if not encoding:
+            encoding = "utf-16" if file.peek(2).startswith(_UTF_16) else "utf-8-sig"
         text = io.TextIOWrapper(file, encoding=encoding, errors="surrogateescape", newline="\n")
         try:
             yield text

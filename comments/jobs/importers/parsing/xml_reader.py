@@ -2,17 +2,18 @@
 
 The file may be compressed with gzip. This module owns the protection against hostile XML. A file
 with a DOCTYPE is refused, so there are no entities to expand or fetch. Depth, text and tokens are
-limited, and elements that were not requested are dropped. The declared encoding is checked first
-(`xml_encoding`). Namespaces are resolved from the file's declarations (`xml_namespaces`): elements
-with the same name in different namespaces are different elements.
+limited, and elements that were not requested are dropped. Elements with the same name in different
+namespaces are different elements; a file need not declare the usual prefixes of its format.
 
 Parsing is strict, because misreading half of a discussion is worse than refusing the file with a
 line number. Only faults whose meaning is plain are corrected (`xml_repairs`), and each correction
 is reported.
 """
 
+import codecs
 import dataclasses
 import functools
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from xml.parsers import expat
@@ -24,8 +25,7 @@ from comments.jobs.importers import import_source
 from comments.jobs.importers.parsing import (
     html_references,
     source_files,
-    xml_encoding,
-    xml_namespaces,
+    stray_bytes,
     xml_repairs,
 )
 
@@ -38,36 +38,46 @@ MAX_TEXT = 1_000_000
 MAX_TOKEN = 1 << 20
 _CHUNK = 1 << 16
 _MOST_NAMES = 1_000  # Maximum number of element names whose short names are kept.
-# Errors with several possible causes, one of which is a wrong encoding.
-_NOT_THE_ENCODING = {
-    expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN],
-    expat.errors.codes[expat.errors.XML_ERROR_PARTIAL_CHAR],
-    expat.errors.codes[expat.errors.XML_ERROR_INCORRECT_ENCODING],
-    expat.errors.codes[expat.errors.XML_ERROR_UNKNOWN_ENCODING],
-}
-# Advice for errors whose text does not say how to correct them.
+_MOST_AFTER = 1 << 20  # Characters after the end of the document.
+_XMLNS = "xmlns"
+# What to do about errors whose text does not say it.
 _ADVICE = {
-    expat.errors.codes[expat.errors.XML_ERROR_SYNTAX]: "the file is not XML",
-    expat.errors.codes[expat.errors.XML_ERROR_TAG_MISMATCH]: (
+    expat.errors.XML_ERROR_SYNTAX: "the file is not XML",
+    expat.errors.XML_ERROR_TAG_MISMATCH: (
         "close each element before the one around it, and put HTML into a CDATA section"
     ),
-    expat.errors.codes[expat.errors.XML_ERROR_DUPLICATE_ATTRIBUTE]: "remove one of them",
-    expat.errors.codes[expat.errors.XML_ERROR_BAD_CHAR_REF]: "remove the reference",
+    expat.errors.XML_ERROR_DUPLICATE_ATTRIBUTE: "remove one of them",
+    expat.errors.XML_ERROR_INVALID_TOKEN: (
+        "write < in a text as &lt;, and put quotes around the values of attributes"
+    ),
 }
+_CUT_OFF = "the file ends too early. Download or export it again"
 # Errors at the end of a file that is incomplete.
-_CUT_OFF = {
-    expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS],
-    expat.errors.codes[expat.errors.XML_ERROR_UNCLOSED_TOKEN],
-    expat.errors.codes[expat.errors.XML_ERROR_UNCLOSED_CDATA_SECTION],
-    expat.errors.codes[expat.errors.XML_ERROR_PARTIAL_CHAR],
+_OF_CUT_OFF = {
+    expat.errors.XML_ERROR_NO_ELEMENTS,
+    expat.errors.XML_ERROR_UNCLOSED_TOKEN,
+    expat.errors.XML_ERROR_UNCLOSED_CDATA_SECTION,
 }
+_DECLARATION = re.compile(r"<\?xml\s")
+_ENCODING = re.compile(rb"""<\?xml\s[^<>]{0,200}?encoding\s{0,9}=\s{0,9}["']([^"'<>]{1,99})""")
+_UTF_8 = "utf-8-sig"
+_UTF_16 = {b"<\0": "utf-16-le", b"\0<": "utf-16-be", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+# Encodings in which plain letters stand for others.
+_ESCAPES = {"utf-7", "hz", "unicode-escape", "raw-unicode-escape", "punycode", "idna"}
+_SHOWN = 40  # Maximum number of characters of a name in an error message.
+_ADVICE_ON_ENCODING = (
+    'convert the file to UTF-8 and set encoding="UTF-8" in its first line '
+    '(see "Encodings" in docs/importing.md)'
+)
+BEFORE = "text before the XML declaration, ignored"
 AFTER = "text after the end of the document, ignored"
 
 
-class Element(msgspec.Struct, frozen=True):
+class Element(msgspec.Struct):
     """A record in the file.
 
-    `serial` is the record's number; `inside` is the serial of the enclosing record.
+    `serial` is the record's number; `inside` is the serial of the enclosing record. `depth` counts
+    the elements around it, with itself.
 
     The keys of `fields` are paths within the record: `author/name` is element text, `parent@id`
     an attribute.
@@ -77,7 +87,8 @@ class Element(msgspec.Struct, frozen=True):
     line: int
     serial: int
     inside: int
-    fields: Mapping[str, str]
+    depth: int
+    fields: dict[str, str]
 
     def text(self, path: str) -> str:
         """Return a field without surrounding white space; "" if the record has no such field."""
@@ -102,44 +113,77 @@ class Shape:
 
 def read(path: Path, shape: Shape) -> Iterator[Element | import_source.Corrected]:
     """Yield each record in a file when the record ends, and the corrections of the file."""
-    repairs = xml_repairs.XmlRepairs(str(path), shape.root)
-    builder = _Builder(str(path), shape)
-    with source_files.opened(path) as file:
-        is_last = False
-        while not is_last:
+    encoding = _encoding(path)
+    with source_files.opened_text(path, encoding) as file:
+        head = file.read(_CHUNK)
+        start = _start(head, shape.root)
+        before = head[:start]
+        line = 1 + before.count("\n")
+        builder = _Builder(str(path), shape, line)
+        if before.replace("\ufeff", "").strip():
+            yield import_source.Corrected(1, BEFORE)
+        chunk = head[start:]
+        while chunk:
+            # Stray bytes at the end may continue in the next chunk.
+            while stray_bytes.FOUND.match(chunk[-1]) and (more := file.read(1)):
+                chunk += more
+            if encoding != _UTF_8:
+                _check(path, encoding, line, chunk)
+            yield from builder.feed(chunk)
+            line += chunk.count("\n")
             chunk = file.read(_CHUNK)
-            is_last = not chunk
-            data = repairs.feed(chunk, is_last=is_last)
-            yield from repairs.corrections()
-            builder.first_line, builder.is_utf_8 = repairs.first_line, repairs.is_utf_8
-            yield from builder.feed(data, is_last=is_last)
+        yield from builder.feed("", is_last=True)
 
 
-@dataclasses.dataclass(slots=True)
-class _Record:
-    """A record whose end has not been read yet."""
+def _encoding(path: Path) -> str:
+    """Return the encoding of a file: that of its byte order mark, or else the declared one."""
+    with source_files.opened(path) as file:
+        head = file.read(_CHUNK)
+    is_wide = head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE))
+    if head[:2] in _UTF_16 and not is_wide:
+        return _UTF_16[head[:2]]
+    declared = _ENCODING.search(head)
+    name = _UTF_8 if declared is None else declared[1].decode("latin-1")
+    name = "utf-32" if is_wide else name
+    try:
+        codec = codecs.lookup(name).name
+        is_plain = codec not in _ESCAPES and b"<?xml".decode(name) == "<?xml"
+    except (LookupError, ValueError):
+        codec, is_plain = "", False
+    if not is_plain:
+        reason = f'the encoding "{name[:_SHOWN]}" is not supported: {_ADVICE_ON_ENCODING}'
+        raise errors.BadImport(str(path), 1, reason)
+    return _UTF_8 if codec == "utf-8" else codec
 
-    path: str
-    depth: int
-    line: int
-    serial: int
-    inside: int
-    fields: dict[str, str] = dataclasses.field(default_factory=dict)
+
+def _start(head: str, root: str) -> int:
+    """Return where the document begins in the first text of a file."""
+    declaration, opening = _DECLARATION.search(head), head.find(f"<{root}")
+    if declaration is not None and (opening < 0 or declaration.start() < opening):
+        return declaration.start()
+    return max(head.find("<"), 0)
+
+
+def _check(path: Path, encoding: str, line: int, chunk: str) -> None:
+    """Refuse bytes that are invalid in an encoding other than UTF-8."""
+    found = stray_bytes.FOUND.search(chunk)
+    if found is not None:
+        line += chunk.count("\n", 0, found.start())
+        reason = f"the text is not {encoding}; {_ADVICE_ON_ENCODING}"
+        raise errors.BadImport(str(path), line, reason)
 
 
 class _Builder:
-    """Converts the parser's events to records."""
+    """Corrects a text, and converts the parser's events to records."""
 
-    def __init__(self, file: str, shape: Shape) -> None:
-        self.first_line = 1
-        self.is_utf_8 = False  # Whether all bytes are known to be valid.
+    def __init__(self, file: str, shape: Shape, first_line: int) -> None:
+        self._first_line = first_line
         self._file = file
         self._shape = shape
-        self._encoding = ""
-        self._namespaces = xml_namespaces.Namespaces(shape.prefixes)
+        self._scopes: list[Mapping[str, str]] = [{**shape.prefixes, "": "", "xml": "xml"}]
         self._short = functools.lru_cache(_MOST_NAMES)(shape.name)
         self._paths: list[str] = []  # Of the open elements, as short names from the root.
-        self._open: list[_Record] = []
+        self._open: list[Element] = []
         self._field: str | None = None
         self._field_depth = 0
         self._text: list[str] = []
@@ -147,89 +191,79 @@ class _Builder:
         self._fed = 0
         self._serial = 0
         self._done: list[Element | import_source.Corrected] = []
+        self._repairs = xml_repairs.XmlRepairs(file, first_line, self._done.append)
         self._is_closed = False  # Whether the root element has ended.
-        self._is_over = False  # Whether something else follows it.
-        self._after = b""  # The last bytes of what follows.
+        self._after: str | None = None  # What follows it, if that is something else.
         self._parser = self._new_parser()
 
     def _new_parser(self) -> expat.XMLParserType:
-        parser = expat.ParserCreate()
+        parser = expat.ParserCreate("utf-8")  # Whatever the file declares.
         parser.buffer_text = True
-        parser.XmlDeclHandler = self._declaration
         parser.StartDoctypeDeclHandler = self._doctype
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._characters
         return parser
 
-    def feed(
-        self, chunk: bytes, *, is_last: bool = False
-    ) -> Iterator[Element | import_source.Corrected]:
-        """Parse the next bytes; return the records that end in them."""
-        if self._is_over:
-            self._check_after(chunk)
-            return iter(())
+    def feed(self, text: str, *, is_last: bool = False) -> list[Element | import_source.Corrected]:
+        """Parse the next text; return the records that end in it, and its corrections."""
+        data = self._repairs.feed(text, is_last=is_last)
+        if self._after is not None:
+            self._check_after(data)
+        else:
+            self._parse(data.encode(), is_last=is_last)
+        done = list(self._done)
+        self._done.clear()
+        return done
+
+    def _parse(self, data: bytes, *, is_last: bool) -> None:
         try:
-            self._parser.Parse(chunk, is_last)
+            self._parser.Parse(data, is_last)
         except expat.ExpatError as error:
             if not self._is_closed:
                 raise self._malformed(error, is_last=is_last) from error
-            self._is_over = True
+            self._after = ""
             self._done.append(import_source.Corrected(self._line, AFTER))
-            self._check_after(chunk[max(self._parser.ErrorByteIndex - self._fed, 0) :])
-        self._fed += len(chunk)
-        if self._fed - max(self._parser.CurrentByteIndex, 0) > MAX_TOKEN + _CHUNK and (
-            not self._is_over
-        ):
+            rest = data[max(self._parser.ErrorByteIndex - self._fed, 0) :]
+            self._check_after(rest.decode(errors="replace"))
+            return
+        self._fed += len(data)
+        if self._fed - max(self._parser.CurrentByteIndex, 0) > MAX_TOKEN + _CHUNK:
             raise self._bad(f"a tag or comment is longer than {MAX_TOKEN:,} bytes")
-        done, self._done = self._done, []
-        return iter(done)
 
-    def _check_after(self, chunk: bytes) -> None:
+    def _check_after(self, text: str) -> None:
         """Refuse a second document after the first, because its comments would be lost."""
-        opening = b"<" + self._shape.root.encode()
-        self._after += chunk.replace(b"\0", b"")  # UTF-16
-        if opening in self._after:
+        self._after = (self._after or "") + text
+        if f"<{self._shape.root}" in self._after or len(self._after) > _MOST_AFTER:
             raise self._bad(
                 "a second document begins after the end of the first. Save each document in a "
                 "file, and import the files one by one"
             )
-        self._after = self._after[-len(opening) :]
 
     @property
     def _line(self) -> int:
-        return self._parser.CurrentLineNumber + self.first_line - 1
+        return self._parser.CurrentLineNumber + self._first_line - 1
 
     def _bad(self, message: str) -> errors.BadImport:
         return errors.BadImport(self._file, self._line, message)
 
     def _malformed(self, error: expat.ExpatError, *, is_last: bool) -> errors.BadImport:
-        reason = f"invalid XML: {expat.ErrorString(error.code)}"
-        if is_last and error.code in _CUT_OFF:
-            reason += "; the file ends too early. Download or export it again"
-        elif error.code in _NOT_THE_ENCODING and self.is_utf_8:
-            reason += "; write < in a text as &lt;, and put quotes around the values of attributes"
-        elif error.code in _NOT_THE_ENCODING:
-            reason += f"; {xml_encoding.advice(self._encoding)}"
-        elif error.code in _ADVICE:
-            reason += f"; {_ADVICE[error.code]}"
-        return errors.BadImport(self._file, error.lineno + self.first_line - 1, reason)
-
-    def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
-        """Check the declared encoding.
-
-        The parser calls this method before it looks up the encoding itself.
-        """
-        self._encoding = encoding or ""
-        refusal = xml_encoding.refusal(self._encoding) if encoding else None
-        if refusal is not None:
-            raise self._bad(refusal)
+        reason = expat.ErrorString(error.code)
+        is_cut_off = is_last and reason in _OF_CUT_OFF
+        advice = _CUT_OFF if is_cut_off else _ADVICE.get(reason, "")
+        message = "; ".join(filter(None, (f"invalid XML: {reason}", advice)))
+        return errors.BadImport(self._file, error.lineno + self._first_line - 1, message)
 
     def _doctype(self, *_: object) -> None:
         raise self._bad("a DOCTYPE is not allowed: it can define entities, and exports have none")
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        self._namespaces.enter(attributes)
+        declared = {
+            name.partition(":")[2]: value
+            for name, value in attributes.items()
+            if name.partition(":")[0] == _XMLNS
+        }
+        self._scopes.append({**self._scopes[-1], **declared} if declared else self._scopes[-1])
         name = self._short(self._qualified(tag))
         if not self._paths and name != self._shape.root:
             raise self._bad(f"the file is not {self._shape.title}")
@@ -242,25 +276,31 @@ class _Builder:
         if self._open:
             self._read_tag(path, attributes)
 
-    def _qualified(self, name: str, *, is_attribute: bool = False) -> str:
-        """Return a name with its namespace, or "" if the file does not declare its prefix."""
-        found, fault = self._namespaces.qualified(name, is_attribute=is_attribute)
-        if fault:
-            self._done.append(import_source.Corrected(self._line, fault))
-        return found
+    def _qualified(self, name: str) -> str:
+        """Return a name as "namespace local", or "" if the file does not declare its prefix.
+
+        Names without a namespace stay as they are.
+        """
+        prefix, _, local = name.rpartition(":")
+        namespace = self._scopes[-1].get(prefix)
+        if namespace is None:
+            return ""
+        return f"{namespace} {local}" if namespace else local
 
     def _open_record(self, path: str) -> None:
         self._serial += 1
         inside = self._open[-1].serial if self._open else 0
-        self._open.append(_Record(path, len(self._paths), self._line, self._serial, inside))
+        self._open.append(Element(path, self._line, self._serial, inside, len(self._paths), {}))
 
     def _read_tag(self, path: str, attributes: dict[str, str]) -> None:
         """Store the requested attributes, and start a field if this element is requested."""
         record = self._open[-1]
-        wanted = self._shape.records[record.path]
-        inside = path[len(record.path) + 1 :]
+        wanted = self._shape.records[record.name]
+        inside = path[len(record.name) + 1 :]
         for name, value in attributes.items():
-            attribute = f"{inside}@{self._short(self._qualified(name, is_attribute=True))}"
+            # An attribute without a prefix has no namespace.
+            known = self._short(self._qualified(name) if ":" in name else name)
+            attribute = f"{inside}@{known}"
             if attribute in wanted:
                 record.fields.setdefault(attribute, value)
         if inside in wanted and self._field is None:
@@ -283,10 +323,7 @@ class _Builder:
             self._open[-1].fields.setdefault(self._field, text)
             self._field, self._text, self._text_size = None, [], 0
         if self._open and depth == self._open[-1].depth:
-            record = self._open.pop()
-            self._done.append(
-                Element(record.path, record.line, record.serial, record.inside, record.fields)
-            )
+            self._done.append(self._open.pop())
         self._paths.pop()
-        self._namespaces.leave()
+        self._scopes.pop()
         self._is_closed = not self._paths

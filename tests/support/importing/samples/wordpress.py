@@ -217,10 +217,6 @@ CROOKED = {
                 "characters (1, line 5)"
             ),
             (
-                "Corrected: undeclared prefix atom:, whose elements and attributes were ignored "
-                "(1, line 4)"
-            ),
-            (
                 "Corrected: times in GMT that are missing, replaced by local times read as UTC "
                 "(1, line 5)"
             ),
