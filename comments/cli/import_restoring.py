@@ -65,20 +65,20 @@ class Restore:
         if declarations.of_site(self.site).counters and not self.with_settings:
             yield "The counters in the file were not declared. Add --settings to declare them."
             return
-        declared = site_restore.declare_counters(journal, parts, now=now)
-        if declared.added:
-            yield f"Declared counters: {', '.join(declared.added)}."
-        if declared.present:
-            yield f"Counters that existed already: {', '.join(declared.present)}."
+        added, present = site_restore.declare_counters(journal, parts, now=now)
+        if added:
+            yield f"Declared counters: {', '.join(added)}."
+        if present:
+            yield f"Counters that existed already: {', '.join(present)}."
 
     def _add_audit_log(
         self, journal: "running_import.RunningImport", id_of: Callable[[str], str], now: datetime
     ) -> Iterator[str]:
 
-        entries = site_restore.add_audit_log(journal, self.path, id_of, now=now)
-        if entries.added or entries.present:
-            number = "1 entry" if entries.added == 1 else f"{entries.added} entries"
-            yield f"Added {number} to the audit log; {entries.present} existed already."
+        added, present = site_restore.add_audit_log(journal, self.path, id_of, now=now)
+        if added or present:
+            number = "1 entry" if added == 1 else f"{added} entries"
+            yield f"Added {number} to the audit log; {present} existed already."
 
 
 def of(

@@ -43,23 +43,11 @@ AT_ONCE = 50  # Maximum number of comments in a transaction, each with up to six
 Answered = Mapping[str, Collection[str]]  # The comments that answer a comment, by its id.
 
 
-class Erasure(NamedTuple):
-    """The writes of a step that erases comments, its events, its threads, and its comments.
+class Removal(NamedTuple):
+    """The writes of a step that erases or deletes comments, its events, its threads, its comments.
 
-    `voted` contains the comments whose votes are to be deleted.
-    """
-
-    writes: tuple[ownership.Writes, ...] = ()
-    events: tuple[str, ...] = ()
-    threads: tuple[records.ThreadName, ...] = ()
-    ids: tuple[str, ...] = ()
-    voted: tuple[str, ...] = ()
-
-
-class Deletion(NamedTuple):
-    """The writes of a step that deletes rows, its events, its threads, and the deleted comments.
-
-    `kept` is the number of erased comments that other comments need. `waiting` contains the threads
+    `voted` contains the erased comments whose votes are to be deleted. Of a step that deletes rows,
+    `kept` is the number of erased comments that other comments need, `waiting` contains the threads
     whose last comment a compaction must clear first, and `emptied` the threads that have no
     comments left. `revision` is the highest revision of the deleted rows.
     """
@@ -68,13 +56,14 @@ class Deletion(NamedTuple):
     events: tuple[str, ...] = ()
     threads: tuple[records.ThreadName, ...] = ()
     ids: tuple[str, ...] = ()
+    voted: tuple[str, ...] = ()
     kept: int = 0
     waiting: tuple[records.ThreadName, ...] = ()
     emptied: tuple[records.ThreadName, ...] = ()
     revision: int = 0
 
 
-def erase(ids: Sequence[str], *, now: datetime, run: str) -> Erasure:
+def erase(ids: Sequence[str], *, now: datetime, run: str) -> Removal:
     """Erase the imported comments among these, in the current transaction.
 
     Each comment loses its text, author, votes, pin and source. It stays listed as a tombstone while
@@ -93,7 +82,7 @@ def erase(ids: Sequence[str], *, now: datetime, run: str) -> Erasure:
         votes.ended(row.key.id(), records.ThreadName(row.site, row.thread_id), now=now)
         for row in voted
     )
-    return Erasure(
+    return Removal(
         (*writes, *ended),
         events,
         tuple(part.name for part in parts),
@@ -102,7 +91,7 @@ def erase(ids: Sequence[str], *, now: datetime, run: str) -> Erasure:
     )
 
 
-def delete(ids: Sequence[str], answered: Answered, *, now: datetime, run: str) -> Deletion:
+def delete(ids: Sequence[str], answered: Answered, *, now: datetime, run: str) -> Removal:
     """Delete the rows of erased comments that no comment needs, in the current transaction.
 
     `answered` contains the comments that are answered by others than their children.
@@ -115,15 +104,15 @@ def delete(ids: Sequence[str], answered: Answered, *, now: datetime, run: str) -
         for row in part.gone.values()
     ]
     told, events = _told(changes, run, now=now, after=1)
-    return Deletion(
+    return Removal(
         (*(each for part in parts for each in part.writes()), *told),
         events,
         tuple(part.name for part in parts if part.gone),
         tuple(row.key.id() for row, _ in changes),
-        sum(part.kept for part in parts),
-        tuple(part.name for part in parts if part.is_waiting),
-        tuple(part.name for part in parts if part.is_emptied),
-        max((row.revision for row, _ in changes), default=0),
+        kept=sum(part.kept for part in parts),
+        waiting=tuple(part.name for part in parts if part.is_waiting),
+        emptied=tuple(part.name for part in parts if part.is_emptied),
+        revision=max((row.revision for row, _ in changes), default=0),
     )
 
 

@@ -19,9 +19,10 @@ Invariants:
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from comments.domain import records, site_options
 from comments.domain.reasons import HoldReason
@@ -32,6 +33,16 @@ VERSION = 1
 ADDRESSES = "addresses"
 AUDIT_LOG = "audit-log"
 
+# Bounds of values in a file to import, which may be damaged, or written by other people. Larger
+# numbers could leave a thread without free ones.
+Number = Annotated[int, Meta(ge=0, le=1_000_000)]
+Detail = Annotated[str, Meta(pattern=r"^(title|url|categories)\Z")]
+Vote = Annotated[int, Meta(ge=-1, le=1)]
+Votes = Annotated[int, Meta(ge=0, le=1_000_000_000)]
+Slug = Annotated[str, Meta(max_length=200, pattern=r"^[1-9][0-9]{0,18}(-[1-9][0-9]{0,18})*\Z")]
+Title = Annotated[str, Meta(max_length=500)]
+Short = Annotated[str, Meta(max_length=300)]
+Long = Annotated[str, Meta(max_length=5_000)]
 # The markup of a comment's text.
 Markup = Literal["markdown", "html"]
 
@@ -101,7 +112,7 @@ class CounterLine(msgspec.Struct, frozen=True, tag="counter", tag_field="kind", 
 class ExportedPage(msgspec.Struct, frozen=True, omit_defaults=True):
     """The thread data that was posted with a comment."""
 
-    title: str = ""
+    title: Title = ""
     url: str = ""
     categories: tuple[str, ...] = ()
 
@@ -114,13 +125,13 @@ class ThreadLine(msgspec.Struct, frozen=True, tag="thread", tag_field="kind", om
     """
 
     id: str
-    title: str = ""
+    title: Title = ""
     url: str = ""
     state: records.ThreadState = records.ThreadState.OPEN
     policy: records.Policy | None = None
     categories: tuple[str, ...] = ()
     created: datetime | None = None
-    own: tuple[str, ...] = ()
+    own: tuple[Detail, ...] = ()
     named_by: str = ""
 
 
@@ -151,8 +162,8 @@ class CommentLine(msgspec.Struct, frozen=True, tag="comment", tag_field="kind", 
 
     id: str
     thread: str
-    number: int
-    slug: str
+    number: Number
+    slug: Slug
     status: records.Status
     created: datetime
     parent: str | None = None
@@ -162,17 +173,17 @@ class CommentLine(msgspec.Struct, frozen=True, tag="comment", tag_field="kind", 
     text: str = ""
     html: str = ""
     edited: datetime | None = None
-    up: int = 0
-    down: int = 0
-    votes: Mapping[str, int] = {}
+    up: Votes = 0
+    down: Votes = 0
+    votes: Mapping[str, Vote] = {}
     pinned: bool = False
-    rule: str = ""
-    why: str = ""
+    rule: Short = ""
+    why: Long = ""
     reasons: tuple[HoldReason, ...] = ()
     stood: records.Status | None = None
     judged: datetime | None = None
-    source: str = ""
-    former_slugs: tuple[str, ...] = ()
+    source: Short = ""
+    former_slugs: tuple[Slug, ...] = ()
     page: ExportedPage | msgspec.UnsetType | None = msgspec.UNSET
 
 

@@ -193,11 +193,16 @@ def get(site: str, import_id: str) -> Import:
     return found
 
 
-def store(site: str, changed: Import) -> ownership.Writes:
+def store(site: str, given: Import) -> ownership.Writes:
     """Return the writes that store an import."""
-    key = event_rows.job_key(f"{_JOBS}{site}/{changed.id}")
-    row = event_rows.JobRow(key=key, position=msgspec.json.encode(changed).decode())
+    key = event_rows.job_key(f"{_JOBS}{site}/{given.id}")
+    row = event_rows.JobRow(key=key, position=msgspec.json.encode(given).decode())
     return ownership.Writes(OWNER, put=(row,))
+
+
+def changed(site: str, stored: Import, **values: object) -> ownership.Writes:
+    """Return the writes that change an import."""
+    return store(site, msgspec.structs.replace(stored, **values))
 
 
 def batch_names(site: str, import_id: str) -> list[str]:

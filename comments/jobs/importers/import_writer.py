@@ -235,12 +235,10 @@ def _compare(plan: checked_import.CheckedImport, progress: Callable[[int], None]
             if message.properties["thread"].string_value != comment_rows.thread_key_name(
                 thread.name
             ):
-                raise errors.BadImport(
-                    str(plan.report.file),
+                raise plan.report.bad(
                     node.line,
                     f"comment {node.id} belongs to thread {thread.name.id} but is already "
                     f"stored in thread {message.properties['thread_id'].string_value}. If an "
                     "earlier import used other page mappings (--map), use the same ones. Import "
                     "the exports of different websites into different sites.",
-                    plan.report.unit,
                 )

@@ -150,11 +150,8 @@ class RunningImport:
     def _change(self, **changed: object) -> None:
         found = import_journal.find(self.site, self.id)
         if found is not None:
-            transactions.apply(
-                import_journal.store(
-                    self.site, msgspec.structs.replace(found, at=self._clock(), **changed)
-                )
-            )
+            writes = import_journal.changed(self.site, found, at=self._clock(), **changed)
+            transactions.apply(writes)
 
 
 def digest(path: Path) -> str:

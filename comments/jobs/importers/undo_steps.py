@@ -24,7 +24,6 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import TypeVar
 
 import msgspec
 
@@ -44,7 +43,6 @@ from comments.tree.counters import declarations, sharding
 
 _PASSES = 100  # Maximum passes over the journal in one call.
 
-T = TypeVar("T", bulk_removal.Erasure, bulk_removal.Deletion)
 Told = Callable[[Sequence[str]], None]
 
 
@@ -110,16 +108,16 @@ class UndoSteps:
                 backlog.voted(records.VotedComment(each))
             yield len(found.ids)
 
-    def _erased(self, name: str, ids: Sequence[str], *, is_last: bool) -> bulk_removal.Erasure:
+    def _erased(self, name: str, ids: Sequence[str], *, is_last: bool) -> bulk_removal.Removal:
         found = bulk_removal.erase(ids, now=self._now, run=self._id)
         row = reads.get(event_rows.import_batch_key(name))
         if row is None:
-            return bulk_removal.Erasure()
+            return bulk_removal.Removal()
         batch = msgspec.structs.replace(import_journal.content(row), is_erased=is_last)
         transactions.apply(*found.writes, import_journal.put(row, batch), *_remark_writes(ids))
         return found
 
-    def _delete(self, name: str) -> Iterator[bulk_removal.Deletion]:
+    def _delete(self, name: str) -> Iterator[bulk_removal.Removal]:
         for part in _parts(import_journal.get_batch(name)):
             stored = [row for row in stored_rows(part) if bulk_removal.is_erased(row)]
             if not stored:
@@ -147,18 +145,18 @@ class UndoSteps:
         }
         return {key: ids for found in self._answers.values() for key, ids in found.items()}
 
-    def _deleted(self, ids: Sequence[str], answers: bulk_removal.Answered) -> bulk_removal.Deletion:
+    def _deleted(self, ids: Sequence[str], answers: bulk_removal.Answered) -> bulk_removal.Removal:
         found = bulk_removal.delete(ids, answers, now=self._now, run=self._id)
         stored = import_journal.get(self._site, self._id)
-        changed = msgspec.structs.replace(
-            stored,
-            removed=stored.removed + len(found.ids),
-            revision=max(stored.revision, found.revision),
-        )
         transactions.apply(*found.writes)
         if found.ids:
             transactions.apply(
-                import_journal.store(self._site, changed),
+                import_journal.changed(
+                    self._site,
+                    stored,
+                    removed=stored.removed + len(found.ids),
+                    revision=max(stored.revision, found.revision),
+                ),
                 *map(leftovers.of_thread, found.emptied),
                 *_remark_writes(found.ids),
             )
@@ -182,9 +180,9 @@ class UndoSteps:
             return
         batch = import_journal.content(row)
         stored = import_journal.get(self._site, self._id)
-        changed = msgspec.structs.replace(stored, kept=stored.kept + len(stored_rows(batch.ids)))
+        kept = stored.kept + len(stored_rows(batch.ids))
         transactions.apply(
-            import_journal.store(self._site, changed),
+            import_journal.changed(self._site, stored, kept=kept),
             import_journal.gone(row),
             audit_log.without(batch.entries),
         )
@@ -200,18 +198,17 @@ class UndoSteps:
     def _note_waiting(self) -> None:
         stored = import_journal.get(self._site, self._id)
         if stored.waiting != len(self.waiting):
-            noted = msgspec.structs.replace(stored, waiting=len(self.waiting))
-            transactions.apply(import_journal.store(self._site, noted))
+            noted = import_journal.changed(self._site, stored, waiting=len(self.waiting))
+            transactions.apply(noted)
 
     def _mark(self) -> None:
         stored = import_journal.get(self._site, self._id)
         if stored.is_being_undone and not import_journal.batch_names(self._site, self._id):
-            undone = msgspec.structs.replace(stored, undone=self._now)
-            transactions.apply(import_journal.store(self._site, undone))
+            transactions.apply(import_journal.changed(self._site, stored, undone=self._now))
 
-    def _applied(self, body: Callable[[], T]) -> T:
+    def _applied(self, body: Callable[[], bulk_removal.Removal]) -> bulk_removal.Removal:
         """Run a step, and report its events and threads."""
-        runs: list[T] = []
+        runs: list[bulk_removal.Removal] = []
 
         def noted() -> None:
             runs.append(body())

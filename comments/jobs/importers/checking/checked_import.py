@@ -11,14 +11,12 @@ Invariants:
 """
 
 import itertools
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
 import msgspec
 
-from comments import errors
 from comments.domain import imported_ids, records, sorthash
 from comments.jobs.importers import import_source, running_import
 from comments.jobs.importers.checking import (
@@ -27,7 +25,6 @@ from comments.jobs.importers.checking import (
     import_report,
     page_mapping,
     source_pages,
-    spool,
     write_order,
 )
 from comments.store import reads
@@ -44,26 +41,21 @@ class CheckedImport:
     in the file, unless another site has a comment with the same id (`settle_ids`).
     """
 
-    def __init__(  # noqa: PLR0913 - one for each part of a plan
+    def __init__(
         self,
-        store: spool.Spool,
-        *,
-        site: records.Site,
-        system: str,
+        reading: import_plan.FirstPass,
         threads: tuple[source_pages.PlannedThread, ...],
         report: import_report.ImportReport,
-        mapping: tuple[str, ...],
-        keeps_ids: bool = False,
     ) -> None:
         self.threads = threads
         self.report = report
-        self._mapping = mapping
         self.is_compared = False  # set by `import_writer.check`
-        self._spool = store
-        self.site = site.id
-        self.system = system
-        self._keeps_ids = keeps_ids
-        self._is_untrusted = system == imported_ids.OWN and not keeps_ids
+        self.site = reading.site.id
+        self.system = reading.system
+        self._mapping = reading.mapping.texts
+        self._spool = reading.spool
+        self._keeps_ids = reading.keeps_ids
+        self._is_untrusted = self.system == imported_ids.OWN and not self._keeps_ids
         self._settled: dict[str, str] = {}
 
     def __enter__(self) -> Self:
@@ -113,12 +105,10 @@ class CheckedImport:
         new = {stored: each for each, stored in self._settled.items() if stored != each}
         for node in (node for thread in self.threads for node in thread.nodes):
             if node.id in new and self.id_of(node.id) == node.id:
-                raise errors.BadImport(
-                    self.report.file,
+                raise self.report.bad(
                     node.line,
                     f"comment {node.id} has the id that comment {new[node.id]} would get, because "
                     "another site has a comment with that id. Import the file with --untrusted.",
-                    self.report.unit,
                 )
 
     def is_untrusted_copy(self, source_id: str) -> bool:
@@ -195,11 +185,10 @@ def plan(  # noqa: PLR0913 - one for each thing that a caller may choose
         errors.BadImport: the file is invalid; the error names the line.
         errors.ImportRefused: a mapping is invalid.
     """
+    report = import_report.ImportReport(str(path), unit)
     pages = page_mapping.PageMapping(mapping, site.origins)
-    store = spool.Spool()
-    remarks = import_report.Remarks(str(path), unit)
+    reading = import_plan.FirstPass(site, report, secret=secret, mapping=pages)
     try:
-        reading = import_plan.FirstPass(site, store, remarks, secret=secret, mapping=pages)
         read = 0
         for number, item in enumerate(reader(path)):
             reading.take(item)
@@ -208,24 +197,8 @@ def plan(  # noqa: PLR0913 - one for each thing that a caller may choose
                 read = item.line
         threads = reading.threads(scheme.levels)
     except BaseException:
-        store.close()
+        reading.spool.close()
         raise
-    report = import_report.ImportReport(
-        file=str(path),
-        comments=sum(len(thread.nodes) for thread in threads),
-        threads=len(threads),
-        statuses=Counter(node.status.value for thread in threads for node in thread.nodes),
-        notes=tuple(remarks.notes),
-        unit=unit,
-        tallies=remarks.tallies(),
-        empty_pages=reading.empty_pages(),
-    )
-    return CheckedImport(
-        store,
-        site=site,
-        system=reading.system,
-        threads=threads,
-        report=report,
-        mapping=pages.texts,
-        keeps_ids=reading.keeps_ids,
-    )
+    report.threads, report.empty_pages = len(threads), reading.empty_pages()
+    report.statuses.update(node.status.value for thread in threads for node in thread.nodes)
+    return CheckedImport(reading, threads, report)

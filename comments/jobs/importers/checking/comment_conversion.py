@@ -34,7 +34,7 @@ class CommentConversion:
     def __init__(
         self,
         site: records.Site,
-        remarks: import_report.Remarks,
+        remarks: import_report.ImportReport,
         mapping: page_mapping.PageMapping,
         *,
         secret: str,

@@ -11,20 +11,11 @@ from comments.jobs.importers.import_source import Markup
 _MIXED = ("<", "\n", "\r")
 
 
-class ConvertedBody(msgspec.Struct, frozen=True):
-    """A text to store, its HTML, the renderer that made it, and what was replaced or removed.
-
-    `images`, `embeds`, `unlinked` and `removed` count as in `imported_html`; they are 0 for texts
-    without HTML.
-    """
+class ConvertedBody(imported_html.ConvertedHtml, frozen=True):
+    """A text to store, with its HTML and the renderer that made it."""
 
     body: str
-    html: str
     renderer: str
-    images: int = 0
-    embeds: int = 0
-    unlinked: int = 0
-    removed: int = 0
 
 
 def convert(body: str, markup: Markup) -> ConvertedBody:
@@ -48,20 +39,14 @@ def convert(body: str, markup: Markup) -> ConvertedBody:
 
 
 def _as_markdown(body: str) -> ConvertedBody:
-    return ConvertedBody(body, rendering.render_markdown(body), rendering.RENDERER)
+    found = rendering.render_markdown(body)
+    return ConvertedBody(found, 0, 0, 0, 0, body, rendering.RENDERER)
 
 
 def _as_html(body: str) -> ConvertedBody:
     found = imported_html.convert(body)
-    return ConvertedBody(
-        body,
-        found.html,
-        sanitizing.SANITISER,
-        found.images,
-        found.embeds,
-        found.unlinked,
-        found.removed,
-    )
+    values = msgspec.structs.asdict(found)
+    return ConvertedBody(**values, body=body, renderer=sanitizing.SANITISER)
 
 
 def _with_paragraphs(text: str) -> str:

@@ -29,22 +29,22 @@ MAX_COMMENTS = 1_000_000
 
 
 class FirstPass:
-    """The first pass over one file."""
+    """The first pass over one file, which fills the report. The caller closes the spool."""
 
     def __init__(
         self,
         site: records.Site,
-        store: spool.Spool,
-        remarks: import_report.Remarks,
+        remarks: import_report.ImportReport,
         *,
         secret: str,
         mapping: page_mapping.PageMapping,
     ) -> None:
         self.system = ""
         self.keeps_ids = False  # whether comments keep the ids that they have in the file
-        self._spool = store
+        self.site = site
+        self.spool = spool.Spool()
+        self.mapping = mapping
         self._remarks = remarks
-        self._mapping = mapping
         self._pages = source_pages.SourcePages(site, remarks, mapping)
         self._conversion = comment_conversion.CommentConversion(
             site, remarks, mapping, secret=secret
@@ -74,7 +74,7 @@ class FirstPass:
 
     def threads(self, levels: int) -> tuple[source_pages.PlannedThread, ...]:
         """Resolve threads and parents after reading the file, and return the threads to store."""
-        for text in self._mapping.texts:
+        for text in self.mapping.texts:
             self._remarks.count(import_report.MAPPED, text, line=0, number=0)
         self._settle_threads()
         copies: dict[str, Counter[str]] = defaultdict(Counter)
@@ -122,7 +122,7 @@ class FirstPass:
             answers=comment.parent,
             created=comment.created,
             status=comment.status,
-            place=self._spool.add(self._conversion.imported(comment)),
+            place=self.spool.add(self._conversion.imported(comment)),
             rank=0 if kept is None else comment.line,
             number=None if kept is None else kept.number,
             above=None if kept is None else kept.parent,

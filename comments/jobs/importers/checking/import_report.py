@@ -1,7 +1,7 @@
 """Report to the operator what the first pass found in an export."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -85,32 +85,38 @@ class Note(msgspec.Struct, frozen=True):
     text: str
 
 
-class Tally(msgspec.Struct, frozen=True):
-    """The number of places in the file with the same remark, and the first of these places."""
+class Tally(msgspec.Struct):
+    """The number of items with the same remark, and the first lines that have it."""
 
-    kind: str
-    text: str
-    count: int
-    lines: tuple[int, ...]
+    count: int = 0
+    lines: list[int] = []
 
 
-class Remarks:
-    """The remarks on one file: the notes, and the numbers of remarks by kind and text.
+class ImportReport:
+    """What the first pass finds in a file: the notes, and the tallies by kind and text.
 
-    Remarks that every comment of a file can have are only counted. `unit` is what the remarks count
-    in the file.
+    Remarks that every comment of a file can have are only counted, in `tallies`. `unit` is what the
+    notes count in the file, such as "line". `statuses` counts the comments that will be stored, and
+    `empty_pages` are the addresses of pages without comments.
     """
 
     def __init__(self, file: str, unit: str) -> None:
+        self.file = file
         self.unit = unit
         self.notes: list[Note] = []
-        self._file = file
-        self._counts: Counter[tuple[str, str]] = Counter()
-        self._lines: dict[tuple[str, str], list[int]] = defaultdict(list)
+        self.tallies: dict[tuple[str, str], Tally] = defaultdict(Tally)
+        self.statuses: Counter[str] = Counter()
+        self.threads = 0
+        self.empty_pages: tuple[str, ...] = ()
+
+    @property
+    def comments(self) -> int:
+        """Return the number of comments that will be stored."""
+        return self.statuses.total()
 
     def bad(self, line: int, message: str) -> errors.BadImport:
         """Return the error that a place in the file is invalid."""
-        return errors.BadImport(self._file, line, message, self.unit)
+        return errors.BadImport(self.file, line, message, self.unit)
 
     def note(self, kind: str, line: int, text: str) -> None:
         """Note a place in the file."""
@@ -118,34 +124,10 @@ class Remarks:
 
     def count(self, kind: str, text: str, line: int, number: int = 1) -> None:
         """Count a remark, which stands for `number` items; 0 only puts it into the report."""
-        self._counts[kind, text] += number
-        lines = self._lines[kind, text]
-        if number and len(lines) < _SUMMED:
-            lines.append(line)
-
-    def tallies(self) -> tuple[Tally, ...]:
-        """Return the counted remarks, sorted by kind and text."""
-        return tuple(
-            Tally(kind, text, count, tuple(self._lines[kind, text]))
-            for (kind, text), count in sorted(self._counts.items())
-        )
-
-
-class ImportReport(msgspec.Struct, frozen=True):
-    """The result of the first pass: how many comments will be stored, by status, and the notes.
-
-    `unit` is what the notes count in the file, such as "line". `empty_pages` are the addresses of
-    pages without comments.
-    """
-
-    file: str
-    comments: int
-    threads: int
-    statuses: Mapping[str, int]
-    notes: tuple[Note, ...]
-    unit: str = "line"
-    tallies: tuple[Tally, ...] = ()
-    empty_pages: tuple[str, ...] = ()
+        tally = self.tallies[kind, text]
+        tally.count += number
+        if number and len(tally.lines) < _SUMMED:
+            tally.lines.append(line)
 
     def lines(self) -> Iterator[str]:
         """Yield the report as text: totals, then the notes of each kind with their line numbers.
@@ -169,16 +151,16 @@ class ImportReport(msgspec.Struct, frozen=True):
                 yield f"  {self.unit} {note.line}: {_printable(note.text)}"
             if len(notes) > _SHOWN:
                 yield f"  and {len(notes) - _SHOWN} more"
-        for tally in self.tallies:
-            yield f"{tally.kind}: {_printable(tally.text)} ({_places(tally, self.unit)})"
+        for (kind, text), tally in sorted(self.tallies.items(), key=lambda each: each[0]):
+            yield f"{kind}: {_printable(text)} ({_places(kind, tally, self.unit)})"
 
 
-def _places(tally: Tally, unit: str) -> str:
-    if tally.kind == LEFT_OUT:
+def _places(kind: str, tally: Tally, unit: str) -> str:
+    if kind == LEFT_OUT:
         return str(tally.count)
     if not tally.count:
         return "no page with comments has this address"
-    count = counted(tally.count, "page") if tally.kind == MAPPED else f"{tally.count}"
+    count = counted(tally.count, "page") if kind == MAPPED else f"{tally.count}"
     return f"{count}, {_lines(unit, tally.lines, tally.count)}"
 
 

@@ -46,7 +46,7 @@ class SourcePages:
     def __init__(
         self,
         site: records.Site,
-        remarks: import_report.Remarks,
+        remarks: import_report.ImportReport,
         mapping: page_mapping.PageMapping,
     ) -> None:
         self.by_thread: dict[str, list[SourceThread]] = defaultdict(list)

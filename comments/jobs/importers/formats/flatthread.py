@@ -76,9 +76,7 @@ def _items(
         fields = kept_fields.KeptFields(path, line.number)
         if isinstance(line.value, export_lines.ThreadLine):
             thread = fields.thread(line.value)
-            given = line.value
-            page = export_lines.ExportedPage(given.title, given.url, given.categories)
-            pages.setdefault(thread.key, fields.page(page))
+            pages.setdefault(thread.key, fields.page(line.value))
             yield line, thread
         elif isinstance(line.value, export_lines.CommentLine):
             if line.value.thread not in pages:

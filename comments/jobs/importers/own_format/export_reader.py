@@ -58,13 +58,29 @@ def read(path: Path) -> Iterator[ExportLine]:
         errors.BadImport: the file is not an export of a known version, or is cut off or damaged;
             the error names the line.
     """
-    seen = _Seen(path)
-    for line in source_files.lines(path):
-        if line.text.strip():
-            found = _decoded(path, line)
-            if seen.is_content(line, found.value):
-                yield found
-    seen.check_end()
+    digest, numbers = hashlib.sha256(), Counter[str]()
+    end: ExportLine | None = None
+    last = 1
+    lines = (line for line in source_files.lines(path) if line.text.strip())
+    _check_header(path, next(lines, None))
+    for line in lines:
+        last = line.number
+        found = _decoded(path, line)
+        value: Any = found.value
+        if end is not None:
+            raise _bad(path, last, f"this line comes after the end line {end.number}")
+        if isinstance(value, export_lines.EndLine):
+            end = found
+            _check_end(path, last, value, numbers, digest.hexdigest())
+        elif isinstance(value, export_lines.HeaderLine):
+            raise _bad(path, last, "the file has a second header. Import one export per file")
+        else:
+            digest.update(f"{line.text.strip()}\n".encode(errors="surrogatepass"))
+            numbers[type(value).__name__] += 1
+            yield found
+    if end is None:
+        said = "the file is cut off: its last line is not the end line of an export"
+        raise _bad(path, last, said)
 
 
 def time(path: Path) -> datetime:
@@ -90,70 +106,40 @@ def is_impossible(moment: datetime) -> bool:
     return moment > datetime.now(UTC) + _AHEAD
 
 
-class _Seen:
-    """The lines that were read so far, for the comparison with the end line."""
+def _check_header(path: Path, line: source_files.Line | None) -> None:
+    if line is None:
+        raise _bad(path, None, "the file is empty")
+    header: Any = _decoded(path, line).value
+    if not isinstance(header, export_lines.HeaderLine) or header.format != export_lines.FORMAT:
+        raise _bad(path, line.number, _NO_HEADER)
+    if header.version != export_lines.VERSION:
+        raise _bad(
+            path,
+            line.number,
+            f"the export has version {header.version}, but this release reads version "
+            f"{export_lines.VERSION}. Upgrade Flatthread, then import the file.",
+        )
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._is_begun = False
-        self._ended = 0
-        self._last = 0
-        self._digest = hashlib.sha256()
-        self._numbers: Counter[str] = Counter()
 
-    def is_content(self, line: source_files.Line, value: Any) -> bool:
-        """Take the next line, and return whether it is neither the header nor the end."""
-        self._last = line.number
-        if not self._is_begun:
-            self._begin(line.number, value)
-            return False
-        if self._ended:
-            raise self._bad(line.number, f"this line comes after the end line {self._ended}")
-        if isinstance(value, export_lines.EndLine):
-            self._end(line.number, value)
-            return False
-        if isinstance(value, export_lines.HeaderLine):
-            raise self._bad(line.number, "the file has a second header. Import one export per file")
-        self._digest.update(f"{line.text.strip()}\n".encode(errors="surrogatepass"))
-        self._numbers[type(value).__name__] += 1
-        return True
+def _check_end(
+    path: Path, number: int, end: export_lines.EndLine, numbers: Counter[str], digest: str
+) -> None:
+    """Compare the end line with the lines above it."""
+    for name, stated, kind in (
+        ("threads", end.threads, export_lines.ThreadLine),
+        ("comments", end.comments, export_lines.CommentLine),
+        ("audit entries", end.audit, export_lines.AuditLine),
+    ):
+        found = numbers[kind.__name__]
+        if stated is not None and stated != found:
+            message = f"{name}: {stated} here, but {found} in the file. {_ADVICE}"
+            raise _bad(path, number, message)
+    if end.sha256 and end.sha256 != digest:
+        raise _bad(path, number, f"the lines above do not match the digest here. {_ADVICE}")
 
-    def check_end(self) -> None:
-        """Check that the file has an end line."""
-        if not self._is_begun:
-            raise self._bad(None, "the file is empty")
-        if not self._ended:
-            raise self._bad(
-                self._last, "the file is cut off: its last line is not the end line of an export"
-            )
 
-    def _begin(self, number: int, value: Any) -> None:
-        self._is_begun = True
-        if not isinstance(value, export_lines.HeaderLine) or value.format != export_lines.FORMAT:
-            raise self._bad(number, _NO_HEADER)
-        if value.version != export_lines.VERSION:
-            raise self._bad(
-                number,
-                f"the export has version {value.version}, but this release reads version "
-                f"{export_lines.VERSION}. Upgrade Flatthread, then import the file.",
-            )
-
-    def _end(self, number: int, end: export_lines.EndLine) -> None:
-        self._ended = number
-        for name, stated, kind in (
-            ("threads", end.threads, export_lines.ThreadLine),
-            ("comments", end.comments, export_lines.CommentLine),
-            ("audit entries", end.audit, export_lines.AuditLine),
-        ):
-            found = self._numbers[kind.__name__]
-            if stated is not None and stated != found:
-                message = f"{name}: {stated} here, but {found} in the file. {_ADVICE}"
-                raise self._bad(number, message)
-        if end.sha256 and end.sha256 != self._digest.hexdigest():
-            raise self._bad(number, f"the lines above do not match the digest here. {_ADVICE}")
-
-    def _bad(self, number: int | None, message: str) -> errors.BadImport:
-        return errors.BadImport(str(self._path), number, message)
+def _bad(path: Path, number: int | None, message: str) -> errors.BadImport:
+    return errors.BadImport(str(path), number, message)
 
 
 def _decoded(path: Path, line: source_files.Line) -> ExportLine:

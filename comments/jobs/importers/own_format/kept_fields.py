@@ -1,10 +1,11 @@
 """Check the threads and comments of an export of Flatthread, and convert them for the import."""
 
-import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
+
+import msgspec
 
 from comments import errors
 from comments.domain import author_ids, categories, imported_ids, reasons, records, thread_ids
@@ -19,18 +20,8 @@ from comments.tree.threads import naming
 
 T = TypeVar("T")
 
-# The largest number among siblings. Numbers between two comments may be missing, so a file could
-# otherwise leave a thread without free numbers.
-MOST_NUMBER = 1_000_000
-_MOST_VOTES = 1_000_000_000
-_LONGEST_SLUG = 200
-_LONGEST_TITLE = 500
 _LONGEST_ID = 200
-_LONGEST_RULE = 200
-_LONGEST_WHY = 5_000
-_LONGEST_SOURCE = 300
 _MOST_REASONS = 20
-_SLUG = re.compile("[1-9][0-9]{0,18}(-[1-9][0-9]{0,18})*")
 
 
 class KeptFields:
@@ -50,10 +41,7 @@ class KeptFields:
     def thread(self, given: export_lines.ThreadLine) -> import_source.SourceThread:
         """Convert a thread."""
         thread_id = self._cleaned("id", thread_ids.canonical_id, given.id)
-        page = self.page(export_lines.ExportedPage(given.title, given.url, given.categories))
-        if not set(given.own) <= set(naming.Brought._fields):
-            known = ", ".join(naming.Brought._fields)
-            raise self.bad("own", f"contains a value other than {known}")
+        page = self.page(given)
         return import_source.SourceThread(
             key=thread_id,
             line=self._line,
@@ -86,7 +74,7 @@ class KeptFields:
             parent=parent,
             slugs=self._slugs(given),
             brought="",
-            source=self._text("source", given.source, _LONGEST_SOURCE),
+            source=self._text("source", given.source),
         )
         if not is_erased:
             kept = self._kept(given, kept, author, page)
@@ -110,9 +98,9 @@ class KeptFields:
             kept=kept,
         )
 
-    def page(self, given: export_lines.ExportedPage) -> naming.Brought:
+    def page(self, given: export_lines.ExportedPage | export_lines.ThreadLine) -> naming.Brought:
         """Check thread data. Titles are stored as text and are escaped wherever they are shown."""
-        title = self._text("title", given.title, _LONGEST_TITLE)
+        title = self._text("title", given.title)
         if not title.isprintable():
             raise self.bad("title", "contains control characters")
         return naming.Brought(
@@ -133,34 +121,31 @@ class KeptFields:
             brought = None
         elif isinstance(given.page, export_lines.ExportedPage):
             brought = naming.encode(self.page(given.page))
-        return records.MovedComment(
-            number=kept.number,
-            parent=kept.parent,
-            slugs=kept.slugs,
+        return msgspec.structs.replace(
+            kept,
             author=author,
             is_staff=given.author.staff,
-            rule=self._text("rule", given.rule, _LONGEST_RULE),
-            why=self._text("why", given.why, _LONGEST_WHY),
+            rule=self._text("rule", given.rule),
+            why=self._text("why", given.why),
             reasons=self._reasons(given.reasons),
             stood=given.stood,
             judged=self._time("judged", given.judged),
             brought=brought,
             votes=tuple(sorted(self._cast(given, author))),
-            source=kept.source,
         )
 
     def _cast(self, given: export_lines.CommentLine, author: str) -> Iterable[tuple[str, int]]:
         for voter, value in given.votes.items():
-            if value not in {1, -1}:
-                raise self.bad("votes", f"the value {value} is neither 1 nor -1")
-            if not voter or self._author(voter, "votes") == author:
-                raise self.bad("votes", "contains a vote without a voter, or by the author")
+            if not voter or not value or self._author(voter, "votes") == author:
+                raise self.bad(
+                    "votes", "contains a vote without a voter or value, or by the author"
+                )
             yield voter, value
 
     def _votes(self, field: str, count: int, cast: Iterable[int], value: int) -> int:
         least = sum(1 for each in cast if each == value)
-        if not least <= count <= _MOST_VOTES:
-            raise self.bad(field, f"{count} is less than the {least} single votes, or too large")
+        if count < least:
+            raise self.bad(field, f"{count} is less than the {least} single votes")
         return count
 
     def _parents(self, given: export_lines.CommentLine) -> tuple[str | None, str | None]:
@@ -171,18 +156,13 @@ class KeptFields:
         return parent, reply_to or parent
 
     def _number(self, number: int, parent: str | None) -> int:
-        first = 0 if parent is None else 1
-        if not first <= number <= MOST_NUMBER:
-            raise self.bad("number", f"{number} is not between {first} and {MOST_NUMBER}")
+        if parent is not None and number == 0:
+            raise self.bad("number", "is 0, but replies are numbered from 1")
         return number
 
     def _slugs(self, given: export_lines.CommentLine) -> tuple[str, ...]:
         """Return a comment's former slugs, and its slug, which may differ in this installation."""
-        slugs = (*given.former_slugs, given.slug)[-scheme_change.MOST_SLUGS :]
-        for each in slugs:
-            if len(each) > _LONGEST_SLUG or not _SLUG.fullmatch(each):
-                raise self.bad("slug", f"{each[:40]!r} is not a path of numbers")
-        return slugs
+        return (*given.former_slugs, given.slug)[-scheme_change.MOST_SLUGS :]
 
     def _reasons(self, given: tuple[reasons.HoldReason, ...]) -> tuple[reasons.HoldReason, ...]:
         try:
@@ -202,9 +182,7 @@ class KeptFields:
             raise self.bad(field, f"{text[:40]!r} is not a comment id")
         return text
 
-    def _text(self, field: str, text: str, longest: int) -> str:
-        if len(text) > longest:
-            raise self.bad(field, f"is longer than {longest} characters")
+    def _text(self, field: str, text: str) -> str:
         self._cleaned(field, sanitizing.check, text)
         return text
 

@@ -57,20 +57,6 @@ class SiteParts(NamedTuple):
     counters: tuple[Declaration, ...]
 
 
-class AppliedCounters(NamedTuple):
-    """The names of counters that were declared, and of others that the site has already."""
-
-    added: tuple[str, ...]
-    present: tuple[str, ...]
-
-
-class AddedEntries(NamedTuple):
-    """The numbers of entries that were added to the audit log, and that existed already."""
-
-    added: int
-    present: int
-
-
 def read(path: Path) -> SiteParts:
     """Read and check a file's settings, counters and audit log.
 
@@ -217,18 +203,21 @@ def _moderate(site_id: str, given: export_lines.ExportedModeration, now: datetim
 
 def declare_counters(
     journal: running_import.RunningImport, parts: SiteParts, *, now: datetime
-) -> AppliedCounters:
-    """Declare the counters that the site does not have yet, and count existing comments in them."""
+) -> tuple[list[str], list[str]]:
+    """Declare the counters that the site does not have yet, and count existing comments in them.
+
+    Return the names of these counters, and of others that the site has already.
+    """
     site_id = journal.site
     known = declarations.of_site(site_id)
     new = [each for each in parts.counters if known.get(each.name) is None]
+    present = [each.name for each in parts.counters if known.get(each.name) is not None]
     journal.note_counters(new)
     for each in new:
         declarations.add(site_id, each, now=now)
     if new:
         declared_backfill.run(site_id)
-    present = tuple(each.name for each in parts.counters if known.get(each.name) is not None)
-    return AppliedCounters(tuple(each.name for each in new), present)
+    return [each.name for each in new], present
 
 
 def add_audit_log(
@@ -237,10 +226,11 @@ def add_audit_log(
     id_of: Callable[[str], str],
     *,
     now: datetime,
-) -> AddedEntries:
+) -> tuple[int, int]:
     """Add the entries in a file to the site's audit log, except those that exist already.
 
-    `id_of` returns the id under which a comment of the file is stored.
+    `id_of` returns the id under which a comment of the file is stored. Return the numbers of
+    entries that were added, and that existed already.
     """
     added = present = 0
     for number, part in enumerate(_parts(path)):
@@ -249,7 +239,7 @@ def add_audit_log(
         more = transactions.transaction(add)
         added += more
         present += len(part) - more
-    return AddedEntries(added, present)
+    return added, present
 
 
 def _parts(path: Path) -> Iterator[list[export_lines.AuditLine]]:
