@@ -15,7 +15,15 @@ from comments.cli import console
 from comments.domain import records
 from comments.domain.text import sanitizing
 from comments.events import audit_log
-from comments.moderation import bans, decisions, dry_run, policy_changes, rulebook, rules
+from comments.moderation import (
+    bans,
+    decisions,
+    dry_run,
+    policy_changes,
+    review_queue,
+    rulebook,
+    rules,
+)
 from comments.store.models import comment_rows
 
 ACTOR = records.Actor("cli", "the command line")
@@ -127,7 +135,8 @@ def _test(site_id: str, rule_id: str | None, *, action: str, last: int, **condit
 @click.option("--limit", type=int, default=50, show_default=True)
 def _queue(site_id: str, status: str, limit: int) -> None:
     """List comments by status, newest first: id, time, author, rule and reason, first words."""
-    page = decisions.queue(console.site(site_id).id, records.Status(status), limit=limit)
+    wanted = review_queue.QueueFilter(console.site(site_id).id, (records.Status(status),))
+    page = review_queue.page(wanted, limit=limit, secret=console.settings().secret)
     for case in page.cases:
         comment = case.comment
         # Take the words from the rendered HTML, because an imported comment's source is HTML too.

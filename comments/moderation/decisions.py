@@ -28,7 +28,6 @@ from comments.store.models import comment_rows, conversion
 from comments.tree import status_changes, values
 
 MOST_AT_ONCE = 100  # Maximum number of comments in one bulk decision.
-MOST = 100  # Maximum number of comments per page.
 BY_MODERATOR = records.BY_MODERATOR
 
 _STATUSES = {
@@ -49,17 +48,6 @@ class DecisionResult:
     comment: records.Comment | None
     code: str = ""
     message: str = ""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class StatusPage:
-    """A page of comments for moderators, newest first.
-
-    `cursor` continues the list and is None at the end.
-    """
-
-    cases: tuple[records.Case, ...]
-    cursor: datetime | None
 
 
 def decide(  # noqa: PLR0913 - the comment, the decision and the actor
@@ -197,63 +185,6 @@ def case(site: str, comment_id: str) -> records.Case:
     if row is None or row.site != site:
         raise errors.NotFound("comment", comment_id)
     return conversion.case_record(row)
-
-
-def queue(
-    site: str, status: Status = Status.PENDING, *, before: datetime | None = None, limit: int = 50
-) -> StatusPage:
-    """List a site's comments with a status and created before a given time, newest first.
-
-    Comments that were created at the same time are always on the same page, so no comment is
-    skipped or repeated. A page can therefore be shorter or longer than `limit`.
-
-    Raises:
-        errors.BadInput: the limit is not between 1 and `MOST`.
-    """
-    if not 1 <= limit <= MOST:
-        raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=MOST)
-    found = _of_status(site, status, before, limit)
-    if len(found) <= limit:
-        return StatusPage(_cases(found), None)
-    moment = found[limit][1]
-    page = [each for each in found[:limit] if each[1] != moment]
-    if not page:
-        page = _of_moment(site, status, moment)
-    return StatusPage(_cases(page), page[-1][1])
-
-
-def _of_status(
-    site: str, status: Status, before: datetime | None, limit: int
-) -> list[tuple[str, datetime]]:
-    """Return the ids and creation times of the newest comments, at most `limit` + 1."""
-    where = [("site", "=", site), ("status", "=", status.value)]
-    query = reads.Query(
-        "Comment",
-        where=(*where, *([] if before is None else [("created", "<", before)])),
-        order=("-created", "revision"),
-        projection=("created", "revision"),
-        limit=limit + 1,
-    )
-    return [
-        (message.key.path[-1].name, moment)
-        for message in reads.fetch(query)
-        if (moment := conversion.projected_time(message.properties["created"])) is not None
-    ]
-
-
-def _of_moment(site: str, status: Status, moment: datetime) -> list[tuple[str, datetime]]:
-    query = reads.Query(
-        "Comment",
-        where=(("site", "=", site), ("status", "=", status.value), ("created", "=", moment)),
-        order=("revision",),
-        projection=("revision",),
-    )
-    return [(message.key.path[-1].name, moment) for message in reads.fetch(query)]
-
-
-def _cases(found: Sequence[tuple[str, datetime]]) -> tuple[records.Case, ...]:
-    rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id, _ in found])
-    return tuple(conversion.case_record(row) for row in rows if row is not None)
 
 
 def _done(comment_id: str, verb: Verb, decision: status_changes.Decision) -> records.Comment:

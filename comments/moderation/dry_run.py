@@ -10,7 +10,7 @@ Each stored comment is judged as if it had just been sent, with these exceptions
 """
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -19,13 +19,12 @@ from comments import errors
 from comments.domain import author_ids, records
 from comments.domain.counting import APPROVED
 from comments.domain.records import Status
-from comments.moderation import rules
+from comments.moderation import review_queue, rules
 from comments.store import reads
-from comments.store.models import account_rows, comment_rows, conversion, counter_rows
+from comments.store.models import account_rows, comment_rows, conversion
 
 MOST = 10_000  # Maximum number of comments that one dry run examines.
 _DAY = timedelta(days=1)
-_LOOKED_AT = [status for status in Status if status is not Status.RETRACTED]
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -76,24 +75,9 @@ def run(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> DryRunR
 
 def _newest(site: str, last: int) -> list[records.Comment]:
     """Use index queries to find the newest comments that are not retracted, and read them."""
-    places = [place for status in _LOOKED_AT for place in _of_status(site, status, last)]
-    newest = sorted(places, reverse=True)[:last]
-    found = reads.read([comment_rows.comment_key(name) for _, name in newest])
+    newest = review_queue.newest(site, last)
+    found = reads.read([comment_rows.comment_key(name) for name in newest])
     return [conversion.comment_from_message(each) for each in found if each is not None]
-
-
-def _of_status(site: str, status: Status, last: int) -> Iterator[tuple[datetime, str]]:
-    query = reads.Query(
-        "Comment",
-        where=(("site", "=", site), ("status", "=", status.value)),
-        order=("-created", "revision"),
-        projection=("created", "revision"),
-        limit=last,
-    )
-    for message in reads.fetch(query):
-        moment = conversion.projected_time(message.properties["created"])
-        if moment is not None:
-            yield moment, message.key.path[-1].name
 
 
 def _standings(
@@ -102,12 +86,8 @@ def _standings(
     """Count each author's approved comments, but only if a rule needs the counts."""
     if all(rule.approved_under is None for rule in tried):
         return {}
-    authors = list(dict.fromkeys(each.author.id for each in comments if each.author.id))
-    rows = reads.get_multi([counter_rows.standing_key(site, author) for author in authors])
-    return {
-        author: counter_rows.numbers_of(row).get(APPROVED, 0)
-        for author, row in zip(authors, rows, strict=True)
-    }
+    found = review_queue.standings(site, (each.author.id for each in comments))
+    return {author: numbers.get(APPROVED, 0) for author, numbers in found.items()}
 
 
 def _since(

@@ -18,9 +18,9 @@ Invariants:
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from google.cloud import ndb
 
@@ -38,6 +38,7 @@ LONGEST_TEXT = 100  # Maximum number of characters in a search text.
 # Retracted comments have no text left to review.
 STATUSES = tuple(status for status in Status if status is not Status.RETRACTED)
 
+T = TypeVar("T")
 _Position = tuple[datetime, int, str]
 _Where = tuple[tuple[str, str, object], ...]
 
@@ -154,18 +155,9 @@ def page(
     """
     _check_limit(limit)
     after = None if cursor is None else _opened(cursor, wanted.label, secret)
-    is_sieved = bool(wanted.text or wanted.author)
-    most = LOOKED_THROUGH if is_sieved else limit
+    most = LOOKED_THROUGH if wanted.text or wanted.author else limit
     places = _places(wanted, after, most + 1)
-    found: list[records.Case] = []
-    looked = 0
-    for start in range(0, min(most, len(places)), limit):
-        for case in _read(places[start : min(start + limit, most)]):
-            if len(found) < limit:
-                looked += 1
-                found += [case] if case is not None and wanted.has(case) else []
-        if len(found) == limit:
-            break
+    found, looked = _sifted(places[:most], limit, _read, wanted.has)
     last = places[looked - 1] if looked else None
     more = last is not None and looked < len(places)
     return QueuePage(
@@ -188,17 +180,7 @@ def active_threads(
     after = None if cursor is None else _opened(cursor, wanted.label, secret)
     most = LOOKED_THROUGH if wanted.text else limit
     places = _active(wanted.site, after, most + 1)
-    found: list[records.Thread] = []
-    looked = 0
-    for start in range(0, min(most, len(places)), limit):
-        part = places[start : min(start + limit, most)]
-        for row in reads.get_multi([comment_rows.thread_key_of(name) for _, _, name in part]):
-            if len(found) < limit:
-                looked += 1
-                there = [] if row is None else [conversion.thread_record(row)]
-                found += filter(wanted.has, there)
-        if len(found) == limit:
-            break
+    found, looked = _sifted(places[:most], limit, _read_threads, wanted.has)
     more = 0 < looked < len(places)
     return Threads(
         tuple(found), _sealed(places[looked - 1], wanted.label, secret) if more else None
@@ -260,6 +242,11 @@ def thread(
     last = cases[limit - 1].comment
     more = cursors.seal([last.sort_hash], label, secret, shape=last.shape)
     return ThreadExcerpt(tuple(cases[:limit]), more)
+
+
+def newest(site: str, limit: int) -> list[str]:
+    """Return the ids of a site's newest comments that are not retracted, newest first."""
+    return [name for _, _, name in _places(QueueFilter(site, STATUSES), None, limit)]
 
 
 def stored_thread(name: records.ThreadName) -> records.Thread | None:
@@ -402,6 +389,28 @@ def _moved(where: _Where, limit: int) -> list[_Position]:
 def _begun(where: _Where, order: tuple[str, ...], limit: int) -> list[str]:
     query = reads.Query("Thread", where=where, order=order, limit=limit, keys_only=True)
     return [_name(message) for message in reads.fetch(query)]
+
+
+def _sifted(
+    places: Sequence[_Position],
+    limit: int,
+    read: Callable[[Sequence[_Position]], Iterable[T | None]],
+    has: Callable[[T], bool],
+) -> tuple[list[T], int]:
+    """Return the first rows that match, and at how many places they were looked for."""
+    found: list[T] = []
+    looked = 0
+    while looked < len(places) and len(found) < limit:
+        for row in read(places[looked : looked + limit]):
+            if len(found) < limit:
+                looked += 1
+                found += [row] if row is not None and has(row) else []
+    return found, looked
+
+
+def _read_threads(places: Sequence[_Position]) -> Iterator[records.Thread | None]:
+    for row in reads.get_multi([comment_rows.thread_key_of(name) for _, _, name in places]):
+        yield None if row is None else conversion.thread_record(row)
 
 
 def _read(places: Sequence[_Position]) -> Iterator[records.Case | None]:

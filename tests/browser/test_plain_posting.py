@@ -11,7 +11,7 @@ from comments import app as apps
 from comments import config
 from comments.domain import records
 from comments.domain.records import Policy
-from comments.moderation import decisions, policy_changes
+from comments.moderation import policy_changes
 from comments.sites import site_settings
 from comments.store import connection
 from tests.browser.conftest import OpenTab, Say, Website, served
@@ -126,7 +126,7 @@ def test_without_a_proof_of_work_the_comment_waits(
         expect(page.get_by_text("No comments yet.")).to_be_visible()
         page.goto("about:blank")  # ends requests for icons before the server stops
     with open_store.context():
-        assert [case.comment.body for case in decisions.queue(site.id).cases] == ["held"]
+        assert [case.comment.body for case in sample_threads.queue(site=site.id)] == ["held"]
 
 
 def test_a_closed_thread_has_a_sentence_and_no_form(

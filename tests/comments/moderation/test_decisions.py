@@ -240,33 +240,6 @@ def test_a_bulk_decision_reports_the_outcome_of_each_comment(
     _assert_stored()
 
 
-def test_the_queue_lists_each_comment_once_newest_first(
-    store: connection.Store, site: records.Site
-) -> None:
-    rows = [
-        sample_threads.post(site, f"{n}", now=sample_threads.START + timedelta(seconds=n // 4))
-        for n in range(18)
-    ]
-    for row in rows:
-        _decide(row, Verb.HOLD)
-    for limit in (1, 3, 4, 5, 18, 100):
-        seen: list[records.Case] = []
-        page = decisions.queue("demo", limit=limit)
-        while page.cursor is not None:
-            assert page.cases
-            seen += page.cases
-            page = decisions.queue("demo", before=page.cursor, limit=limit)
-        seen += page.cases
-        assert sorted(each.comment.body for each in seen) == sorted(row.body for row in rows)
-        moments = [each.comment.created for each in seen]
-        assert moments == sorted(moments, reverse=True)
-    assert seen[0].rule == decisions.BY_MODERATOR
-    assert decisions.queue("other").cases == ()
-    assert decisions.queue("demo", Status.SPAM).cases == ()
-    with pytest.raises(errors.BadInput):
-        decisions.queue("demo", limit=101)
-
-
 @pytest.mark.parametrize(
     ("verbs", "told"),
     [

@@ -20,7 +20,7 @@ from comments import config
 from comments.domain import records
 from comments.domain.records import Status
 from comments.events import safe_http
-from comments.moderation import decisions, policy_changes, rules
+from comments.moderation import policy_changes, rules
 from comments.posting import turnstile, turnstile_settings
 from comments.sites import site_settings
 from comments.store import connection
@@ -101,9 +101,7 @@ def assert_refused(response: TestResponse, status: int, code: str) -> None:
 
 def stored(store: connection.Store) -> list[records.Case]:
     with store.context():
-        found = [
-            decisions.queue("demo", status).cases for status in (Status.APPROVED, Status.PENDING)
-        ]
+        found = [sample_threads.queue(status) for status in (Status.APPROVED, Status.PENDING)]
         return [case for cases in found for case in cases]
 
 
@@ -324,7 +322,7 @@ def test_a_rules_stricter_status_wins_over_holding(
         rule = rules.Rule(id="r", action=rules.Action.SPAM, words=("casino",))
         policy_changes.put_rule("demo", rule, BOSS, now=sample_threads.START)
         post(client, "one", "casino")
-        (case,) = decisions.queue("demo", Status.SPAM).cases
+        (case,) = sample_threads.queue(Status.SPAM)
         assert case.rule == "rule:r"
         counter_oracle.assert_counted()
 

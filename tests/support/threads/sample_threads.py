@@ -8,6 +8,7 @@ import msgspec
 
 from comments import config
 from comments.domain import classifier_verdicts, records, sorthash
+from comments.moderation import review_queue
 from comments.posting import admission, new_comment, own_comment
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
@@ -49,6 +50,14 @@ def shaped(site: records.Site, scheme: sorthash.Scheme) -> records.Site:
 
 def name_of(site: records.Site, thread: str = "page") -> records.ThreadName:
     return records.ThreadName(site.id, thread)
+
+
+def queue(
+    status: records.Status = records.Status.PENDING, site: str = "demo"
+) -> tuple[records.Case, ...]:
+    """Return a site's newest comments with a status."""
+    wanted = review_queue.QueueFilter(site, (status,))
+    return review_queue.page(wanted, secret=SETTINGS.secret).cases
 
 
 def request(

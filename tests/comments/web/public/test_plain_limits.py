@@ -30,7 +30,7 @@ def test_without_a_proof_of_work_each_comment_waits_for_a_moderator(
     assert answer.headers["Location"] == "demo/waiting?thread=page"
     assert client.get(PAGE).text.count("ft-comment") == page.count("ft-comment")
     with open_store.context():
-        (case,) = decisions.queue("demo").cases
+        (case,) = sample_threads.queue()
         assert (case.comment.status, case.rule) == (Status.PENDING, "form")
         assert case.why == "it was sent without JavaScript and therefore without a proof of work"
         row = case.comment
@@ -102,5 +102,5 @@ def test_without_proofs_the_sites_rules_decide(
         policy_changes.set_policy("demo", BOSS, now=sample_threads.START, policy=Policy.ALL)
     assert send(client).headers["Location"] == "demo/waiting?thread=page"
     with open_store.context():
-        (case,) = decisions.queue("demo").cases
+        (case,) = sample_threads.queue()
     assert case.rule == "policy:all"
