@@ -9,14 +9,12 @@ A guest's mail address and the caller mark of the guest's network (`caller_marks
 after the comment was created. Mail does not need this address, because subscriptions store their
 own copy (`subscriptions`). No property marks the comments that have an address, because such a
 property would make every comment more expensive. Instead, a scan visits every comment once, in
-order of creation, when the comment is old enough. A Job row stores the position of the scan. A
-second scan starts at that position and immediately erases addresses that an older release stored
-unencrypted. The first scan skips imported comments, which may be old when they are stored:
-their addresses are erased `TERM` after the import (`import_undo`).
+order of creation, when the comment is old enough. A Job row stores the position of the scan. The
+scan skips imported comments, which may be old when they are stored: their addresses are erased
+`TERM` after the import (`import_undo`).
 """
 
 import functools
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -24,10 +22,9 @@ import msgspec
 from google.cloud import ndb
 
 from comments.domain import decoders, records
-from comments.domain.crypto import guest_addresses
 from comments.events import backlog
 from comments.moderation import reports, retention_marks
-from comments.store import ownership, per_process, reads, transactions
+from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion, event_rows
 from comments.tree import changes, job_writes, values, votes
 
@@ -35,8 +32,6 @@ TERM = timedelta(days=30)
 AT_ONCE = 100
 STEPS = 20  # Maximum transactions per scan and call; the next call continues the scan.
 _JOB = "retention/addresses"
-_CLEAR_JOB = "retention/clear-addresses"
-_DONE = per_process.PerProcess(set[str])  # Scans that this process has finished.
 _START = datetime(1, 1, 1, tzinfo=UTC)
 
 
@@ -60,7 +55,6 @@ def expire(now: datetime) -> int:
     while old := reports.old(now - TERM, AT_ONCE):
         transactions.transaction(functools.partial(_forget_reports, old))
     forget_addresses(now)
-    forget_clear_addresses(now)
     return erased
 
 
@@ -70,38 +64,15 @@ def forget_addresses(now: datetime) -> int:
     Raises:
         errors.Overloaded: the store is busy; the next call continues the scan.
     """
-    return _go_on(_JOB, "", now - TERM, _holds_any)
-
-
-def forget_clear_addresses(now: datetime) -> int:
-    """Continue the scan that erases unencrypted addresses; return the number of visited comments.
-
-    Only older releases stored such addresses, so the scan ends once it has visited all comments.
-
-    Raises:
-        errors.Overloaded: the store is busy; the next call continues the scan.
-    """
-    done = _DONE.get()
-    if _CLEAR_JOB in done:
-        return 0
-    row = reads.get(event_rows.job_key(_JOB))
-    looked_at = _go_on(_CLEAR_JOB, "" if row is None else row.position, now, _holds_clear)
-    if looked_at < STEPS * AT_ONCE:
-        done.add(_CLEAR_JOB)  # Remembered until this process restarts.
-    return looked_at
-
-
-def _go_on(job: str, begin: str, until: datetime, is_over: Callable[[Any], bool]) -> int:
-    """Continue a scan, or start it at `begin`; return the number of visited comments."""
     looked_at = 0
     for _ in range(STEPS):
-        row = reads.get(event_rows.job_key(job))
+        row = reads.get(event_rows.job_key(_JOB))
         seen = "" if row is None else row.position
-        place = decoders.json(_Place).decode(seen or begin) if seen or begin else _Place()
-        found = _behind(place, until)
+        place = decoders.json(_Place).decode(seen) if seen else _Place()
+        found = _behind(place, now - TERM)
         if not found:
             break
-        transactions.transaction(functools.partial(_walk, seen, found, job=job, is_over=is_over))
+        transactions.transaction(functools.partial(_walk, seen, found))
         looked_at += len(found)
         if len(found) < AT_ONCE:
             break
@@ -112,10 +83,6 @@ def _holds_any(message: Any) -> bool:
     values = message.properties
     held = values["author_email"].string_value or values["came_from"].string_value
     return bool(held) and not values["source"].string_value
-
-
-def _holds_clear(message: Any) -> bool:
-    return guest_addresses.is_clear(message.properties["author_email"].string_value)
 
 
 def _behind(place: _Place, until: datetime) -> list[Any]:
@@ -137,18 +104,16 @@ def _comments(
     return list(reads.fetch(reads.Query("Comment", where=where, order=order, limit=limit)))
 
 
-def _walk(
-    seen: str, found: list[Any], *, job: str = _JOB, is_over: Callable[[Any], bool] | None = None
-) -> None:
+def _walk(seen: str, found: list[Any]) -> None:
     """Erase the addresses in these comments unless another process has advanced the scan."""
-    row = reads.get(event_rows.job_key(job))
+    row = reads.get(event_rows.job_key(_JOB))
     if ("" if row is None else row.position) != seen:
         return
-    known = [each for each in found if (is_over or _holds_any)(each)]
+    known = [each for each in found if _holds_any(each)]
     transactions.apply(job_writes.without_addresses([each.key.path[-1].name for each in known]))
     last = conversion.comment_from_message(found[-1])
     place = msgspec.json.encode(_Place(last.created, last.id)).decode()
-    moved = event_rows.JobRow(key=event_rows.job_key(job), position=place)
+    moved = event_rows.JobRow(key=event_rows.job_key(_JOB), position=place)
     transactions.apply(ownership.Writes("retention", put=(moved,)))
 
 

@@ -4,7 +4,7 @@ The service sends no mail to these addresses. Each address is kept for a limited
 for Akismet, if the site asks it, and for data requests by the address's owner (`personal_data`). A
 person who reads the data files without the service's secret learns no address.
 
-    stored    encrypted (`sealed_address`), or "" for none; older releases stored it unencrypted
+    stored    encrypted (`sealed_address`), or "" for none
 """
 
 from datetime import datetime
@@ -22,17 +22,7 @@ def sealed_address(address: str, secret: str, *, now: datetime) -> str:
 
 def address(stored: str, secret: str, *, now: datetime) -> str:
     """Return the stored address; "" if none is stored or the secret differs."""
-    if not stored or is_clear(stored):
-        return stored
     try:
-        return encryption.unseal(stored, _PURPOSE, secret, now=now)
+        return encryption.unseal(stored, _PURPOSE, secret, now=now) if stored else ""
     except errors.BadLink:
         return ""
-
-
-def is_clear(stored: str) -> bool:
-    """Return whether an older release stored the address unencrypted.
-
-    An encrypted address contains no "@".
-    """
-    return "@" in stored

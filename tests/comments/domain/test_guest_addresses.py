@@ -43,7 +43,6 @@ def test_an_undecryptable_address_is_empty() -> None:
     assert guest_addresses.address(sealed, rotated, now=sample_threads.START) == ADDRESS
     assert guest_addresses.address("", SECRET, now=sample_threads.START) == ""
     assert guest_addresses.sealed_address("", SECRET, now=sample_threads.START) == ""
-    assert guest_addresses.address(ADDRESS, SECRET, now=sample_threads.START) == ADDRESS
 
 
 def test_a_guessed_address_cannot_be_verified_against_the_store(

@@ -11,7 +11,7 @@ from comments.domain.records import Status, Verb
 from comments.events import dispatcher
 from comments.jobs import wiring
 from comments.moderation import decisions, retention, retention_marks
-from comments.store import connection, ownership, reads, transactions
+from comments.store import connection, reads, transactions
 from comments.store.models import comment_rows, conversion
 from tests.support import stored_state
 from tests.support.threads import sample_threads
@@ -108,29 +108,6 @@ def test_a_comments_address_is_erased_after_thirty_days(
     assert (row.author_name, row.body, row.fingerprint) == ("Ann", "0", b"")
     assert (row.revision, row.status) == (said[0].revision, "approved")
     assert reads.get(comment_rows.comment_key(plain.id)).fingerprint
-
-
-def test_an_unencrypted_address_of_an_older_release_is_erased_at_once(
-    store: connection.Store, site: records.Site
-) -> None:
-    author = records.Author("Ann", email="ann@example.org")
-    old, new = (
-        sample_threads.post(site, "old", author=author),
-        sample_threads.post(site, "new", author=author),
-    )
-    plain = sample_threads.post(site, "plain")
-
-    def body() -> None:
-        row = reads.get(comment_rows.comment_key(old.id))
-        row.author_email = "ann@example.org"
-        transactions.apply(ownership.Writes("tree", put=(row,)))
-
-    transactions.transaction(body)
-    retention.expire(sample_threads.START)
-    kept = [reads.get(comment_rows.comment_key(each.id)) for each in (old, new, plain)]
-    assert [bool(row.author_email) for row in kept] == [False, True, False]
-    assert "ann@" not in kept[1].author_email
-    assert [bool(row.fingerprint) for row in kept] == [False, True, True]
 
 
 def test_a_scan_is_bounded_and_two_processes_share_it(
