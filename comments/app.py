@@ -32,7 +32,6 @@ from comments.web import cron
 from comments.web.admin import account_pages, blueprints, home_page, provider_login
 from comments.web.api import (
     comment_calls,
-    counter_calls,
     follow_calls,
     inbox_calls,
     moderator_calls,
@@ -98,7 +97,6 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
         inbox_calls,
         moderator_calls,
         statistics_calls,
-        counter_calls,
     ):
         app.register_blueprint(calls.blueprint)
     for pages in (service_pages, example_pages, embed, plain_posting, feed_views):

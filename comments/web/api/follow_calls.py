@@ -57,7 +57,7 @@ def list_followed(site_id: str) -> flask.Response:
         secret=context.settings().secret,
     )
     shown = [_shown(each, site) for each in found.threads]
-    return responses.private(responses.fresh(response_shapes.FollowedPage(shown, found.cursor)))
+    return responses.personal(response_shapes.FollowedPage(shown, found.cursor))
 
 
 def _asked(site: records.Site) -> tuple[records.ThreadName, str]:
@@ -68,7 +68,7 @@ def _asked(site: records.Site) -> tuple[records.ThreadName, str]:
 
 def _state(thread: records.ThreadName, *, follows: bool) -> flask.Response:
     shown = response_shapes.FollowState(follows, thread_followers.counted(thread))
-    return responses.private(responses.fresh(shown))
+    return responses.personal(shown)
 
 
 def _shown(

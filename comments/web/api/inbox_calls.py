@@ -31,9 +31,7 @@ def list_inbox(site_id: str) -> flask.Response:
         site.id, author, limit=query.limit, cursor=query.cursor or None, secret=secret
     )
     shown = [_shown(each, site) for each in found.replies]
-    return responses.private(
-        responses.fresh(response_shapes.Inbox(found.unread, shown, found.cursor))
-    )
+    return responses.personal(response_shapes.Inbox(found.unread, shown, found.cursor))
 
 
 @blueprint.post("/sites/<site:site_id>/inbox/read")
@@ -50,7 +48,7 @@ def mark_read(site_id: str) -> flask.Response:
         read = inbox.mark_some(site_id, author, frozenset(sent.ids))
     else:
         read = inbox.mark_all(site_id, author)
-    return responses.private(responses.fresh(response_shapes.RepliesRead(read)))
+    return responses.personal(response_shapes.RepliesRead(read))
 
 
 def _caller(site: records.Site) -> str:

@@ -49,7 +49,7 @@ def list_own_held(site_id: str) -> flask.Response:
         presentation.own(each, editable_until=own_comment.editable_until(each, settings, now))
         for each in found
     ]
-    return responses.private(responses.fresh(response_shapes.OwnHeld(shown)))
+    return responses.personal(response_shapes.OwnHeld(shown))
 
 
 @blueprint.post("/comments/<comment:comment_id>/report")

@@ -25,10 +25,11 @@ from comments.web.api import api_callers
 from comments.web.http import context, cors, problems
 
 _BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +(m\.[A-Za-z0-9._-]{1,100})")
+_BEGINNING = "moderator.begin_moderation"  # The only call that needs no session.
 
 
 def blueprint(name: str) -> flask.Blueprint:
-    """Return a blueprint for calls of moderators; each of its views must call `current`."""
+    """Return a blueprint for calls of moderators, which check the session before each view."""
     made = flask.Blueprint(name, __name__, url_prefix="/api/v1")
     made.before_request(_admit)
     made.after_request(_vary)
@@ -36,17 +37,8 @@ def blueprint(name: str) -> flask.Blueprint:
 
 
 def current() -> moderation_sessions.ModerationSession:
-    """Return the session of the token, on the site and the origin of the request.
-
-    Raises:
-        problems.Unauthenticated: there is no token, or it is not valid for the site.
-        errors.Forbidden: the session belongs to pages of a different origin.
-    """
-    session, site = _session(), flask.g.asked.site.id
-    if session.site != site:
-        raise problems.Unauthenticated("token-of-other-site")
-    if flask.request.headers.get("Origin") not in {None, session.origin}:
-        raise errors.Forbidden("origin-not-allowed", site=site)
+    """Return the caller's session, which `blueprint` has checked."""
+    session: moderation_sessions.ModerationSession = flask.g.moderator
     return session
 
 
@@ -63,7 +55,8 @@ def token() -> str:
 
 
 def _admit() -> flask.Response | None:
-    """Answer preflights, and refuse requests from pages whose origin is not registered."""
+    """Answer preflights; refuse requests of unregistered origins and requests without a session."""
+    flask.g.is_personal = True
     path = flask.request.view_args or {}
     if "site_id" in path:
         site: records.Site | None = site_settings.current(path["site_id"])
@@ -80,7 +73,18 @@ def _admit() -> flask.Response | None:
     flask.g.asked = context.request_to(site)
     if not site.options.moderation:
         raise errors.Forbidden("moderation-off", site=site.id)
+    if flask.request.endpoint != _BEGINNING:
+        flask.g.moderator = _session_on(site)
     return None
+
+
+def _session_on(site: records.Site) -> moderation_sessions.ModerationSession:
+    session = _session()
+    if session.site != site.id:
+        raise problems.Unauthenticated("token-of-other-site")
+    if flask.request.headers.get("Origin") not in {None, session.origin}:
+        raise errors.Forbidden("origin-not-allowed", site=site.id)
+    return session
 
 
 def _vary(response: flask.Response) -> flask.Response:

@@ -20,7 +20,6 @@ from comments.sites.site_request import SiteRequest
 from comments.web.api import api_callers, comment_calls, moderator_callers
 from comments.web.http import (
     context,
-    cors,
     request_shapes,
     response_shapes,
     responses,
@@ -44,28 +43,25 @@ def begin_moderation(site_id: str) -> flask.Response:
     )
     session = begun.session
     shown = response_shapes.ModeratorToken(begun.token, session.expires, session.account.name)
-    return responses.private(responses.fresh(shown))
+    return responses.personal(shown)
 
 
 @blueprint.delete("/sites/<site:site_id>/moderation/session")
 def end_moderation(site_id: str) -> flask.Response:  # noqa: ARG001 - the blueprint reads it
     """End the token's session."""
     query_strings.read(request_shapes.NoQuery)
-    moderator_callers.current()
     moderation_sessions.end(moderator_callers.token(), context.settings().secret)
-    return responses.private(responses.fresh(response_shapes.EndedModeration()))
+    return responses.personal(response_shapes.EndedModeration())
 
 
 @blueprint.get("/sites/<site:site_id>/moderation/comments")
-@cors.personal
 def list_pending(site_id: str) -> flask.Response:
     """List the pending comments of a thread."""
     site = site_settings.get(site_id)
-    moderator_callers.current()
     thread, _ = query_strings.read_thread(request_shapes.NoQuery, site)
     cases, more = review_queue.pending(records.ThreadName(site.id, thread))
     shown = response_shapes.HeldComments([_shown(case) for case in cases], more)
-    return responses.private(responses.fresh(shown))
+    return responses.personal(shown)
 
 
 @blueprint.post("/sites/<site:site_id>/moderation/comments")
@@ -116,7 +112,7 @@ def ban_author(comment_id: str) -> flask.Response:
         until=None if sent.days is None else now + timedelta(days=sent.days),
         reason=sent.reason.strip(),
     )
-    return responses.private(responses.fresh(response_shapes.BannedAuthor("banned")))
+    return responses.personal(response_shapes.BannedAuthor("banned"))
 
 
 @blueprint.delete("/comments/<comment:comment_id>/ban")
@@ -126,7 +122,7 @@ def unban_author(comment_id: str) -> flask.Response:
     session = moderator_callers.current()
     author = decisions.case(session.site, comment_id).comment.author.id
     policy_changes.unban(session.site, author, session.account.actor, now=datetime.now(UTC))
-    return responses.private(responses.fresh(response_shapes.BannedAuthor("unbanned")))
+    return responses.personal(response_shapes.BannedAuthor("unbanned"))
 
 
 def _shown(case: records.Case) -> response_shapes.ModeratedComment:

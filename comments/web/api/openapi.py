@@ -158,7 +158,7 @@ def _responses(operation: operations.Operation) -> operations.Json:
     problem = {"application/problem+json": {"schema": {"$ref": _REF.format(name="Problem")}}}
     refused = {
         str(status): _response("Error", _REFUSED_WITH.get(status, ()), problem)
-        for status in sorted(operation.refusals)
+        for status in operation.refusals
     }
     given = {
         str(status): _response(operation.summary, operation.headers, content)

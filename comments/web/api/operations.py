@@ -77,7 +77,6 @@ class Operation(msgspec.Struct, frozen=True):
     name: str
     summary: str
     answer: type[msgspec.Struct] | None
-    refusals: tuple[int, ...]
     query: type[msgspec.Struct] = request_shapes.NoQuery
     body: type[msgspec.Struct] | None = None
     extra: tuple[Json, ...] = ()
@@ -88,12 +87,24 @@ class Operation(msgspec.Struct, frozen=True):
     # Whether a token of a guest or an account is ignored, optional or required, or whether a
     # moderator's token is required.
     security: tuple[Mapping[str, list[str]], ...] = ()
+    refuses: tuple[int, ...] = ()  # The statuses of errors that only some operations answer with.
+
+    @property
+    def refusals(self) -> list[int]:
+        """Return the statuses of all errors with which the operation may answer."""
+        if self.answer is None:
+            return []
+        found = {400, 404, 503, *self.refuses}
+        if self.body is not None:
+            found |= {403, 413, 415}
+        if self.security:
+            found |= {401, 403}
+        return sorted(found)
 
 
 _TOKEN_TAKEN: tuple[Json, ...] = ({}, {"guest": []})
 _TOKEN_NEEDED: tuple[Json, ...] = ({"guest": []},)
 _MODERATOR: tuple[Json, ...] = ({"moderator": []},)
-_WRITE = (400, 403, 404, 413, 415, 503)
 _TAG = ("ETag",)
 _COMMENTS = "/sites/{site}/comments"
 _ONE = "/comments/{id}"
@@ -101,7 +112,6 @@ _FOLLOWING = "/sites/{site}/following"
 _MODERATION = "/sites/{site}/moderation"
 _STATISTICS = f"{_MODERATION}/statistics"
 _REPORT: dict[str, Any] = {
-    "refusals": (400, 401, 403, 404, 503),
     "security": _MODERATOR,
     "headers": ("Link",),
     "is_table": True,
@@ -109,73 +119,69 @@ _REPORT: dict[str, Any] = {
 
 OPERATIONS = (
     Operation(
-        "get", _COMMENTS, "listComments", "List a page of a thread",
-        response_shapes.CommentPage, (400, 404, 410, 503), query=request_shapes.ListQuery,
-        extra=(_THREAD[0], _PAGE, KNOWN), headers=_TAG,
+        "get", _COMMENTS, "listComments", "List a page of a thread", response_shapes.CommentPage,
+        refuses=(410,), query=request_shapes.ListQuery, extra=(_THREAD[0], _PAGE, KNOWN),
+        headers=_TAG,
     ),
     Operation(
-        "post", _COMMENTS, "postComment", "Post a comment",
-        response_shapes.PostedComment, (*_WRITE, 401, 409, 429), body=request_shapes.NewComment,
-        extra=(*_THREAD, _KEY), status=201, also=(202,), security=_TOKEN_TAKEN,
-        headers=("Location", "ETag", "Idempotent-Replayed"),
+        "post", _COMMENTS, "postComment", "Post a comment", response_shapes.PostedComment,
+        refuses=(409, 429), body=request_shapes.NewComment, extra=(*_THREAD, _KEY), status=201,
+        also=(202,), security=_TOKEN_TAKEN, headers=("Location", "ETag", "Idempotent-Replayed"),
     ),
     Operation(
         "get", "/sites/{site}/challenge", "challenge",
         "Get a challenge to solve before a post, a vote, a report or a sign-in mail",
-        proof_of_work.Challenge, (400, 404, 503), query=request_shapes.ChallengeQuery,
+        proof_of_work.Challenge, query=request_shapes.ChallengeQuery,
     ),
     Operation(
-        "get", _ONE, "showComment", "Get a comment with its ancestors",
-        response_shapes.OneComment, (400, 404, 503), headers=_TAG,
+        "get", _ONE, "showComment", "Get a comment with its ancestors", response_shapes.OneComment,
+        headers=_TAG,
     ),
     Operation(
         "get", "/sites/{site}/comment", "findComment",
-        "Get the comment with a slug, with its ancestors",
-        response_shapes.OneComment, (400, 404, 503), query=request_shapes.SlugQuery,
-        extra=_THREAD, headers=_TAG,
+        "Get the comment with a slug, with its ancestors", response_shapes.OneComment,
+        query=request_shapes.SlugQuery, extra=_THREAD, headers=_TAG,
     ),
     Operation(
         "patch", _ONE, "editComment", "Replace the text of your own comment",
-        response_shapes.ChangedComment, (*_WRITE, 401, 409, 412, 429), body=request_shapes.NewBody,
+        response_shapes.ChangedComment, refuses=(409, 412, 429), body=request_shapes.NewBody,
         extra=(_REVISION,), security=_TOKEN_NEEDED, headers=_TAG,
     ),
     Operation(
-        "delete", _ONE, "retractComment", "Delete your own comment",
-        response_shapes.ChangedComment, (400, 401, 403, 404, 409, 412, 503), extra=(_REVISION,),
-        security=_TOKEN_NEEDED, headers=_TAG,
+        "delete", _ONE, "retractComment", "Delete your own comment", response_shapes.ChangedComment,
+        refuses=(409, 412), extra=(_REVISION,), security=_TOKEN_NEEDED, headers=_TAG,
     ),
     Operation(
         "post", f"{_MODERATION}/session", "beginModeration",
         "Exchange the code of the moderation window for a moderator's token",
-        response_shapes.ModeratorToken, (*_WRITE, 401), body=request_shapes.ModerationCode,
+        response_shapes.ModeratorToken, refuses=(401,), body=request_shapes.ModerationCode,
     ),
     Operation(
         "delete", f"{_MODERATION}/session", "endModeration", "End a moderator's token",
-        response_shapes.EndedModeration, (400, 401, 403, 404, 503), security=_MODERATOR,
+        response_shapes.EndedModeration, security=_MODERATOR,
     ),
     Operation(
         "get", f"{_MODERATION}/comments", "listPending", "List the pending comments of a thread",
-        response_shapes.HeldComments, (400, 401, 403, 404, 503), extra=_THREAD,
-        security=_MODERATOR,
+        response_shapes.HeldComments, extra=_THREAD, security=_MODERATOR,
     ),
     Operation(
         "post", f"{_MODERATION}/comments", "postAsStaff", "Post a comment as a moderator",
-        response_shapes.PostedComment, (*_WRITE, 401, 409, 429), body=request_shapes.NewComment,
+        response_shapes.PostedComment, refuses=(409, 429), body=request_shapes.NewComment,
         extra=(*_THREAD, _KEY), status=201, also=(202,), security=_MODERATOR, headers=_TAG,
     ),
     Operation(
         "post", f"{_ONE}/decision", "decide", "Decide about a comment as a moderator",
-        response_shapes.ModeratedComment, (*_WRITE, 401, 409, 412),
-        body=request_shapes.NewDecision, extra=(_REVISION,), security=_MODERATOR, headers=_TAG,
+        response_shapes.ModeratedComment, refuses=(409, 412), body=request_shapes.NewDecision,
+        extra=(_REVISION,), security=_MODERATOR, headers=_TAG,
     ),
     Operation(
         "put", f"{_ONE}/ban", "banAuthor", "Ban the author of a comment as a moderator",
-        response_shapes.BannedAuthor, (*_WRITE, 401, 409), body=request_shapes.NewBan,
+        response_shapes.BannedAuthor, refuses=(409,), body=request_shapes.NewBan,
         security=_MODERATOR,
     ),
     Operation(
         "delete", f"{_ONE}/ban", "unbanAuthor", "Lift the ban of a comment's author",
-        response_shapes.BannedAuthor, (400, 401, 403, 404, 503), security=_MODERATOR,
+        response_shapes.BannedAuthor, security=_MODERATOR,
     ),
     Operation(
         "get", f"{_STATISTICS}/categories", "listCategories",
@@ -184,14 +190,13 @@ OPERATIONS = (
     ),
     Operation(
         "get", f"{_STATISTICS}/category-commenters", "listCategoryCommenters",
-        "List the authors in a category and its subcategories",
-        statistics_shapes.CommenterReport, query=statistics_shapes.CategoryReportQuery, **_REPORT,
+        "List the authors in a category and its subcategories", statistics_shapes.CommenterReport,
+        query=statistics_shapes.CategoryReportQuery, **_REPORT,
     ),
     Operation(
         "get", f"{_STATISTICS}/thread-commenters", "listThreadCommenters",
-        "List the authors in a thread",
-        statistics_shapes.CommenterReport, query=statistics_shapes.ReportQuery, extra=_THREAD,
-        **_REPORT,
+        "List the authors in a thread", statistics_shapes.CommenterReport,
+        query=statistics_shapes.ReportQuery, extra=_THREAD, **_REPORT,
     ),
     Operation(
         "get", f"{_STATISTICS}/author-categories", "listAuthorCategories",
@@ -201,163 +206,150 @@ OPERATIONS = (
     ),
     Operation(
         "get", f"{_STATISTICS}/author-threads", "listAuthorThreads",
-        "List the threads in which an author has commented",
-        statistics_shapes.AuthorThreadReport, query=statistics_shapes.AuthorReportQuery,
-        **_REPORT,
+        "List the threads in which an author has commented", statistics_shapes.AuthorThreadReport,
+        query=statistics_shapes.AuthorReportQuery, **_REPORT,
     ),
     Operation(
         "get", f"{_STATISTICS}/audiences", "countAudiences",
         "Count the authors in audiences: combinations of categories, threads and periods",
-        statistics_shapes.AudienceReport, (400, 401, 403, 404, 503),
-        query=statistics_shapes.AudiencesQuery, security=_MODERATOR, is_table=True,
+        statistics_shapes.AudienceReport, query=statistics_shapes.AudiencesQuery,
+        security=_MODERATOR, is_table=True,
     ),
     Operation(
         "get", f"{_STATISTICS}/audience-cost", "priceAudiences",
-        "Say what it costs to count audiences",
-        audience_scan.ScanCost, (400, 401, 403, 404, 503),
+        "Say what it costs to count audiences", audience_scan.ScanCost,
         query=statistics_shapes.AudienceQuery, security=_MODERATOR,
     ),
     Operation(
         "get", f"{_STATISTICS}/audience-commenters", "listAudienceCommenters",
-        "List the authors in an audience",
-        statistics_shapes.MemberReport, query=statistics_shapes.MembersQuery, **_REPORT,
+        "List the authors in an audience", statistics_shapes.MemberReport,
+        query=statistics_shapes.MembersQuery, **_REPORT,
     ),
     Operation(
         "get", f"{_STATISTICS}/counters", "listCounters", "List a site's declared counters",
-        statistics_shapes.CounterList, (400, 401, 403, 404, 503), security=_MODERATOR,
+        statistics_shapes.CounterList, security=_MODERATOR,
     ),
     Operation(
         "get", f"{_STATISTICS}/counter-numbers", "listCounterNumbers",
-        "List the numbers of a declared counter",
-        statistics_shapes.CounterReport, query=statistics_shapes.CounterReportQuery, **_REPORT,
+        "List the numbers of a declared counter", statistics_shapes.CounterReport,
+        query=statistics_shapes.CounterReportQuery, **_REPORT,
     ),
     Operation(
         "get", f"{_ONE}/replies", "listReplies", "List a page of the comments below a comment",
-        response_shapes.CommentPage, (400, 404, 503), query=request_shapes.RepliesQuery,
-        extra=(KNOWN,), headers=_TAG,
+        response_shapes.CommentPage, query=request_shapes.RepliesQuery, extra=(KNOWN,),
+        headers=_TAG,
     ),
     Operation(
         "get", "/sites/{site}/subscription", "offerMail", "Tell whether this service sends mail",
-        response_shapes.MailOffer, (400, 404, 503),
+        response_shapes.MailOffer,
     ),
     Operation(
         "put", "/sites/{site}/subscription", "subscribe",
         "Ask an address to confirm mail about new comments in a thread, or about replies",
-        response_shapes.ConfirmationRequested, (*_WRITE, 401, 409, 429),
-        body=request_shapes.NewSubscription,
-        extra=_THREAD, status=202, security=_TOKEN_TAKEN,
+        response_shapes.ConfirmationRequested, refuses=(409, 429),
+        body=request_shapes.NewSubscription, extra=_THREAD, status=202, security=_TOKEN_TAKEN,
     ),
     Operation(
-        "put", f"{_ONE}/vote", "vote", "Vote on a comment",
-        response_shapes.CastVote, (*_WRITE, 401, 409, 429), body=request_shapes.NewVote,
-        extra=(_KEY,), security=_TOKEN_TAKEN,
+        "put", f"{_ONE}/vote", "vote", "Vote on a comment", response_shapes.CastVote,
+        refuses=(409, 429), body=request_shapes.NewVote, extra=(_KEY,), security=_TOKEN_TAKEN,
     ),
     Operation(
-        "delete", f"{_ONE}/vote", "withdrawVote", "Withdraw your vote",
-        response_shapes.CastVote, (400, 401, 403, 404, 409, 503), security=_TOKEN_NEEDED,
+        "delete", f"{_ONE}/vote", "withdrawVote", "Withdraw your vote", response_shapes.CastVote,
+        refuses=(409,), security=_TOKEN_NEEDED,
     ),
     Operation(
         "post", "/sites/{site}/session", "enterSite",
-        "Sign in a reader with a token that the site has signed",
-        response_shapes.ReaderSession, (*_WRITE, 401), body=request_shapes.Assertion,
+        "Sign in a reader with a token that the site has signed", response_shapes.ReaderSession,
+        refuses=(401,), body=request_shapes.Assertion,
     ),
     Operation(
         "get", "/sites/{site}/sign-in", "offerEntry", "List the ways to sign in to a site",
-        response_shapes.EntryOffer, (400, 404, 503),
+        response_shapes.EntryOffer,
     ),
     Operation(
         "post", "/sites/{site}/sign-in", "askToEnter", "Send a mail with a link to a sign-in code",
-        response_shapes.Pending, (*_WRITE, 409, 429), body=request_shapes.AskedEntry, status=202,
+        response_shapes.Pending, refuses=(409, 429), body=request_shapes.AskedEntry, status=202,
     ),
     Operation(
         "post", "/sites/{site}/sign-in/code", "enterByCode",
-        "Sign in with the code that a mail linked to",
-        response_shapes.ReaderSession, (*_WRITE, 401), body=request_shapes.Code,
+        "Sign in with the code that a mail linked to", response_shapes.ReaderSession,
+        refuses=(401,), body=request_shapes.Code,
     ),
     Operation(
         "post", "/sites/{site}/sign-in/provider", "enterByProvider",
-        "Sign in with the code that a provider's pop-up showed",
-        response_shapes.ReaderSession, (*_WRITE, 401), body=request_shapes.Voucher,
+        "Sign in with the code that a provider's pop-up showed", response_shapes.ReaderSession,
+        refuses=(401,), body=request_shapes.Voucher,
     ),
     Operation(
         "get", "/sites/{site}/author", "exportAuthor",
-        "Export all data that is stored about the caller on a site",
-        personal_data.Everything, (400, 401, 403, 404, 503), security=_TOKEN_NEEDED,
+        "Export all data that is stored about the caller on a site", personal_data.Everything,
+        security=_TOKEN_NEEDED,
     ),
     Operation(
         "delete", "/sites/{site}/author", "eraseAuthor",
         "Erase part of the data that is stored about the caller; repeat until done",
-        response_shapes.Erased, (400, 401, 403, 404, 409, 503), security=_TOKEN_NEEDED,
+        response_shapes.Erased, refuses=(409,), security=_TOKEN_NEEDED,
     ),
     Operation(
         "post", f"{_ONE}/report", "reportComment", "Report a comment to the site's moderators",
-        response_shapes.Reported, (*_WRITE, 401, 429), body=request_shapes.NewReport, status=202,
+        response_shapes.Reported, refuses=(429,), body=request_shapes.NewReport, status=202,
         security=_TOKEN_TAKEN,
     ),
     Operation(
         "post", "/sites/{site}/opinions", "giveOpinion",
-        "Give a verdict on a comment, as the site's classifier",
-        response_shapes.TakenOpinion, (*_WRITE, 401, 409), body=request_shapes.GivenOpinion,
-        extra=_SIGNED,
+        "Give a verdict on a comment, as the site's classifier", response_shapes.TakenOpinion,
+        refuses=(401, 409), body=request_shapes.GivenOpinion, extra=_SIGNED,
     ),
     Operation(
         "get", "/sites/{site}/votes", "listOwnVotes", "List your own votes in a thread",
-        response_shapes.OwnVotes, (400, 401, 403, 404, 503), query=request_shapes.OwnVotesQuery,
-        extra=_THREAD, security=_TOKEN_NEEDED,
+        response_shapes.OwnVotes, query=request_shapes.OwnVotesQuery, extra=_THREAD,
+        security=_TOKEN_NEEDED,
     ),
     Operation(
         "get", "/sites/{site}/inbox", "listInbox", "List the unread replies to your comments",
-        response_shapes.Inbox, (400, 401, 403, 404, 503), query=request_shapes.InboxQuery,
-        security=_TOKEN_NEEDED,
+        response_shapes.Inbox, query=request_shapes.InboxQuery, security=_TOKEN_NEEDED,
     ),
     Operation(
         "post", "/sites/{site}/inbox/read", "markRead", "Mark replies in your inbox as read",
-        response_shapes.RepliesRead, (*_WRITE, 401), body=request_shapes.ReadReplies,
-        security=_TOKEN_NEEDED,
+        response_shapes.RepliesRead, body=request_shapes.ReadReplies, security=_TOKEN_NEEDED,
     ),
     Operation(
         "get", "/sites/{site}/held", "listOwnHeld",
-        "List your own comments in a thread, including held ones",
-        response_shapes.OwnHeld, (400, 401, 403, 404, 503), extra=_THREAD, security=_TOKEN_NEEDED,
+        "List your own comments in a thread, including held ones", response_shapes.OwnHeld,
+        extra=_THREAD, security=_TOKEN_NEEDED,
     ),
     Operation(
         "get", _FOLLOWING, "showFollowing",
         "Tell whether you follow a thread without mail, and how many people follow it",
-        response_shapes.FollowState, (400, 401, 403, 404, 503), extra=_THREAD,
-        security=_TOKEN_NEEDED,
+        response_shapes.FollowState, extra=_THREAD, security=_TOKEN_NEEDED,
     ),
     Operation(
-        "put", _FOLLOWING, "follow", "Follow a thread without mail",
-        response_shapes.FollowState, (400, 401, 403, 404, 409, 429, 503), extra=_THREAD,
-        security=_TOKEN_NEEDED,
+        "put", _FOLLOWING, "follow", "Follow a thread without mail", response_shapes.FollowState,
+        refuses=(409, 429), extra=_THREAD, security=_TOKEN_NEEDED,
     ),
     Operation(
         "delete", _FOLLOWING, "unfollow", "Stop following a thread without mail",
-        response_shapes.FollowState, (400, 401, 403, 404, 503), extra=_THREAD,
-        security=_TOKEN_NEEDED,
+        response_shapes.FollowState, extra=_THREAD, security=_TOKEN_NEEDED,
     ),
     Operation(
         "get", "/sites/{site}/followed", "listFollowed",
-        "List the threads that you follow without mail",
-        response_shapes.FollowedPage, (400, 401, 403, 404, 503),
+        "List the threads that you follow without mail", response_shapes.FollowedPage,
         query=request_shapes.FollowedQuery, security=_TOKEN_NEEDED,
     ),
     Operation(
         "get", "/sites/{site}/authors", "listAuthors", "List a site's authors, highest score first",
-        response_shapes.AuthorPage, (400, 404, 503), query=request_shapes.AuthorsQuery,
-        extra=(KNOWN,), headers=_TAG,
+        response_shapes.AuthorPage, query=request_shapes.AuthorsQuery, extra=(KNOWN,), headers=_TAG,
     ),
     Operation(
         "post", "/sites/{site}/preview", "previewComment", "Render a text as it would be stored",
-        response_shapes.Preview, (*_WRITE, 429), body=request_shapes.NewBody,
+        response_shapes.Preview, refuses=(429,), body=request_shapes.NewBody,
     ),
     Operation(
         "post", "/sites/{site}/counts", "countComments",
-        "Count the comments in several threads, and their followers",
-        response_shapes.Counts, _WRITE, body=request_shapes.ThreadList,
+        "Count the comments in several threads, and their followers", response_shapes.Counts,
+        body=request_shapes.ThreadList,
     ),
     Operation(
-        "get", "/openapi.json", "describe", "Get this document", None, (), extra=(KNOWN,),
-        headers=_TAG,
+        "get", "/openapi.json", "describe", "Get this document", None, extra=(KNOWN,), headers=_TAG,
     ),
 )  # fmt: skip

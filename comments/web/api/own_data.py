@@ -63,9 +63,7 @@ def ask_to_enter(site_id: str) -> flask.Response:
     key = email_login.ask(
         sent.email, site, network=network, settings=settings, now=now, proof=sent.proof
     )
-    return responses.private(
-        responses.fresh(response_shapes.Pending(key, now + email_login.TERM), 202)
-    )
+    return responses.personal(response_shapes.Pending(key, now + email_login.TERM), 202)
 
 
 @blueprint.post("/sites/<site:site_id>/sign-in/code")
@@ -98,7 +96,7 @@ def export_author(site_id: str) -> flask.Response:
     query_strings.read(request_shapes.NoQuery)
     secret, now = context.settings().secret, datetime.now(UTC)
     found = personal_data.export(api_callers.of(site).id, site.id, secret=secret, now=now)
-    return responses.private(responses.fresh(found))
+    return responses.personal(found)
 
 
 @blueprint.delete("/sites/<site:site_id>/author")
@@ -107,7 +105,7 @@ def erase_author(site_id: str) -> flask.Response:
     query_strings.read(request_shapes.NoQuery)
     author = api_callers.of(site_settings.get(site_id)).id
     erased = personal_data.erase(author, now=datetime.now(UTC), site=site_id)
-    return responses.private(responses.fresh(response_shapes.Erased(*erased)))
+    return responses.personal(response_shapes.Erased(*erased))
 
 
 @blueprint.get("/sites/<site:site_id>/votes")
@@ -124,7 +122,7 @@ def list_own_votes(site_id: str) -> flask.Response:
         secret=context.settings().secret,
     )
     shown = response_shapes.OwnVotes(found.votes, found.uncounted, found.cursor)
-    return responses.private(responses.fresh(shown))
+    return responses.personal(shown)
 
 
 def _entered(account: accounts.Account, site_id: str, now: datetime) -> flask.Response:
@@ -136,4 +134,4 @@ def _entered(account: accounts.Account, site_id: str, now: datetime) -> flask.Re
     token = api_callers.member(account, site_id).token(settings, now)
     known = keyed_hashes.text(keyed_hashes.keyed(settings.secret, "reader", site_id, account.id))
     shown = response_shapes.ReaderSession(*token, account.name, known)
-    return responses.private(responses.fresh(shown))
+    return responses.personal(shown)

@@ -18,9 +18,9 @@ from comments import errors
 from comments.domain import audiences, categories, records, tables
 from comments.domain.crypto import cursors
 from comments.sites import site_settings
-from comments.tree.counters import audience_scan, statistics
+from comments.tree.counters import audience_scan, declarations, declared_reports, statistics
 from comments.web.api import moderator_callers
-from comments.web.http import context, cors, responses, statistics_shapes
+from comments.web.http import context, request_shapes, responses, statistics_shapes
 from comments.web.http.decode import query_strings
 
 blueprint = moderator_callers.blueprint("moderator_statistics")
@@ -42,10 +42,8 @@ class ReportForm(NamedTuple):
 
 
 @blueprint.get(f"{_STATISTICS}/categories")
-@cors.personal
 def list_categories(site_id: str) -> flask.Response:
     """List the numbers of each category, or of a category and its subcategories."""
-    moderator_callers.current()
     query = query_strings.read(statistics_shapes.CategoriesReportQuery)
     under = _category("under", query.under) if query.under else ""
     form = ReportForm(statistics_shapes.CategoryReport, statistics_shapes.CategoryNumbers)
@@ -54,10 +52,8 @@ def list_categories(site_id: str) -> flask.Response:
 
 
 @blueprint.get(f"{_STATISTICS}/category-commenters")
-@cors.personal
 def list_category_commenters(site_id: str) -> flask.Response:
     """List the authors in a category and its subcategories."""
-    moderator_callers.current()
     query = query_strings.read(statistics_shapes.CategoryReportQuery)
     category = _category("category", query.category)
     form = ReportForm(statistics_shapes.CommenterReport, statistics.AuthorCount)
@@ -66,10 +62,8 @@ def list_category_commenters(site_id: str) -> flask.Response:
 
 
 @blueprint.get(f"{_STATISTICS}/thread-commenters")
-@cors.personal
 def list_thread_commenters(site_id: str) -> flask.Response:
     """List the authors in a thread."""
-    moderator_callers.current()
     site = site_settings.get(site_id)
     thread, query = query_strings.read_thread(statistics_shapes.ReportQuery, site)
     form = ReportForm(statistics_shapes.CommenterReport, statistics.AuthorCount)
@@ -78,10 +72,8 @@ def list_thread_commenters(site_id: str) -> flask.Response:
 
 
 @blueprint.get(f"{_STATISTICS}/author-categories")
-@cors.personal
 def list_author_categories(site_id: str) -> flask.Response:
     """List the categories in which an author has commented."""
-    moderator_callers.current()
     query = query_strings.read(statistics_shapes.AuthorReportQuery)
     form = ReportForm(statistics_shapes.AuthorCategoryReport, statistics.CategoryCount)
     read = functools.partial(statistics.categories_of, site_id, query.author)
@@ -89,10 +81,8 @@ def list_author_categories(site_id: str) -> flask.Response:
 
 
 @blueprint.get(f"{_STATISTICS}/author-threads")
-@cors.personal
 def list_author_threads(site_id: str) -> flask.Response:
     """List the threads in which an author has commented."""
-    moderator_callers.current()
     query = query_strings.read(statistics_shapes.AuthorReportQuery)
     form = ReportForm(statistics_shapes.AuthorThreadReport, statistics.ThreadCount)
     read = functools.partial(statistics.threads_of, site_id, query.author)
@@ -100,10 +90,8 @@ def list_author_threads(site_id: str) -> flask.Response:
 
 
 @blueprint.get(f"{_STATISTICS}/audiences")
-@cors.personal
 def count_audiences(site_id: str) -> flask.Response:
     """Count the authors in each of several audiences, with one scan."""
-    moderator_callers.current()
     query = query_strings.read(statistics_shapes.AudiencesQuery)
     counts = audience_scan.count(site_id, _question(query.audiences), most=_MOST_SCANNED)
     line = audience_scan.AudienceCount
@@ -111,26 +99,54 @@ def count_audiences(site_id: str) -> flask.Response:
 
 
 @blueprint.get(f"{_STATISTICS}/audience-cost")
-@cors.personal
 def price_audiences(site_id: str) -> flask.Response:
     """Return what a scan for several audiences would read."""
-    moderator_callers.current()
     query = query_strings.read(statistics_shapes.AudienceQuery)
     cost = audience_scan.cost(site_id, _question(query.audiences))
-    return responses.private(responses.fresh(cost))
+    return responses.personal(cost)
 
 
 @blueprint.get(f"{_STATISTICS}/audience-commenters")
-@cors.personal
 def list_audience_commenters(site_id: str) -> flask.Response:
     """List the authors in an audience."""
-    moderator_callers.current()
     query = query_strings.read(statistics_shapes.MembersQuery)
     form = ReportForm(statistics_shapes.MemberReport, audience_scan.AudienceMember)
     read = functools.partial(
         audience_scan.members, site_id, _question(query.audiences), most=_MOST_SCANNED
     )
     return answer(query, read, form, (site_id, "audience", query.audiences))
+
+
+@blueprint.get(f"{_STATISTICS}/counters")
+def list_counters(site_id: str) -> flask.Response:
+    """List a site's declared counters."""
+    query_strings.read(request_shapes.NoQuery)
+    shown = [
+        statistics_shapes.CounterSummary(
+            each.declaration.name, f"{each.declaration}", each.is_complete
+        )
+        for each in declarations.of_site(site_id).counters
+    ]
+    return responses.personal(statistics_shapes.CounterList(shown))
+
+
+@blueprint.get(f"{_STATISTICS}/counter-numbers")
+def list_counter_numbers(site_id: str) -> flask.Response:
+    """List the numbers of a declared counter."""
+    query = query_strings.read(statistics_shapes.CounterReportQuery)
+    counter = declarations.counter(site_id, query.counter)
+    wanted = declared_reports.CountFilter(
+        query.under or "", query.since or None, query.until or None
+    ).check(counter.declaration)
+
+    def report(lines: list[Any], cursor: str | None) -> statistics_shapes.CounterReport:
+        return statistics_shapes.CounterReport(lines, cursor, counter.is_complete)
+
+    form = ReportForm(report, declared_reports.CountLine)
+    read = functools.partial(declared_reports.lines, site_id, counter, wanted)
+    # A changed counter has other numbers, to which a cursor of the old ones does not apply.
+    listing = (site_id, "counter", f"{counter.generation}", wanted.under)
+    return answer(query, read, form, listing)
 
 
 def _question(text: str) -> audiences.Question:

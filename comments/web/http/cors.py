@@ -48,7 +48,7 @@ def personal(view: Callable[[str], flask.Response]) -> Callable[[str], flask.Res
 def is_personal() -> bool:
     """Tell whether the current request reads personal data."""
     view = flask.current_app.view_functions.get(flask.request.endpoint or "")
-    return bool(getattr(view, "is_personal", False))
+    return bool(flask.g.get("is_personal") or getattr(view, "is_personal", False))
 
 
 def check(site: records.Site) -> None:

@@ -236,6 +236,11 @@ def private(response: flask.Response) -> flask.Response:
     return response
 
 
+def personal(value: msgspec.Struct, status: int = 200) -> flask.Response:
+    """Send one caller an answer that depends on the caller's token."""
+    return private(fresh(value, status))
+
+
 def kept(basis: Basis) -> Body | None:
     """Return the body of a sent page; None if the body is no longer cached."""
     found = PAGES.get().get(basis.place)
