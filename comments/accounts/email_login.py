@@ -21,8 +21,7 @@ Invariants:
    work, which is valid for one mail (`login_mail_rush`). Whether a proof is required may depend on
    the domain, but not on the address.
 4. A code belongs to one token and one site. The code expires after `TERM`, after one use, or after
-   `TRIES` guesses. Guesses are counted in the transaction that compares the code, so concurrent
-   guesses all count.
+   a few wrong guesses (`typed_codes`).
 5. Opening the link changes nothing. The button on the page can be pressed again; only the newest
    code is valid.
 """
@@ -33,9 +32,16 @@ from datetime import datetime, timedelta
 import msgspec
 
 from comments import config, errors
-from comments.accounts import accounts, identities, login_mail_rush, one_time_links, reader_accounts
+from comments.accounts import (
+    accounts,
+    identities,
+    login_mail_rush,
+    one_time_links,
+    reader_accounts,
+    typed_codes,
+)
 from comments.domain import decoders, records
-from comments.domain.crypto import encryption, keyed_hashes, proof_of_work
+from comments.domain.crypto import encryption, proof_of_work
 from comments.domain.text import cleaning, mail_addresses
 from comments.events import backlog, outbox
 from comments.events.mail import mail_jobs
@@ -43,14 +49,12 @@ from comments.sites import proof_policy, rate_limits
 from comments.store import ownership, transactions
 
 TERM = timedelta(minutes=30)
-TRIES = 5
 PER_ADDRESS = rate_limits.Limit("sign-in mails", 5, timedelta(hours=1))
 PER_NETWORK = rate_limits.Limit("asked sign-in mails", 10, timedelta(hours=1))
 # A proof expires before the record of its use does.
 _PER_PROOF = rate_limits.Limit("proofs for sign-in mails", 1, proof_of_work.TERM)
-_CODE = "sign-in code"
+_PURPOSE = one_time_links.LinkPurpose.SIGN_IN
 _LINK = "sign-in link"
-_CODE_BYTES = 5  # 40 bits, encoded as eight letters and digits
 
 
 class Link(msgspec.Struct, frozen=True, array_like=True):
@@ -59,15 +63,6 @@ class Link(msgspec.Struct, frozen=True, array_like=True):
     key: str
     site: str
     address: str
-
-
-class _Pending(msgspec.Struct, frozen=True):
-    """The content of the token: site, encrypted address, digest of the code, guesses so far."""
-
-    site: str
-    address: str
-    code: str = ""
-    tries: int = 0
 
 
 def ask(
@@ -97,7 +92,7 @@ def ask(
     link = _link(Link(key, site.id, mail_addresses.check(email)), secret, now)
     event = outbox.mail_id("entering", secrets.token_hex(16))
     subject = encryption.seal(identity.subject, _LINK, secret, now=now)
-    pending = _Pending(site.id, subject)
+    content = typed_codes.CodedContent(site.id, subject).text
     mine = rate_limits.Network(PER_NETWORK, network, secret)
     theirs = rate_limits.RateLimitBucket(PER_ADDRESS, mail_addresses.mailbox(email), secret)
     rush = login_mail_rush.MailRush(email.rpartition("@")[2], secret)
@@ -108,8 +103,8 @@ def ask(
         if mine.is_empty:
             raise errors.TooMany(retry_after=mine.wait(now))
         paid = [_spent(proof, site.id, secret, now)] if rush.is_on else []
-        ticket = one_time_links.OneTimeLink(one_time_links.LinkPurpose.SIGN_IN, _text(pending))
-        writes = [mine.take(), one_time_links.issuing(key, ticket, secret, now=now, term=TERM)]
+        issued = one_time_links.issuing(key, _PURPOSE, content, secret, now=now, term=TERM)
+        writes = [mine.take(), issued]
         is_sent = not theirs.is_empty
         if is_sent:
             detail = mail_jobs.encode(mail_jobs.LoginMail(link))
@@ -158,14 +153,17 @@ def code(link: str, *, secret: str, now: datetime) -> str:
         errors.BadLink: the link is not valid, was used, or has expired.
     """
     key = link_of(link, secret=secret, now=now).key
-    made = keyed_hashes.text(secrets.token_bytes(16))[: _CODE_BYTES * 8 // 5]
+    made = typed_codes.new_code()
 
     def body() -> None:
-        pending = _read(key, secret, now)
-        _put(key, msgspec.structs.replace(pending, code=_digest(key, made, secret)), secret)
+        attempt = one_time_links.new_token()
+        content, _ = one_time_links.using(key, _PURPOSE, attempt, secret, now=now)
+        coded = typed_codes.read(content)
+        fresh = msgspec.structs.replace(coded, code=typed_codes.digest(key, made, secret))
+        transactions.apply(one_time_links.holding(key, fresh.text, secret))
 
     transactions.transaction(body)
-    return f"{made[:4]} {made[4:]}"
+    return typed_codes.shown(made)
 
 
 def sign_in(
@@ -181,56 +179,7 @@ def sign_in(
         errors.BadInput: the name is not valid.
         errors.Overloaded: the store did not answer in time.
     """
-    name, attempt = cleaning.clean_name(name), one_time_links.new_token()
-    plain = given.replace(" ", "").replace("-", "").lower()
-
-    def body() -> str | None:
-        try:
-            content, used = one_time_links.using(
-                key, one_time_links.LinkPurpose.SIGN_IN, attempt, secret, now=now
-            )
-        except errors.BadLink as error:
-            raise reader_accounts.Refused("code-expired") from error
-        pending = decoders.json(_Pending).decode(content)
-        if pending.site != site or pending.tries >= TRIES:
-            raise reader_accounts.Refused("too-many-guesses")
-        if keyed_hashes.is_one(pending.code, secret, _CODE, key, plain):
-            transactions.apply(used)
-            return pending.address
-        _put(key, msgspec.structs.replace(pending, tries=pending.tries + 1), secret)
-        return None
-
-    who = transactions.transaction(body)
-    if who is None:
-        raise reader_accounts.Refused("wrong-code")
+    name = cleaning.clean_name(name)
+    who = typed_codes.redeem(key, _PURPOSE, site, given, str, secret=secret, now=now)
     identity = identities.Identity(identities.MAIL, encryption.unseal(who, _LINK, secret, now=now))
-    return _account(identity, name, secret, now)
-
-
-def _account(
-    identity: identities.Identity, name: str, secret: str, now: datetime
-) -> accounts.Account:
-    found = accounts.by_identity(identity, secret)
-    if found is not None and found.grants:
-        return found
     return reader_accounts.sign_in(reader_accounts.Reader(identity, name), secret=secret, now=now)
-
-
-def _read(key: str, secret: str, now: datetime) -> _Pending:
-    attempt = one_time_links.new_token()
-    content, _ = one_time_links.using(
-        key, one_time_links.LinkPurpose.SIGN_IN, attempt, secret, now=now
-    )
-    return decoders.json(_Pending).decode(content)
-
-
-def _put(key: str, pending: _Pending, secret: str) -> None:
-    transactions.apply(one_time_links.holding(key, _text(pending), secret))
-
-
-def _text(pending: _Pending) -> str:
-    return msgspec.json.encode(pending).decode()
-
-
-def _digest(key: str, made: str, secret: str) -> str:
-    return keyed_hashes.text(keyed_hashes.keyed(secret, _CODE, key, made))

@@ -101,9 +101,9 @@ def invite(invitation: Invitation, *, secret: str, now: datetime, term: timedelt
     if address:
         mail_addresses.check(address)
         address = encryption.seal(address, _BOUND, secret, now=now)
-    content = msgspec.json.encode(msgspec.structs.replace(invitation, address=address))
-    ticket = one_time_links.OneTimeLink(one_time_links.LinkPurpose.INVITATION, content.decode())
-    return one_time_links.issue(ticket, secret, now=now, term=term)
+    content = msgspec.json.encode(msgspec.structs.replace(invitation, address=address)).decode()
+    purpose = one_time_links.LinkPurpose.INVITATION
+    return one_time_links.issue(purpose, content, secret, now=now, term=term)
 
 
 def link(base: str, page: str, token: str) -> str:
@@ -227,10 +227,9 @@ def reset(
     """
     content = _Reset(account.id, accounts.new_epoch(), removes_second_factor)
     credentials.note_reset(account.id, content.mark)
-    ticket = one_time_links.OneTimeLink(
-        one_time_links.LinkPurpose.RESET, msgspec.json.encode(content).decode()
-    )
-    return one_time_links.issue(ticket, secret, now=now, term=RESET_TERM)
+    encoded = msgspec.json.encode(content).decode()
+    purpose = one_time_links.LinkPurpose.RESET
+    return one_time_links.issue(purpose, encoded, secret, now=now, term=RESET_TERM)
 
 
 def renew(token: str, choice: PasswordReset, *, secret: str, now: datetime) -> sessions.Session:

@@ -7,39 +7,41 @@ so a session allows far less than its account: decisions about the comments of o
 
 Invariants:
 
-1. The store holds only a keyed digest of the token.
-2. A session belongs to one site and one origin. It is valid while its account may moderate the
+1. A session belongs to one site and one origin. It is valid while its account may moderate the
    site.
-3. A session ends `TERM` after it began, when it is revoked, when an owner turns off moderation in
-   the thread, when the account begins more than `MOST` sessions, or when the account's `epoch`
-   changes (a different role, password or authenticator, or signing out everywhere), whichever
-   comes first. Use does not extend a session.
-4. An ended session never becomes valid again: recording a use does not restore a deleted session.
+2. A session ends `TERM` after it began, when it is revoked, when an owner turns off moderation in
+   the thread, when the account begins too many others (`session_rows.MOST`), or when the account's
+   `epoch` changes (a different role, password or authenticator, or signing out everywhere),
+   whichever comes first. Use does not extend a session.
 """
 
 import re
 import secrets
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import msgspec
-from google.cloud import ndb
 
-from comments.accounts import accounts, one_time_links, reader_accounts, window_codes
+from comments.accounts import (
+    accounts,
+    one_time_links,
+    reader_accounts,
+    session_rows,
+    window_codes,
+)
 from comments.domain import decoders, roles
-from comments.domain.crypto import keyed_hashes
-from comments.store import ownership, reads, transactions
+from comments.store import reads, transactions
 from comments.store.models import account_rows, conversion
 
-_OWNER = "accounts"
-_KIND = "ModerationSession"
-_PURPOSE = "moderation session"
 TERM = timedelta(hours=12)
-# `seen` is updated at most this often, no matter how often the session is used.
-_FRESH = timedelta(minutes=10)
-MOST = 20  # sessions per account; one more ends the oldest session
-_TOKEN = re.compile(r"m\.[a-z2-7]{26}\.[A-Za-z0-9_-]{43}")
+KIND = session_rows.SessionKind(
+    "ModerationSession",
+    account_rows.moderation_session_key,
+    purpose="moderation session",
+    token=re.compile(r"m\.([a-z2-7]{26})\.[A-Za-z0-9_-]{43}"),
+    is_over=lambda row, now: now - row.created >= TERM,
+    order="created",
+)
 
 
 class ModerationSession(NamedTuple):
@@ -111,19 +113,14 @@ def begin(
             raise reader_accounts.Refused("code-expired")
         token = f"m.{granted.account}.{bits}"
         row = account_rows.ModerationSessionRow(
-            key=_keys(token, secret)[0],
+            key=KIND.keys(token, secret)[0],
             site=site,
             origin=granted.origin,
             epoch=account.epoch,
             created=now,
             seen=now,
         )
-        others = [each for each in _rows(granted.account) if each.key != row.key]
-        over = [each for each in others if not _is_good(each, account.epoch, now)]
-        spare = [each for each in others if each not in over]
-        over += spare[: max(0, len(spare) - MOST + 1)]
-        gone = tuple(each.key for each in over)
-        transactions.apply(ownership.Writes(_OWNER, put=(row,), delete=gone))
+        transactions.apply(KIND.beginning(row, account, now=now))
         return Begun(token, _session(accounts.record(account), row))
 
     purpose = one_time_links.LinkPurpose.MODERATION
@@ -136,64 +133,34 @@ def find(token: str, secret: str, *, now: datetime) -> ModerationSession | None:
     Raises:
         errors.Overloaded: the store did not answer.
     """
-    keys = _keys(token, secret)
-    if not keys:
+    found = KIND.find(token, secret, now=now)
+    if found is None:
         return None
-    owner, *rows = reads.get_multi([account_rows.account_key(token.split(".")[1]), *keys])
-    row = next((each for each in rows if each is not None), None)
-    if row is None or owner is None or not _is_good(row, owner.epoch, now):
-        return None
-    account = accounts.record(owner)
-    if not account.may(roles.Right.MODERATE, row.site):
-        return None
-    if now - row.seen > _FRESH:
-        _touch(row.key, now)
-    return _session(account, row)
+    account, row = accounts.record(found[0]), found[1]
+    return _session(account, row) if account.may(roles.Right.MODERATE, row.site) else None
 
 
 def of_account(account: accounts.Account, *, now: datetime) -> list[ModerationSession]:
     """Return an account's valid sessions, oldest first."""
-    found = (row for row in _rows(account.id) if _is_good(row, account.epoch, now))
-    return [_session(account, row) for row in found]
+    rows = KIND.of_account(account.id)
+    return [_session(account, row) for row in rows if KIND.is_valid(row, account.epoch, now)]
 
 
 def end(token: str, secret: str) -> None:
     """End a token's session. Do nothing if the session has ended or the token is malformed."""
-    _delete(_keys(token, secret))
+    session_rows.end(KIND.keys(token, secret))
 
 
 def revoke(account: str, session: str) -> None:
     """End a session of an account by its id. Do nothing if the session has ended."""
-    _delete([account_rows.moderation_session_key(account, session)])
+    session_rows.end([account_rows.moderation_session_key(account, session)])
 
 
 def end_all(site: str) -> None:
     """End all sessions on a site."""
-    query = reads.Query(_KIND, [("site", "=", site)], keys_only=True)
-    paths = [entity.key.path for entity in reads.fetch(query)]
-    for path in paths:
-        _delete([account_rows.moderation_session_key(path[0].name, path[-1].name)])
-
-
-def _keys(token: str, secret: str) -> list[ndb.Key]:
-    """Return the possible keys of a token's session, or none if the token is malformed.
-
-    A new session gets the first key.
-    """
-    if not _TOKEN.fullmatch(token):
-        return []
-    account = token.split(".")[1]
-    made = keyed_hashes.every(secret, _PURPOSE, token)
-    return [account_rows.moderation_session_key(account, keyed_hashes.text(each)) for each in made]
-
-
-def _rows(account: str) -> Sequence[account_rows.ModerationSessionRow]:
-    """Return an account's stored sessions, valid or not, oldest first."""
-    query = reads.Query(_KIND, ancestor=account_rows.account_key(account), keys_only=True)
-    names = [entity.key.path[-1].name for entity in reads.fetch(query)]
-    keys = [account_rows.moderation_session_key(account, name) for name in names]
-    rows = [row for row in reads.get_multi(keys) if row is not None]
-    return sorted(rows, key=lambda row: row.created)
+    query = reads.Query(KIND.name, [("site", "=", site)], keys_only=True)
+    for account, session in [entity.key.path for entity in reads.fetch(query)]:
+        revoke(account.name, session.name)
 
 
 def _session(
@@ -201,25 +168,3 @@ def _session(
 ) -> ModerationSession:
     created, seen = conversion.plain(row.created), conversion.plain(row.seen)
     return ModerationSession(account, row.key.id(), row.site, row.origin, created, seen)
-
-
-def _is_good(row: account_rows.ModerationSessionRow, epoch: str, now: datetime) -> bool:
-    return bool(row.epoch == epoch and now - row.created < TERM)
-
-
-def _delete(keys: Sequence[ndb.Key]) -> None:
-    def body() -> None:
-        transactions.apply(ownership.Writes(_OWNER, delete=tuple(keys)))
-
-    if keys:
-        transactions.transaction(body)
-
-
-def _touch(key: ndb.Key, now: datetime) -> None:
-    def body() -> None:
-        row = reads.get(key)
-        if row is not None and row.seen < now:  # do not restore an ended session
-            row.seen = now
-            transactions.apply(ownership.Writes(_OWNER, put=(row,)))
-
-    transactions.transaction(body)

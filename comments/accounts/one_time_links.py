@@ -17,7 +17,6 @@ import enum
 import re
 import secrets
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from google.cloud import ndb
 
@@ -45,38 +44,33 @@ class LinkPurpose(enum.StrEnum):
     MODERATION = "moderation"
 
 
-class OneTimeLink(NamedTuple):
-    """The stored content of a one-time token. The format of `content` depends on the purpose."""
-
-    purpose: LinkPurpose
-    content: str
-
-
 def new_token() -> str:
     """Return a random token, for a ticket or for an attempt to use a ticket."""
     return secrets.token_urlsafe(32)
 
 
 def issuing(
-    token: str, ticket: OneTimeLink, secret: str, *, now: datetime, term: timedelta
+    token: str, purpose: LinkPurpose, content: str, secret: str, *, now: datetime, term: timedelta
 ) -> ownership.Writes:
     """Return the writes that create a ticket, for use in a transaction."""
     row = account_rows.TicketRow(
         key=_keys(token, secret)[0],
-        purpose=ticket.purpose,
-        content=ticket.content,
+        purpose=purpose,
+        content=content,
         expires=now + term,
     )
     return ownership.Writes(_OWNER, put=(row,))
 
 
-def issue(ticket: OneTimeLink, secret: str, *, now: datetime, term: timedelta) -> str:
+def issue(
+    purpose: LinkPurpose, content: str, secret: str, *, now: datetime, term: timedelta
+) -> str:
     """Create a ticket and return its token."""
     token = new_token()
     sweep(now=now)
 
     def body() -> None:
-        transactions.apply(issuing(token, ticket, secret, now=now, term=term))
+        transactions.apply(issuing(token, purpose, content, secret, now=now, term=term))
 
     transactions.transaction(body)
     return token

@@ -86,14 +86,14 @@ def sign_in(reader: Reader, *, secret: str, now: datetime) -> accounts.Account:
             newcomer = accounts.NewAccount(id=made, name=reader.name, identities=(reader.identity,))
             row, joined = accounts.creating_again(newcomer, secret=secret, now=now)
             transactions.apply(joined)
-        elif row.name != reader.name:
+        elif row.name != reader.name and not row.grants:
             row.name = reader.name
             transactions.apply(ownership.Writes(_OWNER, put=(row,)))
         return accounts.record(row)
 
     accounts.rekey(reader.identity, secret)
     found = accounts.by_identity(reader.identity, secret)
-    if found is not None and found.name == reader.name:
+    if found is not None and (found.grants or found.name == reader.name):
         return found
     return transactions.transaction(body)
 

@@ -5,13 +5,11 @@ reads the session and its account together.
 
 Invariants:
 
-1. The store holds only a keyed digest of the token, so a person who can read the store still cannot
-   use a session.
-2. A session ends `IDLE` after its last use, `LONGEST` after its beginning, at sign-out, or when the
+1. A session ends `IDLE` after its last use, `LONGEST` after its beginning, at sign-out, or when the
    account's `epoch` changes, whichever comes first.
-3. Every sign-in makes a new token and ends the browser's earlier session, so a token that was
+2. Every sign-in makes a new token and ends the browser's earlier session, so a token that was
    planted in the browser earlier is useless.
-4. If the store does not answer, the request fails. The caller is treated as neither signed in nor
+3. If the store does not answer, the request fails. The caller is treated as neither signed in nor
    signed out.
 """
 
@@ -24,20 +22,23 @@ from typing import NamedTuple
 from google.cloud import ndb
 
 from comments import errors
-from comments.accounts import accounts
-from comments.domain.crypto import keyed_hashes
+from comments.accounts import accounts, session_rows
 from comments.store import ownership, reads, transactions
 from comments.store.models import account_rows
 
 _OWNER = "accounts"
 IDLE = timedelta(hours=12)
 LONGEST = timedelta(days=14)
-# `seen` is updated at most this often, no matter how often the session is used.
-_FRESH = timedelta(minutes=10)
-MOST = 20  # sessions per account; a new one beyond this ends the least recently used one
 _ENDING = ("Session", "ModerationSession", "Ticket")
 _AT_ONCE = 300  # Rows in one transaction.
-_TOKEN = re.compile(r"[a-z2-7]{26}\.[A-Za-z0-9_-]{43}")
+KIND = session_rows.SessionKind(
+    "Session",
+    account_rows.session_key,
+    purpose="session",
+    token=re.compile(r"([a-z2-7]{26})\.[A-Za-z0-9_-]{43}"),
+    is_over=lambda row, now: now - row.seen >= IDLE or now - row.created >= LONGEST,
+    order="seen",
+)
 
 
 class Session(NamedTuple):
@@ -52,43 +53,13 @@ def new_token(account: str) -> str:
     return f"{account}.{secrets.token_urlsafe(32)}"
 
 
-def keys_of(token: str, secret: str) -> list[ndb.Key]:
-    """Return the possible keys of a token's session, or none if the token is malformed."""
-    if not _TOKEN.fullmatch(token):
-        return []
-    account = token.partition(".")[0]
-    made = keyed_hashes.every(secret, "session", token)
-    return [account_rows.session_key(account, keyed_hashes.text(each)) for each in made]
-
-
-def key_of_new(token: str, secret: str) -> ndb.Key:
-    """Return the key under which a new token's session is stored."""
-    account = token.partition(".")[0]
-    return account_rows.session_key(
-        account, keyed_hashes.text(keyed_hashes.keyed(secret, "session", token))
-    )
-
-
-def others_of(account: str) -> list[account_rows.SessionRow]:
-    """Return an account's stored sessions, valid or not, least recently used first."""
-    query = reads.Query("Session", ancestor=account_rows.account_key(account), keys_only=True)
-    names = [entity.key.path[-1].name for entity in reads.fetch(query)]
-    rows = reads.get_multi([account_rows.session_key(account, name) for name in names])
-    return sorted((row for row in rows if row is not None), key=lambda row: row.seen)
-
-
 def beginning(
     token: str, row: account_rows.AccountRow, secret: str, *, now: datetime
 ) -> ownership.Writes:
     """Return the writes that begin a session and delete ended ones. Call this in a transaction."""
-    made = account_rows.SessionRow(
-        key=key_of_new(token, secret), epoch=row.epoch, created=now, seen=now
-    )
-    found = [each for each in others_of(row.key.id()) if each.key != made.key]
-    over = [each for each in found if not _is_good(each, row.epoch, now)]
-    spare = [each for each in found if each not in over]
-    over += spare[: max(0, len(spare) - MOST + 1)]
-    return ownership.Writes(_OWNER, put=(made,), delete=tuple(each.key for each in over))
+    key = KIND.keys(token, secret)[0]
+    made = account_rows.SessionRow(key=key, epoch=row.epoch, created=now, seen=now)
+    return KIND.beginning(made, row, now=now)
 
 
 def begin(account: str, secret: str, *, now: datetime) -> Session:
@@ -115,29 +86,13 @@ def find(token: str, secret: str, *, now: datetime) -> Session | None:
     Raises:
         errors.Overloaded: the store did not answer.
     """
-    keys = keys_of(token, secret)
-    if not keys:
-        return None
-    owner = account_rows.account_key(token.partition(".")[0])
-    account, *rows = reads.get_multi([owner, *keys])
-    row = next((each for each in rows if each is not None), None)
-    if row is None or account is None or not _is_good(row, account.epoch, now):
-        return None
-    if now - row.seen > _FRESH:
-        _touch(row.key, now)
-    return Session(accounts.record(account), token)
+    found = KIND.find(token, secret, now=now)
+    return None if found is None else Session(accounts.record(found[0]), token)
 
 
 def end(token: str, secret: str) -> None:
     """End a session. Do nothing if the session has ended or the token is malformed."""
-    keys = tuple(keys_of(token, secret))
-    if not keys:
-        return
-
-    def body() -> None:
-        transactions.apply(ownership.Writes(_OWNER, delete=keys))
-
-    transactions.transaction(body)
+    session_rows.end(KIND.keys(token, secret))
 
 
 def end_all() -> int:
@@ -156,17 +111,3 @@ def end_all() -> int:
             transactions.transaction(functools.partial(transactions.apply, writes))
         ended += len(keys)
     return ended
-
-
-def _is_good(row: account_rows.SessionRow, epoch: str, now: datetime) -> bool:
-    return bool(row.epoch == epoch and now - row.seen < IDLE and now - row.created < LONGEST)
-
-
-def _touch(key: ndb.Key, now: datetime) -> None:
-    def body() -> None:
-        row = reads.get(key)
-        if row is not None and row.seen < now:  # an ended session must not be stored again
-            row.seen = now
-            transactions.apply(ownership.Writes(_OWNER, put=(row,)))
-
-    transactions.transaction(body)

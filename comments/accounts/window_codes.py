@@ -14,35 +14,26 @@ verifier; a person who knows the challenge has neither the code nor the verifier
 
 Invariants:
 
-1. A voucher belongs to one purpose, one site and one page's verifier. The voucher can be used once,
-   within `TERM`.
-2. A voucher is void after `TRIES` wrong codes. Wrong codes are counted in the transaction that
-   compares the code, so concurrent guesses all count.
-3. A challenge never gets a second voucher.
+1. A code belongs to one purpose, one site and one page's verifier. It can be used once, within
+   `TERM`, and is void after a few wrong guesses (`typed_codes`).
+2. A challenge never gets a second code.
 """
 
 import base64
 import hashlib
 import re
-import secrets
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import NamedTuple, TypeVar
 
-import msgspec
-
 from comments import errors
-from comments.accounts import one_time_links, reader_accounts
-from comments.domain import decoders
+from comments.accounts import one_time_links, reader_accounts, typed_codes
 from comments.domain.crypto import keyed_hashes
 from comments.store import transactions
 
 T = TypeVar("T")
 
 TERM = timedelta(minutes=5)
-TRIES = 5
-_CODE = "voucher code"
-_CODE_LETTERS = 8  # 40 bits, like a code in `email_login`
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
@@ -60,15 +51,6 @@ class PresentedCode(NamedTuple):
 
     verifier: str
     code: str
-
-
-class _Voucher(msgspec.Struct, frozen=True):
-    """The content of the ticket: site, content, digest of the code, guesses so far."""
-
-    site: str
-    content: str = msgspec.field(name="person")
-    code: str
-    tries: int = 0
 
 
 def checked_challenge(challenge: str) -> str:
@@ -89,8 +71,9 @@ def issue(claim: Claim, challenge: str, *, secret: str, now: datetime) -> str:
         errors.Conflict: the challenge has already had a voucher.
     """
     token, *before = _tokens(challenge, secret)
-    made = keyed_hashes.text(secrets.token_bytes(16))[:_CODE_LETTERS]
-    content = _text(_Voucher(claim.site, claim.content, _digest(token, made, secret)))
+    made = typed_codes.new_code()
+    digest = typed_codes.digest(token, made, secret)
+    content = typed_codes.CodedContent(claim.site, claim.content, digest).text
 
     def body() -> None:
         there = one_time_links.held(token, secret)
@@ -98,11 +81,11 @@ def issue(claim: Claim, challenge: str, *, secret: str, now: datetime) -> str:
             one_time_links.held(each, secret) for each in before
         ):
             raise errors.Conflict("voucher-exists")
-        ticket = one_time_links.OneTimeLink(claim.purpose, content)
-        transactions.apply(one_time_links.issuing(token, ticket, secret, now=now, term=TERM))
+        issued = one_time_links.issuing(token, claim.purpose, content, secret, now=now, term=TERM)
+        transactions.apply(issued)
 
     transactions.transaction(body)
-    return f"{made[:4]} {made[4:]}"
+    return typed_codes.shown(made)
 
 
 def redeem(
@@ -114,41 +97,16 @@ def redeem(
     secret: str,
     now: datetime,
 ) -> T:
-    """Use a voucher, and return the result of `act`.
-
-    `act` gets the voucher's content. It runs in the transaction that uses the voucher, perhaps more
-    than once; if it raises an error, the voucher stays unused.
+    """Use a page's code, and return the result of `act` (`typed_codes.redeem`).
 
     Raises:
-        reader_accounts.Refused: the code does not match this verifier and site, has been used or
-            has expired, or there were too many guesses.
+        reader_accounts.Refused: the verifier is malformed, or see `typed_codes.redeem`.
     """
-    tokens, attempt = _tokens(_challenge_of(shown.verifier), secret), one_time_links.new_token()
+    tokens = _tokens(_challenge_of(shown.verifier), secret)
     token = next(
         (each for each in tokens if one_time_links.held(each, secret) is not None), tokens[0]
     )
-    plain = shown.code.replace(" ", "").replace("-", "").lower()
-
-    def body() -> tuple[T] | None:
-        try:
-            content, used = one_time_links.using(token, purpose, attempt, secret, now=now)
-        except errors.BadLink as error:
-            raise reader_accounts.Refused("code-expired") from error
-        voucher = decoders.json(_Voucher).decode(content)
-        if voucher.site != site or voucher.tries >= TRIES:
-            raise reader_accounts.Refused("too-many-guesses")
-        if not keyed_hashes.is_one(voucher.code, secret, _CODE, token, plain):
-            counted = msgspec.structs.replace(voucher, tries=voucher.tries + 1)
-            transactions.apply(one_time_links.holding(token, _text(counted), secret))
-            return None
-        done = act(voucher.content)
-        transactions.apply(used)
-        return (done,)
-
-    found = transactions.transaction(body)
-    if found is None:
-        raise reader_accounts.Refused("wrong-code")
-    return found[0]
+    return typed_codes.redeem(token, purpose, site, shown.code, act, secret=secret, now=now)
 
 
 def _challenge_of(verifier: str) -> str:
@@ -165,11 +123,3 @@ def _tokens(challenge: str, secret: str) -> list[str]:
     """
     made = keyed_hashes.every(secret, "voucher", challenge)
     return [base64.urlsafe_b64encode(each).decode().rstrip("=") for each in made]
-
-
-def _digest(token: str, made: str, secret: str) -> str:
-    return keyed_hashes.text(keyed_hashes.keyed(secret, _CODE, token, made))
-
-
-def _text(voucher: _Voucher) -> str:
-    return msgspec.json.encode(voucher).decode()

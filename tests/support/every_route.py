@@ -181,11 +181,17 @@ def _ending(_world: AllRoles) -> dict[str, str]:
 
 def _email_login(service: AllRoles) -> dict[str, str]:
     now, key = datetime.now(UTC), one_time_links.new_token()
-    content = msgspec.json.encode({"site": "demo", "address": "x"}).decode()
-    ticket = one_time_links.OneTimeLink(one_time_links.LinkPurpose.SIGN_IN, content)
+    content = msgspec.json.encode({"site": "demo", "content": "x"}).decode()
     transactions.transaction(
         lambda: transactions.apply(
-            one_time_links.issuing(key, ticket, SECRET, now=now, term=email_login.TERM)
+            one_time_links.issuing(
+                key,
+                one_time_links.LinkPurpose.SIGN_IN,
+                content,
+                SECRET,
+                now=now,
+                term=email_login.TERM,
+            )
         )
     )
     link = msgspec.json.encode([key, service.site.id, "ann@example.org"]).decode()

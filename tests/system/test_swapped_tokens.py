@@ -18,7 +18,7 @@ from werkzeug.test import TestResponse
 
 from comments import app as apps
 from comments import config
-from comments.accounts import email_login, invitations, one_time_links
+from comments.accounts import email_login, invitations, one_time_links, typed_codes
 from comments.domain import records
 from comments.domain.crypto import encryption
 from comments.moderation import decisions
@@ -86,14 +86,11 @@ class Service:
         """Request a sign-in link as a reader."""
         now, self.key = datetime.now(UTC), one_time_links.new_token()
         address = encryption.seal("ann@example.org", "sign-in link", SECRET, now=now)
-        content = msgspec.json.encode({"site": "demo", "address": address}).decode()
-        ticket, term = (
-            one_time_links.OneTimeLink(one_time_links.LinkPurpose.SIGN_IN, content),
-            email_login.TERM,
-        )
+        content = msgspec.json.encode({"site": "demo", "content": address}).decode()
+        purpose, term = one_time_links.LinkPurpose.SIGN_IN, email_login.TERM
         transactions.transaction(
             lambda: transactions.apply(
-                one_time_links.issuing(self.key, ticket, SECRET, now=now, term=term)
+                one_time_links.issuing(self.key, purpose, content, SECRET, now=now, term=term)
             )
         )
         link = msgspec.json.encode([self.key, "demo", "ann@example.org"]).decode()
@@ -285,7 +282,7 @@ def test_a_token_is_valid_at_its_own_doors_and_no_other(service: Service, door: 
     # After five wrong codes, even the right code is refused, so a new login starts before that.
     is_guessed = door.name == "code"
     for number, (name, key) in enumerate(keys.items()):
-        if is_guessed and number % (email_login.TRIES - 1) == 0:
+        if is_guessed and number % (typed_codes.TRIES - 1) == 0:
             service.sign_in()
             stored = store_snapshot.everything("Ticket", *COUNTED)
         answer = door.show(service, key)

@@ -67,8 +67,8 @@ def sign_in(
         if not row.totp:
             return accounts.record(row)
         step = msgspec.json.encode(_Step(row.key.id(), row.epoch)).decode()
-        ticket = one_time_links.OneTimeLink(one_time_links.LinkPurpose.SECOND_STEP, step)
-        transactions.apply(one_time_links.issuing(token, ticket, secret, now=now, term=TERM))
+        purpose = one_time_links.LinkPurpose.SECOND_STEP
+        transactions.apply(one_time_links.issuing(token, purpose, step, secret, now=now, term=TERM))
         return None
 
     account = transactions.transaction(body)
@@ -101,7 +101,7 @@ def finish(
         step = decoders.json(_Step).decode(content)
         row = reads.get(account_rows.account_key(step.account))
         session = f"{step.account}.{made}"
-        if reads.get(sessions.key_of_new(session, secret)) is not None and row is not None:
+        if reads.get(sessions.KIND.keys(session, secret)[0]) is not None and row is not None:
             # An earlier run committed, but its response was lost.
             return sessions.Session(accounts.record(row), session)
         if row is None or row.epoch != step.epoch:

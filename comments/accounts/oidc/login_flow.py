@@ -130,7 +130,6 @@ def begin(
     )
     flow = LoginFlow(goal, _digest(browser, secret), asked.nonce, asked.verifier)
     content = encryption.seal(msgspec.json.encode(flow).decode(), _PURPOSE, secret, now=now)
-    ticket = one_time_links.OneTimeLink(one_time_links.LinkPurpose.JOURNEY, content)
     bucket = rate_limits.Network(PER_NETWORK, who.network, secret)
     one_time_links.sweep(now=now)
 
@@ -138,7 +137,8 @@ def begin(
         rate_limits.read(bucket, now=now)
         if bucket.is_empty:
             raise errors.TooMany(retry_after=bucket.wait(now))
-        issued = one_time_links.issuing(asked.state, ticket, secret, now=now, term=TERM)
+        purpose = one_time_links.LinkPurpose.JOURNEY
+        issued = one_time_links.issuing(asked.state, purpose, content, secret, now=now, term=TERM)
         transactions.apply(bucket.take(), issued)
 
     transactions.transaction(body)

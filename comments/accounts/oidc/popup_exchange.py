@@ -58,9 +58,6 @@ def redeem(
         secret=secret,
         now=now,
     )
-    found = accounts.by_identity(reader.identity, secret)
-    if found is not None and found.grants:
-        return found
     return reader_accounts.sign_in(reader, secret=secret, now=now)
 
 

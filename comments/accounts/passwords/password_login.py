@@ -108,10 +108,10 @@ def _begin(
 ) -> sessions.Session:
     account = checked.key.id()
     token = sessions.new_token(account)
-    old = tuple(sessions.keys_of(attempt.token, secret))
+    old = tuple(sessions.KIND.keys(attempt.token, secret))
 
     def body() -> sessions.Session:
-        mine, row = reads.get_multi([sessions.key_of_new(token, secret), checked.key])
+        mine, row = reads.get_multi([sessions.KIND.keys(token, secret)[0], checked.key])
         if mine is not None and row is not None:
             # An earlier run committed, but its response was lost.
             return sessions.Session(accounts.record(row), token)

@@ -5,6 +5,7 @@ providers, and calls `arrive` for the admin console. Linking a provider requires
 that an attacker with an abandoned session cannot add a permanent way to sign in.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import flask
@@ -13,11 +14,12 @@ from comments import errors
 from comments.accounts import accounts, first_owner, sessions
 from comments.accounts.oidc import linking, login_flow, oidc_client, providers
 from comments.accounts.passwords import password_login
-from comments.web.admin import account_pages, labels, second_step, signed_in
+from comments.web.admin import account_pages, labels, signed_in
 from comments.web.http import context, request_shapes
 from comments.web.http.decode import forms
 from comments.web.public import provider_redirects
 
+_CONSOLE: Mapping[str, object] = {}  # The form of the admin console needs no other values.
 blueprint = flask.Blueprint("providers", __name__, url_prefix="/admin")
 signed_in.guard(blueprint)
 account_pages.offer_providers(blueprint)
@@ -62,7 +64,7 @@ def sign_in() -> flask.Response:
 def show_code() -> flask.Response:
     """Complete a provider login with the code from the account's authenticator app."""
     sent = forms.read(_Step)
-    come = second_step.finish(sent.token, sent.code)
+    come = finish(sent.token, sent.code)
     return come if isinstance(come, flask.Response) else _welcome(come)
 
 
@@ -132,8 +134,34 @@ def arrive(goal: login_flow.Goal, person: oidc_client.ProviderUser) -> flask.Res
     else:
         come = linking.sign_in(person, browser=browser, secret=secret, now=now)
     if isinstance(come, linking.CodeAsked):
-        return second_step.form(come.token)
+        return code_form(come.token)
     return _welcome(come)
+
+
+def code_form(
+    token: str, values: Mapping[str, object] = _CONSOLE, *, status: int = 200, problem: str = ""
+) -> flask.Response:
+    """Show the form for an authenticator's code, which completes a sign-in through a provider.
+
+    `token` identifies the login flow. The window for moderators shows the same form with other
+    `values`: a different target, and different hidden fields.
+    """
+    return signed_in.page(
+        "admin/second_step.html", status=status, token=token, problem=problem, **values
+    )
+
+
+def finish(
+    token: str, code: str, values: Mapping[str, object] = _CONSOLE
+) -> sessions.Session | flask.Response:
+    """Begin a session, or show the form again if the code is wrong."""
+    secret, network, browser = context.settings().secret, context.network(), signed_in.cookie()
+    now = datetime.now(UTC)
+    try:
+        return linking.finish(token, code, browser=browser, network=network, secret=secret, now=now)
+    except password_login.Wrong as error:
+        problem = labels.text("admin.second-step-wrong")
+        return code_form(token, values, status=signed_in.status_of(error), problem=problem)
 
 
 def _welcome(session: sessions.Session) -> flask.Response:

@@ -19,35 +19,21 @@ from datetime import UTC, datetime
 
 import flask
 
-from comments import errors
-from comments.accounts import window_codes
 from comments.accounts.oidc import linking, login_flow, oidc_client, popup_exchange, providers
-from comments.domain import records
 from comments.sites import site_settings
 from comments.web.admin import provider_login, signed_in
 from comments.web.http import context, request_shapes
 from comments.web.http.decode import forms, query_strings
-from comments.web.public import moderation_window_page, provider_redirects
+from comments.web.public import moderation_window_page, provider_redirects, windows
 
-blueprint = flask.Blueprint("windows", __name__, url_prefix="/sign-in")
-
-
-@blueprint.after_request
-def _keep_opener(response: flask.Response) -> flask.Response:
-    response.headers["Cross-Origin-Opener-Policy"] = "unsafe-none"
-    return response
-
-
-# Functions run in reverse order of registration, so `_keep_opener` overrides the header that the
-# guard sets.
-signed_in.guard(blueprint)
+blueprint = windows.blueprint("windows", "/sign-in")
 
 
 @blueprint.get("/sites/<site:site_id>")
 def show(site_id: str) -> flask.Response:
     """Show a button for each provider of a site."""
     asked = query_strings.read(request_shapes.WindowQuery)
-    site = _site(site_id, asked)
+    site = windows.site_of(site_id, asked)
     found = providers.of_site(site.id)
     return signed_in.page("admin/window.html", site=site, asked=asked, providers=found)
 
@@ -57,7 +43,7 @@ def show(site_id: str) -> flask.Response:
 def choose(site_id: str) -> flask.Response:
     """Send the reader to the chosen provider."""
     sent = forms.read(request_shapes.WindowProvider)
-    site = _site(site_id, sent)
+    site = windows.site_of(site_id, sent)
     provider = providers.chosen(sent.provider, providers.of_site(site.id))
     goal = login_flow.Goal(
         login_flow.LoginPurpose.READER,
@@ -94,20 +80,8 @@ def _hand_over(
 ) -> flask.Response:
     """Answer with a page that sends the code to the page that the reader came from."""
     # The origin may have been removed from the site since the login flow started.
-    _check_origin(site_settings.get(goal.site), goal.origin)
+    windows.check_origin(site_settings.get(goal.site), goal.origin)
     code = popup_exchange.issue(
         person, goal.site, goal.challenge, secret=context.settings().secret, now=now
     )
     return signed_in.page("admin/handed.html", code=code, origin=goal.origin)
-
-
-def _site(site_id: str, asked: request_shapes.WindowQuery) -> records.Site:
-    site = site_settings.get(site_id)
-    _check_origin(site, asked.origin)
-    window_codes.checked_challenge(asked.challenge)
-    return site
-
-
-def _check_origin(site: records.Site, origin: str) -> None:
-    if origin == "null" or origin not in site.origins:
-        raise errors.Forbidden("origin-not-allowed", site=site.id)

@@ -21,17 +21,16 @@ from urllib.parse import urlencode
 import flask
 
 from comments import errors
-from comments.accounts import accounts, moderation_sessions, sessions, window_codes
+from comments.accounts import accounts, moderation_sessions, sessions
 from comments.accounts.oidc import linking, login_flow, providers
 from comments.accounts.passwords import password_login
 from comments.domain import records, roles
-from comments.sites import site_settings
-from comments.web.admin import account_pages, labels, second_step, signed_in
+from comments.web.admin import account_pages, labels, provider_login, signed_in
 from comments.web.http import context, request_shapes
 from comments.web.http.decode import forms, query_strings
-from comments.web.public import provider_redirects
+from comments.web.public import provider_redirects, windows
 
-blueprint = flask.Blueprint("moderation_window", __name__, url_prefix="/moderate/sites")
+blueprint = windows.blueprint("moderation_window", "/moderate/sites")
 
 
 class _SignIn(request_shapes.WindowQuery, frozen=True):
@@ -49,14 +48,6 @@ class _Step(request_shapes.WindowQuery, frozen=True):
     code: request_shapes.Typed
 
 
-@blueprint.after_request
-def _keep_opener(response: flask.Response) -> flask.Response:
-    response.headers["Cross-Origin-Opener-Policy"] = "unsafe-none"
-    return response
-
-
-# Functions run in reverse order of registration, so `_keep_opener` overrides the guard's header.
-signed_in.guard(blueprint)
 account_pages.offer_providers(blueprint)
 
 
@@ -135,7 +126,7 @@ def show_code(site_id: str) -> flask.Response:
     """Complete a sign-in through a provider with the authenticator's code."""
     sent = forms.read(_Step)
     site = _site(site_id, sent)
-    come = second_step.finish(sent.token, sent.code, _step_form(site.id, sent))
+    come = provider_login.finish(sent.token, sent.code, _step_form(site.id, sent))
     return come if isinstance(come, flask.Response) else _back(come, site.id, sent)
 
 
@@ -143,7 +134,7 @@ def arrive(goal: login_flow.Goal, come: sessions.Session | linking.CodeAsked) ->
     """Continue in the window after a provider has identified the moderator."""
     asked = request_shapes.WindowQuery(goal.origin, goal.challenge)
     if isinstance(come, linking.CodeAsked):
-        return second_step.form(come.token, _step_form(goal.site, asked))
+        return provider_login.code_form(come.token, _step_form(goal.site, asked))
     return _back(come, goal.site, asked)
 
 
@@ -177,10 +168,7 @@ def _may(account: accounts.Account, site: records.Site) -> bool:
 
 
 def _site(site_id: str, asked: request_shapes.WindowQuery) -> records.Site:
-    site = site_settings.get(site_id)
-    if asked.origin == "null" or asked.origin not in site.origins:
-        raise errors.Forbidden("origin-not-allowed", site=site.id)
+    site = windows.site_of(site_id, asked)
     if not site.options.moderation:
         raise errors.Forbidden("moderation-off", site=site.id)
-    window_codes.checked_challenge(asked.challenge)
     return site

@@ -13,7 +13,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from comments import config, errors
-from comments.accounts import accounts, email_login, login_mail_rush, reader_accounts
+from comments.accounts import accounts, email_login, login_mail_rush, reader_accounts, typed_codes
 from comments.domain import records
 from comments.jobs import scheduler, wiring
 from comments.sites import post_limits, proof_policy, site_settings
@@ -201,7 +201,7 @@ def test_concurrent_guesses_are_counted_one_by_one(
         return refused.value.code
 
     codes = _at_once(open_store, 20, guess)
-    assert codes.count("wrong-code") == email_login.TRIES
+    assert codes.count("wrong-code") == typed_codes.TRIES
     # After too many wrong codes, even the right code is refused.
     with open_store.context(), pytest.raises(reader_accounts.Refused, match="too-many-guesses"):
         mail.enter(key, code)

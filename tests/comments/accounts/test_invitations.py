@@ -239,8 +239,9 @@ def test_a_reset_link_may_remove_the_second_factor_too(store: connection.Store) 
 
 def test_a_reset_link_of_an_older_release_is_refused(store: connection.Store) -> None:
     ann = account_holders.account("ann", OWNER)
-    ticket = one_time_links.OneTimeLink(one_time_links.LinkPurpose.RESET, ann.id)
-    token = one_time_links.issue(ticket, SECRET, now=NOW, term=invitations.RESET_TERM)
+    token = one_time_links.issue(
+        one_time_links.LinkPurpose.RESET, ann.id, SECRET, now=NOW, term=invitations.RESET_TERM
+    )
     with pytest.raises(errors.BadLink):
         _renew(token)
 

@@ -10,6 +10,7 @@ from comments.accounts import (
     moderation_sessions,
     one_time_links,
     reader_accounts,
+    session_rows,
     window_codes,
 )
 from comments.domain import roles
@@ -192,11 +193,11 @@ def test_an_account_has_a_limited_number_of_sessions_and_the_newest_stay() -> No
     ann, began = account_holders.account("ann", moderator()), here()
     tokens = [
         moderators.token(ann, now=began + timedelta(seconds=number))
-        for number in range(moderation_sessions.MOST + 1)
+        for number in range(session_rows.MOST + 1)
     ]
     now = began + timedelta(minutes=1)
     assert [find(token, now=now) is not None for token in tokens] == [
-        False, *[True] * moderation_sessions.MOST,
+        False, *[True] * session_rows.MOST,
     ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from comments import errors
-from comments.accounts import accounts, identities, reader_accounts, window_codes
+from comments.accounts import accounts, identities, reader_accounts, typed_codes, window_codes
 from comments.accounts.oidc import oidc_client, popup_exchange, providers
 from comments.domain import records
 from comments.sites import site_settings
@@ -174,8 +174,8 @@ def test_concurrent_guesses_are_counted_one_by_one(
         return "in"
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        said = list(pool.map(guess, range(3 * window_codes.TRIES)))
-    assert said.count("wrong-code") == window_codes.TRIES
+        said = list(pool.map(guess, range(3 * typed_codes.TRIES)))
+    assert said.count("wrong-code") == typed_codes.TRIES
     assert set(said) == {"wrong-code", "too-many-guesses"}
     with open_store.context(), pytest.raises(reader_accounts.Refused):
         enter(code)

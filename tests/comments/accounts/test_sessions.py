@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from comments import errors
-from comments.accounts import sessions
+from comments.accounts import session_rows, sessions
 from comments.accounts.passwords import credentials, hashing, password_login, totp
 from comments.store import connection, reads
 from datastore_emulator import inprocess, testing
@@ -93,12 +93,12 @@ def test_the_number_of_sessions_of_an_account_is_limited(store: connection.Store
     account_holders.account("ann", OWNER)
     tokens = [
         account_holders.sign_in("ann", now=NOW + number * 20 * MINUTE).token
-        for number in range(sessions.MOST + 3)
+        for number in range(session_rows.MOST + 3)
     ]
     now = NOW + len(tokens) * 20 * MINUTE
     assert [_find(token, now) is not None for token in tokens] == [False] * 3 + [
         True
-    ] * sessions.MOST
+    ] * session_rows.MOST
     late = now + sessions.LONGEST
     account_holders.sign_in("ann", now=late)
     assert len(list(reads.fetch(reads.Query("Session")))) == 1

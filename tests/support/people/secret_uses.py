@@ -148,9 +148,15 @@ def requested_link(before: Service) -> tuple[str, str]:
     """Request a sign-in link; return the requesting page's key and the link."""
     key = one_time_links.new_token()
     address = encryption.seal(ADDRESS, "sign-in link", before.secret, now=now())
-    content = msgspec.json.encode({"site": "demo", "address": address}).decode()
-    ticket = one_time_links.OneTimeLink(one_time_links.LinkPurpose.SIGN_IN, content)
-    issued = one_time_links.issuing(key, ticket, before.secret, now=now(), term=invitations.TERM)
+    content = msgspec.json.encode({"site": "demo", "content": address}).decode()
+    issued = one_time_links.issuing(
+        key,
+        one_time_links.LinkPurpose.SIGN_IN,
+        content,
+        before.secret,
+        now=now(),
+        term=invitations.TERM,
+    )
     transactions.transaction(lambda: transactions.apply(issued))
     link = msgspec.json.encode([key, "demo", ADDRESS]).decode()
     return key, encryption.seal(link, "sign-in link", before.secret, now=now())

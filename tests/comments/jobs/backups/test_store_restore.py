@@ -217,8 +217,13 @@ def test_sessions_end_and_removed_accounts_stay_removed(
         for name in ("ann", "bob"):
             made[name] = account_holders.account(name)
             sessions.begin(made[name].id, service.secret, now=NOW)
-        ticket = one_time_links.OneTimeLink(one_time_links.LinkPurpose.RESET, made["ann"].id)
-        one_time_links.issue(ticket, service.secret, now=NOW, term=timedelta(days=1))
+        one_time_links.issue(
+            one_time_links.LinkPurpose.RESET,
+            made["ann"].id,
+            service.secret,
+            now=NOW,
+            term=timedelta(days=1),
+        )
         assert counts() == [2, 2, 2, 1]
     backup = store_backup.make(service, files, tmp_path / "backup", now=NOW).path
     with open_service(service):

@@ -1,0 +1,101 @@
+"""What both kinds of sessions have in common: rows below their account, found by a token's digest.
+
+Invariants:
+
+1. The store holds only a keyed digest of the token, so a person who can read the store still cannot
+   use a session.
+2. A session is valid only with the `epoch` that its account had when it began.
+3. An ended session never becomes valid again: recording a use does not restore a deleted session.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from google.cloud import ndb
+
+from comments.domain.crypto import keyed_hashes
+from comments.store import ownership, reads, transactions
+from comments.store.models import account_rows
+
+_OWNER = "accounts"
+MOST = 20  # sessions of one kind per account; one more ends the first in order
+# `seen` is updated at most this often, no matter how often the session is used.
+_FRESH = timedelta(minutes=10)
+
+
+class SessionKind(NamedTuple):
+    """A kind of sessions. The first group of `token` is the account's id.
+
+    `is_over` decides by a row's times whether its session has expired; `order` is the time by which
+    surplus sessions are ended.
+    """
+
+    name: str
+    key: Callable[[str, str], ndb.Key]
+    purpose: str
+    token: re.Pattern[str]
+    is_over: Callable[[Any, datetime], bool]
+    order: str
+
+    def keys(self, token: str, secret: str) -> list[ndb.Key]:
+        """Return the possible keys of a token's session, or none if the token is malformed.
+
+        A new session gets the first key.
+        """
+        found = self.token.fullmatch(token)
+        if found is None:
+            return []
+        made = keyed_hashes.every(secret, self.purpose, token)
+        return [self.key(found[1], keyed_hashes.text(each)) for each in made]
+
+    def find(self, token: str, secret: str, *, now: datetime) -> tuple[Any, Any] | None:
+        """Return the rows of a valid session's account and of the session, and record the use."""
+        found = self.token.fullmatch(token)
+        if found is None:
+            return None
+        above = account_rows.account_key(found[1])
+        account, *rows = reads.get_multi([above, *self.keys(token, secret)])
+        row = next((each for each in rows if each is not None), None)
+        if row is None or account is None or not self.is_valid(row, account.epoch, now):
+            return None
+        if now - row.seen > _FRESH:
+            _touch(row.key, now)
+        return account, row
+
+    def is_valid(self, row: Any, epoch: str, now: datetime) -> bool:
+        return bool(row.epoch == epoch and not self.is_over(row, now))
+
+    def of_account(self, account: str) -> list[Any]:
+        """Return an account's rows in order."""
+        above = account_rows.account_key(account)
+        query = reads.Query(self.name, ancestor=above, keys_only=True)
+        keys = [self.key(account, each.key.path[-1].name) for each in reads.fetch(query)]
+        rows = [row for row in reads.get_multi(keys) if row is not None]
+        return sorted(rows, key=lambda row: getattr(row, self.order))
+
+    def beginning(self, row: Any, account: Any, *, now: datetime) -> ownership.Writes:
+        """Return the writes that begin a session and end invalid and surplus ones."""
+        others = [each for each in self.of_account(account.key.id()) if each.key != row.key]
+        over = [each for each in others if not self.is_valid(each, account.epoch, now)]
+        spare = [each for each in others if each not in over]
+        over += spare[: max(0, len(spare) - MOST + 1)]
+        return ownership.Writes(_OWNER, put=(row,), delete=tuple(each.key for each in over))
+
+
+def end(keys: Sequence[ndb.Key]) -> None:
+    """Delete sessions."""
+    writes = ownership.Writes(_OWNER, delete=tuple(keys))
+    if keys:
+        transactions.transaction(lambda: transactions.apply(writes))
+
+
+def _touch(key: ndb.Key, now: datetime) -> None:
+    def body() -> None:
+        row = reads.get(key)
+        if row is not None and row.seen < now:
+            row.seen = now
+            transactions.apply(ownership.Writes(_OWNER, put=(row,)))
+
+    transactions.transaction(body)
