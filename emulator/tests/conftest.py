@@ -21,6 +21,11 @@ from tests.support import hypothesis_profiles, programs
 
 hypothesis_profiles.load()
 
+# Statuses with details, waiting calls, statistics of queries, faults, and clients.
+CARRIED = {
+    "test_engine", "test_inprocess", "test_preconditions", "test_lock_manager", "test_explain",
+    "test_fault_plans", "test_client_retries", "test_client_transactions", "test_system_tests",
+}  # fmt: skip
 INDEXES = """
 indexes:
 - kind: T
@@ -94,7 +99,18 @@ def make_service() -> type[Service]:
     return Service
 
 
-@pytest.fixture(params=["in process", "gRPC"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the tests of what a transport carries over both transports, and the others in process.
+
+    The tests of the clients and the oracle send calls of every kind over gRPC.
+    """
+    if "channel" in metafunc.fixturenames:
+        transports = ["in process", "gRPC"]
+        is_carried = metafunc.module.__name__.rpartition(".")[2] in CARRIED
+        metafunc.parametrize("channel", transports[: 1 + is_carried], indirect=True)
+
+
+@pytest.fixture
 def channel(request: Any, engine: inprocess.Engine) -> Iterator[grpc.Channel]:
     if request.param == "in process":
         yield inprocess.Channel(engine)

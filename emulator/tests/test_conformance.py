@@ -1,6 +1,7 @@
 """The table of behaviors: every row names tests, and all named tests exist."""
 
 import ast
+import functools
 import re
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ def rows(text: str) -> list[Any]:
     return found
 
 
+@functools.cache
 def existing() -> set[str]:
     """Return the names of all tests of the emulator."""
     return {

@@ -152,7 +152,8 @@ def built(stem: str) -> str:
 @contextlib.contextmanager
 def running(server: serving.BaseWSGIServer) -> Iterator[None]:
     """Run a server until the block ends."""
-    thread = threading.Thread(target=server.serve_forever)
+    # A shutdown waits for the next poll.
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
         yield

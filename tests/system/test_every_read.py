@@ -32,9 +32,13 @@ def test_a_get_changes_nothing_and_cacheable_responses_are_the_same_for_all(
     stored, kept = store_snapshot.everything(store_snapshot.SESSIONS), set()
     for caller in CALLERS:
         answer = all_roles.ask(row, caller, comment.id)
-        head = all_roles.ask(dataclasses.replace(row, method="HEAD"), caller, comment.id)
-        assert head.status_code == answer.status_code == row.statuses.get(caller, row.others)
-        for each in (answer, head):
+        assert answer.status_code == row.statuses.get(caller, row.others)
+        answers = [answer]
+        if caller in {"nobody", "owner"}:
+            head = dataclasses.replace(row, method="HEAD")
+            answers.append(all_roles.ask(head, caller, comment.id))
+            assert answers[1].status_code == answer.status_code
+        for each in answers:
             assert "Set-Cookie" not in each.headers
             if "private" in each.headers["Cache-Control"] or each.status_code >= 400:
                 assert "no-store" in each.headers["Cache-Control"]

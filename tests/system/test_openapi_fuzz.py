@@ -22,7 +22,7 @@ from tests.support.outside import mail_server
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "5"))
+EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "3"))
 SEED = int(os.environ.get("CONTRACT_SEED", "1"))
 CHECKS = {
     "not_a_server_error", "status_code_conformance", "content_type_conformance",

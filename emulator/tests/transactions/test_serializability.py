@@ -9,7 +9,7 @@ import fcntl
 import itertools
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from emulator.tests.support import service_calls
 from tests.support import programs
 
 MODES = ("optimistic", "pessimistic")
+PLACES = list(itertools.product(("threads", "processes"), MODES))
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def indexes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(
     scope="module",
-    params=list(itertools.product(("threads", "processes"), MODES)),
+    params=PLACES,
     ids="-".join,
 )
 def file(
@@ -220,7 +221,26 @@ def read(service: service_calls.Service, name: str, transaction: bytes) -> list[
     return service.results(query, transaction=transaction)
 
 
-@pytest.mark.parametrize("name", READS)
+# What a query locks does not depend on the process that asks for it.
+BETWEEN_PROCESSES = {"plain", "merge join", "composite", "kindless keys-only", "count of plain"}
+
+
+def in_places(changes: Iterable[tuple[str, ...]]) -> pytest.MarkDecorator:
+    """Test each query between threads, and some of them between processes."""
+    cases = [
+        (place, *change)
+        for place, change in itertools.product(PLACES, changes)
+        if place[0] == "threads" or change[0] in BETWEEN_PROCESSES
+    ]
+    names = ("file", "name", "how")[: len(cases[0])]
+    return pytest.mark.parametrize(names, cases, indirect=["file"], ids=_shown)
+
+
+def _shown(value: str | tuple[str, ...]) -> str:
+    return value if isinstance(value, str) else "-".join(value)
+
+
+@in_places((name,) for name in READS)
 def test_phantom(
     file: File,
     clients: list[service_calls.Service],
@@ -245,7 +265,7 @@ VANISHING = [
 ]
 
 
-@pytest.mark.parametrize(("name", "how"), VANISHING)
+@in_places(VANISHING)
 def test_result_that_vanishes(
     file: File,
     clients: list[service_calls.Service],
