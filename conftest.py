@@ -1,7 +1,7 @@
 """Options and selection of all tests: the product's and the emulator's."""
 
 import gc
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 
 import coverage
 import pytest
@@ -32,9 +32,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [each for each in items if each.nodeid not in repeated]
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
     """Exempt the collected tests from garbage collection: half a million objects that all stay."""
-    gc.freeze()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_sessionfinish() -> None:
