@@ -1,70 +1,76 @@
 """Cache compiled routes and templates for tests that build thousands of applications.
 
-This module owns the compiled parts that a process's applications share: the parts of rules and the
-templates' code.
+This module owns the compiled parts that a process's applications share: the rules of each blueprint
+and the templates' code.
 
 Invariants:
 
-1. The caches keep nothing that depends on an application: a rule's parts depend on its text, and a
-   template's code depends on its source.
-2. Converters belong to one application, so each rule makes its own converters.
+1. The caches keep nothing that depends on an application: a rule depends on its text, its endpoint
+   and the converters of its map, and a template's code depends on its source.
+2. A blueprint that registers more than rules is registered by Flask itself for each application.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import flask
 import jinja2
+from flask.sansio.app import App
 from jinja2 import bccache
 from werkzeug import routing
-from werkzeug.routing import rules
 
 from comments.web.http import url_rules
 
-# The variable's name, the converter's name, and the converter's positional and keyword arguments.
-_Converter = tuple[str, str, tuple[Any, ...], Mapping[str, Any]]
+_RULE: Final = "Blueprint.add_url_rule.<locals>.<lambda>"
+_register = flask.Blueprint.register
 
 
 @dataclasses.dataclass
-class _Parsed:
-    """A parsed rule: its parts, their trace, and its converters' arguments."""
+class _Registered:
+    """What a blueprint adds to an application."""
 
-    parts: list[rules.RulePart]
-    trace: list[tuple[bool, str]]
-    converters: list[_Converter]
+    rules: list[routing.Rule]
+    views: dict[str, Any]
 
 
-_parsed: dict[str, _Parsed] = {}
+_registered: dict[tuple[flask.Blueprint, frozenset[tuple[str, type]]], _Registered] = {}
 
 
 class Rule(url_rules.LazyRule):
-    """A rule that reuses the parts of an earlier rule with the same text."""
+    """A rule that several maps with the same converters share."""
 
-    def _parse_rule(self, rule: str) -> Iterable[rules.RulePart]:
-        if rule not in _parsed:
-            self._asked: list[_Converter] = []
-            begin = len(self._trace)
-            parts = list(super()._parse_rule(rule))
-            _parsed[rule] = _Parsed(parts, self._trace[begin:], self._asked)
-            return parts
-        known = _parsed[rule]
-        self._trace.extend(known.trace)
-        for name, converter, args, kwargs in known.converters:
-            self._converters[name] = super().get_converter(name, converter, args, kwargs)
-            self.arguments.add(name)
-        return known.parts
+    def bind(self, map: routing.Map, rebind: bool = False) -> None:  # noqa: A002, FBT002 - werkzeug's
+        if self.map is None or rebind:
+            super().bind(map, rebind)
 
-    def get_converter(
-        self,
-        variable_name: str,
-        converter_name: str,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-    ) -> routing.BaseConverter:
-        """Make a converter and record its arguments."""
-        self._asked.append((variable_name, converter_name, args, kwargs))
-        return super().get_converter(variable_name, converter_name, args, kwargs)
+
+def _register_once(self: flask.Blueprint, app: App, options: dict[str, Any]) -> None:
+    """Register a blueprint with the rules that it made for an earlier application."""
+    if options or not _has_only_rules(self):
+        _register(self, app, options)
+        return
+    key = (self, frozenset(app.url_map.converters.items()))
+    if key not in _registered:
+        _register(self, app, options)
+        of_blueprint = [
+            each
+            for each in app.url_map.iter_rules()
+            if each.endpoint.rpartition(".")[0] == self.name
+        ]
+        views = {each.endpoint: app.view_functions[each.endpoint] for each in of_blueprint}
+        _registered[key] = _Registered(of_blueprint, views)
+        return
+    app.blueprints[self.name] = self
+    self._merge_blueprint_funcs(app, self.name)
+    app.view_functions.update(_registered[key].views)
+    for rule in _registered[key].rules:
+        app.url_map.add(rule)
+
+
+def _has_only_rules(blueprint: flask.Blueprint) -> bool:
+    if blueprint._blueprints or blueprint.cli.commands:
+        return False
+    return all(each.__qualname__ == _RULE for each in blueprint.deferred_functions)
 
 
 class Codes(jinja2.BytecodeCache):
@@ -84,4 +90,5 @@ class Codes(jinja2.BytecodeCache):
 def compile_once() -> None:
     """Make all applications of this process share compiled rules and templates."""
     url_rules.LazyRule = Rule  # type: ignore[misc]
+    flask.Blueprint.register = _register_once  # type: ignore[assignment]
     flask.Flask.jinja_options = {**flask.Flask.jinja_options, "bytecode_cache": Codes()}
