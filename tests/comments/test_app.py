@@ -86,6 +86,7 @@ def test_a_write_around_the_owner_is_an_internal_error(
     assert "UnownedWrite" in caplog.text
 
 
+@pytest.mark.slow
 def test_concurrent_requests_do_not_mix(app: flask.Flask, client: FlaskClient) -> None:
     def work(number: int) -> tuple[int, int]:
         """Post `number` % 4 comments to a separate thread; return this number and the total."""

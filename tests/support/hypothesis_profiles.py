@@ -11,6 +11,7 @@ def load() -> None:
         "ci",
         deadline=None,
         derandomize=True,
+        max_examples=50,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
     )
     ci = settings.get_profile("ci")

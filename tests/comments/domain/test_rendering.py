@@ -260,7 +260,7 @@ def work(render: Callable[[], object]) -> int | None:
 def test_the_work_of_a_body_grows_with_its_size_and_is_bounded(shape: str) -> None:
     piece = SLOW[shape]
     costs = []
-    for size in (cleaning.MAX_BODY // 4, cleaning.MAX_BODY // 2, cleaning.MAX_BODY):
+    for size in (cleaning.MAX_BODY // 4, cleaning.MAX_BODY):
         source = (piece * cleaning.MAX_BODY)[:size]
         costs.append(
             work(lambda source=source: rendering.render_markdown(cleaning.clean_body(source)))  # type: ignore[misc]
@@ -269,7 +269,7 @@ def test_the_work_of_a_body_grows_with_its_size_and_is_bounded(shape: str) -> No
         # If a shape is refused at one length, it is also refused at every greater length.
         assert smaller is not None or larger is None
         if smaller is not None and larger is not None:
-            assert larger < 2.2 * smaller
+            assert larger < 4.8 * smaller
     # The most expensive shape caused 660,000 calls when this test was written.
     assert max(cost or 0 for cost in costs) < 1_000_000
 

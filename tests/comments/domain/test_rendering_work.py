@@ -1,6 +1,6 @@
 """Rendering one Markdown text causes limited work, measured in calls and never in seconds.
 
-MARKUP_EXAMPLES sets the number of texts that the fuzzer tries (default 25).
+MARKUP_EXAMPLES sets the number of texts that the fuzzer tries (default 12).
 """
 
 import os
@@ -19,7 +19,7 @@ from tests.support.people import api_requests
 
 # Limit on the Python and C function calls that rendering a body makes; 1.4 million took 169 ms.
 MOST_CALLS = 400_000
-EXAMPLES = int(os.environ.get("MARKUP_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("MARKUP_EXAMPLES", "12"))
 LONGEST = cleaning.MAX_BODY
 # Each of these shapes was once the slowest to render: unclosed brackets, marks, quotes, links,
 # lists and tables.

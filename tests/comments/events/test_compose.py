@@ -101,9 +101,9 @@ def test_nothing_that_mail_programs_turn_into_a_link_is_left(field: str, text: s
 
 @pytest.mark.slow
 def test_a_long_word_is_checked_in_linear_time() -> None:
-    """A quadratic check of these words would take hours."""
-    assert plain_words.words("a" * 3_000_000) == "a" * 3_000_000
-    assert plain_words.words("1." * 1_000_000 + "x") == "[link]"
+    """A quadratic check of these words would take minutes."""
+    assert plain_words.words("a" * 200_000) == "a" * 200_000
+    assert plain_words.words("1." * 100_000 + "x") == "[link]"
 
 
 # Each text contains several addresses, contains none, or means different addresses to people and to

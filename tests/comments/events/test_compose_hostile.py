@@ -132,6 +132,7 @@ def test_no_encoded_word_becomes_a_header_a_body_a_link_or_a_name(
         _assert_ours(raw, OURS)
 
 
+@pytest.mark.slow
 def test_an_encoded_word_split_over_two_fields_is_not_decoded(busy_mailer: MailService) -> None:
     for raw in busy_mailer.mails_about([Said(name, title) for name, title in SPLIT]):
         _assert_ours(raw, OURS)
@@ -182,6 +183,7 @@ def test_nothing_that_reads_as_a_link_is_left_in_any_form(busy_mailer: MailServi
 BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
 
 
+@pytest.mark.slow
 def test_no_text_reorders_the_text_around_it(busy_mailer: MailService) -> None:
     hostile = [Said(f"B{each}ob", f"A{each} page", f"hel{each}lo") for each in BIDI]
     for raw in busy_mailer.mails_about(hostile):

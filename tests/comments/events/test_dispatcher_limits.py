@@ -91,6 +91,7 @@ def test_a_small_batch_of_events_leaves_room_for_every_handlers_writes() -> None
     assert dispatcher.MOST_BYTES < MOST_BYTES
 
 
+@pytest.mark.slow
 def test_an_import_of_many_authors_and_days_writes_several_events(
     store: connection.Store, site: records.Site, commits: Commits
 ) -> None:
@@ -125,6 +126,7 @@ def test_large_events_are_read_about_once_each(
     _assert_counted(commits)
 
 
+@pytest.mark.slow
 def test_a_change_from_most_categories_to_as_many_others_writes_several_events(
     store: connection.Store, site: records.Site, commits: Commits
 ) -> None:
@@ -159,6 +161,7 @@ def test_posts_in_most_categories_of_a_site_with_most_hooks_fit_one_commit(
     _assert_counted(commits)
 
 
+@pytest.mark.slow
 def test_events_with_many_messages_take_several_commits(
     store: connection.Store, site: records.Site, commits: Commits
 ) -> None:

@@ -113,6 +113,7 @@ def test_a_hook_that_answers_410_is_disabled_and_its_messages_are_kept(
     assert sorted(set(hooked[2].ids)) == sorted(ids)
 
 
+@pytest.mark.slow
 def test_a_hook_that_always_fails_is_eventually_disabled(
     hooked: list[loopback_servers.Receiver], site: records.Site, at: webhook_site.Time
 ) -> None:

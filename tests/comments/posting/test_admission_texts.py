@@ -66,6 +66,7 @@ def test_a_text_sent_too_often_is_held_from_any_sender(
     assert post(client, "buy", token=None).status_code == 201
 
 
+@pytest.mark.slow
 def test_a_counted_text_stores_little(door: Any, open_store: connection.Store) -> None:
     client = door(proof_of_work=1, same_texts=3)
     with open_store.context():

@@ -30,11 +30,21 @@ TEXT = "A text that matches no rule, from any sender, number {}."
 TEMPTING = "A casino that matches a rule, from any sender, number {}."
 
 
-@pytest.mark.parametrize("repeated", [False, True])
-@pytest.mark.parametrize("policy", [Policy.OFF, Policy.FIRST])
-@pytest.mark.parametrize("rule", [False, True])
-@pytest.mark.parametrize("who", ["newcomer", "guest", "member"])
-@pytest.mark.parametrize("place", ["root", "reply", "deepest"])
+@pytest.mark.parametrize(
+    ("place", "who", "rule", "policy", "repeated"),
+    [  # every pair of two values
+        ("root", "newcomer", False, Policy.OFF, False),
+        ("root", "guest", True, Policy.FIRST, True),
+        ("root", "member", False, Policy.FIRST, True),
+        ("reply", "newcomer", True, Policy.FIRST, False),
+        ("reply", "guest", False, Policy.OFF, True),
+        ("reply", "member", True, Policy.OFF, False),
+        ("deepest", "newcomer", True, Policy.OFF, True),
+        ("deepest", "guest", False, Policy.FIRST, False),
+        ("deepest", "member", True, Policy.FIRST, False),
+        ("deepest", "member", False, Policy.OFF, False),
+    ],
+)
 def test_what_a_post_costs_with_everything_on(
     engine: inprocess.Engine,
     open_store: connection.Store,

@@ -189,7 +189,7 @@ posts = st.lists(
     rounds=st.lists(posts, min_size=1, max_size=3),
     faults=st.lists(st.sampled_from(["before", "after"]), max_size=2),
 )
-@hypothesis_settings(max_examples=30, deadline=None)
+@hypothesis_settings(max_examples=15, deadline=None)
 def test_batches_have_the_effect_of_single_posts(
     rounds: list[list[Said]], faults: list[str]
 ) -> None:

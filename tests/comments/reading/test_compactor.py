@@ -313,7 +313,7 @@ def test_views_equal_the_ordered_query_after_any_history() -> None:
     seconds = float(os.environ.get("FOLDING_SECONDS", "0"))
     end = time.monotonic() + seconds
     for number in itertools.count(1):
-        _run(number, examples=200 if seconds else 15)
+        _run(number, examples=200 if seconds else 8)
         if time.monotonic() >= end:
             break
         print(f"seed {number}: {number * 200} examples", flush=True)  # noqa: T201 - the long run prints

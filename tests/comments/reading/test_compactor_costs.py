@@ -21,15 +21,12 @@ MOST = 1.2  # amortized writes per change: buckets, directories, rankings, clear
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("edits", "votes"), [(0.1, 0.5), (0.3, 0.0)])
-def test_compaction_writes_little_more_than_one_entity_per_change(
-    edits: float, votes: float
-) -> None:
+def test_compaction_writes_little_more_than_one_entity_per_change() -> None:
     """Replay a thread with a realistic shape (`benchmarks/threads/shapes.py`)."""
     spent, lines = growing_thread.replay(
-        shapes.grown(700), edits=edits, votes=votes, at_once=backlog.FOLD_ROWS
+        shapes.grown(700), edits=0.1, votes=0.5, at_once=backlog.FOLD_ROWS
     )
-    assert spent.changes > 700 * (1 + 0.8 * (edits + votes))
+    assert spent.changes > 700 * 1.48
     assert lines > 2
     assert spent.writes <= MOST * spent.changes
 
@@ -40,15 +37,15 @@ def test_compaction_at_a_threads_own_pace_costs_the_same_with_any_number_of_proc
     processes: int,
 ) -> None:
     """The product's workers compact as time passes, not after a fixed number of changes."""
-    at = [paced_thread.EVERY * place for place in range(400)]
-    spent = paced_thread.replay(shapes.grown(400), at, edits=0.1, votes=0.5, processes=processes)
-    assert spent.changes > 400 * 1.5
+    at = [paced_thread.EVERY * place for place in range(250)]
+    spent = paced_thread.replay(shapes.grown(250), at, edits=0.1, votes=0.5, processes=processes)
+    assert spent.changes > 250 * 1.5
     assert spent.compactions > spent.changes / backlog.FOLD_ROWS
     assert spent.writes <= MOST * spent.changes
 
 
 @pytest.mark.slow
-def test_ten_thousand_held_comments_cost_a_reader_nothing(
+def test_a_thousand_held_comments_cost_a_reader_nothing(
     store: connection.Store,
     site: records.Site,
     engine: inprocess.Engine,
@@ -68,9 +65,9 @@ def test_ten_thousand_held_comments_cost_a_reader_nothing(
     sample_threads.post(site, "new")
     before = cost()
     _hold(name, range(2))
-    _copy(engine, comment_rows.comment_id(b"spam 00000000000"), 10_000)
+    _copy(engine, comment_rows.comment_id(b"spam 00000000000"), 1_000)
     held = reads.Query("Comment", where=(("status", "=", records.Status.SPAM.value),))
-    assert reads.count(held) == 10_002
+    assert reads.count(held) == 1_002
     assert cost() == before
 
 

@@ -201,12 +201,14 @@ def _vote(row: records.Comment, votes: int) -> None:
     transactions.transaction(body)
 
 
-def _end_at_every_commit(path: Path, play: Callable[[Scene, int], CompactingProcess]) -> None:
-    """Play the scene once for each of a compaction's commits."""
-    with _opened(path) as first:
-        _grow(first)
-    for commit in itertools.count(1):
-        with _copied(path, first.said) as scene:
+def _end_at_every_commit(
+    path: Path, play: Callable[[Scene, int], CompactingProcess], first: int = 1, step: int = 1
+) -> None:
+    """Play the scene once for each of a compaction's commits, or for each `step`-th commit."""
+    with _opened(path) as grown:
+        _grow(grown)
+    for commit in itertools.count(first, step):
+        with _copied(path, grown.said) as scene:
             process = play(scene, commit)
             scene.take_back()
             scene.finish()
@@ -239,7 +241,10 @@ def test_a_compactor_that_dies_before_any_commit_leaves_nothing_behind(
 def test_a_compactor_that_is_stopped_while_others_work_leaves_nothing_behind(
     tmp_path: Path, more: int, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process reads texts, wakes after others retract and compact, and makes `more` commits."""
+    """The process reads texts, wakes after others retract and compact, and makes `more` commits.
+
+    It is stopped before every second commit: in the first case before the even ones.
+    """
     monkeypatch.setattr(bucket_layout, "PART_BYTES", part)
 
     def play(scene: Scene, commit: int) -> CompactingProcess:
@@ -256,7 +261,7 @@ def test_a_compactor_that_is_stopped_while_others_work_leaves_nothing_behind(
             process.work(scene.pass_grace)
         return process
 
-    _end_at_every_commit(tmp_path / "data", play)
+    _end_at_every_commit(tmp_path / "data", play, first=1 + more % 2, step=2)
 
 
 def _work_to_do(scene: Scene) -> list[records.ThreadName]:

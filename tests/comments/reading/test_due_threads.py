@@ -195,6 +195,7 @@ def test_a_process_returns_to_the_changes_it_left(site: records.Site) -> None:
     assert waiting.next_due == backlog.FOLD_AFTER
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [backlog.FOLD_ROWS - 1, backlog.FOLD_ROWS])
 def test_many_changes_are_not_left(site: records.Site, rows: int) -> None:
     sample_threads.post(site, "first")

@@ -87,12 +87,12 @@ def change(site: records.Site, chance: random.Random) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_whole_threads_equal_the_ordered_query_at_all_times(
     open_store: connection.Store, client: FlaskClient, site: records.Site, seed: int
 ) -> None:
     chance = random.Random(seed)
-    for step in range(150):
+    for step in range(100):
         with open_store.context():
             change(site, chance)
             if chance.random() < 0.06:
@@ -292,13 +292,13 @@ def _store(engine: inprocess.Engine) -> connection.Store:
 
 @pytest.mark.embedded
 @pytest.mark.slow
-def test_a_whole_thread_of_3000_costs_its_directory_and_buckets(
+def test_a_whole_thread_of_1500_costs_its_directory_and_buckets(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()  # restore the real bucket size
     path, order = (
-        large_thread.copied(tmp_path_factory, 3_000),
-        conversations.walk(large_thread.thread(3_000)),
+        large_thread.copied(tmp_path_factory, 1_500),
+        conversations.walk(large_thread.thread(1_500)),
     )
     with prepared_stores.opened(path) as engine, _store(engine).context():
         listing = full_thread.WholeThread(loading.NAME, SECRET)
@@ -306,7 +306,7 @@ def test_a_whole_thread_of_3000_costs_its_directory_and_buckets(
             found = listing.page().json()
         keys = [key[-2] for key in cost.keys_read]
         assert cost.reads <= 1 + keys.count("Bucket")
-        assert 10 <= keys.count("Bucket") <= 36
+        assert 5 <= keys.count("Bucket") <= 18
         assert [each["id"] for each in msgspec.json.decode(found)["comments"]] == order
         with testing.meter(engine) as cost:
             assert listing.page().json() == found

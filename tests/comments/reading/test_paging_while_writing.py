@@ -206,6 +206,7 @@ def _edit(row: records.Comment, number: int) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_cursor_of_any_other_listing_is_refused(
     site: records.Site, ranked_rows: dict[str, records.Comment], client: flask.testing.FlaskClient
 ) -> None:

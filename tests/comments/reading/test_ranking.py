@@ -138,6 +138,7 @@ def test_the_format_of_a_ranking_is_stable() -> None:
     assert ranking.decode_top(bytes.fromhex(GOLDEN_TOP)) == top
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 4, 7, 200])
 def test_pages_of_best_join_to_the_discussions_by_score(
     name: records.ThreadName, site: records.Site, limit: int

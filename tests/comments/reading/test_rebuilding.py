@@ -163,6 +163,7 @@ def test_a_rebuild_that_always_loses_the_race_says_so(
         rebuilding.rebuild(SCHEME, NAME)
 
 
+@pytest.mark.slow
 @pytest.mark.embedded
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_rebuild_that_dies_before_any_commit_is_finished_by_the_next_compaction(

@@ -32,7 +32,7 @@ from tests.support.threads import compaction, reader_processes, sample_threads
 
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
-EXAMPLES = int(os.environ.get("READING_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("READING_EXAMPLES", "12"))
 MOST_UNFOLDED = 6  # uncompacted rows that a view may read; the thread soon has more
 SCHEME, SECRET = sample_threads.SETTINGS.scheme, sample_threads.SETTINGS.secret
 NAME = records.ThreadName("demo", "page")

@@ -158,6 +158,7 @@ def test_a_post_whose_answer_was_lost_is_one_new_comment_and_counted(
     assert used(open_store).posts == 12
 
 
+@pytest.mark.slow
 def test_every_acknowledged_post_is_counted_once_in_any_process(
     engine: inprocess.Engine,
     quick: cache_twins.Process,

@@ -58,6 +58,7 @@ def test_only_the_newest_entries_without_a_proof_are_remembered(store: connectio
     assert found.times(rate_limits.NOTHING) == 0
 
 
+@pytest.mark.slow
 def test_a_journal_full_of_proofs_refuses_more(store: connection.Store) -> None:
     noted(store, 499, has_proof=True)
     assert not journal(store).is_empty

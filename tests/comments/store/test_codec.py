@@ -56,7 +56,7 @@ def _message(row: ndb.Model) -> Any:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @given(data=st.data())
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_row_is_sent_and_read_as_by_ndb(
     store: connection.Store, kind: type[ndb.Model], data: st.DataObject
 ) -> None:

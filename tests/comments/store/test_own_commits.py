@@ -84,7 +84,7 @@ def _message(row: ndb.Model) -> Any:
 
 @pytest.mark.parametrize("kind", kinds.stored(), ids=lambda kind: kind.__name__)
 @given(data=st.data())
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_an_own_commit_stores_the_same_rows_and_answers_the_same(
     store: connection.Store, twins: Twins, kind: type[ndb.Model], data: st.DataObject
 ) -> None:

@@ -92,6 +92,7 @@ def _whole() -> bytes:
     return full_thread.WholeThread(NAME, SECRET).page().json()
 
 
+@pytest.mark.slow
 def test_a_page_misses_no_row_that_is_edited_between_two_batches_of_the_probe(
     reader: reader_processes.Reader, writer: reader_processes.Reader, between: Between
 ) -> None:
@@ -143,6 +144,7 @@ def test_a_read_of_one_batch_takes_one_call(
     assert between.calls == ["RunQuery"]
 
 
+@pytest.mark.slow
 def test_a_longer_read_survives_the_failure_of_any_of_its_calls(
     datastore: datastores.Datastore, site: records.Site
 ) -> None:
@@ -171,6 +173,7 @@ def test_a_scan_continues_while_its_consumer_writes(
     assert len(set(seen)) == len(seen) >= 521
 
 
+@pytest.mark.slow
 def test_a_scan_inside_a_transaction_is_part_of_it(
     store: connection.Store, site: records.Site, writer: reader_processes.Reader
 ) -> None:
@@ -206,6 +209,7 @@ def test_an_audit_reports_no_problem_because_of_concurrent_writes(
     assert between.calls.count("RunQuery") > 2
 
 
+@pytest.mark.slow
 def test_the_rows_and_total_of_an_ordered_page_are_from_one_moment(
     reader: reader_processes.Reader,
     writer: reader_processes.Reader,

@@ -270,7 +270,7 @@ def test_later_imported_replies_follow_those_posted_here(site: records.Site) -> 
 
 
 @pytest.mark.slow
-@hypothesis_settings(max_examples=25)
+@hypothesis_settings(max_examples=15)
 @given(data=st.data())
 def test_order_and_listing_are_right_after_any_posts_and_retractions(data: st.DataObject) -> None:
     # Each example gets a separate site, because Hypothesis runs many examples in one store.

@@ -35,6 +35,7 @@ def _accepted(site: records.Site, parent: str | None, **after: int) -> int:
     raise AssertionError("the thread has no limit")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shards", [1, 7, 64])
 @pytest.mark.parametrize("is_reply", [False, True])
 def test_one_writer_may_use_the_whole_limit_of_a_spread_thread(

@@ -61,12 +61,11 @@ def test_isso_stores_every_comment_under_its_page(garden: records.Site, tmp_path
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
-        "disqus/benbalter-1145.xml",
         "disqus/evanlin-189.xml",
-        "wxr/timothyfitz-381.xml",
         "other/isso-incolumitas-434.db",
     ],
 )

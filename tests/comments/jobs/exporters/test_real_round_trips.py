@@ -20,15 +20,10 @@ from tests.support.threads.sample_exports import NOW, SCHEME, SECRET
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 FILES = [
-    "disqus/benbalter-1145.xml",
     "disqus/evanlin-189.xml",
-    "disqus/laisky-209.xml",
     "wxr/themeunittestdata-33.xml",
     "other/isso-incolumitas-434.db",
-    "other/remark42-176.jsonl",
     "other/twikoo-zl88-61.json",
-    "other/valine-leancloud-xiaoload-5.jsonl",
-    "other/waline-jonie-27.json",
 ]
 
 

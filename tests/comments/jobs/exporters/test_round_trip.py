@@ -125,7 +125,7 @@ def test_a_site_that_an_owner_uploads_has_the_same_threads_and_comments(
 ) -> None:
     stores = [new_datastore().connect() for _ in range(2)]
     with stores[0].context():
-        first = grown(stores[0], tmp_path, seed=3, steps=200)
+        first = grown(stores[0], tmp_path, seed=3, steps=120)
         settle()
         run(first, "export", "demo", tmp_path / "first.jsonl", "--audit-log")
     with stores[1].context():

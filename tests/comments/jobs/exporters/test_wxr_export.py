@@ -169,9 +169,8 @@ def shown() -> list[Shown]:
     ]
 
 
-@pytest.mark.parametrize(
-    "name", ["disqus/laisky-209.xml", "disqus/evanlin-189.xml", "wxr/themeunittestdata-33.xml"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["disqus/evanlin-189.xml", "wxr/themeunittestdata-33.xml"])
 def test_our_own_importer_reads_the_same_comments_from_a_wxr_export(
     new_datastore: Callable[[], datastores.Datastore], tmp_path: Path, name: str
 ) -> None:

@@ -43,7 +43,7 @@ from tests.support.threads import (
 
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
-EXAMPLES = int(os.environ.get("REPAIR_EXAMPLES", "15"))
+EXAMPLES = int(os.environ.get("REPAIR_EXAMPLES", "8"))
 SCHEME = sample_threads.SETTINGS.scheme
 NAME = records.ThreadName("demo", "page")
 PLACES = st.integers(0, 30)

@@ -25,7 +25,7 @@ def change(changes: many_marks.Changes) -> tuple[records.SetName, ...]:
 
 
 @pytest.mark.usefixtures("store")
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.lists(st.tuples(CHANGES, st.sampled_from([None, *NAMES])), max_size=4))
 def test_sets_equal_python_sets_after_any_changes_and_compactions(
     history: list[tuple[many_marks.Changes, records.SetName | None]],

@@ -146,6 +146,7 @@ def test_paging_returns_each_staying_member_once_despite_compactions() -> None:
     assert {name for name in names if int(name) % 2} <= set(met)
 
 
+@pytest.mark.slow
 def test_a_directory_too_large_for_its_entity_is_split_and_reads_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

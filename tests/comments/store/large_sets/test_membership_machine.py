@@ -205,7 +205,7 @@ class Lists(RuleBasedStateMachine):
 
 
 TestLists = Lists.TestCase
-TestLists.settings = settings(max_examples=30, stateful_step_count=25)
+TestLists.settings = settings(max_examples=15, stateful_step_count=25)
 
 
 def test_a_mark_read_before_a_generation_is_closed_belongs_to_the_next_one() -> None:

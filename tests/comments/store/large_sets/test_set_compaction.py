@@ -146,6 +146,7 @@ def test_a_slow_compaction_finds_a_segment_deleted_and_gives_up() -> None:
     assert_settled(["00"])
 
 
+@pytest.mark.slow
 def test_unchanged_segments_are_kept_and_small_ones_join_their_neighbors() -> None:
     names = [f"{number:03d}" for number in range(80)]
     set_compaction.load(NAME, names)
@@ -208,6 +209,7 @@ def test_loading_beside_faster_compactions_loses_nobody(
     assert members() == ["ann", "bob", "cid"]
 
 
+@pytest.mark.slow
 def test_an_interrupted_cleaning_is_found_through_the_remaining_mark(
     engine: inprocess.Engine, store: connection.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,15 +237,17 @@ def test_an_interrupted_cleaning_is_found_through_the_remaining_mark(
     assert_settled(names)
 
 
+@pytest.mark.slow
 def test_the_cost_of_a_compaction(
     engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.undo()  # restore the real sizes of segments and queries
-    names = [f"{number:05d}" for number in range(64_000)]
+    monkeypatch.undo()  # restore the real sizes of queries
+    monkeypatch.setattr(set_compaction, "SEGMENT_BYTES", set_compaction.SEGMENT_BYTES // 8)
+    names = [f"{number:05d}" for number in range(8_000)]
     set_compaction.load(NAME, names)
     segments = len(membership.pointer(NAME).directory.lines)
     assert segments == 3
-    leave(*names[::1000])
+    leave(*names[::125])
     with testing.meter(engine) as cost:
         assert set_compaction.compact(NAME)
     assert (cost.writes, cost.deletes) == (segments + 2, segments + 64)

@@ -30,7 +30,7 @@ from tests.support.threads import large_site
 
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
-SIZES = (1_000, int(os.environ.get("DESK_COMMENTS", "2500")))
+SIZES = (1_000, int(os.environ.get("DESK_COMMENTS", "1600")))
 ROWS = 25  # Per page.
 # Each row needs its thread, the author's counters, reports and verdicts. The request needs the
 # session, account and site.

@@ -73,10 +73,10 @@ def test_a_cached_response_equals_flasks(quick: Process, plain: Process, several
     asked = list(questions(several))
     tags = ['"none"']
     written = 0
-    for step in range(1_200):
+    for step in range(600):
         if step % 60 == 59:
             written += write(chance.choice((quick, plain)), several, chance)
-        if step % 300 == 299:
+        if step % 150 == 149:
             compact(quick)
         url, method = chance.choice(asked), chance.choice(("GET", "GET", "HEAD"))
         sent = headers(chance, tags)
@@ -84,8 +84,8 @@ def test_a_cached_response_equals_flasks(quick: Process, plain: Process, several
         theirs = answer(plain.client.open(url, method=method, headers=sent))
         assert ours == theirs, (step, method, url, sent)
         tags = [*tags[-8:], dict(ours[1]).get("ETag", '"none"')]
-    assert written == 20
-    assert plain.asked - quick.asked > 120  # the cache answered enough requests
+    assert written == 10
+    assert plain.asked - quick.asked > 60  # the cache answered enough requests
 
 
 CODINGS = ("", "gzip", "gzip;q=0.5, identity", "identity;q=0, *", "*;q=0", "br, gzip;q=0")

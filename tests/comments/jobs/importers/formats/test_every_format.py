@@ -264,7 +264,10 @@ def opened_store(engine: inprocess.Engine) -> connection.Store:
 @pytest.mark.slow
 @pytest.mark.embedded
 @pytest.mark.usefixtures("_small")
-@every_format
+@pytest.mark.parametrize(
+    "name",
+    ["disqus", f"{UNTRUSTED}flatthread"],  # all formats share the import that is killed
+)
 def test_an_import_that_is_killed_at_any_of_ten_points_is_completed_by_the_next(
     empty_site: Path, tmp_path: Path, name: str
 ) -> None:

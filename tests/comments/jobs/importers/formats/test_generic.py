@@ -7,7 +7,7 @@ import csv
 import datetime as dt
 import json
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -160,26 +160,6 @@ def test_each_field_of_the_format_is_in_the_docs() -> None:
     assert {name for row in rows for name in re.findall(r"\w+", row)} == generic.NAMES
 
 
-def reddit_csv(path: Path) -> list[Row]:
-    with path.open(newline="") as file:
-        found = list(csv.DictReader(file))
-    # The largest threads are enough: the whole file takes long to import.
-    largest = dict(Counter(row["linkID"] for row in found).most_common(5))
-    return [
-        {
-            "id": row["commentID"],
-            "parent": "" if row["parentID"].startswith("t3_") else row["parentID"][3:],
-            "page": f"https://garden.example/{row['linkID']}",
-            "author": row["author"],
-            "text": row["body"],
-            "time": row["timestamp"],
-            "up": max(int(row["score"]), 0),
-        }
-        for row in found
-        if row["linkID"] in largest
-    ]
-
-
 def reddit_lines(path: Path) -> list[Row]:
     _, *found = map(json.loads, path.read_text().splitlines())
     return [
@@ -243,7 +223,6 @@ def differences(stored: Expected, row: Row, ids: set[str]) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "convert", "save"),
     [
-        ("threads/reddit-lol-mastercard-6306.csv", reddit_csv, saved_table),
         ("threads/reddit-3hahrw-536.jsonl", reddit_lines, saved_lines),
         ("threads/reddit-3cxwj2-tree-2251.csv", reddit_tree, saved_table),
     ],

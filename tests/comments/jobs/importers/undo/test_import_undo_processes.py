@@ -92,14 +92,9 @@ def assert_undone(kept: int, posted: int) -> None:
 @pytest.mark.parametrize(
     "rule",
     [
-        {"point": "commit.before", "call": 2},
-        {"point": "commit.after", "call": 2},
-        {"point": "commit.mutation", "call": 5},
         {"point": "commit.mutation", "call": 30},
-        {"point": "commit.indexes", "call": 9},
         {"rpc": "Commit", "call": 3, "when": "before"},
-        {"rpc": "Commit", "call": 4, "when": "after"},
-        {"rpc": "Commit", "call": 6, "when": "before"},
+        {"rpc": "Commit", "call": 5, "when": "before"},
         {"rpc": "Commit", "call": 7, "when": "after"},
         {"rpc": "Commit", "call": 9, "when": "after"},
         {"rpc": "Commit", "call": 14, "when": "before"},
@@ -162,7 +157,7 @@ class Actors:
 
     def _write(self) -> None:
         with self._datastore.connect().context():
-            while not self._ended.is_set() and len(self.posted) < 500:
+            while not self._ended.is_set() and len(self.posted) < 50:
                 parent = self._above[len(self.posted) % len(self._above)]
                 with contextlib.suppress(errors.NotFound, errors.Conflict):
                     self._post("a reply", parent)
@@ -174,7 +169,7 @@ class Actors:
     def _read(self) -> None:
         order = thread_pages.ListingOrder.THREAD
         with self._datastore.connect().context():
-            while not self._ended.is_set() and self.pages < 5_000:
+            while not self._ended.is_set() and self.pages < 500:
                 asked = thread_pages.PageRequest(50, None, sample_exports.SECRET)
                 page = listings.page(undone.SCHEME, ROSES, asked, order=order)
                 assert len(page.comments) == len(set(page.comments))
@@ -188,14 +183,14 @@ def test_an_undo_beside_readers_and_writers_loses_none_of_their_comments(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bulk_removal, "AT_ONCE", 3)
-    found = imported(tmp_path, 60)
+    found = imported(tmp_path, 30)
     actors = Actors(datastore, site)
     with actors.running():
         undone.begin(found)
         import_undo.go_on("garden", found.id, now=NOW)
     undone.deliver()
     done = undone.finish(found)
-    assert done.removed + done.kept == 62
+    assert done.removed + done.kept == 32
     assert actors.posted
     assert actors.pages
     rows = {row.id: row for row in sample_exports.rows()}

@@ -12,7 +12,7 @@ from comments.jobs.importers.checking import import_batches
 from comments.jobs.importers.verification import import_verification
 from tests.support.threads.sample_exports import NOW, SCHEME, THREAD, plan_of, post
 
-COMMENTS = 1_200
+COMMENTS = 300
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_longer_texts_need_no_more_memory(
         return reading, found
 
     peaks(10, 0)  # loads modules and fills caches
-    short, long = peaks(100, 10_000), peaks(500, 20_000)
-    added = COMMENTS * 400 * len("word ")  # 2.4 MB more text
+    short, long = peaks(100, 10_000), peaks(1_500, 20_000)
+    added = COMMENTS * 1_400 * len("word ")  # 2.1 MB more text
     for less, more in zip(short, long, strict=True):
         assert more - less < added / 4
