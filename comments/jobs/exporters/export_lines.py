@@ -26,6 +26,8 @@ from msgspec import Meta
 
 from comments.domain import records, site_options
 from comments.domain.reasons import HoldReason
+from comments.events import audit_log
+from comments.sites import site_settings
 
 FORMAT = "flatthread"
 VERSION = 1
@@ -43,6 +45,7 @@ Slug = Annotated[str, Meta(max_length=200, pattern=r"^[1-9][0-9]{0,18}(-[1-9][0-
 Title = Annotated[str, Meta(max_length=500)]
 Short = Annotated[str, Meta(max_length=300)]
 Long = Annotated[str, Meta(max_length=5_000)]
+Logged = Annotated[str, Meta(max_length=2_000)]
 # The markup of a comment's text.
 Markup = Literal["markdown", "html"]
 
@@ -90,8 +93,8 @@ class SettingsLine(msgspec.Struct, frozen=True, tag="settings", tag_field="kind"
     scheme: TreeScheme
     query_keys: tuple[str, ...] = ()
     keep_trailing_slash: bool = False
-    cdn_seconds: int = 0
-    freshness: int = 0
+    cdn_seconds: Annotated[int, Meta(ge=0, le=site_settings.LONGEST_CDN)] = 0
+    freshness: Annotated[int, Meta(ge=0, le=site_settings.LONGEST_FRESHNESS)] = 0
     categories: tuple[str, ...] = ()
     moderators: tuple[str, ...] = ()
     post_limits: records.OwnPostLimits = records.OwnPostLimits()
@@ -191,14 +194,14 @@ class AuditLine(msgspec.Struct, frozen=True, tag="audit", tag_field="kind", omit
     """A decision in the audit log."""
 
     id: str
-    subject: str
-    verb: str
-    actor: str
+    subject: Logged
+    verb: Logged
+    actor: Logged
     at: datetime
-    actor_name: str = ""
-    before: str = ""
-    after: str = ""
-    reason: str = ""
+    actor_name: Logged = ""
+    before: Logged = ""
+    after: Logged = ""
+    reason: Annotated[str, Meta(max_length=audit_log.LONGEST_REASON)] = ""
 
 
 class EndLine(msgspec.Struct, frozen=True, tag="end", tag_field="kind"):

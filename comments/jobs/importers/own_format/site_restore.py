@@ -46,7 +46,6 @@ from comments.store.models import comment_rows
 from comments.tree.counters import declarations
 
 AT_ONCE = 100  # entries of the audit log in one transaction
-_LONGEST = 2_000  # characters of a text in the audit log
 
 
 class SiteParts(NamedTuple):
@@ -97,12 +96,6 @@ def _checked(settings: export_lines.SettingsLine) -> sorthash.Scheme:
     categories.canonical_set(settings.categories, categories.MOST_OF_SITE)
     for address in settings.moderators:
         mail_addresses.check(address)
-    for field, most in (
-        ("cdn_seconds", site_settings.LONGEST_CDN),
-        ("freshness", site_settings.LONGEST_FRESHNESS),
-    ):
-        if not 0 <= getattr(settings, field) <= most:
-            raise errors.BadInput(field, "out-of-range", minimum=0, maximum=most)
     post_limits.changed(records.OwnPostLimits(), _values(settings.post_limits))
     for name, value in _values(settings.budget).items():
         budgets.changed(records.Budget(), name, value)
@@ -132,10 +125,8 @@ def _check_entry(entry: export_lines.AuditLine) -> None:
     if not comment_rows.is_comment_id(entry.id):
         raise errors.BadInput("id", "bad-id", limit=26)
     texts = (entry.subject, entry.verb, entry.actor, entry.actor_name, entry.before, entry.after)
-    if not all(each.isprintable() and len(each) <= _LONGEST for each in texts):
-        raise errors.BadInput("audit", "not-one-line", limit=_LONGEST)
-    if len(entry.reason) > audit_log.LONGEST_REASON or not entry.reason.isprintable():
-        raise errors.BadInput("reason", "not-one-line", limit=audit_log.LONGEST_REASON)
+    if not all(map(str.isprintable, (*texts, entry.reason))):
+        raise errors.BadInput("audit", "not-one-line", limit=audit_log.LONGEST_REASON)
 
 
 def apply_settings(
