@@ -258,12 +258,7 @@ class _Builder:
         raise self._bad("a DOCTYPE is not allowed: it can define entities, and exports have none")
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        declared = {
-            name.partition(":")[2]: value
-            for name, value in attributes.items()
-            if name.partition(":")[0] == _XMLNS
-        }
-        self._scopes.append({**self._scopes[-1], **declared} if declared else self._scopes[-1])
+        self._scopes.append(self._scope(attributes) if attributes else self._scopes[-1])
         name = self._short(self._qualified(tag))
         if not self._paths and name != self._shape.root:
             raise self._bad(f"the file is not {self._shape.title}")
@@ -275,6 +270,15 @@ class _Builder:
             self._open_record(path)
         if self._open:
             self._read_tag(path, attributes)
+
+    def _scope(self, attributes: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the namespaces of prefixes in an element with these attributes."""
+        declared = {
+            name.removeprefix(_XMLNS).removeprefix(":"): value
+            for name, value in attributes.items()
+            if name.partition(":")[0] == _XMLNS
+        }
+        return {**self._scopes[-1], **declared} if declared else self._scopes[-1]
 
     def _qualified(self, name: str) -> str:
         """Return a name as "namespace local", or "" if the file does not declare its prefix.

@@ -44,6 +44,9 @@ BRACKETS = '"]]>" that was not escaped, read as text'
 ENTITIES = "HTML entities that XML does not define (such as &nbsp;), read as characters"
 AMPERSANDS = '"&" that was not escaped, read as text'
 
+# Returns what replaces a match, and the correction, which is "" if there is none.
+_Replace = Callable[[re.Match[str]], tuple[str, str]]
+
 
 class XmlRepairs:
     """The corrections of one file, whose text begins on `line`. They are told to `note`."""
@@ -52,7 +55,8 @@ class XmlRepairs:
         self, file: str, line: int, note: Callable[[import_source.Corrected], None]
     ) -> None:
         self._file = file
-        self._line = line
+        self._line = line  # Of the text that is passed on next.
+        self._fed = line  # Of the text that is fed next.
         self._tell = note
         self._rest = ""
 
@@ -62,7 +66,7 @@ class XmlRepairs:
         Raises:
             errors.BadImport: the text has several stray bytes in a row, or an endless section.
         """
-        data, out, at = self._rest + text, [], 0
+        data, out, at = self._rest + self._plain(text), [], 0
         while (opening := _OPENING.search(data, at)) is not None:
             start, end = opening.start(), _end(data, opening, is_last=is_last)
             if end is None:
@@ -76,40 +80,35 @@ class XmlRepairs:
             raise self._bad(f"a CDATA section or comment is longer than {MOST:,} characters")
         return "".join(out)
 
+    def _plain(self, text: str) -> str:
+        """Return text without stray bytes and control characters."""
+        for pattern, replace in ((stray_bytes.FOUND, self._decoded), (_CONTROL, _removed)):
+            text = self._replaced(pattern, replace, text, self._fed)
+        self._fed += text.count("\n")
+        return text
+
     def _section(self, text: str) -> str:
-        plain = self._plain(text)
-        body = plain.removesuffix("]]>")
-        if text.startswith("<!--") or "]]>" not in body:
-            self._line += text.count("\n")
-            return plain
-        self._note(BRACKETS, body, body.index("]]>"))
+        body, line = text.removesuffix("]]>"), self._line
         self._line += text.count("\n")
+        if "]]>" not in body or text.startswith("<!--"):
+            return text
+        self._note(BRACKETS, line, body, body.index("]]>"))
         return body.replace("]]>", "]]]]><![CDATA[>") + "]]>"
 
     def _text(self, text: str) -> str:
-        plain = self._plain(text)
-        if "&" in plain or "]]>" in plain:
-            plain = self._replaced(_UNESCAPED, self._escaped, plain)
+        line = self._line
         self._line += text.count("\n")
-        return plain
+        if "&" in text or "]]>" in text:
+            return self._replaced(_UNESCAPED, _escaped, text, line)
+        return text
 
-    def _plain(self, text: str) -> str:
-        """Return text without stray bytes and control characters."""
-        text = self._replaced(stray_bytes.FOUND, self._decoded, text)
-        return self._replaced(_CONTROL, lambda _: ("", CONTROL), text)
-
-    def _replaced(
-        self,
-        pattern: re.Pattern[str],
-        replace: Callable[[re.Match[str]], tuple[str, str]],
-        text: str,
-    ) -> str:
-        """Replace what matches, and note a correction, which is "" if there is none."""
+    def _replaced(self, pattern: re.Pattern[str], replace: _Replace, text: str, line: int) -> str:
+        """Replace what matches in a text that begins on a line, and note the corrections."""
 
         def replaced(match: re.Match[str]) -> str:
             found, what = replace(match)
             if what:
-                self._note(what, text, match.start())
+                self._note(what, line, text, match.start())
             return found
 
         return pattern.sub(replaced, text) if pattern.search(text) else text
@@ -118,27 +117,31 @@ class XmlRepairs:
         try:
             return stray_bytes.repaired(match[0])[0], stray_bytes.CORRECTION
         except ValueError as error:
-            line = self._line + match.string.count("\n", 0, match.start())
+            line = self._fed + match.string.count("\n", 0, match.start())
             raise errors.BadImport(self._file, line, stray_bytes.REFUSAL) from error
 
-    def _escaped(self, match: re.Match[str]) -> tuple[str, str]:
-        if match[0] == "]]>":
-            return "]]&gt;", BRACKETS
-        if match[1] or match[2]:
-            code = int(match[1], 16) if match[1] else int(match[2])
-            is_allowed = code <= sys.maxunicode and _ALLOWED.match(chr(code))
-            return (match[0] if is_allowed else f"&amp;{match[0][1:]}"), ""
-        point = html.entities.name2codepoint.get(match[3]) if match[3] else None
-        if point is None:
-            return f"&amp;{match[0][1:]}", AMPERSANDS
-        return f"&#{point};", ENTITIES
-
-    def _note(self, what: str, text: str, place: int) -> None:
-        line = self._line + text.count("\n", 0, place)
-        self._tell(import_source.Corrected(line, what))
+    def _note(self, what: str, line: int, text: str, place: int) -> None:
+        self._tell(import_source.Corrected(line + text.count("\n", 0, place), what))
 
     def _bad(self, message: str) -> errors.BadImport:
         return errors.BadImport(self._file, self._line, message)
+
+
+def _removed(_: re.Match[str]) -> tuple[str, str]:
+    return "", CONTROL
+
+
+def _escaped(match: re.Match[str]) -> tuple[str, str]:
+    if match[0] == "]]>":
+        return "]]&gt;", BRACKETS
+    if match[1] or match[2]:
+        code = int(match[1], 16) if match[1] else int(match[2])
+        is_allowed = code <= sys.maxunicode and _ALLOWED.match(chr(code))
+        return (match[0] if is_allowed else f"&amp;{match[0][1:]}"), ""
+    point = html.entities.name2codepoint.get(match[3]) if match[3] else None
+    if point is None:
+        return f"&amp;{match[0][1:]}", AMPERSANDS
+    return f"&#{point};", ENTITIES
 
 
 def _end(data: str, opening: re.Match[str], *, is_last: bool) -> int | None:
