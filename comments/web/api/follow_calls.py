@@ -48,7 +48,7 @@ def unfollow(site_id: str) -> flask.Response:  # noqa: ARG001 - same
 @cors.personal
 def list_followed(site_id: str) -> flask.Response:
     """List the threads that the caller follows."""
-    site, query = site_settings.get(site_id), query_strings.read(request_shapes.FollowedQuery)
+    site, query = site_settings.get(site_id), query_strings.read(request_shapes.PageQuery)
     found = reader_follows.page(
         site.id,
         api_callers.of(site).id,

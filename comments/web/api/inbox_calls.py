@@ -24,7 +24,7 @@ blueprint.before_request(comment_calls.admit)
 @cors.personal
 def list_inbox(site_id: str) -> flask.Response:
     """List the unread replies to the caller's comments, newest first."""
-    site, query = site_settings.get(site_id), query_strings.read(request_shapes.InboxQuery)
+    site, query = site_settings.get(site_id), query_strings.read(request_shapes.PageQuery)
     author = _caller(site)
     secret = context.settings().secret
     found = inbox.unread(

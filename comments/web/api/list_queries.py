@@ -12,6 +12,15 @@ from comments.reading import thread_pages
 from comments.web.http import request_shapes
 
 _NOT_WITH_ALL = ("cursor", "parent", "around", "slug", "page", "offset")
+_EXCLUDED_START = {
+    "offset": ("page",),
+    "cursor": ("page", "offset"),
+    "parent": ("page", "offset"),
+}
+_EXCLUDED_AROUND = {
+    "around": ("slug", "cursor", "parent", "page", "offset", "order"),
+    "slug": ("cursor", "parent", "page", "offset", "order"),
+}
 
 
 def default_order(site: records.Site, parent: str | None) -> thread_pages.ListingOrder:
@@ -19,10 +28,6 @@ def default_order(site: records.Site, parent: str | None) -> thread_pages.Listin
     if parent is not None:
         return thread_pages.ListingOrder.THREAD
     return thread_pages.ListingOrder(site.options.order)
-
-
-def _is_in_order(query: request_shapes.ListQuery) -> bool:
-    return (query.order or thread_pages.ListingOrder.THREAD) is thread_pages.ListingOrder.THREAD
 
 
 def page_request(
@@ -33,13 +38,7 @@ def page_request(
     Raises:
         errors.BadInput: the query contains several of `page`, `offset`, `cursor` and `parent`.
     """
-    beside = {"offset": query.offset, "cursor": query.cursor, "parent": query.parent}
-    for name in ("page", "offset"):
-        if getattr(query, name) is msgspec.UNSET:
-            continue
-        for other, given in beside.items():
-            if other != name and given is not msgspec.UNSET:
-                raise errors.BadInput(name, "conflicting-fields", other=other)
+    request_shapes.refuse_together(query, _EXCLUDED_START)
     if query.page:
         return thread_pages.PageRequest(
             limit, None, secret, offset=(query.page - 1) * limit, field="page"
@@ -49,8 +48,8 @@ def page_request(
 
 def refuse_beside_all(query: request_shapes.ListQuery | request_shapes.RepliesQuery) -> None:
     """Refuse parameters that cannot be combined with `limit=all`."""
-    in_order = isinstance(query, request_shapes.RepliesQuery) or _is_in_order(query)
-    if not in_order or any(
+    ordered = getattr(query, "order", None) or thread_pages.ListingOrder.THREAD
+    if ordered is not thread_pages.ListingOrder.THREAD or any(
         getattr(query, name, msgspec.UNSET) is not msgspec.UNSET for name in _NOT_WITH_ALL
     ):
         raise errors.BadInput("limit", "all-not-allowed")
@@ -58,15 +57,4 @@ def refuse_beside_all(query: request_shapes.ListQuery | request_shapes.RepliesQu
 
 def refuse_beside_around(query: request_shapes.ListQuery) -> None:
     """Refuse parameters that cannot be combined with `around` or `slug`."""
-    named = "around" if query.around else "slug"
-    beside = {
-        "slug": query.slug if query.around else msgspec.UNSET,
-        "cursor": query.cursor,
-        "parent": query.parent,
-        "page": query.page,
-        "offset": query.offset,
-        "order": msgspec.UNSET if _is_in_order(query) else query.order,
-    }
-    for name, given in beside.items():
-        if given is not msgspec.UNSET:
-            raise errors.BadInput(name, "conflicting-fields", other=named)
+    request_shapes.refuse_together(query, _EXCLUDED_AROUND)

@@ -307,7 +307,7 @@ OPERATIONS = (
     ),
     Operation(
         "get", "/sites/{site}/inbox", "listInbox", "List the unread replies to your comments",
-        response_shapes.Inbox, query=request_shapes.InboxQuery, security=_TOKEN_NEEDED,
+        response_shapes.Inbox, query=request_shapes.PageQuery, security=_TOKEN_NEEDED,
     ),
     Operation(
         "post", "/sites/{site}/inbox/read", "markRead", "Mark replies in your inbox as read",
@@ -334,7 +334,7 @@ OPERATIONS = (
     Operation(
         "get", "/sites/{site}/followed", "listFollowed",
         "List the threads that you follow without mail", response_shapes.FollowedPage,
-        query=request_shapes.FollowedQuery, security=_TOKEN_NEEDED,
+        query=request_shapes.PageQuery, security=_TOKEN_NEEDED,
     ),
     Operation(
         "get", "/sites/{site}/authors", "listAuthors", "List a site's authors, highest score first",

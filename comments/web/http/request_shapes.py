@@ -4,10 +4,12 @@ The same types decode requests and describe them in the OpenAPI document, so the
 correct. The types of answers are in `response_shapes`.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 import msgspec
 
+from comments import errors
 from comments.domain import categories, classifier_verdicts
 from comments.moderation import reports
 from comments.notifications import inbox
@@ -70,6 +72,22 @@ LimitOrAll = Limit | Literal["all"]
 
 class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A query, form or body. Unknown fields are errors."""
+
+
+def refuse_together(query: msgspec.Struct, excluded: Mapping[str, Sequence[str]]) -> None:
+    """Raise errors.BadInput if a query has a parameter with one that `excluded` forbids beside it.
+
+    The order of the thread is the default, so to name it is not to choose an order.
+    """
+    given = {
+        name
+        for name in query.__struct_fields__
+        if getattr(query, name) not in {msgspec.UNSET, thread_pages.ListingOrder.THREAD}
+    }
+    for name, others in excluded.items():
+        for other in others:
+            if name in given and other in given:
+                raise errors.BadInput(other, "conflicting-fields", other=name)
 
 
 class ListQuery(_Request, frozen=True):
@@ -375,15 +393,8 @@ class OwnVotesQuery(_Request, frozen=True):
     cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
 
 
-class FollowedQuery(_Request, frozen=True):
-    """The query for the threads that the caller follows."""
-
-    limit: Limit = DEFAULT_LIMIT
-    cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
-
-
-class InboxQuery(_Request, frozen=True):
-    """The parameters of a list of the caller's unread replies."""
+class PageQuery(_Request, frozen=True):
+    """The page of a list of the caller: threads that they follow, or unread replies."""
 
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor | msgspec.UnsetType = msgspec.UNSET

@@ -15,7 +15,6 @@ from pathlib import Path
 import flask
 import msgspec
 
-from comments import errors
 from comments.domain import presentation, records, site_options, thread_ids
 from comments.domain.languages import catalogue, error_texts
 from comments.domain.text import cleaning, inline_images
@@ -59,6 +58,14 @@ _SOURCES = (
 _RELEASE = hashlib.sha256(
     b"".join((_COMMENTS / name).read_bytes() for name in _SOURCES)
 ).hexdigest()
+
+
+_EXCLUDED = {
+    "around": ("cursor", "below", "order"),
+    "slug": ("around", "cursor", "below", "order"),
+    "reply": ("around", "slug", "cursor", "below", "order"),
+    "below": ("order",),
+}
 
 
 # The route accepts any text as an id, so that malformed and unknown ids get the same error page.
@@ -236,7 +243,7 @@ def site_of(site_id: str) -> records.Site:
 
 def _asked(site: records.Site, *, base: str) -> _Asked:
     thread, query = query_strings.read_thread(request_shapes.EmbedQuery, site)
-    _refuse_together(query)
+    request_shapes.refuse_together(query, _EXCLUDED)
     if query.slug:
         query = msgspec.structs.replace(query, around=query.slug, slug=msgspec.UNSET)
     texts = page_language.of(query.lang, site)
@@ -259,43 +266,6 @@ def _asked(site: records.Site, *, base: str) -> _Asked:
     )
     flask.g.has_form = asked.has_form
     return asked
-
-
-def _refuse_together(query: request_shapes.EmbedQuery) -> None:
-    """Refuse parameters that cannot be combined.
-
-    `around`, `slug` and `reply` cannot be combined with each other, a cursor, `below` or an order.
-    `below` can be combined with a cursor but not with an order.
-    """
-    thread_order = thread_pages.ListingOrder.THREAD
-    is_ordered = (query.order or thread_order) is not thread_order
-    for with_, beside in (
-        ("around", {"cursor": query.cursor, "below": query.below, "order": is_ordered}),
-        (
-            "slug",
-            {
-                "around": query.around,
-                "cursor": query.cursor,
-                "below": query.below,
-                "order": is_ordered,
-            },
-        ),
-        (
-            "reply",
-            {
-                "around": query.around,
-                "slug": query.slug,
-                "cursor": query.cursor,
-                "below": query.below,
-                "order": is_ordered,
-            },
-        ),
-        ("below", {"order": is_ordered}),
-    ):
-        if getattr(query, with_):
-            for name, given in beside.items():
-                if given:
-                    raise errors.BadInput(name, "conflicting-fields", other=with_)
 
 
 def _answer(asked: _Asked, template: str) -> flask.Response:
