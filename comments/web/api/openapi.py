@@ -5,7 +5,6 @@
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
@@ -13,16 +12,6 @@ from comments.web.api import operations
 from comments.web.http import response_shapes
 
 _REF = "#/components/schemas/{name}"
-# Classes whose schemas keep the names that clients know.
-_CLIENT_NAMES = {
-    "AuthorKind": "Kind",
-    "ChallengePurpose": "Purpose",
-    "ConfirmationRequested": "Asked",
-    "ListingOrder": "Order",
-    "PublicAuthor": "Author",
-    "PublicComment": "Comment",
-    "ReaderSession": "Session",
-}
 _SITE: operations.Json = {"type": "string", "pattern": "^[a-z0-9-]{1,63}$"}
 _COMMENT: operations.Json = {"type": "string", "pattern": "^[a-z2-7]{26}$"}
 _PATH_SCHEMAS = {"site": _SITE, "id": _COMMENT}
@@ -78,19 +67,7 @@ def document() -> bytes:
             },
         },
     }
-    return msgspec.json.encode(_with_client_names(found))
-
-
-def _with_client_names(value: Any) -> Any:
-    """Return a part of the document with the names of `_CLIENT_NAMES` replaced."""
-    if isinstance(value, dict):
-        return {_CLIENT_NAMES.get(key, key): _with_client_names(value[key]) for key in value}
-    if isinstance(value, list | tuple):
-        return [_with_client_names(each) for each in value]
-    if isinstance(value, str):
-        base, slash, name = value.rpartition("/")
-        return base + slash + _CLIENT_NAMES.get(name, name)
-    return value
+    return msgspec.json.encode(found)
 
 
 def _schemas() -> operations.Json:
