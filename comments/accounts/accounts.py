@@ -221,8 +221,7 @@ def by_text(text: str, secret: str) -> Account:
 
 def staff() -> list[Account]:
     """List the accounts with a role, sorted by name."""
-    query = reads.Query("Account", [("staff", "=", True)], keys_only=True)
-    ids = [entity.key.path[-1].name for entity in reads.fetch(query)]
+    ids = reads.names("Account", [("staff", "=", True)])
     rows = reads.get_multi([account_rows.account_key(each) for each in ids])
     found = [record(row) for row in rows if row is not None]
     return sorted(found, key=lambda each: (each.name, each.id))

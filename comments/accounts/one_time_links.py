@@ -137,8 +137,7 @@ def holding(token: str, content: str, secret: str) -> ownership.Writes:
 
 def sweep(*, now: datetime) -> None:
     """Delete a few expired tickets."""
-    query = reads.Query("Ticket", [("expires", "<", now)], limit=_SWEPT, keys_only=True)
-    names = [entity.key.path[-1].name for entity in reads.fetch(query)]
+    names = reads.names("Ticket", [("expires", "<", now)], limit=_SWEPT)
 
     def body() -> None:
         gone = tuple(account_rows.ticket_key(name) for name in names)

@@ -70,8 +70,7 @@ class SessionKind(NamedTuple):
     def of_account(self, account: str) -> list[Any]:
         """Return an account's rows in order."""
         above = account_rows.account_key(account)
-        query = reads.Query(self.name, ancestor=above, keys_only=True)
-        keys = [self.key(account, each.key.path[-1].name) for each in reads.fetch(query)]
+        keys = [self.key(account, name) for name in reads.names(self.name, ancestor=above)]
         rows = [row for row in reads.get_multi(keys) if row is not None]
         return sorted(rows, key=lambda row: getattr(row, self.order))
 

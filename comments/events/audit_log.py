@@ -166,5 +166,4 @@ def log(
 def _names(
     where: tuple[tuple[str, str, object], ...], order: tuple[str, ...], limit: int
 ) -> list[str]:
-    query = reads.Query("AuditEntry", where=where, order=order, limit=limit, keys_only=True)
-    return [message.key.path[-1].name for message in reads.fetch(query)]
+    return reads.names("AuditEntry", where, order=order, limit=limit)

@@ -143,8 +143,7 @@ def _dead(kind: str, after: str, limit: int) -> list[str]:
     where: list[tuple[str, str, object]] = [("since", "=", outbox.NEVER)]
     if after:
         where.append(("__key__", ">", after))
-    query = reads.Query(kind, where=where, order=("__key__",), limit=limit, keys_only=True)
-    return [message.key.path[-1].name for message in reads.fetch(query)]
+    return reads.names(kind, where, order=("__key__",), limit=limit)
 
 
 def _rows(letter: str) -> Sequence[_Row]:

@@ -100,14 +100,9 @@ def waiting(channel: str) -> list[str]:
 
 def due(name: str, now: datetime, limit: int) -> list[str]:
     """List the ids of a queue's due messages, longest overdue first."""
-    query = reads.Query(
-        "Message",
-        where=(("queue", "=", name), ("due", "<=", now)),
-        order=("due",),
-        limit=limit,
-        keys_only=True,
+    return reads.names(
+        "Message", (("queue", "=", name), ("due", "<=", now)), order=("due",), limit=limit
     )
-    return [message.key.path[-1].name for message in reads.fetch(query)]
 
 
 def read(ids: Sequence[str]) -> list[event_rows.MessageRow]:

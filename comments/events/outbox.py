@@ -190,8 +190,7 @@ def followings(thread: str) -> list[Event]:
         ("__key__", ">", event_rows.event_key(first)),
         ("__key__", "<", event_rows.event_key(f"{first}~")),
     )
-    query = reads.Query("Event", where=keys, order=("__key__",), keys_only=True)
-    found = [message.key.path[-1].name for message in reads.fetch(query)]
+    found = reads.names("Event", keys, order=("__key__",))
     return [record(row) for row in read(found)]
 
 
@@ -261,10 +260,7 @@ def written(rows: Iterable[event_rows.EventRow]) -> ownership.Writes:
 
 def due(now: datetime, limit: int) -> list[str]:
     """List the ids of events that were not delivered in time, longest overdue first."""
-    query = reads.Query(
-        "Event", where=(("due", "<=", now),), order=("due",), limit=limit, keys_only=True
-    )
-    return [message.key.path[-1].name for message in reads.fetch(query)]
+    return reads.names("Event", (("due", "<=", now),), order=("due",), limit=limit)
 
 
 def fresh(now: datetime, limit: int) -> list[str]:
@@ -304,14 +300,12 @@ def record(row: event_rows.EventRow) -> Event:
 
 def waiting() -> list[str]:
     """List the ids of all events that are not given up, including those that are not yet due."""
-    query = reads.Query("Event", where=(("since", "<", NEVER),), order=("since",), keys_only=True)
-    return [message.key.path[-1].name for message in reads.fetch(query)]
+    return reads.names("Event", (("since", "<", NEVER),), order=("since",))
 
 
 def pending(handler: str, kinds: frozenset[EventKind] = COUNTED) -> Iterator[Event]:
     """Yield every event of these kinds that a handler is not done with, including dead letters."""
-    query = reads.Query("Event", keys_only=True)
-    events = [message.key.path[-1].name for message in reads.fetch(query)]
+    events = reads.names("Event")
     return (
         record(row)
         for row in read(events)

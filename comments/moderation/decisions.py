@@ -242,5 +242,4 @@ def _by_author(site: str, author: str, status: Status) -> list[str]:
 
 
 def _keys(where: tuple[tuple[str, str, object], ...]) -> list[str]:
-    query = reads.Query("Comment", where=where, limit=MOST_AT_ONCE, keys_only=True)
-    return [message.key.path[-1].name for message in reads.fetch(query)]
+    return reads.names("Comment", where, limit=MOST_AT_ONCE)

@@ -122,14 +122,11 @@ def of(comment_ids: Sequence[str]) -> dict[str, Told]:
 
 def most(site: str, limit: int) -> list[Told]:
     """Summarize the reports of a site's comments with open reports, most reports first."""
-    query = reads.Query(
-        "Report",
-        where=(("site", "=", site), ("open", ">", 0)),
-        order=("-open",),
-        limit=limit,
-        keys_only=True,
+    found = of(
+        reads.names(
+            "Report", (("site", "=", site), ("open", ">", 0)), order=("-open",), limit=limit
+        )
     )
-    found = of([message.key.path[-1].name for message in reads.fetch(query)])
     return sorted(found.values(), key=lambda each: -each.open)
 
 

@@ -39,14 +39,7 @@ def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
 
 def due(before: datetime, limit: int) -> list[str]:
     """Return the ids of comments that were marked before a given time, oldest first."""
-    query = reads.Query(
-        "ErasureDue",
-        where=(("since", "<=", before),),
-        order=("since",),
-        limit=limit,
-        keys_only=True,
-    )
-    return [message.key.path[-1].name for message in reads.fetch(query)]
+    return reads.names("ErasureDue", (("since", "<=", before),), order=("since",), limit=limit)
 
 
 def later(comment_id: str, since: datetime) -> ownership.Writes:

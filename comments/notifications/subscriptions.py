@@ -325,9 +325,6 @@ def _subscribers(subscribers: Sequence[str]) -> list[subscription_rows.Subscribe
 
 
 def _stored(subscriber: str) -> list[subscription_rows.SubscriptionRow]:
-    query = reads.Query(
-        "Subscription", ancestor=subscription_rows.subscriber_key(subscriber), keys_only=True
-    )
-    names = [message.key.path[-1].name for message in reads.fetch(query)]
+    names = reads.names("Subscription", ancestor=subscription_rows.subscriber_key(subscriber))
     rows = reads.get_multi([subscription_rows.subscription_key(subscriber, name) for name in names])
     return [row for row in rows if row is not None]

@@ -69,6 +69,19 @@ def prepare(query: Query) -> PreparedQuery:
     return PreparedQuery(_request(query).SerializeToString(), _is_long(query))
 
 
+def names(
+    kind: str,
+    where: Sequence[tuple[str, str, object]] = (),
+    *,
+    order: Sequence[str] = (),
+    limit: int | None = None,
+    ancestor: Any = None,
+) -> list[str]:
+    """Return the names of the keys of a kind's entities, from a query for keys (`fetch`)."""
+    query = Query(kind, where, order, limit, keys_only=True, ancestor=ancestor)
+    return [message.key.path[-1].name for message in fetch(query)]
+
+
 def fetch(query: Query | PreparedQuery) -> Iterator[Any]:
     """Yield a query's entities as protobuf messages, in the query's order, all as of one moment.
 
