@@ -114,9 +114,9 @@ class Heard(NamedTuple):
     opinion: ClassifierAnswer | None = None
 
 
-def asked(advisers: Iterable[Classifier], *, is_guest: bool) -> tuple[Classifier, ...]:
+def asked(classifiers: Iterable[Classifier], *, is_guest: bool) -> tuple[Classifier, ...]:
     """Return the classifiers to ask about a text by a guest or by a signed-in author."""
-    return tuple(each for each in advisers if is_guest or each.everybody)
+    return tuple(each for each in classifiers if is_guest or each.everybody)
 
 
 def rule(names: Sequence[str]) -> str:
@@ -134,11 +134,11 @@ def in_words(names: Iterable[str]) -> str:
     return " and ".join(LABELS.get(name, name) for name in names)
 
 
-def terms_in_words(adviser: Classifier) -> str:
+def terms_in_words(classifier: Classifier) -> str:
     """Describe in one line the terms on which a classifier is asked."""
-    when = "before a comment is shown" if adviser.holds else "while a comment is shown"
-    whom = "all" if adviser.everybody else "guests'"
-    then = "shown" if adviser.shows else "left to moderators"
+    when = "before a comment is shown" if classifier.holds else "while a comment is shown"
+    whom = "all" if classifier.everybody else "guests'"
+    then = "shown" if classifier.shows else "left to moderators"
     return f"asked {when}, about {whom} comments; if it cannot be asked, they are {then}"
 
 

@@ -36,7 +36,9 @@ _THREAD, _AUTHOR = "thread:", "author:"  # prefixes of subjects
 _OPPOSITES = {"ban": "unban", "unban": "ban"}
 # A function from a classifier's old registration to its new registration. None means that the
 # classifier is not registered.
-Advised = Callable[[classifier_verdicts.Classifier | None], classifier_verdicts.Classifier | None]
+ClassifierChange = Callable[
+    [classifier_verdicts.Classifier | None], classifier_verdicts.Classifier | None
+]
 
 
 def set_policy(  # noqa: PLR0913 - each can be changed separately
@@ -104,10 +106,10 @@ def remove_rule(
     return _changed(site, act, f"rule:{rule_id}", change, _rule_of(rule_id), now=now)
 
 
-def set_adviser(
+def set_classifier(
     site: str,
     name: str,
-    change: Advised,
+    change: ClassifierChange,
     actor: Actor,
     *,
     now: datetime,
@@ -119,11 +121,11 @@ def set_adviser(
     """
 
     def changed(book: rulebook.Rulebook) -> rulebook.Rulebook:
-        after = change(book.adviser(name))
-        others = [each for each in book.advisers if each.name != name]
-        advisers = others if after is None else [*others, after]
+        after = change(book.classifier(name))
+        others = [each for each in book.classifiers if each.name != name]
+        classifiers = others if after is None else [*others, after]
         return msgspec.structs.replace(
-            book, advisers=tuple(sorted(advisers, key=lambda each: each.name))
+            book, classifiers=tuple(sorted(classifiers, key=lambda each: each.name))
         )
 
     act = audit_log.Act(actor, "set-adviser", reason)
@@ -363,7 +365,7 @@ def _rule_of(rule_id: str) -> _Part:
 
 def _terms_of(name: str) -> _Part:
     def say(book: rulebook.Rulebook) -> str:
-        found = book.adviser(name)
+        found = book.classifier(name)
         return "" if found is None else classifier_verdicts.terms_in_words(found)
 
     return _Part(say)

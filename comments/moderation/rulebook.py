@@ -86,11 +86,14 @@ class Rulebook(msgspec.Struct, frozen=True, omit_defaults=True):
     reports: int = 3
     rules: tuple[Rule, ...] = ()
     bans: tuple[Ban, ...] = ()
-    advisers: tuple[classifier_verdicts.Classifier, ...] = ()
+    classifiers: tuple[classifier_verdicts.Classifier, ...] = msgspec.field(
+        default=(),
+        name="advisers",  # the stored name
+    )
 
-    def adviser(self, name: str) -> classifier_verdicts.Classifier | None:
+    def classifier(self, name: str) -> classifier_verdicts.Classifier | None:
         """Return the classifier with this name; None if the site does not use it."""
-        return next((each for each in self.advisers if each.name == name), None)
+        return next((each for each in self.classifiers if each.name == name), None)
 
     def ban_of(self, author: str, now: datetime) -> Ban | None:
         """Return the active ban of an author id; None if there is none."""

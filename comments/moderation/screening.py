@@ -80,7 +80,7 @@ def of_post(  # noqa: PLR0913 - everything that a ruling may depend on
         ruling = _by_policy(policy, has_links, lambda: is_known or standing.approved > 0)
         if doubt and ruling.status is Status.APPROVED:
             return doubt
-        return _by_advisers(book, text, ruling)
+        return _by_classifiers(book, text, ruling)
 
     return _ruled(_by_rules(book, text, approved, repeats, now), otherwise)
 
@@ -108,7 +108,9 @@ def of_edit(
         spelt = rules.count_links(_said(text, now)) > rules.count_links(
             rules.RuleSubject(before.body, "")
         )
-        return _by_advisers(book, text, _by_policy(policy, lambda: has_new or spelt, lambda: True))
+        return _by_classifiers(
+            book, text, _by_policy(policy, lambda: has_new or spelt, lambda: True)
+        )
 
     found = _by_rules(book, text, lambda: _Standing(text).approved, 0, now)
     ruling = _ruled(found, otherwise)
@@ -131,7 +133,7 @@ def questions(
     `author` is empty for a newcomer. The result includes the encrypted `sender` only if a
     classifier needs it.
     """
-    names = tuple(each.name for each in _advisers(book, author))
+    names = tuple(each.name for each in _classifiers(book, author))
     if not names:
         return ""
     sent = ""
@@ -141,18 +143,22 @@ def questions(
     return classifier_verdicts.encode(classifier_verdicts.ClassifiersToAsk(names, sent))
 
 
-def _advisers(book: rulebook.Rulebook, author: str) -> tuple[classifier_verdicts.Classifier, ...]:
+def _classifiers(
+    book: rulebook.Rulebook, author: str
+) -> tuple[classifier_verdicts.Classifier, ...]:
     """Return the classifiers that a site asks about an author's texts."""
-    if not book.advisers:
+    if not book.classifiers:
         return ()
-    return classifier_verdicts.asked(book.advisers, is_guest=not author.startswith(accounts.AUTHOR))
+    return classifier_verdicts.asked(
+        book.classifiers, is_guest=not author.startswith(accounts.AUTHOR)
+    )
 
 
-def _by_advisers(book: rulebook.Rulebook, text: ScreenedText, ruling: Ruling) -> Ruling:
+def _by_classifiers(book: rulebook.Rulebook, text: ScreenedText, ruling: Ruling) -> Ruling:
     """Hold an otherwise approved text if classifiers must answer before it is shown."""
     if ruling.status is not Status.APPROVED:
         return ruling
-    first = [each.name for each in _advisers(book, text.author.id) if each.holds]
+    first = [each.name for each in _classifiers(book, text.author.id) if each.holds]
     if not first:
         return ruling
     return _held(

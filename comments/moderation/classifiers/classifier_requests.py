@@ -85,10 +85,10 @@ def channel(
 ) -> message_sender.Recipient:
     """Return the recipient of a question queue, with the function that asks the classifier."""
     site, _, name = recipient.rpartition("/")
-    adviser = rulebook.current(site).adviser(name) if site else None
-    if adviser is None:
+    classifier = rulebook.current(site).classifier(name) if site else None
+    if classifier is None:
         return message_sender.Recipient(message_sender.Way.GONE)
-    consultant = _Consultant(settings, client, site, adviser, now)
+    consultant = _Consultant(settings, client, site, classifier, now)
     return message_sender.Recipient(message_sender.Way.OPEN, tell=consultant.tell)
 
 
@@ -98,13 +98,13 @@ class _Consultant:
         settings: config.Settings,
         client: safe_http.HttpClient,
         site: str,
-        adviser: classifier_verdicts.Classifier,
+        classifier: classifier_verdicts.Classifier,
         now: datetime,
     ) -> None:
         self._settings = settings
         self._client = client
         self._site = site
-        self._adviser = adviser
+        self._classifier = classifier
         self._now = now
 
     def tell(self, message: message_queue.Message) -> outcomes.Outcome:
@@ -113,9 +113,9 @@ class _Consultant:
         comment_id = message.event.partition(".")[0]
         about = RequestSubject(self._site, comment_id, question.revision)
         if question.correction:
-            comment = _corrected(about, self._adviser.name)
+            comment = _corrected(about, self._classifier.name)
         else:
-            comment = _open(about, self._adviser.name, now=self._now)
+            comment = _open(about, self._classifier.name, now=self._now)
         if comment is None:
             return _NOTHING_LEFT
         try:
@@ -128,7 +128,7 @@ class _Consultant:
             return outcome
         entry = self._entry(heard.opinion, outcome)
         if entry is not None:
-            take(about, self._adviser.name, entry, settings=self._settings, now=self._now)
+            take(about, self._classifier.name, entry, settings=self._settings, now=self._now)
         if outcome.end is outcomes.End.GIVE_UP and question.sender:
             kept = msgspec.structs.replace(question, sender="")
             message_queue.rewrite(message.id, classifier_verdicts.encode(kept))
@@ -140,10 +140,10 @@ class _Consultant:
         question: classifier_verdicts.ClassifierQuestion,
         comment: records.Comment,
     ) -> classifier_verdicts.Heard:
-        secrets = registration.secrets_of(self._adviser, self._settings.secret, now=self._now)
-        if self._adviser.name == classifier_verdicts.AKISMET:
+        secrets = registration.secrets_of(self._classifier, self._settings.secret, now=self._now)
+        if self._classifier.name == classifier_verdicts.AKISMET:
             return self._ask_akismet(question, comment, secrets[0])
-        hook = webhooks.Hook(self._adviser.url, secrets)
+        hook = webhooks.Hook(self._classifier.url, secrets)
         name = site_service.name(self._site, comment.id, question.revision, self._settings.secret)
         is_guest = not comment.author.id.startswith(accounts.AUTHOR)
         payload = site_service.body(
@@ -164,7 +164,7 @@ class _Consultant:
         author = msgspec.structs.replace(comment.author, email=address)
         comment = msgspec.structs.replace(comment, author=author)
         text = akismet.AkismetComment(comment, page, classifier_verdicts.decode_sender(sent))
-        account = akismet.AkismetAccount(self._adviser.url, key, f"{site.origins[0]}/")
+        account = akismet.AkismetAccount(self._classifier.url, key, f"{site.origins[0]}/")
         if question.correction:
             outcome = akismet.correct(self._client, account, text, question.correction)
             return classifier_verdicts.Heard(outcome)
@@ -197,11 +197,11 @@ class _Consultant:
 def is_from_site(
     site: str, sent: Mapping[str, str], payload: bytes, *, secret: str, now: datetime
 ) -> bool:
-    adviser = rulebook.current(site).adviser(classifier_verdicts.WEBHOOK)
-    if adviser is None:
+    classifier = rulebook.current(site).classifier(classifier_verdicts.WEBHOOK)
+    if classifier is None:
         return False
     try:
-        secrets = registration.secrets_of(adviser, secret, now=now)
+        secrets = registration.secrets_of(classifier, secret, now=now)
     except errors.BadLink:
         return False
     return webhooks.is_signed(secrets, sent, payload, now=now)
@@ -242,14 +242,9 @@ def take(
     act_of = functools.cache(lambda verb: audit_log.Act(_actor(name), verb, entry.reason))
 
     def body() -> _Applied:
-        row, stored = reads.get_multi(
-            [comment_rows.comment_key(about.comment), moderation_rows.advice_key(about.comment)]
-        )
-        said = classifier_answers.read(stored)
-        earlier = said.of.get(name) if said.asked == about.revision else None
-        if earlier is not None and earlier.state is AnswerState.SAID:
+        case, said = _stored(about)
+        if (earlier := _answered(said, name, about)) is not None:
             return _Applied(Taken.KNOWN if earlier.verdict is entry.verdict else Taken.OTHER)
-        case = None if row is None else conversion.case_record(row)
         if case is None or not _is_open(case.comment, said, about, now):
             return _Applied(Taken.OVERTAKEN)
         after = classifier_answers.with_entry(said, name, entry, about.revision)
@@ -296,32 +291,40 @@ def _unchecked(_case: records.Case) -> None:
     """Check nothing, because the transaction has already checked the comment."""
 
 
-def _open(about: RequestSubject, name: str, *, now: datetime) -> records.Comment | None:
-    """Return the comment that a question is about; None if the question is no longer needed."""
+def _stored(about: RequestSubject) -> tuple[records.Case | None, classifier_answers.StoredAnswers]:
     row, stored = reads.get_multi(
         [comment_rows.comment_key(about.comment), moderation_rows.advice_key(about.comment)]
     )
-    if row is None:
+    case = None if row is None else conversion.case_record(row)
+    return case, classifier_answers.read(stored)
+
+
+def _answered(
+    said: classifier_answers.StoredAnswers, name: str, about: RequestSubject
+) -> StoredAnswer | None:
+    """Return the answer that the classifier has already given to this question."""
+    entry = said.of.get(name) if said.asked == about.revision else None
+    return entry if entry is not None and entry.state is AnswerState.SAID else None
+
+
+def _open(about: RequestSubject, name: str, *, now: datetime) -> records.Comment | None:
+    """Return the comment that the question is about, or None if no answer is needed."""
+    case, said = _stored(about)
+    if case is None or _answered(said, name, about) is not None:
         return None
-    comment, said = conversion.comment_record(row), classifier_answers.read(stored)
-    earlier = said.of.get(name) if said.asked == about.revision else None
-    is_answered = earlier is not None and earlier.state is AnswerState.SAID
-    if is_answered or comment.status not in classifier_answers.ASKED_ABOUT:
-        return None
-    return comment if _is_open(comment, said, about, now) else None
+    comment = case.comment
+    is_asked_about = comment.status in classifier_answers.ASKED_ABOUT
+    return comment if is_asked_about and _is_open(comment, said, about, now) else None
 
 
 def _corrected(about: RequestSubject, name: str) -> records.Comment | None:
-    """Return the comment that a correction is about; None if its text was edited or erased."""
-    row, stored = reads.get_multi(
-        [comment_rows.comment_key(about.comment), moderation_rows.advice_key(about.comment)]
-    )
-    entry = classifier_answers.read(stored).of.get(name)
-    comment = None if row is None else conversion.comment_record(row)
-    if comment is None or entry is None or comment.status is Status.RETRACTED:
+    """Return the comment to correct, or None if it has been edited or removed since the answer."""
+    case, said = _stored(about)
+    entry = said.of.get(name)
+    if case is None or entry is None or case.comment.status is Status.RETRACTED:
         return None
-    was_edited_since = comment.edited is not None and comment.edited > entry.at
-    return None if was_edited_since else comment
+    edited = case.comment.edited
+    return None if edited is not None and edited > entry.at else case.comment
 
 
 def _is_open(
@@ -355,11 +358,11 @@ def _ruling(
 
 def _lets(name: str, after: classifier_answers.StoredAnswers, book: rulebook.Rulebook) -> bool:
     """Return whether a classifier approved a comment, or failed and the site shows it anyway."""
-    entry, adviser = after.of.get(name), book.adviser(name)
+    entry, classifier = after.of.get(name), book.classifier(name)
     if entry is None:
         return False
     if entry.state is AnswerState.FAILED:
-        return adviser is not None and adviser.shows
+        return classifier is not None and classifier.shows
     return entry.verdict is Verdict.APPROVE
 
 

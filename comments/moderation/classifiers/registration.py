@@ -53,11 +53,11 @@ def every(site: str) -> tuple[classifier_verdicts.Classifier, ...]:
     """
     if not site or reads.get(comment_rows.site_key(site)) is None:
         raise errors.NotFound("site", site)
-    return rulebook.read(site).advisers
+    return rulebook.read(site).classifiers
 
 
 def secrets_of(
-    adviser: classifier_verdicts.Classifier, secret: str, *, now: datetime
+    classifier: classifier_verdicts.Classifier, secret: str, *, now: datetime
 ) -> tuple[str, ...]:
     """Decrypt a classifier's secrets.
 
@@ -66,7 +66,7 @@ def secrets_of(
     """
     return tuple(
         encryption.unseal(each, classifier_verdicts.SECRET, secret, now=now)
-        for each in adviser.secrets
+        for each in classifier.secrets
     )
 
 
@@ -80,11 +80,10 @@ def set_webhook(site: str, url: str, terms: Terms, by: By, client: safe_http.Htt
         errors.NotFound: the site does not exist.
         errors.BadInput: the address is not https, does not resolve, or is not public.
     """
-    every(site)
     _vet(client, url)
     made = _new_secret()
     fresh = _sealed(made, by)
-    is_new = rulebook.read(site).adviser(classifier_verdicts.WEBHOOK) is None
+    is_new = rulebook.read(site).classifier(classifier_verdicts.WEBHOOK) is None
 
     def change(found: classifier_verdicts.Classifier | None) -> classifier_verdicts.Classifier:
         kept = (fresh,) if found is None else found.secrets
@@ -106,7 +105,6 @@ def set_akismet(
         errors.BadInput: the key is missing or malformed, or the address is not allowed or cannot be
             reached.
     """
-    every(site)
     if not ((key.isascii() and key.isalnum()) or not key) or len(key) > _LONGEST_KEY:
         raise errors.BadInput("key", "not-alphanumeric", limit=_LONGEST_KEY)
     if url:
@@ -132,7 +130,6 @@ def rotate(site: str, by: By, *, keeps_old: bool) -> str:
     Raises:
         errors.NotFound: the site does not exist or has not registered a service.
     """
-    every(site)
     made = _new_secret()
     fresh = _sealed(made, by)
 
@@ -157,10 +154,10 @@ def renew(site: str, by: By) -> int:
     """
     secret, changed = by.settings.secret, 0
 
-    def fresh(adviser: classifier_verdicts.Classifier) -> tuple[str, ...]:
+    def fresh(classifier: classifier_verdicts.Classifier) -> tuple[str, ...]:
         return tuple(
             encryption.renewed(each, classifier_verdicts.SECRET, secret) or each
-            for each in adviser.secrets
+            for each in classifier.secrets
         )
 
     def change(
@@ -168,9 +165,9 @@ def renew(site: str, by: By) -> int:
     ) -> classifier_verdicts.Classifier | None:
         return found and msgspec.structs.replace(found, secrets=fresh(found))
 
-    for adviser in every(site):
-        if fresh(adviser) != adviser.secrets:
-            _set(site, adviser.name, change, by)
+    for classifier in every(site):
+        if fresh(classifier) != classifier.secrets:
+            _set(site, classifier.name, change, by)
             changed += 1
     return changed
 
@@ -183,7 +180,6 @@ def remove(site: str, name: str, by: By) -> None:
     Raises:
         errors.NotFound: the site does not exist or has no classifier with this name.
     """
-    every(site)
 
     def change(found: classifier_verdicts.Classifier | None) -> None:
         if found is None:
@@ -199,8 +195,9 @@ def _vet(client: safe_http.HttpClient, url: str) -> None:
         raise errors.BadInput("url", "unreachable-url") from error
 
 
-def _set(site: str, name: str, change: policy_changes.Advised, by: By) -> None:
-    policy_changes.set_adviser(site, name, change, by.actor, now=by.now, reason=by.reason)
+def _set(site: str, name: str, change: policy_changes.ClassifierChange, by: By) -> None:
+    every(site)  # checks that the site exists
+    policy_changes.set_classifier(site, name, change, by.actor, now=by.now, reason=by.reason)
 
 
 def _sealed(text: str, by: By) -> str:
