@@ -127,17 +127,13 @@ def remove(site: str, name: str) -> None:
     Raises:
         errors.NotFound: the site has no such key.
     """
-    gone: list[SiteKey] = []
 
     def body() -> None:
         found = every(site)
-        named = [each for each in found if each.id == name]
-        if not named and gone:
-            return  # an earlier run committed, but its response was lost
-        if not named:
+        left = [each for each in found if each.id != name]
+        if len(left) == len(found) and not transactions.may_have_run():
             raise errors.NotFound("key", name)
-        gone[:] = named
-        _put(site, [each for each in found if each.id != name])
+        _put(site, left)
 
     transactions.transaction(body)
 

@@ -120,12 +120,10 @@ def remove(site: str, name: str) -> None:
         errors.NotFound: the hook does not exist.
     """
     every(site)
-    gone: list[Registered] = []
 
     def change(found: list[Registered]) -> list[Registered]:
-        if gone and gone[0] not in found:
-            return found  # An earlier run committed this, but the response was lost.
-        gone[:] = [_named(found, name)]
+        if not transactions.may_have_run():
+            _named(found, name)
         return [each for each in found if each.id != name]
 
     _change(site, change)
