@@ -41,7 +41,7 @@ def sign_in() -> flask.Response:
     """Start a new session and end the browser's previous one."""
     sent = forms.read(request_shapes.SignIn)
     attempt = password_login.LoginAttempt(
-        sent.login, sent.password, sent.code, _network(), signed_in.cookie()
+        sent.login, sent.password, sent.code, context.network(), signed_in.cookie()
     )
     try:
         session = password_login.sign_in(attempt, secret=_secret(), now=datetime.now(UTC))
@@ -117,7 +117,9 @@ def ask_for_a_password() -> flask.Response:
 def reset() -> flask.Response:
     """Set a password with a reset link."""
     sent = forms.read(request_shapes.PasswordResetForm)
-    choice = invitations.PasswordReset(sent.password, sent.code, _network(), signed_in.cookie())
+    choice = invitations.PasswordReset(
+        sent.password, sent.code, context.network(), signed_in.cookie()
+    )
     try:
         session = invitations.renew(sent.token, choice, secret=_secret(), now=datetime.now(UTC))
     except (errors.BadInput, errors.TooMany) as error:
@@ -226,11 +228,22 @@ def account_page(
 offer_providers(blueprint)
 
 
+def confirm(account: accounts.Account, password: str) -> None:
+    """Check the account's password again.
+
+    Raises:
+        password_login.Wrong: the password is wrong.
+        errors.TooMany: there were too many attempts.
+    """
+    network, now = context.network(), datetime.now(UTC)
+    password_login.confirm(account.id, password, network=network, secret=_secret(), now=now)
+
+
 def _changed(password: str, change: Callable[[str, datetime], None]) -> flask.Response:
     """Change the signed-in account after checking its password. Attempts are rate-limited."""
     account, now = signed_in.require_account(), datetime.now(UTC)
     try:
-        password_login.confirm(account.id, password, network=_network(), secret=_secret(), now=now)
+        confirm(account, password)
         change(account.id, now)
     except (errors.BadInput, password_login.Wrong) as error:
         return account_page(account, error)
@@ -251,10 +264,6 @@ def _problem_of_link(error: errors.FlatthreadError) -> str:
     """Return the message for an error of a form that a link opened."""
     is_link = isinstance(error, errors.BadLink)
     return labels.text("admin.link-used") if is_link else labels.problem(error)
-
-
-def _network() -> str:
-    return context.network()
 
 
 def _secret() -> str:

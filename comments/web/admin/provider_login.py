@@ -96,7 +96,7 @@ def link() -> flask.Response:
     sent, account = forms.read(_Linking), signed_in.require_account()
     provider = _chosen(sent.provider)
     try:
-        _confirm(account, sent.current)
+        account_pages.confirm(account, sent.current)
     except password_login.Wrong as error:
         return account_pages.account_page(account, error)
     goal = login_flow.Goal(
@@ -112,7 +112,7 @@ def unlink() -> flask.Response:
     # A linked provider can be unlinked even if the service no longer offers it.
     provider = providers.chosen(sent.provider, providers.every())
     try:
-        _confirm(account, sent.current)
+        account_pages.confirm(account, sent.current)
     except password_login.Wrong as error:
         return account_pages.account_page(account, error)
     linking.unlink(account.id, provider.issuer)
@@ -170,13 +170,3 @@ def _welcome(session: sessions.Session) -> flask.Response:
 
 def _chosen(name: str) -> providers.Provider:
     return providers.chosen(name, providers.of_desk())
-
-
-def _confirm(account: accounts.Account, password: str) -> None:
-    password_login.confirm(
-        account.id,
-        password,
-        network=context.network(),
-        secret=context.settings().secret,
-        now=datetime.now(UTC),
-    )

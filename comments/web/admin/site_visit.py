@@ -1,5 +1,6 @@
 """The context of a request to a site's admin pages: the account, the site, and the page layout."""
 
+from datetime import UTC, datetime
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -8,6 +9,7 @@ import flask
 from comments import config, errors
 from comments.accounts import accounts
 from comments.domain import records, roles
+from comments.events import audit_log
 from comments.sites import site_settings
 from comments.web.admin import signed_in
 from comments.web.http import context
@@ -78,6 +80,12 @@ def done(visit: Visit, where: str, said: str) -> flask.Response:
     fragment of the address, so it is not part of later requests.
     """
     return signed_in.go(f"admin/sites/{visit.site.id}/{where}#{said}")
+
+
+def noted(visit: Visit, reason: str) -> site_settings.Noted:
+    """Return the audit log entry for a change to the site's settings."""
+    act = audit_log.Act(visit.account.actor, "set-site", reason)
+    return site_settings.Noted(act, datetime.now(UTC))
 
 
 def query(**values: str) -> str:

@@ -9,7 +9,7 @@ import flask
 
 from comments import errors
 from comments.domain import classifier_verdicts, roles
-from comments.events import audit_log, safe_http
+from comments.events import safe_http
 from comments.moderation.classifiers import classifier_requests, registration
 from comments.posting import turnstile_settings
 from comments.sites import site_settings
@@ -56,7 +56,7 @@ def change_turnstile(site_id: str) -> flask.Response:
     """Enable, change or disable Turnstile."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent, site, now = forms.read(admin_queries.TurnstileForm), visit.site.id, datetime.now(UTC)
-    noted = site_settings.Noted(audit_log.Act(visit.account.actor, "set-site", sent.reason), now)
+    noted = site_visit.noted(visit, sent.reason)
     if sent.act == "remove":
         turnstile_settings.remove(site, noted=noted)
         return _page(visit, said=_disabled(labels.text("admin.turnstile-title")))

@@ -11,7 +11,6 @@ import flask
 import msgspec
 
 from comments.domain import records, roles
-from comments.events import audit_log
 from comments.sites import budgets, post_limits, site_settings, usage
 from comments.web.admin import admin_queries, site_visit
 from comments.web.http.decode import forms, query_strings
@@ -19,14 +18,7 @@ from comments.web.http.decode import forms, query_strings
 blueprint = site_visit.blueprint("limits")
 
 _DIGITS = 10  # A number with more digits exceeds every maximum.
-_ASKED = (
-    "proof_of_work",
-    "form_seconds",
-    "posts_per_network",
-    "posts_per_author",
-    "posts_per_thread",
-    "same_texts",
-)
+_POST_LIMITS = admin_queries.PostLimitsForm.__struct_fields__[:-1]  # The last field is the reason.
 
 
 class Used(NamedTuple):
@@ -73,7 +65,7 @@ def show(site_id: str) -> flask.Response:
                 getattr(holds, name),
                 post_limits.RANGES[name],
             )
-            for name in _ASKED
+            for name in _POST_LIMITS
         ],
         today=today(site, datetime.now(UTC)),
         most=budgets.MOST,
@@ -85,11 +77,10 @@ def change_guard(site_id: str) -> flask.Response:
     """Change the post limits."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.PostLimitsForm)
-    names = [name for name in sent.__struct_fields__ if name != "reason"]
     site_settings.change(
         visit.site.id,
-        guard=sent.numbers(*names, empty=None, digits=_DIGITS),
-        noted=_noted(visit, sent.reason),
+        guard=sent.numbers(*_POST_LIMITS, empty=None, digits=_DIGITS),
+        noted=site_visit.noted(visit, sent.reason),
     )
     return site_visit.done(visit, "limits", "saved-posting")
 
@@ -101,11 +92,5 @@ def change_budget(site_id: str) -> flask.Response:
     sent = forms.read(admin_queries.BudgetForm)
     names = usage.UsageAmounts.__struct_fields__
     given = sent.parsed(then=str) | sent.numbers(*names, empty=0, digits=_DIGITS)
-    site_settings.change(visit.site.id, budget=given, noted=_noted(visit, sent.reason))
+    site_settings.change(visit.site.id, budget=given, noted=site_visit.noted(visit, sent.reason))
     return site_visit.done(visit, "limits", "saved-budget")
-
-
-def _noted(visit: site_visit.Visit, reason: str) -> site_settings.Noted:
-    return site_settings.Noted(
-        audit_log.Act(visit.account.actor, "set-site", reason), datetime.now(UTC)
-    )

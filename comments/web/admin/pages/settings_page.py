@@ -7,7 +7,6 @@ import flask
 
 from comments.accounts import moderation_sessions
 from comments.domain import records, roles, site_options
-from comments.events import audit_log
 from comments.moderation import policy_changes, rulebook
 from comments.sites import site_settings
 from comments.web.admin import admin_queries, site_visit
@@ -58,7 +57,6 @@ def change(site_id: str) -> flask.Response:
     """
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.SiteForm)
-    act = audit_log.Act(visit.account.actor, "set-site", sent.reason)
     site_settings.change(
         visit.site.id,
         **sent.parsed(
@@ -70,7 +68,7 @@ def change(site_id: str) -> flask.Response:
         ),
         **sent.boxes("keep_trailing_slash"),
         filed=sent.parsed(categories=admin_queries.phrases).get("categories"),
-        noted=site_settings.Noted(act, datetime.now(UTC)),
+        noted=site_visit.noted(visit, sent.reason),
     )
     return site_visit.done(visit, "settings", "saved-site")
 
@@ -85,12 +83,7 @@ def change_options(site_id: str) -> flask.Response:
         **sent.parsed(order=str, theme=str, language=str, images=admin_queries.several),
         **sent.numbers("live", empty=0),
     }
-    act = audit_log.Act(visit.account.actor, "set-site", sent.reason)
-    site_settings.change(
-        visit.site.id,
-        options=given,
-        noted=site_settings.Noted(act, datetime.now(UTC)),
-    )
+    site_settings.change(visit.site.id, options=given, noted=site_visit.noted(visit, sent.reason))
     if not given.get("moderation", True):
         moderation_sessions.end_all(visit.site.id)
     return site_visit.done(visit, "settings", "saved-options")
