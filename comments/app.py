@@ -40,7 +40,6 @@ from comments.web.api import (
 )
 from comments.web.http import (
     context,
-    cors,
     gate,
     page_text,
     problems,
@@ -84,6 +83,7 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
         backlog.ELSEWHERE.of(store, lambda: queue)
     app = flask.Flask("comments", static_folder=None, template_folder="web/templates")
     app.jinja_env.globals |= page_text.GLOBALS
+    app.ensure_sync = lambda view: view  # type: ignore[method-assign] # No view is a coroutine.
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body
     app.url_rule_class = url_rules.LazyRule
     # Do not redirect "//" or a missing slash: ids must match exactly and are never repaired.
@@ -113,7 +113,6 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
         app.register_blueprint(blueprint)
     app.register_blueprint(cron.blueprint)
     app.register_error_handler(Exception, problems.answer)
-    app.after_request(cors.add)
     app.after_request(security_headers.add)
     served = _inside(store, response_cache.Replays(app.wsgi_app))
     app.wsgi_app = gate.Gate(served, settings)  # type: ignore[method-assign]

@@ -16,6 +16,7 @@ import ipaddress
 from comments.domain.crypto import keyed_hashes
 
 UNKNOWN = "unknown"
+_LOOPBACK_V6 = "::/64"
 _PREFIX = 64  # Number of bits in the IPv6 prefix that a provider gives to one customer.
 # The prefixes that surround a /64, and the factors by which their limits are larger. A household
 # often gets a /56 and a company a /48; some providers put many customers into a /48.
@@ -68,7 +69,7 @@ def _parsed(network: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | Non
 
 def is_inside(network: str) -> bool:
     """Return whether a network is the local machine or unknown."""
-    return network == UNKNOWN or ipaddress.ip_network(network).is_loopback
+    return network in {UNKNOWN, _LOOPBACK_V6} or network.startswith("127.")
 
 
 def _without_port(address: str) -> str:

@@ -45,27 +45,24 @@ _OWN = {"api.edit_comment", "api.retract_comment", "api.withdraw_vote"}
 @blueprint.before_request
 def admit() -> flask.Response | None:
     """Answer preflights, and refuse writes from pages whose origin is not registered."""
-    path = flask.request.view_args or {}
-    if flask.request.method == "OPTIONS":
+    request = context.request()
+    path, endpoint = request.view_args or {}, request.endpoint
+    if request.method == "OPTIONS":
         return cors.preflight(_site_asked_about(path))
-    if flask.request.method not in _READS:
-        site = (
-            _site_of_write(path["site_id"])
-            if "site_id" in path
-            else api_callers.site_of(path["comment_id"], is_own=flask.request.endpoint in _OWN)
-        )
-        flask.request.environ[context.SITE] = site.id
-        cors.check(site)
-        flask.g.asked = context.request_to(site)
-        if flask.request.endpoint in _CLOSED:
-            budgets.check(site, now=flask.g.asked.now)
+    if request.method in _READS:
+        return None
+    if "site_id" not in path:
+        site = api_callers.site_of(path["comment_id"], is_own=endpoint in _OWN)
+    elif endpoint == "api.count_comments":
+        site = site_settings.get(path["site_id"])  # It changes nothing, although it is a POST.
+    else:
+        site = site_settings.current(path["site_id"])
+    request.environ[context.SITE] = site.id
+    cors.check(site)
+    asked = flask.g.asked = context.request_to(site)
+    if endpoint in _CLOSED:
+        budgets.check(site, now=asked.now)
     return None
-
-
-def _site_of_write(site_id: str) -> records.Site:
-    # Counting comments changes nothing, although it is a POST.
-    is_read = flask.request.endpoint == "api.count_comments"
-    return site_settings.get(site_id) if is_read else site_settings.current(site_id)
 
 
 @blueprint.get("/openapi.json")

@@ -48,6 +48,11 @@ def settings() -> config.Settings:
     return of(flask.current_app).settings
 
 
+def request() -> flask.Request:
+    """Return the current request itself. Each use of Flask's proxy for it takes three calls."""
+    return flask.globals.request_ctx.request
+
+
 def service_url() -> str:
     """Return the address of this service, without a final slash.
 
@@ -59,9 +64,12 @@ def service_url() -> str:
 
 def request_to(site: records.Site) -> SiteRequest:
     """Return the current request, with its site, settings, time and sender."""
-    network = network_of(settings(), flask.request)
-    sender = classifier_verdicts.Sender(network, _browser(flask.request))
-    return SiteRequest(site, settings(), datetime.now(UTC), sender)
+    asked, own = request(), settings()
+    browser = asked.headers.get("User-Agent", "")[:_LONGEST_BROWSER]
+    sender = classifier_verdicts.Sender(
+        network_of(own, asked), browser if browser.isprintable() else ""
+    )
+    return SiteRequest(site, own, datetime.now(UTC), sender)
 
 
 def network() -> str:
@@ -75,24 +83,16 @@ def network_of(settings: config.Settings, request: flask.Request) -> str:
         return client_networks.of(request.headers.get("X-Appengine-User-IP", ""))
     # Each proxy appends the address that it saw, so only the entries of our proxies, at the end,
     # can be trusted.
+    peer = request.remote_addr or ""
     seen = ",".join(request.headers.getlist("X-Forwarded-For")).split(",")
     if (
         seen != [""]
         and not settings.trusted_proxies
-        and client_networks.is_inside(client_networks.of(_peer(request)))
+        and client_networks.is_inside(client_networks.of(peer))
     ):
         _warn()
-    chain = [*(each.strip() for each in seen if each.strip()), _peer(request)]
+    chain = [*(each.strip() for each in seen if each.strip()), peer]
     return client_networks.of(chain[max(0, len(chain) - 1 - settings.trusted_proxies)])
-
-
-def _browser(request: flask.Request) -> str:
-    said = request.headers.get("User-Agent", "")[:_LONGEST_BROWSER]
-    return said if said.isprintable() else ""
-
-
-def _peer(request: flask.Request) -> str:
-    return request.remote_addr or ""
 
 
 @functools.cache

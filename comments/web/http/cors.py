@@ -16,6 +16,7 @@ from comments import errors
 from comments.domain import records
 from comments.domain.text import host_names
 from comments.sites import site_settings
+from comments.web.http import context
 
 API = "/api/"
 # Lets pages of any origin read a refusal that came before the application and says only why.
@@ -54,18 +55,19 @@ def is_personal() -> bool:
 def check(site: records.Site) -> None:
     """Refuse a call from a page that belongs neither to the site nor to this service.
 
-    Store the origin for `add`, so that the page can read the answer, including an error.
+    Store the origin for `headers`, so that the page can read the answer, including an error.
 
     Raises:
         errors.Forbidden: the Origin is not registered, or the request has no Origin although the
             browser marked it as coming from another site.
     """
-    origin = flask.request.headers.get("Origin")
+    request = context.request()
+    origin = request.headers.get("Origin")
     if origin is None:
-        if flask.request.headers.get("Sec-Fetch-Site") in _ELSEWHERE:
+        if request.headers.get("Sec-Fetch-Site") in _ELSEWHERE:
             raise errors.Forbidden("origin-missing")
         return
-    if _is_own(origin):
+    if _is_own(origin, request):
         return
     if not _is_registered(origin, site):
         raise errors.Forbidden("origin-not-allowed", site=site.id)
@@ -97,22 +99,20 @@ def preflight(site: records.Site | None) -> flask.Response:
     return response
 
 
-def add(response: flask.Response) -> flask.Response:
-    """Add the CORS headers to an answer of the API (an `after_request` of the application)."""
-    if flask.request.path.startswith(API):
-        is_public = flask.request.method in _READS and not is_personal()
-        allowed = "*" if is_public else flask.g.get("cors_origin")
-        if allowed:
-            response.headers["Access-Control-Allow-Origin"] = allowed
-            response.headers["Access-Control-Expose-Headers"] = _EXPOSED
-    return response
+def headers(method: str) -> dict[str, str]:
+    """Return the CORS headers for an answer of the API to a request with this method."""
+    is_public = method in _READS and not is_personal()
+    allowed = "*" if is_public else flask.g.get("cors_origin")
+    if not allowed:
+        return {}
+    return {"Access-Control-Allow-Origin": allowed, "Access-Control-Expose-Headers": _EXPOSED}
 
 
 def _is_registered(origin: str, site: records.Site) -> bool:
     return origin != "null" and origin in site.origins
 
 
-def _is_own(origin: str) -> bool:
+def _is_own(origin: str, request: flask.Request) -> bool:
     """Tell whether the calling page belongs to this service.
 
     Behind a proxy that terminates TLS, the service may not know its own scheme. In that case,
@@ -120,5 +120,5 @@ def _is_own(origin: str) -> bool:
     """
     # Use the Host header as the client sent it: Flask's URL properties fail on names that they
     # cannot decode.
-    own = f"{flask.request.scheme}://{flask.request.host}"
-    return origin == own or flask.request.headers.get("Sec-Fetch-Site") == "same-origin"
+    own = f"{request.scheme}://{request.host}"
+    return origin == own or request.headers.get("Sec-Fetch-Site") == "same-origin"

@@ -14,9 +14,8 @@ from collections.abc import Iterable
 import flask
 
 from comments import config
-from comments.web.http import context
+from comments.web.http import context, cors
 
-_API = "/api/"
 _WIDGET = "/widget/"
 # Classify by path, because some answers have no view: unknown paths, and methods that are not
 # allowed.
@@ -70,21 +69,27 @@ def _safe(origins: Iterable[str]) -> list[str]:
 
 
 def add(response: flask.Response) -> flask.Response:
-    """Add the missing headers to an answer (an `after_request` of the application)."""
-    path = flask.request.path
-    is_page = response.mimetype == "text/html"
+    """Add the missing headers, and those of CORS, to an answer (an `after_request`)."""
+    request = context.request()
+    path, is_read = request.path, request.method in {"GET", "HEAD"}
+    is_page, is_of_api = response.mimetype == "text/html", path.startswith(cors.API)
+    is_public = is_of_api and is_read and not response.cache_control.private
     found = {
         **_EVERYWHERE,
         "Content-Security-Policy": _PAGE if is_page else _INERT,
-        "Cross-Origin-Resource-Policy": _resource_policy(response),
+        "Cross-Origin-Resource-Policy": (
+            "cross-origin" if is_public or path.startswith(_WIDGET) else "same-origin"
+        ),
         # The default policy, which also keeps caches from storing errors.
         "Cache-Control": "no-store",
     }
     if _is_reached_by_https(context.settings()):
         found["Strict-Transport-Security"] = _HTTPS_ONLY
-    if path.startswith(_API):
+    if is_of_api:
         found["X-Robots-Tag"] = "noindex"
-        response.vary.add("Origin")
+        varies = response.headers.get("Vary")
+        response.headers["Vary"] = f"{varies}, Origin" if varies else "Origin"
+        found |= cors.headers(request.method)
     if _STAFF.match(path):
         found["X-Robots-Tag"] = "noindex"
         found["Cross-Origin-Opener-Policy"] = "same-origin"
@@ -124,10 +129,3 @@ def _is_reached_by_https(settings: config.Settings) -> bool:
     on a value that is not part of its cache key.
     """
     return settings.on_app_engine or settings.public_url.startswith("https://")
-
-
-def _resource_policy(response: flask.Response) -> str:
-    path = flask.request.path
-    is_read = flask.request.method in {"GET", "HEAD"}
-    is_public = path.startswith(_API) and is_read and not response.cache_control.private
-    return "cross-origin" if is_public or path.startswith(_WIDGET) else "same-origin"

@@ -53,14 +53,14 @@ def raw() -> bytes:
     Raises:
         errors.BadInput, problems.UnsupportedMedia, errors.TooLarge: see `read`.
     """
-    require_json(flask.request)
-    limit = context.settings().max_body
+    request, limit = context.request(), context.settings().max_body
+    require_json(request)
     # Read one byte more than allowed, because Flask silently truncates a chunked body at its limit.
-    flask.request.max_content_length = limit + 1
-    data = flask.request.get_data(cache=False)
+    request.max_content_length = limit + 1
+    data = request.get_data(cache=False)
     if len(data) > limit:
         raise errors.TooLarge(field_errors.BODY, limit)
-    if flask.request.content_length not in {None, len(data)}:
+    if request.content_length not in {None, len(data)}:
         raise errors.BadInput(field_errors.BODY, "incomplete-body")
     return data
 
