@@ -69,9 +69,9 @@ def _serving() -> "flask.Flask":
 def _open(*, creates: bool) -> "tuple[config.Settings, connection.Store]":
     """Open the store, or end the process with one line that says what is wrong."""
     from comments import config
-    from comments.store import data_folder, ndb_loading
+    from comments.store import data_folder, message_loading
 
-    ndb_loading.load()
+    message_loading.load()
     try:
         data_folder.begin()
         settings = config.load(creates=creates)

@@ -68,7 +68,7 @@ def _appearances(every: dict[counting.Scope, list[int]]) -> Iterator[reads.Entit
             author = f"g:{number * 7919 % 1_000_003:026d}"
             row = counter_rows.statistics(scope._replace(author=author), {"approved": 1})
             made = entity_types.Entity.pb()()
-            codec.fill(made, row, store.key(*row.key.pairs()))
+            codec.fill(made, row, store.key(*row.key))
             yield made
 
 

@@ -83,7 +83,7 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
         backlog.ELSEWHERE.of(store, lambda: queue)
     app = flask.Flask("comments", static_folder=None, template_folder="web/templates")
     app.jinja_env.globals |= page_text.GLOBALS
-    app.ensure_sync = lambda view: view  # type: ignore[method-assign] # No view is a coroutine.
+    app.ensure_sync = lambda func: func  # type: ignore[method-assign] # No view is a coroutine.
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body
     app.url_rule_class = url_rules.LazyRule
     # Do not redirect "//" or a missing slash: ids must match exactly and are never repaired.

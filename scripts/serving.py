@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 # `main` says why, and turns collections on again when it has loaded the application.
 gc.disable()
 
-from comments.store import ndb_loading
+from comments.store import message_loading
 
-ndb_loading.load()  # Modules below import NDB.
+message_loading.load()  # Modules below import message types.
 
 import msgspec
 

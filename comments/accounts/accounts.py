@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 import msgspec
-from google.cloud import ndb
 
 from comments import errors
 from comments.accounts import identities
@@ -28,7 +27,7 @@ from comments.domain import author_ids, records, roles
 from comments.domain.crypto import encryption, keyed_hashes
 from comments.domain.text import cleaning
 from comments.store import ownership, reads, transactions
-from comments.store.models import account_rows, conversion
+from comments.store.models import account_rows, schema
 
 _OWNER = "accounts"
 _ADDRESS, _TOTP = "account address", "authenticator"
@@ -97,7 +96,7 @@ def record(row: account_rows.AccountRow) -> Account:
         has_totp=bool(row.totp),
         address=row.address,
         epoch=row.epoch,
-        created=conversion.plain(row.created),
+        created=row.created,
     )
 
 
@@ -195,7 +194,7 @@ def rekey(identity: identities.Identity, secret: str) -> None:
         row = None if found is None else reads.get(account_rows.account_key(found.account))
         if found is None or row is None or found.key.id() == name:
             return
-        row.populate(identities=[name if each in before else each for each in row.identities])
+        row.identities = [name if each in before else each for each in row.identities]
         fresh = account_rows.IdentityRow(key=account_rows.identity_key(name), account=found.account)
         transactions.apply(ownership.Writes(_OWNER, put=(row, fresh), delete=(found.key,)))
 
@@ -303,7 +302,7 @@ def remove(account: str) -> bool:
     """
     below = account_rows.account_key(account)
     sessions = [
-        ndb.Key(kind, entity.key.path[-1].name, parent=below)
+        schema.RowKey(kind, entity.key.path[-1].name, parent=below)
         for kind in _BELOW
         for entity in reads.fetch(reads.Query(kind, ancestor=below, keys_only=True))
     ]

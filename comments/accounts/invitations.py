@@ -341,6 +341,6 @@ def _makes_first_owner(invitation: Invitation, account: str) -> bool:
 def _owning(row: account_rows.AccountRow) -> ownership.Writes:
     """Record, in the row and in the returned write, that an account is the first owner's."""
     name = identities.FIRST_OWNER.name("")
-    row.populate(identities=list(dict.fromkeys((*row.identities, name))))
+    row.identities = list(dict.fromkeys((*row.identities, name)))
     marker = account_rows.IdentityRow(key=account_rows.identity_key(name), account=row.key.id())
     return ownership.Writes(_OWNER, put=(marker,))

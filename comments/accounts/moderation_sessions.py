@@ -31,7 +31,7 @@ from comments.accounts import (
 )
 from comments.domain import decoders, roles
 from comments.store import reads, transactions
-from comments.store.models import account_rows, conversion
+from comments.store.models import account_rows
 
 TERM = timedelta(hours=12)
 KIND = session_rows.SessionKind(
@@ -166,5 +166,5 @@ def end_all(site: str) -> None:
 def _session(
     account: accounts.Account, row: account_rows.ModerationSessionRow
 ) -> ModerationSession:
-    created, seen = conversion.plain(row.created), conversion.plain(row.seen)
+    created, seen = row.created, row.seen
     return ModerationSession(account, row.key.id(), row.site, row.origin, created, seen)

@@ -18,12 +18,10 @@ import re
 import secrets
 from datetime import datetime, timedelta
 
-from google.cloud import ndb
-
 from comments import errors
 from comments.domain.crypto import keyed_hashes
 from comments.store import ownership, reads, transactions
-from comments.store.models import account_rows
+from comments.store.models import account_rows, schema
 
 _OWNER = "accounts"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -152,7 +150,7 @@ def _row(token: str, secret: str) -> account_rows.TicketRow | None:
     return next((row for row in rows if row is not None), None)
 
 
-def _keys(token: str, secret: str) -> list[ndb.Key]:
+def _keys(token: str, secret: str) -> list[schema.RowKey]:
     """Return the possible keys of a token's ticket. A new ticket gets the first key."""
     made = keyed_hashes.every(secret, "ticket", token)
     return [account_rows.ticket_key(keyed_hashes.text(each)) for each in made]

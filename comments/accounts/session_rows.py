@@ -13,11 +13,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from google.cloud import ndb
-
 from comments.domain.crypto import keyed_hashes
 from comments.store import ownership, reads, transactions
-from comments.store.models import account_rows
+from comments.store.models import account_rows, schema
 
 _OWNER = "accounts"
 MOST = 20  # sessions of one kind per account; one more ends the first in order
@@ -33,13 +31,13 @@ class SessionKind(NamedTuple):
     """
 
     name: str
-    key: Callable[[str, str], ndb.Key]
+    key: Callable[[str, str], schema.RowKey]
     purpose: str
     token: re.Pattern[str]
     is_over: Callable[[Any, datetime], bool]
     order: str
 
-    def keys(self, token: str, secret: str) -> list[ndb.Key]:
+    def keys(self, token: str, secret: str) -> list[schema.RowKey]:
         """Return the possible keys of a token's session, or none if the token is malformed.
 
         A new session gets the first key.
@@ -83,14 +81,14 @@ class SessionKind(NamedTuple):
         return ownership.Writes(_OWNER, put=(row,), delete=tuple(each.key for each in over))
 
 
-def end(keys: Sequence[ndb.Key]) -> None:
+def end(keys: Sequence[schema.RowKey]) -> None:
     """Delete sessions."""
     writes = ownership.Writes(_OWNER, delete=tuple(keys))
     if keys:
         transactions.transaction(lambda: transactions.apply(writes))
 
 
-def _touch(key: ndb.Key, now: datetime) -> None:
+def _touch(key: schema.RowKey, now: datetime) -> None:
     def body() -> None:
         row = reads.get(key)
         if row is not None and row.seen < now:

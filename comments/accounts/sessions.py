@@ -19,12 +19,10 @@ import secrets
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from google.cloud import ndb
-
 from comments import errors
 from comments.accounts import accounts, session_rows
 from comments.store import ownership, reads, transactions
-from comments.store.models import account_rows
+from comments.store.models import account_rows, schema
 
 _OWNER = "accounts"
 IDLE = timedelta(hours=12)
@@ -103,7 +101,7 @@ def end_all() -> int:
     ended = 0
     for kind in _ENDING:
         keys = [
-            ndb.Key(*(part for each in message.key.path for part in (each.kind, each.name)))
+            schema.RowKey(*(part for each in message.key.path for part in (each.kind, each.name)))
             for message in reads.walk(reads.Query(kind, keys_only=True))
         ]
         for start in range(0, len(keys), _AT_ONCE):

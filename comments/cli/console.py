@@ -90,9 +90,9 @@ def settings_without_store(*, creates: bool) -> "config.Settings":
         errors.BackupFailed: the settings name another store.
     """
     from comments import config
-    from comments.store import data_folder, ndb_loading
+    from comments.store import data_folder, message_loading
 
-    ndb_loading.load()
+    message_loading.load()
     try:
         found = config.load(creates=creates, makes_secret=not creates)
     except errors.Misconfigured as error:

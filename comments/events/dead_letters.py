@@ -165,7 +165,7 @@ def _letter(row: _Row) -> DeadLetter:
     return DeadLetter(
         row.key.id(),
         what,
-        conversion.plain_or_none(row.at),
+        row.at,
         row.attempts,
         row.reason,
         is_dead,

@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from comments.events import outbox
 from comments.store import ownership, reads, transactions
-from comments.store.models import conversion, event_rows
+from comments.store.models import event_rows
 
 _OWNER = "message_queue"
 LEASE = timedelta(seconds=60)  # Longer than an attempt can take.
@@ -115,7 +115,7 @@ def record(row: event_rows.MessageRow) -> Message:
     """Convert a stored message to the form that channels receive."""
     name: str = row.key.id()
     event, _, _ = name.partition("/")
-    return Message(name, event, row.queue, row.content, row.attempts, conversion.plain(row.at))
+    return Message(name, event, row.queue, row.content, row.attempts, row.at)
 
 
 def claim(message: str, *, now: datetime) -> Message | None:

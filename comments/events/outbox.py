@@ -38,12 +38,11 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import msgspec
-from google.cloud import ndb
 
 from comments.domain import counting, decoders
 from comments.domain.counting import CountedChange, Following
 from comments.store import ownership, reads
-from comments.store.models import conversion, event_rows
+from comments.store.models import event_rows, schema
 
 _OWNER = "outbox"
 SWEPT_AFTER = timedelta(seconds=30)  # Time for an event's process to deliver it before a sweep.
@@ -288,13 +287,14 @@ def read(events: Sequence[str]) -> list[event_rows.EventRow]:
 
 def record(row: event_rows.EventRow) -> Event:
     """Convert a stored event to the form that handlers receive."""
+    at: datetime | None = row.at
     return Event(
         row.key.id(),
         EventKind(row.kind),
         decoders.json(tuple[CountedChange, ...]).decode(row.changes),
         row.attempts,
         row.detail or "",
-        conversion.plain_or_none(row.at) or conversion.plain(row.due),
+        at or row.due,
     )
 
 
@@ -321,10 +321,10 @@ def mark(
     `every` returns the names of the handlers for a kind of event.
     """
     put: list[event_rows.EventRow] = []
-    gone: list[ndb.Key] = []
+    gone: list[schema.RowKey] = []
     for row in rows:
         names = every(EventKind(row.kind))
-        row.populate(done=sorted({*row.done, *(handlers & names)}))
+        row.done = sorted({*row.done, *(handlers & names)})
         if names <= set(row.done):
             gone.append(row.key)
         else:
@@ -376,7 +376,8 @@ def is_given_up(row: event_rows.EventRow) -> bool:
 
 def revive(row: event_rows.EventRow, *, now: datetime) -> ownership.Writes:
     """Retry an event that was given up, with the full number of attempts."""
-    row.attempts, row.due, row.since = 0, now, conversion.plain_or_none(row.at) or now
+    at: datetime | None = row.at
+    row.attempts, row.due, row.since = 0, now, at or now
     return ownership.Writes(_OWNER, put=(row,))
 
 

@@ -101,7 +101,7 @@ def _since(
     keys = [account_rows.account_key(author.removeprefix(author_ids.ACCOUNT)) for author in known]
     rows = reads.get_multi(keys)
     return {
-        author: None if row is None else conversion.plain_or_none(row.created)
+        author: None if row is None else row.created
         for author, row in zip(known, rows, strict=True)
     }
 

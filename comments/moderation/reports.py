@@ -19,12 +19,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
-from google.cloud import ndb
 
 from comments.domain import decoders
 from comments.domain.crypto import keyed_hashes
 from comments.store import ownership, reads
-from comments.store.models import moderation_rows
+from comments.store.models import moderation_rows, schema
 
 _OWNER = "reports"
 MOST = 200  # Maximum number of reports per comment; further reports add no information.
@@ -76,7 +75,7 @@ def add(
     ):
         return None
     numbers[reason.value] = numbers.get(reason.value, 0) + 1
-    row.populate(people=[*row.people, *people[0]])
+    row.people = [*row.people, *people[0]]
     row.reasons = msgspec.json.encode(numbers).decode()
     row.open = sum(numbers.values()) - row.settled
     row.vouched = (row.vouched or 0) + is_vouched
@@ -130,7 +129,7 @@ def most(site: str, limit: int) -> list[Told]:
     return sorted(found.values(), key=lambda each: -each.open)
 
 
-def old(before: datetime, limit: int) -> list[ndb.Key]:
+def old(before: datetime, limit: int) -> list[schema.RowKey]:
     """Return the keys of rows whose last report came before a given time, oldest first."""
     query = reads.Query(
         "Report", where=(("last", "<=", before),), order=("last",), limit=limit, keys_only=True
@@ -138,7 +137,7 @@ def old(before: datetime, limit: int) -> list[ndb.Key]:
     return [moderation_rows.report_key(message.key.path[-1].name) for message in reads.fetch(query)]
 
 
-def gone(keys: Sequence[ndb.Key]) -> ownership.Writes:
+def gone(keys: Sequence[schema.RowKey]) -> ownership.Writes:
     """Return the writes that delete rows."""
     return ownership.Writes(_OWNER, delete=tuple(keys))
 

@@ -19,13 +19,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import msgspec
-from google.cloud import ndb
 
 from comments.domain import decoders, records
 from comments.events import backlog
 from comments.moderation import reports, retention_marks
 from comments.store import ownership, reads, transactions
-from comments.store.models import comment_rows, conversion, event_rows
+from comments.store.models import comment_rows, conversion, event_rows, schema
 from comments.tree import changes, job_writes, values, votes
 
 TERM = timedelta(days=30)
@@ -117,7 +116,7 @@ def _walk(seen: str, found: list[Any]) -> None:
     transactions.apply(ownership.Writes("retention", put=(moved,)))
 
 
-def _forget_reports(keys: list[ndb.Key]) -> None:
+def _forget_reports(keys: list[schema.RowKey]) -> None:
     transactions.apply(reports.gone(keys))
 
 

@@ -22,14 +22,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from google.cloud import ndb
-
 from comments import errors
 from comments.domain import records
 from comments.domain.crypto import cursors
 from comments.domain.records import Status
 from comments.store import reads
-from comments.store.models import comment_rows, conversion, counter_rows
+from comments.store.models import comment_rows, conversion, counter_rows, schema
 
 MOST = 100  # Maximum number of comments per page.
 PAGE = 25
@@ -207,7 +205,7 @@ def threads(site: str, *, limit: int = PAGE, cursor: str | None = None, secret: 
         keys += _begun((*where, ("created", "<", at)), ("-created",), left) if left else []
     rows = reads.get_multi([comment_rows.thread_key_of(key) for key in keys[:limit]])
     there = [conversion.thread_record(row) for row in rows if row is not None]
-    begun = [conversion.plain(row.created) for row in rows if row is not None]
+    begun = [row.created for row in rows if row is not None]
     if len(keys) <= limit or not begun:
         return Threads(tuple(there), None)
     return Threads(tuple(there), _sealed((begun[-1], 0, keys[limit - 1]), label, secret))
@@ -417,7 +415,7 @@ def _read(places: Sequence[_Position]) -> Iterator[records.Case | None]:
     return _cases([comment_rows.comment_key(name) for _, _, name in places])
 
 
-def _cases(keys: Sequence[ndb.Key]) -> Iterator[records.Case | None]:
+def _cases(keys: Sequence[schema.RowKey]) -> Iterator[records.Case | None]:
     for message in reads.read(keys):
         yield None if message is None else conversion.case_from_message(message)
 

@@ -117,7 +117,7 @@ def _has_inboxes(event: outbox.Event) -> bool:
 
 def _is_overtaken(event: outbox.Event, row: comment_rows.CommentRow) -> bool:
     """Return whether a later decision showed the reply, so that decision's event adds the reply."""
-    judged = conversion.plain_or_none(row.judged)
+    judged: datetime | None = row.judged
     return row.status == Status.APPROVED and judged is not None and judged > event.at
 
 
@@ -253,7 +253,7 @@ def _members(site: str, author: str) -> Iterator[str]:
 
 
 def _member(created: datetime, comment_id: str) -> str:
-    passed = (conversion.plain(created) - _EPOCH) // timedelta(microseconds=1)
+    passed = (created - _EPOCH) // timedelta(microseconds=1)
     return f"{_LAST - passed:0{_DIGITS}d}{comment_id}"
 
 

@@ -28,12 +28,10 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from google.cloud import ndb
-
 from comments.domain import records
 from comments.notifications import thread_followers
 from comments.store import ownership, reads, transactions
-from comments.store.models import comment_rows, counter_rows, subscription_rows
+from comments.store.models import comment_rows, counter_rows, schema, subscription_rows
 from comments.store.models.comment_rows import comment_id
 
 _OWNER = "subscriptions"
@@ -263,7 +261,7 @@ def take(subscribers: Sequence[str], *, day: str, most: int) -> dict[str, str]:
 
     def body() -> dict[str, str]:
         found: dict[str, str] = {}
-        put: list[ndb.Model] = []
+        put: list[schema.StoredRow] = []
         for row in _subscribers(subscribers):
             if row is None:
                 continue

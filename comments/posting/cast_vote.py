@@ -16,8 +16,6 @@ import secrets
 from collections.abc import Callable, Container, Sequence
 from datetime import datetime
 
-from google.cloud import ndb
-
 from comments import errors
 from comments.domain import records
 from comments.domain.crypto import client_networks, cursors, keyed_hashes, secret_rotation
@@ -25,6 +23,7 @@ from comments.events import backlog
 from comments.sites import proof_policy
 from comments.sites.site_request import SiteRequest
 from comments.store import transactions
+from comments.store.models import schema
 from comments.tree import changes, values, votes
 
 MOST_OWN = 1000  # Votes in one response.
@@ -213,5 +212,5 @@ def expire(now: datetime) -> int:
     return number
 
 
-def _forget_networks(found: list[ndb.Key], now: datetime) -> None:
+def _forget_networks(found: list[schema.RowKey], now: datetime) -> None:
     transactions.apply(votes.without(found, now=now))

@@ -23,11 +23,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from google.cloud import ndb
-
 from comments.domain.crypto import client_networks, keyed_hashes
 from comments.store import ownership, reads, transactions
-from comments.store.models import event_rows
+from comments.store.models import event_rows, schema
 
 SLOTS = 1 << 16
 _OWNER = "rate_limits"
@@ -126,7 +124,7 @@ class Network:
         )
 
     @property
-    def keys(self) -> list[ndb.Key]:
+    def keys(self) -> list[schema.RowKey]:
         """Return the keys of the buckets' rows."""
         return [bucket.key for bucket in self.buckets]
 
@@ -213,9 +211,9 @@ class SharedBuckets:
     """
 
     def __init__(self, buckets: Iterable[RateLimitBucket]) -> None:
-        self.keys: list[ndb.Key] = list(dict.fromkeys(bucket.key for bucket in buckets))
-        self._rows: dict[ndb.Key, event_rows.RateBucketRow | None] = {}
-        self._counted: dict[ndb.Key, event_rows.RateBucketRow] = {}
+        self.keys: list[schema.RowKey] = list(dict.fromkeys(bucket.key for bucket in buckets))
+        self._rows: dict[schema.RowKey, event_rows.RateBucketRow | None] = {}
+        self._counted: dict[schema.RowKey, event_rows.RateBucketRow] = {}
 
     def fill(self, rows: Sequence[event_rows.RateBucketRow | None]) -> None:
         """Use the rows that were read at `keys`."""

@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from google.cloud import ndb
 
 from comments import errors
 from comments.domain import categories, records, site_ids, site_options, sorthash, thread_ids
@@ -20,7 +19,7 @@ from comments.domain.text import mail_addresses, web_origins
 from comments.events import audit_log
 from comments.sites import budgets, post_limits
 from comments.store import ownership, per_process, reads, row_copies, transactions
-from comments.store.models import comment_rows, conversion
+from comments.store.models import comment_rows, conversion, schema
 
 # Seconds. A longer time would show retracted text for longer than users expect.
 LONGEST_CDN = 60
@@ -289,7 +288,7 @@ def check_levels(scheme: sorthash.Scheme) -> None:
             )
 
 
-def _adopt_levels(key: ndb.Key, levels: int) -> None:
+def _adopt_levels(key: schema.RowKey, levels: int) -> None:
     row = reads.get(key)
     if row is not None and not row.levels:
         row.levels = levels

@@ -1,9 +1,7 @@
 """Provide the only access to Datastore: connections, transactions, reads and the stored kinds.
 
 Entry points: `transactions` for changes, `reads` for lookups and queries, `models` for the kinds,
-and `connection` for a process's store. NDB defines the kinds and converts rows. `wire` sends
-queries and commits as protobuf messages, because NDB needs ten times as much processor time for
-them and its retries sleep for seconds.
+and `connection` for a process's store. `wire` converts rows and queries to protobuf messages.
 
 Invariants, each tested with its module:
 
@@ -13,5 +11,5 @@ Invariants, each tested with its module:
    retries, `Overloaded` is raised. A fault of the disk or the data ends a call at once.
 3. A query returns the state at one moment, regardless of the number of batches in the response.
 4. Each kind is written only by its owner (`ownership`), because writes that bypass the owner make
-   counters drift. NDB's own writes of owned kinds are refused.
+   counters drift.
 """

@@ -1,7 +1,6 @@
 """Connect to a database: the current thread's store, time-outs, retries and deadlines.
 
-Owns the calls to the store, the row locks that make a process's threads take turns, and the check
-that refuses NDB's own calls.
+Owns the calls to the store, and the row locks that make a process's threads take turns.
 
 Reads belong to the transaction of the current OS thread, if there is one. A transaction begins with
 its first read, which saves a call if that read is a lookup. If the response to that read is lost,
@@ -16,23 +15,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import grpc
 from google.api_core import exceptions as api
-from google.cloud import ndb
 from google.cloud.datastore_v1.types import datastore as rpc_types
 from google.cloud.datastore_v1.types import entity as entity_types
 from google.cloud.datastore_v1.types import query as query_types
 
 from comments import errors
 from comments.store import storage_faults
-from comments.store.ownership import OWNERS
-from comments.store.wire import ndb_client
 
-if TYPE_CHECKING:
-    from google.cloud.ndb.context import Context
-
+SERVICE = "/google.datastore.v1.Datastore/"
 P = TypeVar("P")
 T = TypeVar("T")
 
@@ -98,7 +92,6 @@ class _State(threading.local):
     """The current thread's store, deadline, transaction and usage."""
 
     store: "Store | None" = None
-    spare: "Context | None" = None  # of NDB, between two requests
     end: float | None = None
     transaction: Transaction | None = None
     may_have_run: bool = False
@@ -175,13 +168,6 @@ class Store:
         self.faults = storage_faults.FaultRecord()
         self.kept: dict[object, Any] = {}  # see `per_process`
         self.keeping = threading.RLock()
-        self._client = ndb_client.NdbClient(
-            channel,
-            project=project,
-            database=database,
-            namespace=namespace,
-            rules=ndb_client.CallRules(lambda: timeout(self), _refuse_inside, _refuse_unowned),
-        )
         self._partition = self.partition()
         self.begin = _call(channel, "BeginTransaction")
         # The engine in this process offers a commit for entities in their stored form, as
@@ -197,34 +183,13 @@ class Store:
         self._aggregate = _call(channel, "RunAggregationQuery")
 
     @contextlib.contextmanager
-    def context(self) -> Iterator["Context"]:
-        """Enter the store for one request or command.
-
-        Nested calls in the same thread reuse the context.
-        """
-        if state.store is self:
-            yield ndb.get_context()
-            return
-        with self._ndb_context() as context:
-            state.store = self
-            try:
-                yield context
-            finally:
-                state.store = None
-        # Keep it for the thread's next request: making one costs a tenth of a cached page. After a
-        # failure, it may have unfinished work, so it is not kept.
-        state.spare = context
-
-    @contextlib.contextmanager
-    def _ndb_context(self) -> Iterator["Context"]:
-        spare, state.spare = state.spare, None
-        if spare is None or spare.client is not self._client:
-            with self._client.context(cache_policy=False, global_cache=None) as context:
-                yield context
-            return
-        with spare.use():
-            yield spare
-            spare.eventloop.run()
+    def context(self) -> Iterator[None]:
+        """Enter the store for one request or command. A nested call changes nothing."""
+        outer, state.store = state.store, self
+        try:
+            yield
+        finally:
+            state.store = outer
 
     def request_fields(self) -> dict[str, str]:
         """Return the project and database fields for every request."""
@@ -313,7 +278,7 @@ class Store:
 
 def _call(channel: grpc.Channel, name: str) -> Any:
     return channel.unary_unary(
-        f"{ndb_client.SERVICE}{name}",
+        f"{SERVICE}{name}",
         request_serializer=getattr(rpc_types, f"{name}Request").pb().SerializeToString,
         response_deserializer=getattr(rpc_types, f"{name}Response").pb().FromString,
     )
@@ -418,19 +383,3 @@ def _pause(tries: int, error: Exception) -> None:
     if state.end is not None and time.monotonic() + pause >= state.end:
         raise errors.Overloaded("the store did not answer in time") from error
     time.sleep(pause)
-
-
-def _refuse_inside() -> None:
-    """Refuse NDB's own calls inside a transaction, because they would not be part of it."""
-    if state.transaction is not None:
-        raise errors.UnownedWrite("inside a transaction, all calls must go through this package")
-
-
-def _refuse_unowned(request: Any) -> None:
-    """Raise an error if a commit made by NDB contains an owned kind."""
-    for mutation in rpc_types.CommitRequest.pb(request).mutations:
-        operation = mutation.WhichOneof("operation")
-        value = getattr(mutation, operation)
-        kind = (value if operation == "delete" else value.key).path[-1].kind
-        if kind in OWNERS:
-            raise errors.UnownedWrite(f"{kind} may be written by its owner only")

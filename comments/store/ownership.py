@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from google.cloud import ndb
+from comments.store.models import schema
 
 # The module or package that may write each kind. Kinds that are not listed may be written by any
 # module. A directory has two owners, because it contains a copy of a part of the thread.
@@ -63,7 +63,7 @@ class Patch:
     `stored` is the whole entity, as the current transaction has read it. Emulators need it.
     """
 
-    row: ndb.Model
+    row: schema.StoredRow
     names: tuple[str, ...]
     stored: Any
 
@@ -79,13 +79,13 @@ class Writes:
     """
 
     owner: str
-    put: tuple[ndb.Model, ...] = ()
-    delete: tuple[ndb.Key, ...] = ()
-    insert: tuple[ndb.Model, ...] = ()
+    put: tuple[schema.StoredRow, ...] = ()
+    delete: tuple[schema.RowKey, ...] = ()
+    insert: tuple[schema.StoredRow, ...] = ()
     patch: tuple[Patch, ...] = ()
 
     @property
-    def keys(self) -> tuple[ndb.Key, ...]:
+    def keys(self) -> tuple[schema.RowKey, ...]:
         """Return the keys of all entities that are written or deleted."""
         patched = (each.row for each in self.patch)
         return (*(entity.key for entity in (*self.insert, *self.put, *patched)), *self.delete)

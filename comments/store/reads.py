@@ -25,11 +25,11 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from google.cloud import ndb
 from google.cloud.datastore_v1.types import datastore as rpc_types
 from google.cloud.datastore_v1.types import entity as entity_types
 
 from comments.store import connection, transactions
+from comments.store.models import schema
 from comments.store.wire import codec, queries
 
 Query = queries.Query
@@ -51,12 +51,12 @@ class PreparedQuery(NamedTuple):
     is_long: bool
 
 
-def get(key: ndb.Key) -> Any:
+def get(key: schema.RowKey) -> Any:
     """Return an entity, or None if it does not exist."""
     return get_multi([key])[0]
 
 
-def get_multi(keys: Sequence[ndb.Key]) -> list[Any]:
+def get_multi(keys: Sequence[schema.RowKey]) -> list[Any]:
     """Return the entities with these keys, with None for each missing entity, in one call."""
     return [
         None if stored is None else codec.row(key, stored)
@@ -154,19 +154,15 @@ def lookup(kind: str, names: Sequence[str]) -> Iterator[Any]:
     return store.lookup([store.key((kind, name)) for name in names])
 
 
-def read(keys: Sequence[ndb.Key | Path]) -> list[Any]:
-    """Return the entities with these keys as protobuf messages, with None for missing entities.
-
-    A path is also accepted as a key, because building an NDB key is slow.
-    """
+def read(keys: Sequence[Path]) -> list[Any]:
+    """Return the entities with these keys as protobuf messages, with None for missing entities."""
     store = connection.current()
-    paths = [key.pairs() if isinstance(key, ndb.Key) else key for key in keys]
-    wanted = [store.key(*path) for path in dict.fromkeys(paths)]
+    wanted = [store.key(*path) for path in dict.fromkeys(keys)]
     stored = list(store.lookup(wanted))
     if len(wanted) == 1:
-        return [stored[0] if stored else None] * len(paths)
+        return [stored[0] if stored else None] * len(keys)
     found = {tuple((each.kind, each.name) for each in entity.key.path): entity for entity in stored}
-    return [found.get(path) for path in paths]
+    return [found.get(path) for path in keys]
 
 
 def count(query: Query) -> int:

@@ -1,8 +1,4 @@
-"""Run transactions: run a body until it commits once, and collect its writes.
-
-NDB has transactions too, but they need one more call and ten times as much processor time. The
-project uses NDB's models, but not its transactions.
-"""
+"""Run transactions: run a body until it commits once, and collect its writes."""
 
 import contextlib
 from collections.abc import Callable, Collection
@@ -10,11 +6,11 @@ from typing import Any, TypeVar
 
 import grpc
 from google.api_core import exceptions as api
-from google.cloud import ndb
 from google.cloud.datastore_v1.types import datastore as rpc_types
 
 from comments import errors
 from comments.store import commit_counts, connection
+from comments.store.models import schema
 from comments.store.ownership import Patch, Writes, may_write
 from comments.store.wire import codec
 
@@ -200,10 +196,9 @@ def _keep_others(mutation: Any, patch: Patch) -> None:
         mutation.update.properties[name].CopyFrom(patch.stored.properties[name])
 
 
-def _owned(owner: str, key: ndb.Key) -> Any:
+def _owned(owner: str, key: schema.RowKey) -> Any:
     """Check that an owner may write a key, and return the key's path."""
-    path = key.pairs()
-    kind = path[-1][0]  # `key.kind()` copies the whole path
+    kind = key[-1][0]
     if not may_write(owner, kind):
         raise errors.UnownedWrite(f"{owner} may not write {kind}")
-    return path
+    return key

@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from google.cloud import ndb
-
 from comments import errors
 from comments.domain import reasons, records, sorthash
 from comments.domain.counting import CountedChange as Counted
 from comments.domain.records import Status
 from comments.events import outbox
 from comments.store import ownership, reads
-from comments.store.models import comment_rows, conversion
+from comments.store.models import comment_rows, conversion, schema
 from comments.tree import bulk_removal, votes
 from comments.tree.comment_writes import (
     OWNER,
@@ -173,10 +171,10 @@ class _Part:
             elif bulk_removal.is_erased(stored):
                 self.restore(stored, node, brought)
 
-    def put(self) -> tuple[ndb.Model, ...]:
+    def put(self) -> tuple[schema.StoredRow, ...]:
         """Return the rows to store, after naming the thread."""
         named = self.named()
-        put: tuple[ndb.Model, ...] = tuple(self.rows[row_id] for row_id in self.changed)
+        put: tuple[schema.StoredRow, ...] = tuple(self.rows[row_id] for row_id in self.changed)
         if named or self.thread_changed:
             put = (*put, *(named or (self.thread,)))
         return put
@@ -257,7 +255,7 @@ class _Part:
     def _pin(self, row: comment_rows.CommentRow) -> None:
         if len(self.thread.pins) < MOST_PINS:
             row.pinned = True
-            self.thread.populate(pins=[*self.thread.pins, row.key.id()])
+            self.thread.pins = [*self.thread.pins, row.key.id()]
             self.thread_changed = True
 
     def _row(self, comment_id: str) -> comment_rows.CommentRow:
@@ -283,7 +281,7 @@ class _Part:
             self.changed[parent.key.id()] = None
             parent = self._above(parent)
 
-    def named(self) -> tuple[ndb.Model, ...]:
+    def named(self) -> tuple[schema.StoredRow, ...]:
         """Name an unnamed thread after the oldest added comment. Return the rows to store."""
         if self.thread.named_by:
             return ()

@@ -22,14 +22,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from google.cloud import ndb
-
 from comments.domain import counting, records, sorthash
 from comments.domain.counting import CountedChange as Counted
 from comments.domain.records import Status, ThreadState
 from comments.events import outbox
 from comments.store import ownership, reads, transactions
-from comments.store.models import comment_rows, conversion, counter_rows, vote_rows
+from comments.store.models import comment_rows, conversion, counter_rows, schema, vote_rows
 from comments.tree import votes
 from comments.tree.changes import erase_content
 from comments.tree.comment_writes import OWNER, flagged_as_moved, touch
@@ -188,7 +186,7 @@ class _Erased:
         self._changed: list[Changed] = []
         # The sort hashes of the rows that are stored as listed and are not listed any more.
         self._unlisted: dict[str, str] = {}
-        self._others: tuple[ndb.Model, ...] = ()
+        self._others: tuple[schema.StoredRow, ...] = ()
 
     def erase(self, now: datetime) -> None:
         """Erase the comments, and unlist the tombstones that no longer have a listed comment."""
@@ -242,7 +240,7 @@ class _Erased:
         thread = threads[0] if threads else reads.get(comment_rows.thread_key(self.name))
         self._others = (*self._others, *named)
         if thread is not None and not self._rows.keys().isdisjoint(thread.pins):
-            thread.populate(pins=[each for each in thread.pins if each not in self._rows])
+            thread.pins = [each for each in thread.pins if each not in self._rows]
             naming.forget(thread)
             self._others = (*self._others, thread)
 

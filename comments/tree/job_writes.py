@@ -3,13 +3,11 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from google.cloud import ndb
-
 from comments.domain import records
 from comments.domain.counting import CountedChange as Counted
 from comments.events import outbox
 from comments.store import ownership, reads
-from comments.store.models import comment_rows, conversion
+from comments.store.models import comment_rows, conversion, schema
 from comments.tree.comment_writes import (
     OWNER,
     at_once,
@@ -105,7 +103,7 @@ def mend(name: records.ThreadName, places: Sequence[TreePlace]) -> tuple[ownersh
     Skip rows that have changed since they were read.
     """
     rows = reads.get_multi([comment_rows.comment_key(place.id) for place in places])
-    mended: list[ndb.Model] = []
+    mended: list[schema.StoredRow] = []
     counted: list[Counted] = []
     for row, place in zip(rows, places, strict=True):
         if row is None or row.revision != place.was_at:
@@ -146,7 +144,7 @@ def mend_thread(
     if thread.child_count >= child_count and not missing:
         return (copy,)
     thread.child_count = max(thread.child_count, child_count)
-    thread.populate(pins=[*thread.pins, *missing])
+    thread.pins = [*thread.pins, *missing]
     return (ownership.Writes(OWNER, put=(thread,)), copy)
 
 

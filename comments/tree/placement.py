@@ -14,15 +14,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from google.cloud import ndb
-
 from comments import errors
 from comments.domain import reasons, records, sorthash
 from comments.domain.counting import CountedChange as Counted
 from comments.domain.records import Status
 from comments.events import outbox
 from comments.store import ownership, reads, transactions
-from comments.store.models import comment_rows, conversion
+from comments.store.models import comment_rows, conversion, schema
 from comments.tree.comment_writes import AT_ONCE, IN_TIME, OWNER
 from comments.tree.counters import in_transaction, sharding
 from comments.tree.threads import activity, naming
@@ -56,7 +54,7 @@ class Placement:
         self._counters = in_transaction.TransactionCounters(
             self._name, [draft.author.id for draft in drafts], turn
         )
-        self.keys: list[ndb.Key] = [
+        self.keys: list[schema.RowKey] = [
             comment_rows.thread_key(self._name),
             *map(comment_rows.comment_key, self._ids),
             *self._counters.keys,
@@ -64,8 +62,8 @@ class Placement:
         self._is_new_thread = False
         self._thread: comment_rows.ThreadRow
         self._comments: dict[str, comment_rows.CommentRow | None] = {}
-        self._inserted: dict[ndb.Key, comment_rows.CommentRow] = {}
-        self._changed: dict[ndb.Key, ndb.Model] = {}
+        self._inserted: dict[schema.RowKey, comment_rows.CommentRow] = {}
+        self._changed: dict[schema.RowKey, schema.StoredRow] = {}
         self._changes: list[Counted] = []
         self._events: list[ownership.Writes] = []
 
@@ -147,7 +145,7 @@ class Placement:
         above = thread if parent is None else parent
         above.child_count += 1
         self._is_new_thread = False
-        named: tuple[ndb.Model, ...] = ()
+        named: tuple[schema.StoredRow, ...] = ()
         if ruling.status is Status.APPROVED:
             named = naming.first(thread, [row], [row])
             counters.known.add(draft.author.id)
@@ -292,7 +290,7 @@ def number(
     row.level = 0 if parent is None else parent.level + 1
     row.slug = sorthash.slug(scheme, row.sort_hash)
     row.shape = thread.shape or 0
-    row.populate(categories=list(thread.categories))
+    row.categories = list(thread.categories)
 
 
 def _repeat(row: comment_rows.CommentRow, draft: Draft) -> ChangeResult:

@@ -35,13 +35,11 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from google.cloud import ndb
-
 from comments import errors
 from comments.domain import records
 from comments.domain.records import Status
 from comments.store import ownership, reads, transactions
-from comments.store.models import comment_rows, vote_rows
+from comments.store.models import comment_rows, schema, vote_rows
 
 COUNT_AFTER = timedelta(
     seconds=10
@@ -127,8 +125,8 @@ def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
     before = NONE if vote is None else vote.value
     if before == ballot.value:
         return Cast(ownership.Writes(OWNER))
-    put: list[ndb.Model] = []
-    gone: list[ndb.Key] = []
+    put: list[schema.StoredRow] = []
+    gone: list[schema.RowKey] = []
     if ballot.value == NONE:
         gone.append(vote.key)
     else:
@@ -267,7 +265,7 @@ def due(now: datetime, limit: int) -> list[str]:
     return [message.key.path[-1].name for message in reads.fetch(query)]
 
 
-def expired(now: datetime) -> list[ndb.Key]:
+def expired(now: datetime) -> list[schema.RowKey]:
     """Return networks whose retention time has ended, up to the limit of one transaction."""
     query = reads.Query(
         "VoterNetwork", where=(("due", "<=", now),), order=("due",), limit=AT_ONCE, keys_only=True
@@ -275,7 +273,7 @@ def expired(now: datetime) -> list[ndb.Key]:
     return [vote_rows.key_of(message) for message in reads.fetch(query)]
 
 
-def without(networks: list[ndb.Key], *, now: datetime) -> ownership.Writes:
+def without(networks: list[schema.RowKey], *, now: datetime) -> ownership.Writes:
     """Delete these networks, except networks whose retention time has been extended."""
     rows = reads.get_multi(networks)
     gone = tuple(row.key for row in rows if row is not None and row.due <= now)

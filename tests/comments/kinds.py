@@ -3,13 +3,11 @@
 import importlib
 import pkgutil
 
-from google.cloud import ndb
-
 from comments.store import models
 from comments.store.models import schema
 
 
-def stored() -> list[type[ndb.Model]]:
+def stored() -> list[type[schema.StoredRow]]:
     """Return the kinds that all modules in `store/models` declare, by name."""
     for each in pkgutil.iter_modules(models.__path__):
         importlib.import_module(f"{models.__name__}.{each.name}")

@@ -10,7 +10,6 @@ from typing import Any
 import flask
 import pytest
 from flask.testing import FlaskClient
-from google.cloud import ndb
 
 from comments import app as apps
 from comments import config, errors
@@ -23,7 +22,7 @@ THREAD = "/api/v1/sites/demo/comments?thread="
 
 
 def is_inside() -> bool:
-    return ndb.context.get_context(raise_context_error=False) is not None  # type: ignore[attr-defined]
+    return connection.state.store is not None
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def rows(kind: str) -> Iterable[Any]:
 
 def kind_names() -> list[str]:
     """Return all kinds. Google's Firestore emulator cannot list those that it has."""
-    return [kind._get_kind() for kind in kinds.stored()]
+    return [kind.KIND for kind in kinds.stored()]
 
 
 def name_of(message: Any, level: int = -1) -> str:

@@ -24,7 +24,6 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from google.cloud import ndb
 from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -45,7 +44,7 @@ from comments.notifications import thread_followers
 from comments.reading.compaction import compactor
 from comments.store import connection, ownership, reads, transactions
 from comments.store.large_sets import membership, set_compaction
-from comments.store.models import counter_rows
+from comments.store.models import counter_rows, schema
 from comments.tree import ordered_query
 from comments.tree.counters import sharding, thread_counts, totals
 from datastore_emulator import faults, inprocess
@@ -218,7 +217,7 @@ class Machine(RuleBasedStateMachine):
             return
         kind, message = sorted(rows, key=lambda each: (each[0], str(each[1].key)))[pick % len(rows)]
         path = [part for each in message.key.path for part in (each.kind, each.name)]
-        row = reads.get(ndb.Key(*path))
+        row = reads.get(schema.RowKey(*path))
         numbers = counter_rows.numbers_of(row)
         wrong = {"approved": more, "spam": -more}
         if is_lost:

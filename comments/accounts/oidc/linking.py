@@ -161,7 +161,7 @@ def link(account: str, epoch: str, person: oidc_client.ProviderUser, *, secret: 
             return
         if led is not None or is_linked(row.identities, identity.provider):
             raise errors.Conflict("identity-taken")
-        row.populate(identities=[*row.identities, name])
+        row.identities = [*row.identities, name]
         marker = account_rows.IdentityRow(key=account_rows.identity_key(name), account=account)
         transactions.apply(ownership.Writes(_OWNER, put=(row, marker)))
 

@@ -27,7 +27,6 @@ from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
-from google.cloud import ndb
 
 from comments import errors
 from comments.domain import decoders, records, sorthash
@@ -35,7 +34,7 @@ from comments.events import audit_log, backlog
 from comments.reading.compaction import compactor
 from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
-from comments.store.models import comment_rows, event_rows
+from comments.store.models import comment_rows, event_rows, schema
 from comments.tree import scheme_change
 
 PREFIX = "rescheme/"
@@ -232,7 +231,7 @@ def _threads(site_id: str, after: str, limit: int) -> list[Any]:
     return list(reads.fetch(reads.Query("Thread", where=where, order=("__key__",), limit=limit)))
 
 
-def _key(site_id: str) -> ndb.Key:
+def _key(site_id: str) -> schema.RowKey:
     return event_rows.job_key(f"{PREFIX}{site_id}")
 
 

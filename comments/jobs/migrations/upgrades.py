@@ -14,13 +14,11 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from google.cloud import ndb
-
 from comments.domain import records
 from comments.events import backlog
 from comments.jobs.migrations import rerendering, thread_count_rows
 from comments.store import ownership, per_process, reads, transactions
-from comments.store.models import event_rows
+from comments.store.models import event_rows, schema
 from comments.tree.threads import activity, details
 
 STEPS = 20  # Maximum steps per call of `go_on`, to leave time for other work.
@@ -76,7 +74,7 @@ def _step(walk: _Walk) -> int:
     return len(found)
 
 
-def _move_on(key: ndb.Key, seen: str, position: str) -> None:
+def _move_on(key: schema.RowKey, seen: str, position: str) -> None:
     """Store a scan's position unless another process has already advanced the scan."""
     row = reads.get(key)
     if ("" if row is None else row.position) == seen:

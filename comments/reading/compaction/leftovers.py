@@ -12,12 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from google.cloud import ndb
-
 from comments.domain import records
 from comments.reading.materialized import buckets, directories
 from comments.store import ownership, reads, transactions
-from comments.store.models import bucket_rows, comment_rows, conversion
+from comments.store.models import bucket_rows, comment_rows, conversion, schema
 
 T = TypeVar("T")
 
@@ -63,7 +61,7 @@ def of_thread(name: records.ThreadName) -> ownership.Writes:
     return ownership.Writes(_OWNER, delete=tuple(keys))
 
 
-def _names(kind: str, ancestor: ndb.Key) -> list[str]:
+def _names(kind: str, ancestor: schema.RowKey) -> list[str]:
     query = reads.Query(kind, ancestor=ancestor, keys_only=True)
     return [message.key.path[-1].name for message in reads.fetch(query)]
 

@@ -84,7 +84,7 @@ def load(name: records.ThreadName) -> Materialized:
 
 
 def _buckets(name: records.ThreadName, keys: Sequence[str]) -> Iterator[buckets.Bucket | None]:
-    for row in reads.read([bucket_rows.bucket_path(name, key) for key in keys]):
+    for row in reads.read([bucket_rows.bucket_key(name, key) for key in keys]):
         yield None if row is None else _or_none(buckets.decode_bucket, bucket_rows.content(row))
 
 

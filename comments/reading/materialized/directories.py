@@ -35,7 +35,7 @@ class DirectoryOutdated(Exception):
 
 def load_buckets(name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket | None]:
     """Read buckets by key. The result contains None for each missing bucket."""
-    found = reads.read([bucket_rows.bucket_path(name, key) for key in keys])
+    found = reads.read([bucket_rows.bucket_key(name, key) for key in keys])
     return [
         None if row is None else buckets.decode_bucket(bucket_rows.content(row)) for row in found
     ]
@@ -61,11 +61,11 @@ def load(name: records.ThreadName) -> StoredDirectory:
         errors.Overloaded: the directory was switched during each of several attempts.
     """
     for _ in range(_TRIES):
-        (stored,) = reads.read([bucket_rows.directory_path(name)])
+        (stored,) = reads.read([bucket_rows.directory_key(name)])
         if stored is None:
             return StoredDirectory(buckets.Directory(""))
         parts = [each.string_value for each in stored.properties["parts"].array_value.values]
-        rest = reads.read([bucket_rows.bucket_path(name, each) for each in parts]) if parts else []
+        rest = reads.read([bucket_rows.bucket_key(name, each) for each in parts]) if parts else []
         if None not in rest:  # otherwise the directory was switched between the two reads
             content = b"".join(map(bucket_rows.content, (stored, *rest)))
             version = stored.properties["version"].string_value
@@ -92,7 +92,7 @@ def load_base(name: records.ThreadName) -> tuple[buckets.Directory, bool]:
         directory = load_directory(name)
         directory.content  # noqa: B018 - it is decoded on first use
     except (errors.Overloaded, *UNREADABLE):
-        (stored,) = reads.read([bucket_rows.directory_path(name)])
+        (stored,) = reads.read([bucket_rows.directory_key(name)])
         version = "" if stored is None else stored.properties["version"].string_value
         return buckets.Directory(version), False
     return directory, True

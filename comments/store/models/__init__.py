@@ -55,6 +55,6 @@ orders by are indexed, because each indexed property costs an index row.
               key: "{site id}/{upload id}/{number}"
     Participation
               key: the author's id, below the thread's key
-    Comment   key: 128 bits, base32, lower case; never an automatic id, because NDB's
+    Comment   key: 128 bits, base32, lower case; never an automatic id, because a
               retry after a lost response would then store a second comment
 """

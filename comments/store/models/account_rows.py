@@ -4,10 +4,6 @@ The module also defines the kinds for site keys and OpenID Connect providers, wh
 people. Only the package `accounts` writes these kinds.
 """
 
-from datetime import UTC
-
-from google.cloud import ndb
-
 from comments.store.models import schema
 
 
@@ -20,32 +16,32 @@ class AccountRow(schema.StoredRow):
     there is none.
     """
 
-    name = schema.TextProperty(required=True)
-    login = schema.TextProperty(default="")
-    address = schema.TextProperty(default="")
-    password = schema.TextProperty(default="")
-    totp = schema.TextProperty(default="")
-    totp_step = schema.IntegerProperty(indexed=False, default=0)
-    grants = schema.TextProperty(repeated=True)
-    staff = schema.BooleanProperty(default=False)
-    identities = schema.TextProperty(repeated=True)
-    epoch = schema.TextProperty(required=True)
-    reset = schema.TextProperty(default="")
-    created = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
+    name = schema.text(required=True)
+    login = schema.text(default="")
+    address = schema.text(default="")
+    password = schema.text(default="")
+    totp = schema.text(default="")
+    totp_step = schema.integer(indexed=False, default=0)
+    grants = schema.texts()
+    staff = schema.boolean(default=False)
+    identities = schema.texts()
+    epoch = schema.text(required=True)
+    reset = schema.text(default="")
+    created = schema.time(indexed=False)
 
 
 class IdentityRow(schema.StoredRow):
     """A name, an address or a person at a provider that identifies exactly one account."""
 
-    account = schema.TextProperty(required=True)
+    account = schema.text(required=True)
 
 
 class SessionRow(schema.StoredRow):
     """A browser in which an account is signed in. `epoch` is the account's `epoch` at sign-in."""
 
-    epoch = schema.TextProperty(required=True)
-    created = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
-    seen = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
+    epoch = schema.text(required=True)
+    created = schema.time(indexed=False)
+    seen = schema.time(indexed=False)
 
 
 class ModerationSessionRow(schema.StoredRow):
@@ -54,11 +50,11 @@ class ModerationSessionRow(schema.StoredRow):
     `origin` is the page's origin, and `epoch` the account's `epoch` at the beginning.
     """
 
-    site = schema.StringProperty(required=True)
-    origin = schema.TextProperty(required=True)
-    epoch = schema.TextProperty(required=True)
-    created = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
-    seen = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
+    site = schema.string(required=True)
+    origin = schema.text(required=True)
+    epoch = schema.text(required=True)
+    created = schema.time(indexed=False)
+    seen = schema.time(indexed=False)
 
 
 class TicketRow(schema.StoredRow):
@@ -67,48 +63,48 @@ class TicketRow(schema.StoredRow):
     `used` identifies the attempt that used the link.
     """
 
-    purpose = schema.TextProperty(required=True)
-    content = schema.TextProperty(default="")
-    expires = schema.DateTimeProperty(tzinfo=UTC)
-    used = schema.TextProperty(default="")
+    purpose = schema.text(required=True)
+    content = schema.text(default="")
+    expires = schema.time()
+    used = schema.text(default="")
 
 
 class SiteKeysRow(schema.StoredRow):
     """The keys with which a site signs tokens for its readers, as JSON."""
 
-    keys = schema.TextProperty(default="[]")
+    keys = schema.text(default="[]")
 
 
 class ProvidersRow(schema.StoredRow):
     """The OpenID Connect providers of this service, as JSON."""
 
-    providers = schema.TextProperty(default="[]")
+    providers = schema.text(default="[]")
 
 
-def providers_key() -> ndb.Key:
+def providers_key() -> schema.RowKey:
     """Return the key of the only Providers row."""
     return schema.RowKey(ProvidersRow, "service")
 
 
-def site_keys_key(site: str) -> ndb.Key:
+def site_keys_key(site: str) -> schema.RowKey:
     return schema.RowKey(SiteKeysRow, site)
 
 
-def account_key(account: str) -> ndb.Key:
+def account_key(account: str) -> schema.RowKey:
     return schema.RowKey(AccountRow, account)
 
 
-def identity_key(name: str) -> ndb.Key:
+def identity_key(name: str) -> schema.RowKey:
     return schema.RowKey(IdentityRow, name)
 
 
-def session_key(account: str, name: str) -> ndb.Key:
+def session_key(account: str, name: str) -> schema.RowKey:
     return schema.RowKey(SessionRow, name, parent=account_key(account))
 
 
-def moderation_session_key(account: str, name: str) -> ndb.Key:
+def moderation_session_key(account: str, name: str) -> schema.RowKey:
     return schema.RowKey(ModerationSessionRow, name, parent=account_key(account))
 
 
-def ticket_key(name: str) -> ndb.Key:
+def ticket_key(name: str) -> schema.RowKey:
     return schema.RowKey(TicketRow, name)

@@ -1,13 +1,10 @@
 """Define the kinds and keys for a compacted thread: directory, buckets and rankings."""
 
-from datetime import UTC
 from typing import Any
-
-from google.cloud import ndb
 
 from comments.domain import records
 from comments.store.models import schema
-from comments.store.models.comment_rows import thread_key, thread_key_name
+from comments.store.models.comment_rows import thread_key
 
 
 class BucketDirectoryRow(schema.StoredRow):
@@ -20,46 +17,36 @@ class BucketDirectoryRow(schema.StoredRow):
     thread (`thread_terms`).
     """
 
-    version = schema.TextProperty(required=True)
-    content = schema.BlobProperty(indexed=False)
-    parts = schema.TextProperty(repeated=True)
-    head = schema.BlobProperty(indexed=False)
-    due = schema.DateTimeProperty(tzinfo=UTC)
-    terms = schema.TextProperty(default="")
+    version = schema.text(required=True)
+    content = schema.blob()
+    parts = schema.texts()
+    head = schema.blob()
+    due = schema.time()
+    terms = schema.text(default="")
 
 
 class BucketRow(schema.StoredRow):
     """Consecutive comments of a thread as readers get them. Written once; see `buckets`."""
 
-    content = schema.BlobProperty(indexed=False)
+    content = schema.blob()
 
 
 class RankingRow(schema.StoredRow):
     """A thread's discussions in order of votes. Written once; see `ranking`."""
 
-    content = schema.BlobProperty(indexed=False)
+    content = schema.blob()
 
 
-def ranking_key(name: records.ThreadName, key: str) -> ndb.Key:
+def ranking_key(name: records.ThreadName, key: str) -> schema.RowKey:
     """Return the key of a ranking; `key` identifies the attempt that wrote it."""
     return schema.RowKey(RankingRow, key, parent=thread_key(name))
 
 
-def directory_path(name: records.ThreadName) -> tuple[tuple[str, str], ...]:
-    """Return the path of a thread's directory, for callers that read the directory without NDB."""
-    return ("Thread", thread_key_name(name)), ("BucketDirectory", "current")
-
-
-def directory_key(name: records.ThreadName) -> ndb.Key:
+def directory_key(name: records.ThreadName) -> schema.RowKey:
     return schema.RowKey(BucketDirectoryRow, "current", parent=thread_key(name))
 
 
-def bucket_path(name: records.ThreadName, key: str) -> tuple[tuple[str, str], ...]:
-    """Return the path of a bucket; `key` contains the attempt and the bucket's number."""
-    return ("Thread", thread_key_name(name)), ("Bucket", key)
-
-
-def bucket_key(name: records.ThreadName, key: str) -> ndb.Key:
+def bucket_key(name: records.ThreadName, key: str) -> schema.RowKey:
     """Return the key of a bucket; `key` contains the attempt and the bucket's number."""
     return schema.RowKey(BucketRow, key, parent=thread_key(name))
 

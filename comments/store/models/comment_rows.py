@@ -1,9 +1,6 @@
 """Define the kinds and keys for discussions: sites, threads and comments."""
 
 import hashlib
-from datetime import UTC
-
-from google.cloud import ndb
 
 from comments.domain import records
 from comments.domain.crypto import keyed_hashes
@@ -24,23 +21,23 @@ class SiteRow(schema.StoredRow):
     `site rescheme` has set the scheme, so the levels are not compared with SORT_HASH_LEVELS.
     """
 
-    origins = schema.TextProperty(repeated=True)
-    digits = schema.TextProperty(required=True)
-    width = schema.IntegerProperty(indexed=False, required=True)
-    levels = schema.IntegerProperty(indexed=False, default=0)
-    reshaped = schema.BooleanProperty(indexed=False, default=False)
-    query_keys = schema.TextProperty(repeated=True)
-    keep_trailing_slash = schema.BooleanProperty(indexed=False, default=False)
-    cdn_seconds = schema.IntegerProperty(indexed=False, default=0)
-    freshness = schema.IntegerProperty(indexed=False, default=0)
-    categories = schema.TextProperty(repeated=True)
-    moderators = schema.TextProperty(repeated=True)
-    guard = schema.TextProperty(default="")
-    budget = schema.TextProperty(default="")
-    turnstile = schema.TextProperty(default="")
-    options = schema.TextProperty(default="")
-    has_providers = schema.BooleanProperty(indexed=False, default=False)
-    created = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
+    origins = schema.texts()
+    digits = schema.text(required=True)
+    width = schema.integer(indexed=False, required=True)
+    levels = schema.integer(indexed=False, default=0)
+    reshaped = schema.boolean(indexed=False, default=False)
+    query_keys = schema.texts()
+    keep_trailing_slash = schema.boolean(indexed=False, default=False)
+    cdn_seconds = schema.integer(indexed=False, default=0)
+    freshness = schema.integer(indexed=False, default=0)
+    categories = schema.texts()
+    moderators = schema.texts()
+    guard = schema.text(default="")
+    budget = schema.text(default="")
+    turnstile = schema.text(default="")
+    options = schema.text(default="")
+    has_providers = schema.boolean(indexed=False, default=False)
+    created = schema.time(indexed=False)
 
 
 class ThreadRow(schema.StoredRow):
@@ -58,24 +55,24 @@ class ThreadRow(schema.StoredRow):
     None in rows from releases that did not store it.
     """
 
-    site = schema.StringProperty(required=True)
-    thread = schema.TextProperty(required=True)
-    title = schema.TextProperty(default="")
-    url = schema.TextProperty(default="")
-    state = schema.TextProperty(default=records.ThreadState.OPEN.value)
-    child_count = schema.IntegerProperty(indexed=False, default=0)
-    categories = schema.TextProperty(repeated=True)
-    filed = schema.IntegerProperty(indexed=False, default=0)
-    shards = schema.IntegerProperty(indexed=False, default=1)
-    policy = schema.TextProperty(default="")
-    named_by = schema.TextProperty()
-    named_at = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
-    own = schema.TextProperty(repeated=True)
-    pins = schema.TextProperty(repeated=True)
-    scheme = schema.TextProperty(default="")
-    shape = schema.IntegerProperty(indexed=False, default=0)
-    created = schema.DateTimeProperty(tzinfo=UTC)
-    active = schema.DateTimeProperty(tzinfo=UTC)
+    site = schema.string(required=True)
+    thread = schema.text(required=True)
+    title = schema.text(default="")
+    url = schema.text(default="")
+    state = schema.text(default=records.ThreadState.OPEN.value)
+    child_count = schema.integer(indexed=False, default=0)
+    categories = schema.texts()
+    filed = schema.integer(indexed=False, default=0)
+    shards = schema.integer(indexed=False, default=1)
+    policy = schema.text(default="")
+    named_by = schema.text()
+    named_at = schema.time(indexed=False)
+    own = schema.texts()
+    pins = schema.texts()
+    scheme = schema.text(default="")
+    shape = schema.integer(indexed=False, default=0)
+    created = schema.time()
+    active = schema.time()
 
 
 class CommentRow(schema.StoredRow):
@@ -109,67 +106,67 @@ class CommentRow(schema.StoredRow):
     network and the comment's id (`posting`).
     """
 
-    site = schema.StringProperty(required=True)
-    thread = schema.StringProperty(required=True)
-    thread_id = schema.TextProperty(required=True)
-    sort_hash = schema.StringProperty(required=True)
-    level = schema.IntegerProperty(required=True)
-    number = schema.IntegerProperty(required=True, indexed=False)
-    child_count = schema.IntegerProperty(default=0, indexed=False)
-    parent = schema.StringProperty()
-    reply_to = schema.TextProperty()
-    slug = schema.StringProperty(required=True)
-    shape = schema.IntegerProperty(indexed=False, default=0)
-    former_slugs = schema.StringProperty(repeated=True)
-    author_name = schema.TextProperty(default="")
-    author_website = schema.TextProperty(default="")
-    author_email = schema.TextProperty(default="")
-    author_id = schema.StringProperty(default="")
-    by_staff = schema.BooleanProperty(indexed=False, default=False)
-    body = schema.TextProperty(default="")
-    html = schema.TextProperty(default="")
-    renderer = schema.TextProperty(default="")
-    status = schema.StringProperty(required=True)
-    listed = schema.BooleanProperty(required=True)
-    revision = schema.IntegerProperty(default=1)
-    unfolded = schema.BooleanProperty(default=False)
-    fold_by = schema.DateTimeProperty(tzinfo=UTC)
-    shelved = schema.BooleanProperty(indexed=False, default=False)
-    rewrites = schema.BooleanProperty(indexed=False, default=False)
-    moved = schema.BooleanProperty(indexed=False, default=False)
-    created = schema.DateTimeProperty(required=True, tzinfo=UTC)
-    edited = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
-    changed = schema.DateTimeProperty(tzinfo=UTC)
-    text_revision = schema.IntegerProperty(indexed=False)
-    score = schema.IntegerProperty(default=0, indexed=False)
-    up = schema.IntegerProperty(default=0, indexed=False)
-    down = schema.IntegerProperty(default=0, indexed=False)
-    categories = schema.TextProperty(repeated=True)
-    cast_up = schema.IntegerProperty(default=0, indexed=False)
-    cast_down = schema.IntegerProperty(default=0, indexed=False)
-    fingerprint = schema.BlobProperty(indexed=False)
-    origin = schema.BlobProperty(indexed=False)
-    came_from = schema.TextProperty(default="")
-    source = schema.TextProperty()
-    rule = schema.TextProperty(default="")
-    why = schema.TextProperty(default="")
-    reasons = schema.TextProperty(default="")
-    stood = schema.TextProperty(default="")
-    stood_for = schema.TextProperty(default="")
-    judged = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
-    pinned = schema.BooleanProperty(indexed=False, default=False)
-    brought = schema.TextProperty()
+    site = schema.string(required=True)
+    thread = schema.string(required=True)
+    thread_id = schema.text(required=True)
+    sort_hash = schema.string(required=True)
+    level = schema.integer(required=True)
+    number = schema.integer(required=True, indexed=False)
+    child_count = schema.integer(default=0, indexed=False)
+    parent = schema.string()
+    reply_to = schema.text()
+    slug = schema.string(required=True)
+    shape = schema.integer(indexed=False, default=0)
+    former_slugs = schema.strings()
+    author_name = schema.text(default="")
+    author_website = schema.text(default="")
+    author_email = schema.text(default="")
+    author_id = schema.string(default="")
+    by_staff = schema.boolean(indexed=False, default=False)
+    body = schema.text(default="")
+    html = schema.text(default="")
+    renderer = schema.text(default="")
+    status = schema.string(required=True)
+    listed = schema.boolean(required=True)
+    revision = schema.integer(default=1)
+    unfolded = schema.boolean(default=False)
+    fold_by = schema.time()
+    shelved = schema.boolean(indexed=False, default=False)
+    rewrites = schema.boolean(indexed=False, default=False)
+    moved = schema.boolean(indexed=False, default=False)
+    created = schema.time(required=True)
+    edited = schema.time(indexed=False)
+    changed = schema.time()
+    text_revision = schema.integer(indexed=False)
+    score = schema.integer(default=0, indexed=False)
+    up = schema.integer(default=0, indexed=False)
+    down = schema.integer(default=0, indexed=False)
+    categories = schema.texts()
+    cast_up = schema.integer(default=0, indexed=False)
+    cast_down = schema.integer(default=0, indexed=False)
+    fingerprint = schema.blob()
+    origin = schema.blob()
+    came_from = schema.text(default="")
+    source = schema.text()
+    rule = schema.text(default="")
+    why = schema.text(default="")
+    reasons = schema.text(default="")
+    stood = schema.text(default="")
+    stood_for = schema.text(default="")
+    judged = schema.time(indexed=False)
+    pinned = schema.boolean(indexed=False, default=False)
+    brought = schema.text()
 
 
-def site_key(site: str) -> ndb.Key:
+def site_key(site: str) -> schema.RowKey:
     return schema.RowKey(SiteRow, site)
 
 
-def thread_key(name: records.ThreadName) -> ndb.Key:
+def thread_key(name: records.ThreadName) -> schema.RowKey:
     return schema.RowKey(ThreadRow, thread_key_name(name))
 
 
-def thread_key_of(key_name: str) -> ndb.Key:
+def thread_key_of(key_name: str) -> schema.RowKey:
     """Return the key of a thread, given its key name (the property `thread` of a comment)."""
     return schema.RowKey(ThreadRow, key_name)
 
@@ -185,7 +182,7 @@ def thread_key_name(name: records.ThreadName) -> str:
     return f"{name.site}/{name.id}"
 
 
-def comment_key(comment_id: str) -> ndb.Key:
+def comment_key(comment_id: str) -> schema.RowKey:
     return schema.RowKey(CommentRow, comment_id)
 
 

@@ -1,4 +1,4 @@
-"""Convert stored rows to records, from NDB's models and from protobuf messages.
+"""Convert rows, and the protobuf messages of rows, to records.
 
 Times are in UTC.
 """
@@ -86,11 +86,11 @@ def thread_record(row: ThreadRow) -> records.Thread:
         child_count=row.child_count,
         categories=tuple(row.categories),
         policy=records.Policy(row.policy) if row.policy else None,
-        created=plain_or_none(row.created),
+        created=row.created,
         named_by=row.named_by or "",
         own=tuple(row.own),
         pins=tuple(row.pins),
-        active=plain_or_none(row.active),
+        active=row.active,
     )
 
 
@@ -105,8 +105,6 @@ def scheme_of(row: ThreadRow | None, site: sorthash.Scheme) -> sorthash.Scheme:
 
 
 def comment_record(row: CommentRow) -> records.Comment:
-    edited: datetime | None = row.edited
-    changed: datetime | None = row.changed
     return records.Comment(
         id=row.key.id(),
         site=row.site,
@@ -126,9 +124,9 @@ def comment_record(row: CommentRow) -> records.Comment:
         status=records.Status(row.status),
         listed=row.listed,
         revision=row.revision,
-        created=plain(row.created),
-        edited=None if edited is None else plain(edited),
-        changed=None if changed is None else plain(changed),
+        created=row.created,
+        edited=row.edited,
+        changed=row.changed,
         score=row.score,
         up=row.up,
         down=row.down,
@@ -145,7 +143,7 @@ def case_record(row: CommentRow) -> records.Case:
         rule=row.rule or "",
         why=row.why or "",
         stood=records.Status(row.stood) if row.stood else None,
-        judged=plain_or_none(row.judged),
+        judged=row.judged,
         brought=row.brought or "",
         reasons=reasons.decode(row.reasons or ""),
     )
@@ -203,16 +201,6 @@ def case_from_message(entity: Any) -> records.Case:
         brought=values["brought"].string_value,
         reasons=reasons.decode(values["reasons"].string_value),
     )
-
-
-def plain(moment: datetime) -> datetime:
-    """Convert NDB's datetime with nanoseconds, which JSON cannot encode, to a plain datetime."""
-    return datetime.combine(moment.date(), moment.time(), UTC)
-
-
-def plain_or_none(moment: datetime | None) -> datetime | None:
-    """Apply `plain` to a datetime, or return None for None."""
-    return None if moment is None else plain(moment)
 
 
 def projected_time(value: Any) -> datetime | None:

@@ -10,10 +10,8 @@ the rows of its subcategories, and a subtree is one range of keys.
 
 import hashlib
 from collections.abc import Mapping
-from datetime import UTC
 
 import msgspec
-from google.cloud import ndb
 
 from comments.domain import counting, decoders, records
 from comments.store.models import schema
@@ -36,15 +34,15 @@ class CounterRow(schema.StoredRow):
     (`declarations`).
     """
 
-    scope = schema.StringProperty(required=True)
-    site = schema.StringProperty(default="")
-    shards = schema.IntegerProperty(default=1)
-    mended = schema.IntegerProperty(indexed=False, default=0)
-    lately = schema.IntegerProperty(indexed=False, default=0)
-    began = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
-    numbers = schema.TextProperty(default="")
-    listings = schema.TextProperty(default="")
-    declared = schema.TextProperty(default="")
+    scope = schema.string(required=True)
+    site = schema.string(default="")
+    shards = schema.integer(default=1)
+    mended = schema.integer(indexed=False, default=0)
+    lately = schema.integer(indexed=False, default=0)
+    began = schema.time(indexed=False)
+    numbers = schema.text(default="")
+    listings = schema.text(default="")
+    declared = schema.text(default="")
 
 
 class UsageRow(schema.StoredRow):
@@ -53,19 +51,19 @@ class UsageRow(schema.StoredRow):
     `mark` identifies the last flush that added to the row.
     """
 
-    reads = schema.IntegerProperty(indexed=False, default=0)
-    writes = schema.IntegerProperty(indexed=False, default=0)
-    mails = schema.IntegerProperty(indexed=False, default=0)
-    posts = schema.IntegerProperty(indexed=False, default=0)
-    previews = schema.IntegerProperty(indexed=False, default=0)
-    mark = schema.TextProperty(default="")
+    reads = schema.integer(indexed=False, default=0)
+    writes = schema.integer(indexed=False, default=0)
+    mails = schema.integer(indexed=False, default=0)
+    posts = schema.integer(indexed=False, default=0)
+    previews = schema.integer(indexed=False, default=0)
+    mark = schema.text(default="")
 
 
 class ParticipationRow(schema.StoredRow):
     """An author in a thread. Only `counters` writes this kind. `author` is an `author_name`."""
 
-    author = schema.StringProperty(required=True)
-    numbers = schema.TextProperty(default="")
+    author = schema.string(required=True)
+    numbers = schema.text(default="")
 
 
 class StandingRow(schema.StoredRow):
@@ -76,18 +74,18 @@ class StandingRow(schema.StoredRow):
     `comment` is one of the author's comments; the author's name is read from it.
     """
 
-    site = schema.StringProperty(required=True)
-    score = schema.IntegerProperty(default=0)
-    takes_part = schema.BooleanProperty(default=False)
-    alias = schema.StringProperty(default="")
-    comment = schema.TextProperty(default="")
-    numbers = schema.TextProperty(default="")
+    site = schema.string(required=True)
+    score = schema.integer(default=0)
+    takes_part = schema.boolean(default=False)
+    alias = schema.string(default="")
+    comment = schema.text(default="")
+    numbers = schema.text(default="")
 
 
 class CategoryRow(schema.StoredRow):
     """The numbers of one of a website's categories. Only `counters` writes this kind."""
 
-    numbers = schema.TextProperty(default="")
+    numbers = schema.text(default="")
 
 
 class DayRow(schema.StoredRow):
@@ -97,8 +95,8 @@ class DayRow(schema.StoredRow):
     by it gives the order of a report over categories.
     """
 
-    entry = schema.StringProperty(required=True)
-    numbers = schema.TextProperty(default="")
+    entry = schema.string(required=True)
+    numbers = schema.text(default="")
 
 
 class AppearanceRow(schema.StoredRow):
@@ -107,9 +105,9 @@ class AppearanceRow(schema.StoredRow):
     `author` is an `author_name`; `day` is a date, or empty for all time.
     """
 
-    author = schema.StringProperty(required=True)
-    day = schema.StringProperty(default="")
-    numbers = schema.TextProperty(default="")
+    author = schema.string(required=True)
+    day = schema.string(default="")
+    numbers = schema.text(default="")
 
 
 def author_name(site: str, author: str) -> str:
@@ -117,12 +115,12 @@ def author_name(site: str, author: str) -> str:
     return f"{site}/{author}"
 
 
-def usage_key(site: str, day: str) -> ndb.Key:
+def usage_key(site: str, day: str) -> schema.RowKey:
     """Return the key of a website's usage on one day."""
     return schema.RowKey(UsageRow, f"{site}/{day}")
 
 
-def site_counter_key(site: str) -> ndb.Key:
+def site_counter_key(site: str) -> schema.RowKey:
     """Return the key of a website's counter."""
     return schema.RowKey(CounterRow, f"site/{site}#0")
 
@@ -132,12 +130,12 @@ def listings_name(site: str, group: int) -> str:
     return f"threads/{site}#{group}" if group else f"site/{site}#0"
 
 
-def listings_key(site: str, group: int) -> ndb.Key:
+def listings_key(site: str, group: int) -> schema.RowKey:
     """Return the key of a row with the comment counts of some of a website's threads."""
     return schema.RowKey(CounterRow, listings_name(site, group))
 
 
-def standing_key(site: str, author: str) -> ndb.Key:
+def standing_key(site: str, author: str) -> schema.RowKey:
     """Return the key of an author's row on a website."""
     return schema.RowKey(StandingRow, author_name(site, author))
 
@@ -163,7 +161,7 @@ def subtree_names(site: str, category: str) -> tuple[str, str]:
     return first, f"{first}{_NESTED}{_LAST}"
 
 
-def statistics_key(scope: counting.Scope) -> ndb.Key:
+def statistics_key(scope: counting.Scope) -> schema.RowKey:
     """Return the key of the row for a category, a day, or an author in a category or on a day."""
     category = category_part(scope.category)
     if scope.author:
@@ -206,17 +204,17 @@ def thread_counter_name(thread: str, shard: int) -> str:
     return f"thread/{thread}#{shard}"
 
 
-def thread_counter_key(name: records.ThreadName, shard: int) -> ndb.Key:
+def thread_counter_key(name: records.ThreadName, shard: int) -> schema.RowKey:
     """Return the key of a thread's counter shard."""
     return thread_counter_key_of(thread_key_name(name), shard)
 
 
-def thread_counter_key_of(thread: str, shard: int) -> ndb.Key:
+def thread_counter_key_of(thread: str, shard: int) -> schema.RowKey:
     """Return the key of a thread's counter shard, given the thread's key name."""
     return schema.RowKey(CounterRow, thread_counter_name(thread, shard))
 
 
-def participation_key(name: records.ThreadName, author: str) -> ndb.Key:
+def participation_key(name: records.ThreadName, author: str) -> schema.RowKey:
     """Return the key of an author's row in a thread."""
     return schema.RowKey(ParticipationRow, author, parent=thread_key(name))
 
@@ -245,7 +243,7 @@ def thread_counter(name: records.ThreadName, shard: int) -> CounterRow:
 
 
 def participation(
-    key: ndb.Key, site: str, author: str, numbers: Mapping[str, int]
+    key: schema.RowKey, site: str, author: str, numbers: Mapping[str, int]
 ) -> ParticipationRow:
     row = ParticipationRow(key=key, author=author_name(site, author))
     row.numbers = encoded(numbers)
@@ -262,7 +260,7 @@ def names(sums: Mapping[counting.Key, int]) -> Numbers:
     return {key.name: number for key, number in sums.items()}
 
 
-def scope_key(scope: counting.Scope) -> ndb.Key:
+def scope_key(scope: counting.Scope) -> schema.RowKey:
     """Return the key of the row for a scope that is counted from events."""
     if scope.kind == "site":
         return site_counter_key(scope.place)
@@ -271,14 +269,14 @@ def scope_key(scope: counting.Scope) -> ndb.Key:
     return statistics_key(scope)
 
 
-def author_row(scope: counting.Scope, numbers: Numbers, comment: str) -> ndb.Model:
+def author_row(scope: counting.Scope, numbers: Numbers, comment: str) -> schema.StoredRow:
     """Make the row for an author on a website, in a category or on a day."""
     if scope.kind == "author":
         return standing(scope.place, scope.author, numbers, comment)
     return statistics(scope, numbers)
 
 
-def statistics(scope: counting.Scope, numbers: Numbers) -> ndb.Model:
+def statistics(scope: counting.Scope, numbers: Numbers) -> schema.StoredRow:
     """Make the row for a category, a day, or an author in a category or on a day."""
     key, text = statistics_key(scope), encoded(numbers)
     if scope.author:

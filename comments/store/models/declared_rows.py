@@ -5,18 +5,16 @@ generation and the number's place (`declared_counters`). The numbers of a counte
 category with its subcategories within it, are therefore ranges of keys.
 """
 
-from google.cloud import ndb
-
 from comments.store.models import schema
 
 
 class DeclaredCountRow(schema.StoredRow):
     """One number of a declared counter, never 0. Only `counters` writes this kind."""
 
-    amount = schema.IntegerProperty(indexed=False, required=True)
+    amount = schema.integer(indexed=False, required=True)
 
 
-def declared_key(site: str, name: str) -> ndb.Key:
+def declared_key(site: str, name: str) -> schema.RowKey:
     """Return the key of a number, given its name within its site."""
     return schema.RowKey(DeclaredCountRow, f"{site}/{name}")
 

@@ -1,47 +1,43 @@
 """Define the kinds and keys for events, messages, jobs, imports, webhooks and rate limits."""
 
-from datetime import UTC
-
-from google.cloud import ndb
-
 from comments.store.models import schema
 
 
 class RateBucketRow(schema.StoredRow):
     """Counts of a subject's recent actions. Only `rate_limits` writes this kind."""
 
-    began = schema.DateTimeProperty(indexed=False, required=True, tzinfo=UTC)
-    count = schema.IntegerProperty(indexed=False, default=0)
-    recent = schema.BlobProperty(indexed=False)
-    ends = schema.DateTimeProperty(tzinfo=UTC)
+    began = schema.time(indexed=False, required=True)
+    count = schema.integer(indexed=False, default=0)
+    recent = schema.blob()
+    ends = schema.time()
 
 
 class EventRow(schema.StoredRow):
     """A change to a comment. Only `outbox` writes this kind."""
 
-    kind = schema.TextProperty(required=True)
-    changes = schema.TextProperty(required=True)
-    done = schema.TextProperty(repeated=True)
-    at = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
-    due = schema.DateTimeProperty(required=True, tzinfo=UTC)
-    since = schema.DateTimeProperty(tzinfo=UTC)
-    attempts = schema.IntegerProperty(indexed=False, default=0)
-    reason = schema.TextProperty(default="")
-    claimed = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
-    detail = schema.TextProperty(default="")
+    kind = schema.text(required=True)
+    changes = schema.text(required=True)
+    done = schema.texts()
+    at = schema.time(indexed=False)
+    due = schema.time(required=True)
+    since = schema.time()
+    attempts = schema.integer(indexed=False, default=0)
+    reason = schema.text(default="")
+    claimed = schema.time(indexed=False)
+    detail = schema.text(default="")
 
 
 class MessageRow(schema.StoredRow):
     """A message to an external recipient. Only `message_queue` writes this kind."""
 
-    queue = schema.StringProperty(required=True)
-    content = schema.TextProperty(required=True)
-    at = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
-    due = schema.DateTimeProperty(required=True, tzinfo=UTC)
-    since = schema.DateTimeProperty(required=True, tzinfo=UTC)
-    waits = schema.BooleanProperty(default=True)
-    attempts = schema.IntegerProperty(indexed=False, default=0)
-    reason = schema.TextProperty(default="")
+    queue = schema.string(required=True)
+    content = schema.text(required=True)
+    at = schema.time(indexed=False)
+    due = schema.time(required=True)
+    since = schema.time(required=True)
+    waits = schema.boolean(default=True)
+    attempts = schema.integer(indexed=False, default=0)
+    reason = schema.text(default="")
 
 
 class JobRow(schema.StoredRow):
@@ -50,7 +46,7 @@ class JobRow(schema.StoredRow):
     The job continues at `position`, whose format depends on the job.
     """
 
-    position = schema.TextProperty(required=True)
+    position = schema.text(required=True)
 
 
 class ImportBatchRow(schema.StoredRow):
@@ -59,37 +55,37 @@ class ImportBatchRow(schema.StoredRow):
     `at` is None while an undo of the import is removing these comments.
     """
 
-    content = schema.TextProperty(required=True)
-    at = schema.DateTimeProperty(tzinfo=UTC)
+    content = schema.text(required=True)
+    at = schema.time()
 
 
 class ImportPartRow(schema.StoredRow):
     """A part of a file that an owner uploaded to import. Only `upload_store` writes this kind."""
 
-    content = schema.TextProperty(required=True)
+    content = schema.text(required=True)
 
 
-def rate_bucket_key(name: str) -> ndb.Key:
+def rate_bucket_key(name: str) -> schema.RowKey:
     """Return the key of a bucket, given its purpose and slot."""
     return schema.RowKey(RateBucketRow, name)
 
 
-def job_key(name: str) -> ndb.Key:
+def job_key(name: str) -> schema.RowKey:
     """Return the key of a job, under which the job continues after an interruption."""
     return schema.RowKey(JobRow, name)
 
 
-def import_batch_key(name: str) -> ndb.Key:
+def import_batch_key(name: str) -> schema.RowKey:
     """Return the key of a batch: the site, the import, the batch's number and its first comment."""
     return schema.RowKey(ImportBatchRow, name)
 
 
-def import_part_key(name: str) -> ndb.Key:
+def import_part_key(name: str) -> schema.RowKey:
     """Return the key of a part: the site, the upload and the part's number."""
     return schema.RowKey(ImportPartRow, name)
 
 
-def event_key(event: str) -> ndb.Key:
+def event_key(event: str) -> schema.RowKey:
     """Return the key of an event: the comment's id and the revision that the comment reached."""
     return schema.RowKey(EventRow, event)
 
@@ -97,13 +93,13 @@ def event_key(event: str) -> ndb.Key:
 class SiteHooksRow(schema.StoredRow):
     """The webhooks of a site. Only `webhook_endpoints` writes this kind."""
 
-    hooks = schema.TextProperty(required=True)
+    hooks = schema.text(required=True)
 
 
-def site_hooks_key(site: str) -> ndb.Key:
+def site_hooks_key(site: str) -> schema.RowKey:
     return schema.RowKey(SiteHooksRow, site)
 
 
-def message_key(message: str) -> ndb.Key:
+def message_key(message: str) -> schema.RowKey:
     """Return the key of a message: the event's id, the channel and the recipient."""
     return schema.RowKey(MessageRow, message)

@@ -1,9 +1,5 @@
 """Define the kind and keys of the threads that readers follow with their tokens."""
 
-from datetime import UTC
-
-from google.cloud import ndb
-
 from comments.domain import records
 from comments.store.models import comment_rows, schema
 
@@ -14,20 +10,20 @@ FOLLOWER = "Follower"  # The kind of the keys above the rows. No entity has this
 class FollowRow(schema.StoredRow):
     """A thread that a reader follows. Only `reader_follows` writes this kind."""
 
-    thread = schema.TextProperty(required=True)
-    since = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
+    thread = schema.text(required=True)
+    since = schema.time(indexed=False)
 
 
-def follower_key(author: str, site: str) -> ndb.Key:
+def follower_key(author: str, site: str) -> schema.RowKey:
     """Return the key above all rows of an author on a site, which sorts by author and then site."""
     return schema.RowKey(FOLLOWER, f"{author}/{site}")
 
 
-def follow_key(author: str, thread: records.ThreadName) -> ndb.Key:
+def follow_key(author: str, thread: records.ThreadName) -> schema.RowKey:
     return follow_key_of(author, thread.site, comment_rows.thread_key_name(thread))
 
 
-def follow_key_of(author: str, site: str, thread: str) -> ndb.Key:
+def follow_key_of(author: str, site: str, thread: str) -> schema.RowKey:
     """Return the key of a row, given the thread's key name. FIRST sorts before all threads."""
     return schema.RowKey(FollowRow, thread, parent=follower_key(author, site))
 

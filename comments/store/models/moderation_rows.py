@@ -1,77 +1,72 @@
 """Define the kinds and keys for moderation: decisions, settings, reports, classifier answers."""
 
-from datetime import UTC
-
-from google.cloud import ndb
-
 from comments.domain import records
 from comments.store.models import schema
-from comments.store.models.conversion import plain
 
 
 class AuditEntryRow(schema.StoredRow):
     """A decision. Only `audit_log` writes this kind."""
 
-    site = schema.StringProperty(required=True)
-    subject = schema.StringProperty(required=True)
-    verb = schema.TextProperty(required=True)
-    actor = schema.TextProperty(required=True)
-    actor_name = schema.TextProperty(default="")
-    at = schema.DateTimeProperty(required=True, tzinfo=UTC)
-    before = schema.TextProperty(default="")
-    after = schema.TextProperty(default="")
-    reason = schema.TextProperty(default="")
-    back = schema.TextProperty(default="")
+    site = schema.string(required=True)
+    subject = schema.string(required=True)
+    verb = schema.text(required=True)
+    actor = schema.text(required=True)
+    actor_name = schema.text(default="")
+    at = schema.time(required=True)
+    before = schema.text(default="")
+    after = schema.text(default="")
+    reason = schema.text(default="")
+    back = schema.text(default="")
 
 
 class RulebookRow(schema.StoredRow):
     """A site's moderation settings. Only `rulebook` writes this kind."""
 
-    content = schema.TextProperty(required=True)
+    content = schema.text(required=True)
 
 
 class ErasureDueRow(schema.StoredRow):
     """A retention mark of a refused comment. Only `retention_marks` writes this kind."""
 
-    since = schema.DateTimeProperty(required=True, tzinfo=UTC)
+    since = schema.time(required=True)
 
 
-def audit_key(entry: str) -> ndb.Key:
+def audit_key(entry: str) -> schema.RowKey:
     return schema.RowKey(AuditEntryRow, entry)
 
 
 class ReportRow(schema.StoredRow):
     """The reports about a comment. Only `reports` writes this kind."""
 
-    site = schema.StringProperty(required=True)
-    people = schema.TextProperty(repeated=True)
-    reasons = schema.TextProperty(default="{}")
-    settled = schema.IntegerProperty(indexed=False, default=0)
-    open = schema.IntegerProperty(default=0)
-    vouched = schema.IntegerProperty(indexed=False, default=0)
-    cleared = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
-    last = schema.DateTimeProperty(required=True, tzinfo=UTC)
+    site = schema.string(required=True)
+    people = schema.texts()
+    reasons = schema.text(default="{}")
+    settled = schema.integer(indexed=False, default=0)
+    open = schema.integer(default=0)
+    vouched = schema.integer(indexed=False, default=0)
+    cleared = schema.time(indexed=False)
+    last = schema.time(required=True)
 
 
 class AdviceRow(schema.StoredRow):
     """The classifier answers about a comment. Only `classifier_answers` writes this kind."""
 
-    said = schema.TextProperty(required=True)
+    said = schema.text(required=True)
 
 
-def advice_key(comment_id: str) -> ndb.Key:
+def advice_key(comment_id: str) -> schema.RowKey:
     return schema.RowKey(AdviceRow, comment_id)
 
 
-def report_key(comment_id: str) -> ndb.Key:
+def report_key(comment_id: str) -> schema.RowKey:
     return schema.RowKey(ReportRow, comment_id)
 
 
-def rulebook_key(site: str) -> ndb.Key:
+def rulebook_key(site: str) -> schema.RowKey:
     return schema.RowKey(RulebookRow, site)
 
 
-def erasure_key(comment_id: str) -> ndb.Key:
+def erasure_key(comment_id: str) -> schema.RowKey:
     return schema.RowKey(ErasureDueRow, comment_id)
 
 
@@ -82,7 +77,7 @@ def audit_record(row: AuditEntryRow) -> records.Audit:
         subject=row.subject,
         verb=row.verb,
         actor=records.Actor(row.actor, row.actor_name),
-        at=plain(row.at),
+        at=row.at,
         before=row.before,
         after=row.after,
         reason=row.reason,

@@ -4,8 +4,6 @@ The kinds are named after the first such sets, the followers of threads. Stored 
 so every set has these kinds.
 """
 
-from google.cloud import ndb
-
 from comments.domain import records
 from comments.store.models import schema
 
@@ -19,10 +17,10 @@ class FollowerListRow(schema.StoredRow):
     belong to `generation`. `version` is the token of the attempt that wrote the content.
     """
 
-    version = schema.TextProperty(default="")
-    generation = schema.IntegerProperty(indexed=False, required=True)
-    folded = schema.IntegerProperty(indexed=False, required=True)
-    content = schema.BlobProperty(indexed=False)
+    version = schema.text(default="")
+    generation = schema.integer(indexed=False, required=True)
+    folded = schema.integer(indexed=False, required=True)
+    content = schema.blob()
 
 
 class FollowerMarkRow(schema.StoredRow):
@@ -32,21 +30,21 @@ class FollowerMarkRow(schema.StoredRow):
     joined in a generation, in order. A mark with `asks` requests a compaction.
     """
 
-    entry = schema.StringProperty(required=True)
-    asks = schema.BooleanProperty(default=False)
+    entry = schema.string(required=True)
+    asks = schema.boolean(default=False)
 
 
 class FollowerSegmentRow(schema.StoredRow):
     """A part of a set, written once by `set_compaction`; see `segments`."""
 
-    content = schema.BlobProperty(indexed=False)
+    content = schema.blob()
 
 
-def set_key(name: records.SetName) -> ndb.Key:
+def set_key(name: records.SetName) -> schema.RowKey:
     return schema.RowKey(FollowerListRow, name.text)
 
 
-def mark_key(name: records.SetName, generation: int, member: str) -> ndb.Key:
+def mark_key(name: records.SetName, generation: int, member: str) -> schema.RowKey:
     """Return the key of an id's mark in a generation. The empty id sorts before all other ids."""
     return schema.RowKey(FollowerMarkRow, f"{generation:010d}{member}", parent=set_key(name))
 
@@ -56,7 +54,7 @@ def mark_entry(name: records.SetName, generation: int, *, belongs: bool) -> str:
     return f"{generation:010d}{'+' if belongs else '-'}{name.text}"
 
 
-def segment_key(name: records.SetName, key: str) -> ndb.Key:
+def segment_key(name: records.SetName, key: str) -> schema.RowKey:
     """Return the key of a segment of a set; `key` consists of generation, attempt and number."""
     return schema.RowKey(FollowerSegmentRow, key, parent=set_key(name))
 

@@ -30,7 +30,7 @@ _OPERATORS = {
 class Query:
     """A query for one kind: filters `(property, operator, value)` and orders (`-name` descends).
 
-    The value of a `__key__` filter is an NDB key, or the name of a key without a parent. `ancestor`
+    The value of a `__key__` filter is a key, or the name of a key without a parent. `ancestor`
     is a key.
     """
 
@@ -93,7 +93,7 @@ def results(request: Any, run: Callable[[Any], Any]) -> Iterator[Any]:
 
 def _below(partition: Any, ancestor: Any) -> Any:
     message = _Filter(property={"name": "__key__"}, op=_HAS_ANCESTOR)
-    _write_key(message.value.key_value, partition, ancestor.pairs())
+    _write_key(message.value.key_value, partition, ancestor)
     return message
 
 
@@ -107,7 +107,7 @@ def _filter(partition: Any, kind: str, name: str, operator: str, value: object) 
     message = _Filter(property={"name": name}, op=_OPERATORS[operator])
     if name == "__key__":
         key: Any = value
-        pairs = [(kind, key)] if isinstance(key, str) else key.pairs()
+        pairs = [(kind, key)] if isinstance(key, str) else key
         _write_key(message.value.key_value, partition, pairs)
     elif isinstance(value, bool):
         message.value.boolean_value = value

@@ -30,12 +30,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
 import msgspec
-from google.cloud import ndb
 
 from comments import errors
 from comments.domain import audiences, counting, records
 from comments.store import connection, reads, transactions
-from comments.store.models import comment_rows, counter_rows
+from comments.store.models import comment_rows, counter_rows, schema
 from comments.tree.counters import statistics
 
 T = TypeVar("T")
@@ -226,7 +225,9 @@ def _range(scope: counting.Scope, mask: int, after: str, page: int) -> Iterator[
 def _participants(scope: counting.Scope, after: str, page: int) -> tuple[list[str], str]:
     """Read a page of a thread's authors: the commenters, and the last author if it is full."""
     thread = comment_rows.thread_key_of(scope.place)
-    where = (("__key__", ">", ndb.Key("Participation", after, parent=thread)),) if after else ()
+    where = (
+        (("__key__", ">", schema.RowKey("Participation", after, parent=thread)),) if after else ()
+    )
     query = reads.Query(
         "Participation", where=where, order=("__key__",), limit=page, ancestor=thread
     )

@@ -8,11 +8,9 @@ one makes corrections, and the steps of an interrupted recount are not repeated.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from google.cloud import ndb
-
 from comments.domain import counting, records
 from comments.store import ownership, reads, transactions
-from comments.store.models import comment_rows, counter_rows
+from comments.store.models import comment_rows, counter_rows, schema
 from comments.tree.counters import from_events, thread_counts
 
 
@@ -44,8 +42,8 @@ def mend_thread(
     first = _next_step(first or counter_rows.thread_counter(name, 0), step)
     first.shards = 1 if thread is None else thread.shards or 1
     more = dict(missing.get(here, {}))
-    put: list[ndb.Model] = []
-    gone: list[ndb.Key] = []
+    put: list[schema.StoredRow] = []
+    gone: list[schema.RowKey] = []
     for scope, key, row in zip(authors, keys, stored, strict=True):
         old = counter_rows.numbers_of(row)
         new = counting.added(old, missing[scope])

@@ -24,13 +24,12 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from google.cloud import ndb
 
 from comments import errors
 from comments.domain import declared_counters, decoders
 from comments.domain.declared_counters import Declaration, DeclaredCounter
 from comments.store import ownership, reads, transactions
-from comments.store.models import counter_rows, event_rows
+from comments.store.models import counter_rows, event_rows, schema
 
 JOBS = "counters/"
 _JOB_OWNER = "declarations"
@@ -188,7 +187,7 @@ def end_job(site: str) -> None:
     transactions.transaction(body)
 
 
-def job_key(site: str) -> ndb.Key:
+def job_key(site: str) -> schema.RowKey:
     """Return the key of a website's Job row."""
     return event_rows.job_key(f"{JOBS}{site}")
 

@@ -11,12 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from google.cloud import ndb
-
 from comments.domain import counting
 from comments.events import outbox
 from comments.store import ownership, reads
-from comments.store.models import counter_rows
+from comments.store.models import counter_rows, schema
 from comments.tree.counters import declared_counts, thread_counts
 
 
@@ -112,8 +110,8 @@ def _added(
     wholes += map(counting.site_scope, listings)
     places = {scope: dict(sums.get(scope, {})) for scope in wholes}
     stored = reads.get_multi([counter_rows.scope_key(scope) for scope in (*places, *authors)])
-    put: list[ndb.Model] = []
-    gone: list[ndb.Key] = []
+    put: list[schema.StoredRow] = []
+    gone: list[schema.RowKey] = []
     for scope, row in zip(authors, stored[len(places) :], strict=True):
         old = counter_rows.numbers_of(row)
         new = counting.added(old, sums[scope])

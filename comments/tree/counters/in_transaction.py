@@ -13,13 +13,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from google.cloud import ndb
-
 from comments import errors
 from comments.domain import counting, records
 from comments.domain.counting import CountedChange
 from comments.store import ownership, reads
-from comments.store.models import comment_rows, counter_rows
+from comments.store.models import comment_rows, counter_rows, schema
 from comments.tree.counters import post_shares, sharding
 
 
@@ -41,12 +39,11 @@ class TransactionCounters:
         self._lent: dict[int, counter_rows.CounterRow] = {}  # Other shards that count posts.
         self._stood: dict[str, counter_rows.Numbers] = {}  # The authors' numbers before the change.
         self.known: set[str] = set()  # Authors with an approved comment in the thread.
-        # Make these keys only once, because NDB copies the parent key for every child key.
         self._kept = {
             author: counter_rows.participation_key(name, author) for author in self._authors
         }
         # The keys that the transaction must read for these counters.
-        self.keys: list[ndb.Key] = [
+        self.keys: list[schema.RowKey] = [
             counter_rows.thread_counter_key(name, self._shard),
             *self._kept.values(),
         ]
@@ -104,8 +101,8 @@ class TransactionCounters:
         scopes = counting.by_scope(added(changes))
         here = counting.thread_scope(comment_rows.thread_key_name(self._name))
         numbers = scopes.pop(here, {})
-        put: list[ndb.Model] = list(self._lent.values())
-        gone: list[ndb.Key] = []
+        put: list[schema.StoredRow] = list(self._lent.values())
+        gone: list[schema.RowKey] = []
         for scope, more in scopes.items():
             old = self._stood[scope.author]
             new = counting.added(old, more)

@@ -21,12 +21,11 @@ from datetime import date, timedelta
 from typing import Any, Generic, TypeVar
 
 import msgspec
-from google.cloud import ndb
 
 from comments import errors
 from comments.domain import categories, counting, records
 from comments.store import reads
-from comments.store.models import comment_rows, counter_rows
+from comments.store.models import comment_rows, counter_rows, schema
 from comments.tree.counters import totals
 
 T = TypeVar("T")
@@ -207,7 +206,7 @@ def threads_of(
         ("author", "=", counter_rows.author_name(site_id, author))
     ]
     if after:
-        here = ndb.Key("Participation", author, parent=comment_rows.thread_key_of(after))
+        here = schema.RowKey("Participation", author, parent=comment_rows.thread_key_of(after))
         where.append(("__key__", ">", here))
     query = reads.Query("Participation", where=where, order=("__key__",), limit=_bounded(limit))
     rows = [(message.key.path[0].name, _numbers(message)) for message in reads.fetch(query)]

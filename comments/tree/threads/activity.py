@@ -22,7 +22,7 @@ PACE = timedelta(minutes=10)
 
 def advance(thread: comment_rows.ThreadRow, created: datetime) -> bool:
     """Note a new comment. Return whether the thread's row must be written because of it."""
-    before = conversion.plain_or_none(thread.active)
+    before: datetime | None = thread.active
     if before is None or created > before:
         thread.active = created
     return before is None or created - before >= PACE

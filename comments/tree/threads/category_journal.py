@@ -8,10 +8,9 @@ comments are done.
 from typing import NamedTuple
 
 import msgspec
-from google.cloud import ndb
 
 from comments.domain import decoders
-from comments.store.models import event_rows
+from comments.store.models import event_rows, schema
 
 PREFIX = "categories/"
 
@@ -23,7 +22,7 @@ class JournalPosition(NamedTuple):
     after: str = ""
 
 
-def key(thread: str) -> ndb.Key:
+def key(thread: str) -> schema.RowKey:
     """Return the key of a thread's journal, given the thread's key name."""
     return event_rows.job_key(f"{PREFIX}{thread}")
 

@@ -7,11 +7,9 @@ compaction.
 
 from collections.abc import Sequence
 
-from google.cloud import ndb
-
 from comments.domain import records
 from comments.store import ownership, reads
-from comments.store.models import comment_rows
+from comments.store.models import comment_rows, schema
 from comments.tree.comment_writes import OWNER, at_once
 from comments.tree.threads import naming
 
@@ -28,11 +26,11 @@ def set_fields(
     `fields` contains the names of the fields to set to their values in `wanted`. Reset fields get
     their values from the naming comment again.
     """
-    more: list[ndb.Model] = [thread]
+    more: list[schema.StoredRow] = [thread]
     if naming.is_unknown(thread):
         more += naming.adopted(thread, {})
     own = {each for each in thread.own if each not in inherits}
-    thread.populate(own=sorted({*own, *fields}))
+    thread.own = sorted({*own, *fields})
     shown = _brought(thread, more)._replace(**{each: getattr(wanted, each) for each in fields})
     if naming.changes_categories(thread, shown, {*fields, *inherits}):
         more.append(naming.begin_recategorizing(thread))
@@ -60,7 +58,7 @@ def adopt(name: records.ThreadName) -> ownership.Writes:
     return ownership.Writes(OWNER, put=_unique(more if is_same else [*more, *_shown(thread)]))
 
 
-def _brought(thread: comment_rows.ThreadRow, written: Sequence[ndb.Model]) -> naming.Brought:
+def _brought(thread: comment_rows.ThreadRow, written: Sequence[schema.StoredRow]) -> naming.Brought:
     """Return the naming comment's thread data. `written` contains the rows of this commit."""
     if not thread.named_by:
         return naming.Brought()
@@ -91,9 +89,9 @@ def _shown(thread: comment_rows.ThreadRow) -> list[comment_rows.CommentRow]:
     return rows
 
 
-def _unique(rows: Sequence[ndb.Model]) -> tuple[ndb.Model, ...]:
+def _unique(rows: Sequence[schema.StoredRow]) -> tuple[schema.StoredRow, ...]:
     """Keep the last of several copies of an entity. For a comment, keep the first `brought`."""
-    found: dict[ndb.Key, ndb.Model] = {}
+    found: dict[schema.RowKey, schema.StoredRow] = {}
     for row in rows:
         known = found.get(row.key)
         if isinstance(known, comment_rows.CommentRow):

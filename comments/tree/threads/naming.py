@@ -22,12 +22,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
-from google.cloud import ndb
 
 from comments.domain import counting, decoders, records
 from comments.domain.records import Status
 from comments.store import reads, transactions
-from comments.store.models import comment_rows, conversion, event_rows
+from comments.store.models import comment_rows, conversion, event_rows, schema
 from comments.tree.threads import category_journal, thread_cache
 
 _FEW, _MANY = 4, 1_000  # listed comments to search for the oldest one that can name the thread
@@ -66,7 +65,7 @@ def decode(stored: str | None) -> Brought:
 def follow(
     name: records.ThreadName,
     changed: Sequence[tuple[counting.CountedState, comment_rows.CommentRow]],
-) -> tuple[ndb.Model, ...]:
+) -> tuple[schema.StoredRow, ...]:
     """Choose a new naming comment if these changes require it. Return the other rows to store.
 
     `changed` contains each comment with its old state. The thread is read only if a comment became
@@ -89,7 +88,7 @@ def first(
     thread: comment_rows.ThreadRow,
     came: Iterable[comment_rows.CommentRow],
     rows: Iterable[comment_rows.CommentRow],
-) -> tuple[ndb.Model, ...]:
+) -> tuple[schema.StoredRow, ...]:
     """Name a thread after the oldest of these comments, if it is older than the naming comment.
 
     `rows` contains the comments written in the same commit. Return the other rows to store.
@@ -106,7 +105,7 @@ def take(
     thread: comment_rows.ThreadRow,
     source: NamingCandidate | None,
     rows: Iterable[comment_rows.CommentRow],
-) -> tuple[ndb.Model, ...]:
+) -> tuple[schema.StoredRow, ...]:
     """Show a comment's thread data, or none. Return the rows to store along with `rows`."""
     by, at = ("", None) if source is None else (source.id, source.created)
     thread.populate(named_by=by, named_at=at)
@@ -115,7 +114,7 @@ def take(
 
 def show(
     thread: comment_rows.ThreadRow, brought: Brought, rows: Iterable[comment_rows.CommentRow]
-) -> tuple[ndb.Model, ...]:
+) -> tuple[schema.StoredRow, ...]:
     """Set a thread's fields that no moderator set. Return the rows to store along with `rows`.
 
     If the categories change, the job `recategorize` starts, unless `rows` contains all of the
@@ -126,7 +125,7 @@ def show(
         return (thread,)
     rows = list(rows)
     for row in rows:
-        row.populate(categories=list(thread.categories))
+        row.categories = list(thread.categories)
     return (thread,) if _are_all(thread, rows) else (thread, begin_recategorizing(thread))
 
 
@@ -170,13 +169,13 @@ def oldest(
 
 def adopted(
     thread: comment_rows.ThreadRow, rows: Mapping[str, comment_rows.CommentRow]
-) -> tuple[ndb.Model, ...]:
+) -> tuple[schema.StoredRow, ...]:
     """Choose the naming comment of a thread from a release that stored no naming comments.
 
     `rows` contains the comments of this commit as they will be stored. Return the other rows to
     store.
     """
-    thread.populate(own=["categories"] if thread.filed else [])
+    thread.own = ["categories"] if thread.filed else []
     begun = _begun(thread, rows)
     changed: tuple[comment_rows.CommentRow, ...] = ()
     if begun is not None and begun.status != Status.RETRACTED and not begun.brought:

@@ -6,11 +6,10 @@ from collections.abc import Callable
 import click.testing
 import flask
 import pytest
-from google.cloud import ndb
 
 from comments.domain import records
 from comments.store import connection, ownership, reads, transactions
-from comments.store.models import comment_rows, counter_rows
+from comments.store.models import comment_rows, counter_rows, schema
 from tests.support.threads import compaction, raw_changes, sample_threads
 
 Run = Callable[..., click.testing.Result]
@@ -170,7 +169,9 @@ def test_recount_shows_no_line_for_each_author(
     assert shown[-1] == "8 differences found."
 
 
-def _participations(name: records.ThreadName) -> list[ndb.Key]:
+def _participations(name: records.ThreadName) -> list[schema.RowKey]:
     query = reads.Query("Participation", ancestor=comment_rows.thread_key(name), keys_only=True)
     names = [message.key.path[-1].name for message in reads.fetch(query)]
-    return [ndb.Key("Participation", each, parent=comment_rows.thread_key(name)) for each in names]
+    return [
+        schema.RowKey("Participation", each, parent=comment_rows.thread_key(name)) for each in names
+    ]

@@ -204,7 +204,7 @@ def _everything(store: connection.Store) -> str:
     del store
     found = []
     for kind in kinds.stored():
-        for entity in reads.fetch(reads.Query(kind._get_kind())):
+        for entity in reads.fetch(reads.Query(kind.KIND)):
             found.append(str(entity))
             blobs = (value.blob_value for value in entity.properties.values())
             found += [_unpacked(blob) for blob in blobs if blob]

@@ -9,7 +9,6 @@ from comments.events import backlog
 from comments.reading.materialized import thread_view
 from comments.store import connection, reads
 from comments.store.models import comment_rows
-from comments.store.wire import ndb_client
 from datastore_emulator import inprocess, testing
 from tests.support.threads import compaction, growing_thread, paced_thread, sample_threads
 
@@ -90,10 +89,10 @@ def _hold(name: records.ThreadName, numbers: range) -> None:
 
 
 def _copy(engine: inprocess.Engine, comment_id: str, times: int) -> None:
-    """Store copies of a comment in commits of 500, without NDB."""
+    """Store copies of a comment in commits of 500."""
     (row,) = reads.lookup("Comment", [comment_id])
     commit = inprocess.Channel(engine).unary_unary(
-        f"{ndb_client.SERVICE}Commit",
+        f"{connection.SERVICE}Commit",
         request_serializer=_CommitRequest.SerializeToString,
         response_deserializer=rpc_types.CommitResponse.pb().FromString,
     )

@@ -7,9 +7,9 @@ from comments.domain import records, sorthash
 from comments.domain.text import web_origins
 from comments.events import audit_log
 from comments.sites import site_settings
-from comments.store import connection
+from comments.store import connection, reads
 from comments.store.models import comment_rows
-from tests.support.threads import sample_threads
+from tests.support.threads import raw_changes, sample_threads
 
 SCHEME = sample_threads.SETTINGS.scheme
 
@@ -120,11 +120,9 @@ def test_only_lowered_levels_prevent_the_start(site: records.Site) -> None:
 
 def test_a_site_of_an_older_release_gets_the_levels_of_the_settings() -> None:
     site_settings.add("demo", [], scheme=SCHEME, now=sample_threads.START)
-    row = comment_rows.site_key("demo").get()
-    row.levels = 0
-    row.put()
+    raw_changes.change(comment_rows.site_key("demo"), levels=0)
     site_settings.check_levels(sorthash.Scheme(levels=5))
-    assert comment_rows.site_key("demo").get().levels == 5
+    assert reads.get(comment_rows.site_key("demo")).levels == 5
 
 
 def test_only_a_fresh_store_gets_a_demo_site() -> None:

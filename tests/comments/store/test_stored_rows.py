@@ -80,9 +80,9 @@ def test_the_stored_properties_of_a_comment_are_stable() -> None:
         "categories", "shape",
         "rule", "why", "reasons", "stood", "stood_for", "judged", "pinned", "brought",
     }  # fmt: skip
-    properties = comment_rows.CommentRow._properties  # type: ignore[attr-defined]
-    assert {name for name, kept in properties.items() if kept._indexed} == indexed
-    assert {name for name, kept in properties.items() if not kept._indexed} == stored
+    columns = comment_rows.CommentRow.COLUMNS
+    assert {name for name, each in columns.items() if each.is_indexed} == indexed
+    assert {name for name, each in columns.items() if not each.is_indexed} == stored
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_the_keys_of_statistics_are_stable(
     store: connection.Store, scope: counting.Scope, kind: str, name: str
 ) -> None:
     key = counter_rows.statistics_key(scope)
-    assert key.pairs() == ((kind, name),)
+    assert key == ((kind, name),)
     assert counter_rows.statistics_scope(kind, name) == scope
 
 

@@ -12,7 +12,7 @@ from comments.jobs.importers.formats import flatthread
 from comments.jobs.migrations import upgrades
 from comments.moderation import review_queue
 from comments.store import connection, ownership, reads, transactions
-from comments.store.models import comment_rows, conversion
+from comments.store.models import comment_rows
 from comments.tree.threads import activity
 from tests.support.importing.samples import flatthread as samples
 from tests.support.threads import sample_exports, sample_threads
@@ -33,7 +33,7 @@ def _row(name: records.ThreadName = PAGE) -> comment_rows.ThreadRow:
 
 
 def _active(name: records.ThreadName = PAGE) -> datetime | None:
-    return conversion.plain_or_none(_row(name).active)
+    return _row(name).active
 
 
 def _listed(text: str = "") -> list[str]:
@@ -59,7 +59,7 @@ def test_a_root_sets_the_time_and_replies_set_it_once_in_a_while(site: records.S
 
 @given(st.lists(st.integers(0, 5_000), min_size=1))
 def test_the_time_is_never_more_than_the_pace_too_early(steps: list[int]) -> None:
-    thread = comment_rows.ThreadRow()
+    thread = comment_rows.ThreadRow(key=comment_rows.thread_key_of("demo/page"))
     stored, newest = None, START
     for step in steps:
         created = START + timedelta(seconds=step)

@@ -18,8 +18,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from google.cloud import ndb
-
 from benchmarks.threads import conversations, loading, shapes
 from comments.domain import records
 from comments.domain.records import Status
@@ -28,7 +26,7 @@ from comments.jobs.importers import running_import
 from comments.moderation import policy_changes, rules
 from comments.sites import site_settings
 from comments.store import connection, reads
-from comments.store.models import comment_rows, counter_rows, event_rows, moderation_rows
+from comments.store.models import comment_rows, counter_rows, event_rows, moderation_rows, schema
 from comments.store.models.counter_rows import standing
 from comments.store.wire import codec
 from datastore_emulator import inprocess, protobufs
@@ -110,7 +108,7 @@ def status_of(place: int) -> Status:
     return Status.SPAM if place % 29 == 7 else Status.APPROVED
 
 
-def _rows(count: int, now: datetime) -> Iterator[ndb.Model]:
+def _rows(count: int, now: datetime) -> Iterator[schema.StoredRow]:
     places = range(count)
     statuses = Counter(status_of(place).value for place in places)
     site = counter_rows.site_counter_key(SITE)
@@ -146,7 +144,7 @@ def comment(place: int, count: int) -> str:
     return conversations._id(half + (half // len(SMALL) - number) * len(SMALL) - 1 - step)
 
 
-def _authors(count: int) -> Iterator[ndb.Model]:
+def _authors(count: int) -> Iterator[schema.StoredRow]:
     numbers: dict[str, Counter[str]] = {}
     for place in range(count):
         found = numbers.setdefault(author(place), Counter())
@@ -156,7 +154,7 @@ def _authors(count: int) -> Iterator[ndb.Model]:
         yield standing(SITE, who, found, "")
 
 
-def _threads(count: int, now: datetime) -> Iterator[ndb.Model]:
+def _threads(count: int, now: datetime) -> Iterator[schema.StoredRow]:
     half = count // 2
     sizes = {PAGE: half} | {
         records.ThreadName(SITE, f"small {left + 1}"): len(SMALL)
@@ -176,7 +174,7 @@ def _threads(count: int, now: datetime) -> Iterator[ndb.Model]:
         yield counter_rows.CounterRow(key=key, scope=scope, site=SITE, numbers=text)
 
 
-def _entry(place: int, count: int, now: datetime) -> ndb.Model:
+def _entry(place: int, count: int, now: datetime) -> schema.StoredRow:
     name = comment_rows.comment_id(hashlib.sha256(f"audit {place}".encode()).digest())
     return moderation_rows.AuditEntryRow(
         key=moderation_rows.audit_key(name), site=SITE, subject=comment(place, count), verb="spam",
@@ -185,21 +183,21 @@ def _entry(place: int, count: int, now: datetime) -> ndb.Model:
     )  # fmt: skip
 
 
-def _days(now: datetime) -> Iterator[ndb.Model]:
+def _days(now: datetime) -> Iterator[schema.StoredRow]:
     text = counter_rows.encoded({"approved": 7, "participants": 3, "pending": 1})
     for category in ("", *CATEGORIES):
         if category:
             yield counter_rows.CategoryRow(
-                key=ndb.Key("Category", f"{SITE}/{category}"), numbers=text
+                key=schema.RowKey("Category", f"{SITE}/{category}"), numbers=text
             )
         for back in range(DAYS):
             day = (now.date() - timedelta(days=back)).isoformat()
-            key = ndb.Key("Day", f"{SITE}/{category}/{day}")
+            key = schema.RowKey("Day", f"{SITE}/{category}/{day}")
             yield counter_rows.DayRow(key=key, entry=f"{SITE}/{day}/{category}", numbers=text)
 
 
-def _message(store: connection.Store, row: ndb.Model) -> protobufs.Entity:
-    return codec.message(row, store.key(*row.key.pairs()))
+def _message(store: connection.Store, row: schema.StoredRow) -> protobufs.Entity:
+    return codec.message(row, store.key(*row.key))
 
 
 def _rulebook(now: datetime) -> None:

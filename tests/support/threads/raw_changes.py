@@ -5,19 +5,18 @@ No flag is set, no revision is raised, no counter is updated, and no event is wr
 
 from typing import Any
 
-from google.cloud import ndb
 from google.cloud.datastore_v1.types import datastore as rpc_types
 
 from comments.domain import records
 from comments.store import connection, ownership, reads, transactions
-from comments.store.models import bucket_rows, comment_rows
+from comments.store.models import bucket_rows, comment_rows, schema
 
 _Commit = rpc_types.CommitRequest.pb()
 _Mutation = rpc_types.Mutation.pb()
 _OWNERS = {"Comment": "tree", "Participation": "counters", "Thread": "tree"}
 
 
-def change(key: ndb.Key, **values: Any) -> None:
+def change(key: schema.RowKey, **values: Any) -> None:
     """Set properties of a stored entity."""
 
     def body() -> None:
@@ -42,7 +41,7 @@ def without(comment_id: str, name: str) -> None:
     store.commit(request, timeout=5.0)
 
 
-def delete(*keys: ndb.Key) -> None:
+def delete(*keys: schema.RowKey) -> None:
     """Delete entities."""
     writes = [ownership.Writes(_owner(key), delete=(key,)) for key in keys]
     transactions.transaction(lambda: transactions.apply(*writes))
@@ -58,7 +57,7 @@ def insert_copy(of: str, comment_id: str, **values: Any) -> None:
 
     def body() -> None:
         source = reads.get(comment_rows.comment_key(of))
-        given = source.to_dict() | values
+        given = {name: getattr(source, name) for name in source.COLUMNS} | values
         row = comment_rows.CommentRow(key=comment_rows.comment_key(comment_id), **given)
         transactions.apply(ownership.Writes("tree", put=(row,)))
 
@@ -70,5 +69,5 @@ def spoil_directory(name: records.ThreadName) -> None:
     change(bucket_rows.directory_key(name), content=b"spoiled", head=b"")
 
 
-def _owner(key: ndb.Key) -> str:
+def _owner(key: schema.RowKey) -> str:
     return _OWNERS.get(key.kind(), "compactor")

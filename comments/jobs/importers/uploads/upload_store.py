@@ -27,7 +27,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import msgspec
-from google.cloud import ndb
 
 from comments import errors
 from comments.domain import decoders
@@ -35,7 +34,7 @@ from comments.domain.crypto import encryption
 from comments.events import audit_log
 from comments.jobs.importers import import_process
 from comments.store import ownership, reads, transactions
-from comments.store.models import event_rows
+from comments.store.models import event_rows, schema
 
 _OWNER = "upload_store"
 _JOBS = "upload/"
@@ -437,7 +436,7 @@ def _delete_parts(upload: Upload) -> None:
         transactions.transaction(functools.partial(transactions.apply, writes))
 
 
-def _key(site: str) -> ndb.Key:
+def _key(site: str) -> schema.RowKey:
     return event_rows.job_key(f"{_JOBS}{site}")
 
 

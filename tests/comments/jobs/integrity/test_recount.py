@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from google.cloud import ndb
 
 from comments.domain import counting, records
 from comments.jobs.integrity import recount
@@ -12,7 +11,7 @@ from comments.notifications import reader_follows, thread_followers
 from comments.posting import own_comment
 from comments.store import connection, ownership, reads, transactions
 from comments.store.large_sets import set_compaction
-from comments.store.models import counter_rows, event_rows
+from comments.store.models import counter_rows, event_rows, schema
 from comments.tree.counters import sharding, totals
 from tests.support import prepared_stores
 from tests.support.histories import counter_drift, counter_oracle
@@ -214,7 +213,7 @@ def test_threads_stored_before_there_were_counters_get_them(
     for kind in ("Counter", "Participation", "Standing", "Category", "Day", "Appearance"):
         for message in list(reads.fetch(reads.Query(kind))):
             path = [part for step in message.key.path for part in (step.kind, step.name)]
-            counter_drift.delete(ndb.Key(*path))
+            counter_drift.delete(schema.RowKey(*path))
     sample_threads.post(
         site, "meanwhile", counted_rows["2"].id
     )  # counted although the earlier counters are missing

@@ -217,13 +217,13 @@ def test_a_list_requests_a_compaction_until_it_is_compacted(
 
 
 def test_the_keys_of_a_list_are_stable() -> None:
-    assert set_rows.set_key(NAME).pairs() == (("FollowerList", "a set"),)
+    assert set_rows.set_key(NAME) == (("FollowerList", "a set"),)
     mark = set_rows.mark_key(NAME, 12, "ann")
-    assert mark.pairs() == (("FollowerList", "a set"), ("FollowerMark", "0000000012ann"))
+    assert mark == (("FollowerList", "a set"), ("FollowerMark", "0000000012ann"))
     assert set_rows.mark_entry(NAME, 12, belongs=True) == "0000000012+a set"
     assert set_rows.mark_entry(NAME, 12, belongs=False) == "0000000012-a set"
     segment = set_rows.segment_key(NAME, "0000000012-token-0")
-    assert segment.pairs()[1] == ("FollowerSegment", "0000000012-token-0")
+    assert segment[1] == ("FollowerSegment", "0000000012-token-0")
     for name in ("0000000012ann", "0000000012-token-0"):
         assert set_rows.generation_of(name) == 12
     assert set_rows.member_of("0000000012ann") == "ann"

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from google.cloud import ndb
 
 from comments.domain import records
 from comments.jobs.importers import import_process, import_writer
@@ -16,6 +15,7 @@ from comments.jobs.importers.checking import checked_import, import_batches
 from comments.jobs.importers.uploads import upload_steps, upload_store, upload_worker
 from comments.jobs.importers.uploads.upload_store import UploadState
 from comments.store import connection, reads
+from comments.store.models import schema
 from tests.support import programs, stored_state
 from tests.support.importing.samples import flatthread as samples
 from tests.support.importing.uploading import COUNT, Clock, checked, confirm, current, sent
@@ -83,8 +83,8 @@ def test_a_claim_lasts_while_stored_comments_are_looked_up(
     monkeypatch.setattr(import_writer, "_LOOKUP", 1)
     read, claims = reads.read, list[bool]()
 
-    def slow(keys: Sequence[ndb.Key | reads.Path]) -> list[Any]:
-        is_of_comments = not isinstance(keys[0], ndb.Key)
+    def slow(keys: Sequence[schema.RowKey | reads.Path]) -> list[Any]:
+        is_of_comments = not isinstance(keys[0], schema.RowKey)
         if connection.state.transaction is not None or not is_of_comments:
             return read(keys)
         clock.advance(seconds=20)
