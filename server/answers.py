@@ -1,135 +1,146 @@
-"""Run a WSGI application and build its whole answer before sending a byte of it.
+"""Run a WSGI application (PEP 3333) and build its whole answer before sending a byte of it.
 
-Owns the bytes of an answer. If an application fails at any point, the server can still answer with
-an error, because it has not sent anything yet.
+If an application fails at any point, the server can still answer with an error, because it has not
+sent anything yet.
 
 Invariants:
 
 1. The server never sends an application's header that contains a line break or another control
    character.
-2. The declared length equals the length of the body, or the connection closes after the body.
+2. The declared length equals the length of the body.
 """
 
 import email.utils
+import functools
+import io
 import re
+import sys
 import time
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+import urllib.parse
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
+    from gunicorn.asgi.parser import PythonProtocol  # type: ignore[import-untyped]
 
-Parts = list[bytes]
-_Headers = list[tuple[str, str]]
-_Error = tuple[type[BaseException], BaseException, "TracebackType"] | tuple[None, None, None]
-_STATUS = re.compile(r"[0-9]{3}(?: [ \t\x21-\x7e\x80-\xff]*)?")
-_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_VALUE = re.compile(r"[ \t\x21-\x7e\x80-\xff]*")
-# The server itself sets or drops these headers (RFC 9110, section 7.6.1), and Date and Server.
-_DROPPED = frozenset(
-    {
-        "connection", "date", "keep-alive", "proxy-authenticate", "proxy-authorization", "server",
-        "te", "trailers", "transfer-encoding", "upgrade",
-    }
-)  # fmt: skip
+_OWN = {"CONTENT_TYPE", "CONTENT_LENGTH"}
+_HEAD = re.compile(
+    r"[0-9]{3}(?: [ \t\x21-\x7e\x80-\xff]*)?\r\n"
+    r"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+: [ \t\x21-\x7e\x80-\xff]*\r\n)*"
+)
+
+
+class Answer(NamedTuple):
+    """A whole answer: `is_kept` says whether another request may follow on its connection."""
+
+    head: bytes
+    parts: Sequence[bytes]
+    is_kept: bool
 
 
 class BadAnswer(Exception):
     """The application's answer cannot be sent."""
 
 
-class _Started:
-    """The application's status and headers, and the bytes that it writes before its body."""
+def environ(
+    request: "PythonProtocol", body: bytes | bytearray, client: Any, address: Any
+) -> "WSGIEnvironment":
+    """Build the environ of a request that came from `client` to `address`.
 
-    def __init__(self) -> None:
-        self.status = ""
-        self.headers: _Headers = []
-        self.written: Parts = []
-
-    def start(self, status: str, headers: _Headers, error: _Error | None = None) -> Any:
-        """Accept status and headers, as a WSGI `start_response`.
-
-        If an error occurs, a later call may replace them.
-        """
-        if self.status and error is None:
-            raise BadAnswer("start_response was called twice")
-        if not _STATUS.fullmatch(status):
-            raise BadAnswer("the status is malformed")
-        self.status, self.headers = status, headers
-        return self.written.append
+    Headers with which a proxy describes a request have no effect here, no matter who sends them:
+    the application decides whether to trust them.
+    """
+    path, query = _target(request.path.decode("latin-1"))
+    found: dict[str, Any] = {
+        "REQUEST_METHOD": request.method.decode("latin-1"),
+        "SCRIPT_NAME": "",
+        "PATH_INFO": urllib.parse.unquote_to_bytes(path).decode("latin-1"),
+        "QUERY_STRING": query,
+        "SERVER_PROTOCOL": "HTTP/{}.{}".format(*request.http_version),
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": "http",
+        "wsgi.input": io.BytesIO(body),
+        "wsgi.input_terminated": True,
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+    }
+    # A Unix socket has no addresses.
+    host, port = address[:2] if isinstance(address, tuple) else ("localhost", 80)
+    found["SERVER_NAME"], found["SERVER_PORT"] = host, str(port)
+    found["REMOTE_ADDR"] = client[0] if isinstance(client, tuple) else ""
+    for name, value in request.headers:
+        if b"_" in name:  # It would look like the name with a hyphen, which proxies may set.
+            continue
+        key = name.decode("latin-1").upper().replace("-", "_")
+        key = key if key in _OWN else f"HTTP_{key}"
+        text = value.decode("latin-1")
+        found[key] = f"{found[key]},{text}" if key in found else text
+    return found
 
 
 def answer(
-    application: "WSGIApplication", environ: "WSGIEnvironment", may_keep: Callable[[], bool]
-) -> tuple[Parts, bool]:
-    """Run the application; return the answer's bytes and whether the connection may stay open.
+    application: "WSGIApplication", asked: "WSGIEnvironment", may_keep: Callable[[], bool]
+) -> Answer:
+    """Run the application and return its answer.
 
-    `may_keep` is called after the application has answered and returns whether to keep the
+    `may_keep` is called after the application has answered, and returns whether to keep the
     connection.
 
     Raises:
         BadAnswer: the application answered something that cannot be sent.
     """
-    started = _Started()
-    chunks = application(environ, started.start)
-    body = _whole(chunks, started)
-    if not started.status:
-        raise BadAnswer("start_response was not called")
-    lines, told = _lines(started.headers)
-    is_kept = may_keep()
-    if not _has_body(environ["REQUEST_METHOD"], started.status):
-        body = []
-        if started.status.startswith(("1", "204")):
-            lines = [line for line in lines if not line.lower().startswith("content-length:")]
-    elif told is None:
-        lines.append(f"Content-Length: {sum(map(len, body))}\r\n")
-    elif told != sum(map(len, body)):
-        body, is_kept = [b"".join(body)[:told]], False
-    head = (
-        f"{environ['SERVER_PROTOCOL']} {started.status}\r\nDate: {_date(int(time.time()))}\r\n"
-        f"Connection: {'keep-alive' if is_kept else 'close'}\r\n{''.join(lines)}\r\n"
-    )
-    return [head.encode("latin-1"), *body], is_kept
+    started: list[Any] = []
+    body: list[bytes] = []
 
+    def start_response(status: str, headers: list[tuple[str, str]], _error: Any = None) -> Any:
+        started[:] = status, headers
+        return body.append
 
-def _whole(chunks: Iterable[bytes], started: _Started) -> Parts:
+    chunks = application(asked, start_response)
     try:
-        body = list(chunks)
+        body.extend(chunks)
     finally:
         if hasattr(chunks, "close"):
             chunks.close()
-    return started.written + body if started.written else body
+    if not started:
+        raise BadAnswer("start_response was not called")
+    status, headers = started
+    has_body = asked["REQUEST_METHOD"] != "HEAD" and not status.startswith(("1", "204", "304"))
+    lines = _lines(status, headers, sum(map(len, body)) if has_body else None)
+    is_kept = may_keep()
+    head = (
+        f"{asked['SERVER_PROTOCOL']} {lines}Date: {_date(int(time.time()))}\r\n"
+        f"Connection: {'keep-alive' if is_kept else 'close'}\r\n\r\n"
+    )
+    return Answer(head.encode("latin-1"), body if has_body else (), is_kept)
 
 
-def _lines(headers: _Headers) -> tuple[list[str], int | None]:
-    """Return the header lines to send, and the length that they declare."""
-    lines, told = [], None
-    for name, value in headers:
-        lowered = name.lower()
-        if lowered in _DROPPED:
-            continue
-        if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
-            raise BadAnswer("a header is malformed")
-        if lowered == "content-length":
-            told = int(value)
-        lines.append(f"{name}: {value.strip()}\r\n")
-    return lines, told
+def _lines(status: str, headers: list[tuple[str, str]], length: int | None) -> str:
+    """Return the status and the headers, with the length of the body if there is one."""
+    lines = f"{status}\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers)
+    # A header with a line break would make one line more.
+    if not _HEAD.fullmatch(lines) or lines.count("\n") > len(headers) + 1:
+        raise BadAnswer("the status or a header is malformed")
+    if length is None:
+        return lines
+    told = [value for name, value in headers if name.lower() == "content-length"]
+    if not told:
+        return f"{lines}Content-Length: {length}\r\n"
+    if told != [str(length)]:
+        raise BadAnswer("the length is wrong")
+    return lines
 
 
-def _has_body(method: str, status: str) -> bool:
-    return method != "HEAD" and not status.startswith(("1", "204", "304"))
+def _target(target: str) -> tuple[str, str]:
+    path, _, query = target.partition("?")
+    if not path.startswith("/"):  # the absolute form, http://host/path
+        path = "/" + path.partition("://")[2].partition("/")[2]
+    return path, query
 
 
-_dates: dict[int, str] = {}
-
-
+@functools.lru_cache(1)
 def _date(now: int) -> str:
-    """Format the time for HTTP. Cached, because many answers are sent in the same second."""
-    found = _dates.get(now)
-    if found is None:
-        found = email.utils.formatdate(now, usegmt=True)
-        _dates.clear()
-        _dates[now] = found
-    return found
+    return email.utils.formatdate(now, usegmt=True)

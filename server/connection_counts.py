@@ -2,7 +2,7 @@
 
 All workers of a server accept connections from the same socket. The worker that wakes up first
 would accept every connection that arrives in that moment, and one processor would do all the work.
-Therefore a worker leaves a new connection to workers that have fewer (`listening`).
+Therefore a worker leaves a new connection to workers that have fewer.
 
 Invariants:
 
@@ -14,7 +14,7 @@ Invariants:
 import mmap
 import struct
 
-FRESH = 1.0  # Seconds. A loop writes its number at least four times a second.
+FRESH = 0.5  # Seconds. A loop writes its number at least four times a second.
 _TOLERANCE = 8  # A worker may have an eighth more connections than the others.
 # Two workers share a place if one of them is 64 starts younger. They then ignore each other.
 _PLACES = 64

@@ -1,33 +1,30 @@
-"""One client's connection: what has arrived of its request, and what is still to be sent.
-
-Owns the phases of a connection and their deadlines.
+"""The connections of a process: they read requests for the worker's threads, and send the answers.
 
 Invariants:
 
-1. Only the event loop changes a connection, except in the phase `RUNNING`: then the connection
-   belongs to the answering thread, which ends that phase under `lock`.
+1. A request is `RUNNING` only when its last byte has arrived, or when its body is too long to keep.
+   Only then may a thread read the connection, and it changes nothing.
 2. Every other phase has a deadline, so no client can keep a connection open by doing nothing.
-3. A request is `RUNNING` only when its last byte has arrived, or when its body is too long to keep.
+3. If the process has too many connections or too many bytes wait for clients, the connection that
+   has waited longest for its client is closed.
 """
 
-import contextlib
+import asyncio
 import enum
+import itertools
+import math
 import socket
-import threading
-from collections import deque
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from gunicorn.http import errors  # type: ignore[import-untyped]
+from gunicorn.asgi.parser import LimitRequestHeaders, ParseError, PythonProtocol  # type: ignore[import-untyped]
 
-from server import framing, heads
-from server.limits import Limits
+from server import answers, limits, refusals
 
-Address = tuple[str, int] | str
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_LINE = b"\r\n"
-_SMALL = 128 * 1024  # bytes; less is copied into one piece rather than sent as several
-_PIECES = 512  # in one call; the kernel accepts 1,024
+_PIECE = 256 * 1024  # bytes; a client has `Limits.answer` for each piece
+_AT_ONCE = b"\x01\x00\x00\x00\x00\x00\x00\x00"  # SO_LINGER: close and drop unsent data
 
 
 class Phase(enum.Enum):
@@ -39,160 +36,281 @@ class Phase(enum.Enum):
     RUNNING = "the application"
     SENDING = "the client to take its answer"
     LINGERING = "the client to close"
-    CLOSED = "nothing"
 
 
-class Connection:
-    """One client's connection.
+class Connections:
+    """All connections of a process.
 
     Args:
-        sock: a non-blocking socket.
-        client: the address of the other end.
-        address: the address of the socket that accepted it.
-        peer: the client whose limit the connection counts toward; "" for an uncounted connection.
+        bounds: how long to wait for clients, and how much memory to spend.
+        keepalive: seconds to wait for another request.
+        hand_over: takes a connection with a complete request.
+        refused: returns the answer to a request that is refused with this status, for this reason.
+
+    Attributes:
+        changed: is called when a connection has ended.
     """
 
-    __slots__ = (
-        "_chunks", "_left", "_seen", "address", "body", "buffer", "client", "deadline", "events",
-        "is_early", "is_kept", "is_unread", "last", "lock", "peer", "phase", "pieces", "request",
-        "served", "since", "socket", "unsent", "unsent_size",
-    )  # fmt: skip
+    def __init__(
+        self,
+        bounds: limits.Limits,
+        keepalive: float,
+        hand_over: "Callable[[Connection], object]",
+        refused: Callable[[int, object], bytes],
+    ) -> None:
+        self.limits = bounds
+        self.keepalive = keepalive
+        self.hand_over = hand_over
+        self.refused = refused
+        self.open: set[Connection] = set()
+        self.changed: Callable[[], object] = lambda: None
 
-    def __init__(self, sock: socket.socket, client: Address, address: Any, peer: str) -> None:
-        self.socket = sock
-        self.client = client
-        self.address = address
-        self.peer = peer
-        self.lock = threading.Lock()
-        self.phase = Phase.HEAD
-        self.since = self.deadline = 0.0
-        self.events = 0  # the events that the loop watches for
-        self.served = 0  # requests
-        self.buffer = bytearray()
-        self.request: Any = None
-        self.body: bytes | bytearray = b""
-        self.is_unread = False  # whether part of the body has not been read
-        self.is_early = False  # whether more arrived while the application ran
-        self.is_kept = False  # whether another request may follow this one
-        self.last = 0.0  # the deadline for the client to accept the whole answer
-        self.pieces: Sequence[bytes] = ()  # of the last answer
-        self.unsent: deque[memoryview] = deque()
-        self.unsent_size = 0
-        self._chunks: framing.Chunks | None = None
-        self._left = 0  # bytes of a body whose length is known
-        self._seen = 0  # bytes of the buffer already searched for the end of a head
+    def add(self, connection: "Connection") -> None:
+        """Count a new connection, or end it if there is no room and none can be made."""
+        peers = [each for each in self.open if each.peer and each.peer == connection.peer]
+        is_over = bool(self.limits.per_peer) and len(peers) >= self.limits.per_peer
+        is_full = is_over or len(self.open) >= self.limits.connections
+        if is_full and not self.make_room(peers if is_over else self.open):
+            connection.end()
+            return
+        self.open.add(connection)
 
-    def begin(self, phase: Phase, now: float, seconds: float) -> None:
-        """Enter a phase that may take `seconds`."""
-        self.deadline = now + seconds
-        self.since = now
-        self.phase = phase
+    def remove(self, connection: "Connection") -> None:
+        """Stop counting a connection."""
+        self.open.discard(connection)
+        self.changed()
 
-    def advance(self, cfg: Any, limits: Limits, now: float) -> bool:
-        """Parse the bytes that have arrived into a request; return whether it is complete.
+    def expire(self) -> None:
+        """End every connection whose deadline has passed."""
+        now = time.monotonic()
+        for each in [each for each in self.open if each.deadline <= now]:
+            each.expire()
 
-        Raises:
-            ParseException: these bytes are not a request.
-        """
-        is_new = self.request is None
-        if is_new and not self._take_head(cfg, limits, now):
-            return False
-        if self._take_body():
-            self.served += 1
-            return True
-        if is_new and heads.expects_continue(self.request):
-            with contextlib.suppress(OSError):
-                self.socket.send(_CONTINUE)
-        return False
-
-    def _take_head(self, cfg: Any, limits: Limits, now: float) -> bool:
-        end = framing.head_end(self.buffer, self._seen)
-        if (end if end >= 0 else len(self.buffer)) > limits.largest_head:
-            raise _too_long(self.buffer, limits.largest_head)
-        if end < 0:
-            self._seen = len(self.buffer)
-            if self.phase is Phase.IDLE and self.buffer:
-                self.begin(Phase.HEAD, now, limits.head)
-            return False
-        head = bytes(self.buffer[:end])
-        del self.buffer[:end]
-        self._seen = 0
-        self.request = heads.parse(cfg, head, self.client, self.served + 1)
-        self._expect_body(limits, now)
-        return True
-
-    def _expect_body(self, limits: Limits, now: float) -> None:
-        length = heads.length(self.request)
-        if length is None:
-            self._chunks = framing.Chunks(self._check_trailers, limits.largest_body)
-        else:
-            self._chunks = None
-            self.is_unread = length > limits.largest_body
-            self._left = 0 if self.is_unread else length
-        self.begin(Phase.BODY, now, limits.body)
-
-    def _take_body(self) -> bool:
-        if self._chunks is not None:
-            is_whole = self._chunks.take(self.buffer)
-            self.body, self.is_unread = self._chunks.body, self._chunks.is_cut
-            return is_whole
-        if len(self.buffer) < self._left:
-            return False
-        self.body = bytes(self.buffer[: self._left])
-        del self.buffer[: self._left]
-        return True
-
-    def _check_trailers(self, data: bytes) -> None:
-        self.request.parse_headers(data, from_trailer=True)
-
-    def finish_request(self) -> None:
-        """Drop the request that was answered."""
-        self.request, self.body, self._chunks = None, b"", None
-
-    def send(self, parts: Sequence[bytes]) -> None:
-        """Send what the client accepts at once, and keep the rest as unsent.
-
-        Raises:
-            OSError: the client is gone.
-        """
-        size = sum(map(len, parts))
-        self.pieces = [b"".join(parts)] if size < _SMALL else [part for part in parts if part]
-        self.unsent.extend(map(memoryview, self.pieces))
-        self.unsent_size = size
-        self.send_more()
-        if not self.unsent:
-            self.pieces = ()
-
-    def send_more(self) -> None:
-        """Send what the client accepts now.
-
-        Raises:
-            OSError: the client is gone.
-        """
-        with contextlib.suppress(BlockingIOError):
-            while self.unsent:
-                pieces = [self.unsent[place] for place in range(min(len(self.unsent), _PIECES))]
-                self._note_sent(self.socket.sendmsg(pieces))
-
-    def drop_unsent(self) -> None:
-        """Drop everything that is not sent yet."""
-        self.pieces = ()
-        self.unsent.clear()
-        self.unsent_size = 0
-
-    def _note_sent(self, sent: int) -> None:
-        self.unsent_size -= sent
-        while sent:
-            piece = self.unsent.popleft()
-            if len(piece) > sent:
-                self.unsent.appendleft(piece[sent:])
+    def limit_unsent(self) -> None:
+        """Keep the limit of bytes that wait for clients. Answers that share bytes count once."""
+        while self._unsent() > self.limits.unsent:
+            if not self.make_room([each for each in self.open if each.phase is Phase.SENDING]):
                 return
-            sent -= len(piece)
+
+    def _unsent(self) -> int:
+        parts = (part for each in self.open for part in each.parts)
+        buffered: int = sum(each.transport.get_write_buffer_size() for each in self.open)
+        return buffered + sum({id(part): len(part) for part in parts}.values())
+
+    def make_room(self, connections: "Iterable[Connection]") -> bool:
+        """End the connection that has waited longest for its client; return whether one waits."""
+        waiting = [each for each in connections if each.phase is not Phase.RUNNING]
+        if waiting:
+            min(waiting, key=lambda each: each.since).end()
+        return bool(waiting)
 
 
-def _too_long(buffer: bytearray, most: int) -> Exception:
-    if buffer.find(_LINE, len(_LINE), most) < 0:
-        found: Exception = errors.LimitRequestLine(len(buffer), most)
-    else:
-        found = errors.LimitRequestHeaders("the head is too long")
-    return found
+class Connection(asyncio.Protocol):
+    """One client's connection.
+
+    Attributes:
+        peer: the client whose limit the connection counts toward; "" for an uncounted connection.
+        since: when the phase began, in the seconds of a monotonic clock.
+        deadline: when the phase must end.
+        parts: the body of a large answer that is being sent.
+    """
+
+    def __init__(self, process: Connections) -> None:
+        self._process = process
+        self._limits = process.limits
+        self.transport: Any = None
+        self.client: Any = None
+        self.address: Any = None
+        self.peer = ""
+        self.request = PythonProtocol(
+            on_headers_complete=self._head_ended,
+            on_body=self._body_arrived,
+            on_message_complete=self._body_ended,
+            # A page's address in a query may be as long as the head may be.
+            limit_request_line=self._limits.largest_head,
+        )
+        self.body = bytearray()
+        self.is_cut = False  # whether part of the body was not kept
+        self._head = 0  # bytes of an incomplete head
+        self._has_ended = False  # whether the client sends no more
+        self._is_full = False  # whether the kernel accepts no more
+        self._pieces: Iterator[bytes | memoryview] = iter(())
+        self._is_kept = False
+        self.parts: Sequence[bytes] = ()
+        self._begin(Phase.HEAD, self._limits.head)
+
+    def _begin(self, phase: Phase, seconds: float) -> None:
+        self.phase = phase
+        self.since = time.monotonic()
+        self.deadline = self.since + seconds
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: Any) -> None:
+        """Wait for the first head."""
+        self.transport = transport
+        transport.set_write_buffer_limits(high=0)
+        self.client = transport.get_extra_info("peername")
+        self.address = transport.get_extra_info("sockname")
+        if self._limits.per_peer and isinstance(self.client, tuple):
+            self.peer = limits.peer(self.client[0])
+        self._process.add(self)
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        """Forget the connection."""
+        self.parts = ()
+        self._process.remove(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what has arrived, or drop it if it belongs to nothing that will be answered."""
+        if self.is_cut or self.phase is Phase.LINGERING:
+            return
+        if self.phase is Phase.IDLE:
+            self._begin(Phase.HEAD, self._limits.head)
+        elif self.phase is Phase.BODY:
+            self.deadline += len(data) / self._limits.rate
+        elif self.phase is not Phase.HEAD:
+            self.transport.pause_reading()  # The next request must wait for its turn.
+        try:
+            self._parse(data)
+        except (ParseError, ValueError) as error:  # ValueError: a length of thousands of digits
+            if not self.is_cut:
+                self._refuse(refusals.status_of(error), error)
+
+    def eof_received(self) -> bool:
+        """Answer a client that has only ended its sending side."""
+        self._has_ended = True
+        return self.phase in {Phase.RUNNING, Phase.SENDING}
+
+    def pause_writing(self) -> None:
+        """Stop until the client has read."""
+        self._is_full = True
+        self._process.limit_unsent()
+
+    def resume_writing(self) -> None:
+        """Send the next piece."""
+        self._is_full = False
+        if self.phase is Phase.SENDING:
+            self._begin(Phase.SENDING, self._limits.answer)
+            self._send()
+
+    # The request.
+
+    def _parse(self, data: bytes) -> None:
+        is_new = self.phase is Phase.HEAD
+        self.request.feed(data)
+        if self.phase is Phase.HEAD:
+            self._head += len(data)
+            if self._head > self._limits.largest_head:
+                self._refuse(431, "the head is too long")
+        elif is_new and self.phase is Phase.BODY and self._expects_continue():
+            self.transport.write(_CONTINUE)
+
+    def _head_ended(self) -> bool:
+        fields = itertools.chain(*self.request.headers)
+        if len(self.request.path) + sum(map(len, fields)) > self._limits.largest_head:
+            raise LimitRequestHeaders("the head is too long")
+        self._begin(Phase.BODY, self._limits.body)
+        self._head = 0
+        self.body = bytearray()
+        if (self.request.content_length or 0) > self._limits.largest_body:
+            self._hand_over(is_cut=True)
+        return False  # The parser must not skip the body.
+
+    def _body_arrived(self, data: bytes) -> None:
+        if self.phase is Phase.BODY:
+            self.body += data
+            if len(self.body) > self._limits.largest_body:
+                self._hand_over(is_cut=True)
+
+    def _body_ended(self) -> None:
+        if self.phase is Phase.BODY:
+            self._hand_over(is_cut=False)
+
+    def _hand_over(self, *, is_cut: bool) -> None:
+        self.is_cut = is_cut
+        self._begin(Phase.RUNNING, math.inf)
+        self._process.hand_over(self)
+
+    def _expects_continue(self) -> bool:
+        expected = (value for name, value in self.request.headers if name == b"expect")
+        is_new = self.request.http_version >= (1, 1)
+        return is_new and any(value.lower() == b"100-continue" for value in expected)
+
+    # The answer.
+
+    def answer(self, found: answers.Answer) -> None:
+        """Send an answer, and keep the connection for another request or close it."""
+        if self.transport.is_closing():
+            return
+        self._is_kept = found.is_kept and not self._has_ended
+        self.body = bytearray()
+        if sum(map(len, found.parts)) < _PIECE:
+            self._pieces = iter([b"".join((found.head, *found.parts))])
+        else:
+            self.parts = found.parts
+            self._pieces = itertools.chain([found.head], _pieces(found.parts))
+        self._begin(Phase.SENDING, self._limits.answer)
+        self._send()
+
+    def _send(self) -> None:
+        for piece in self._pieces:
+            self.transport.write(piece)
+            if self._is_full:
+                return
+        self.parts = ()
+        if self._is_kept:
+            self._wait_for_another()
+        elif self.is_cut or self.request.remaining():
+            self._linger()
+        else:
+            self.transport.close()
+
+    def _wait_for_another(self) -> None:
+        early = self.request.remaining()
+        self.request.reset()
+        self._begin(Phase.IDLE, self._process.keepalive)
+        self.transport.resume_reading()
+        if early:
+            self.data_received(early)
+
+    # The end.
+
+    def expire(self) -> None:
+        """End the connection at its deadline."""
+        if self.phase is Phase.BODY or (self.phase is Phase.HEAD and self._head):
+            self._refuse(refusals.TIMEOUT, "the client is too slow")
+        else:
+            self.end()
+
+    def hurry(self) -> None:
+        """Wait only for a moment for a client that has not sent any byte of a request."""
+        if self.phase is Phase.IDLE or (self.phase is Phase.HEAD and not self._head):
+            self.deadline = min(self.deadline, time.monotonic() + self._limits.linger)
+
+    def end(self) -> None:
+        """Close the connection, and drop the rest of an answer."""
+        if self.phase is Phase.SENDING:
+            raw = self.transport.get_extra_info("socket")
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+        self._process.remove(self)
+        self.transport.abort()
+
+    def _refuse(self, status: int, why: object) -> None:
+        self.transport.write(self._process.refused(status, why))
+        self._linger()
+
+    def _linger(self) -> None:
+        """Close only our side. Closing both would take the answer from a sending client."""
+        self._begin(Phase.LINGERING, self._limits.linger)
+        try:
+            self.transport.write_eof()
+        except OSError:  # the client is gone
+            self.end()
+        self.transport.resume_reading()
+
+
+def _pieces(parts: Sequence[bytes]) -> Iterator[memoryview]:
+    for part in parts:
+        for start in range(0, len(part), _PIECE):
+            yield memoryview(part)[start : start + _PIECE]

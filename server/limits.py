@@ -18,8 +18,7 @@ class Limits:
     Attributes:
         head: seconds from a request's first byte, or from a new connection, to the end of the head.
         body: seconds for a body, in addition to the time that its bytes take at `rate`.
-        answer: seconds within which a client must accept some of its answer; the limit for the
-            whole answer is the same plus the time that its bytes take at `rate`.
+        answer: seconds within which a client must accept 256 KiB of its answer, or the rest.
         linger: seconds for which a refused client may still send, so that it can read the reason.
         rate: bytes per second.
         largest_head: bytes of a request line and its headers.
@@ -28,7 +27,6 @@ class Limits:
             several answers count once.
         connections: open at once.
         per_peer: open at once for one address; 0 for any number.
-        others: seconds for which a worker leaves a new connection to workers with fewer ones.
     """
 
     head: float = 10.0
@@ -41,7 +39,6 @@ class Limits:
     unsent: int = 64 * 1024 * 1024
     connections: int = 1_000
     per_peer: int = 0
-    others: float = 0.05
 
     def but(self, **others: Any) -> "Limits":
         """Return a copy with some limits replaced."""

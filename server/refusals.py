@@ -6,26 +6,21 @@ and other headers, to match its application.
 
 import json
 
-from gunicorn.http import errors  # type: ignore[import-untyped]
+from gunicorn.asgi import parser  # type: ignore[import-untyped]
 
 TIMEOUT = 408
 REASONS = {
     400: "Bad Request",
-    403: "Forbidden",
     408: "Request Timeout",
     414: "URI Too Long",
-    417: "Expectation Failed",
     431: "Request Header Fields Too Large",
     500: "Internal Server Error",
     501: "Not Implemented",
 }
 _STATUSES: dict[type[Exception], int] = {
-    errors.LimitRequestLine: 414,
-    errors.ExpectationFailed: 417,
-    errors.LimitRequestHeaders: 431,
-    errors.UnsupportedTransferCoding: 501,
-    errors.ForbiddenProxyRequest: 403,
-    errors.ConfigurationProblem: 500,
+    parser.LimitRequestLine: 414,
+    parser.LimitRequestHeaders: 431,
+    parser.UnsupportedTransferCoding: 501,
 }
 _HEADERS = {
     "Content-Type": "application/problem+json",

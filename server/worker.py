@@ -1,26 +1,21 @@
-"""The gunicorn worker: a loop that reads and writes, and threads that answer.
+"""The gunicorn worker: asyncio's loop reads and writes, and threads answer.
 
 A thread of gunicorn's own threaded worker waits for its client: for the rest of a body, and until
 the client has accepted the answer. A few slow clients, one per thread, therefore block the whole
-worker. Here, the loop reads a complete request, a thread runs the application and passes to the
-kernel as much as it accepts at once, and the loop sends the rest. docs/server.md compares the
-servers that were measured.
-
-Invariants:
-
-1. A thread never waits for a client: it gets only complete requests, and its sockets do not block.
-2. The worker finishes its current requests, no matter how it is told to stop.
+worker. docs/server.md compares the servers that were measured.
 
 gunicorn's settings for HTTP/2, access logs, `pre_request`, `post_request` and `worker_connections`
 have no effect; those for TLS are refused.
 """
 
+import asyncio
+import contextlib
 import faulthandler
-import http
 import os
 import queue
 import resource
 import signal
+import socket
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -28,17 +23,18 @@ from typing import TYPE_CHECKING, Any
 from gunicorn.errors import ConfigError  # type: ignore[import-untyped]
 from gunicorn.workers import base  # type: ignore[import-untyped]
 
-from server import answers, connection_counts, environs, heads, limits, loop, refusals
-from server.connections import Connection, Phase
+from server import answers, connection_counts, limits, refusals
+from server.connections import Connection, Connections
 
 if TYPE_CHECKING:
     from types import FrameType
 
+_TICK = 0.25  # seconds between two looks at the deadlines
+_PAUSE = 0.001  # seconds for which a connection is left to a process that has fewer
 _OTHER_FILES = 128  # files that a process may have open besides its connections
 # gunicorn imports this module before it forks the workers, so all of them share the counts.
 _COUNTS = connection_counts.ConnectionCounts()
 _FINISHING = 0.8  # the share of the graceful time-out for clients; the rest is for gunicorn's hooks
-_INVALID = "Invalid request from ip=%s: %s"
 
 
 class Worker(base.Worker):  # type: ignore[misc]
@@ -82,15 +78,9 @@ class Worker(base.Worker):  # type: ignore[misc]
     def load_wsgi(self) -> None:
         """Load the application and start the threads that run it."""
         super().load_wsgi()
-        self._keepalive, self._processes = self.cfg.keepalive, self.cfg.workers
-        self._ready: queue.SimpleQueue[Connection | None] = queue.SimpleQueue()
-        self._loop = loop.Loop(
-            heads.settings(self.cfg),
-            _possible(self.limits),
-            self.PIPE,
-            self._ready.put,
-            self._refusal,
-            _COUNTS.of(self.age),
+        self.ready: queue.SimpleQueue[Connection | None] = queue.SimpleQueue()
+        self.connections = Connections(
+            _possible(self.limits), self.cfg.keepalive, self.ready.put, self._refused
         )
         self._threads = [
             threading.Thread(target=self._answer_all, name=f"answers-{number}")
@@ -101,79 +91,116 @@ class Worker(base.Worker):  # type: ignore[misc]
 
     def run(self) -> None:
         """Serve until a signal arrives or the parent process is gone."""
+        asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._opening: dict[Connection, asyncio.Task[Any]] = {}
+        self._count = _COUNTS.of(self.age)
+        self.connections.changed = self._publish
         for listener in self.sockets:
-            self._loop.listen(listener)
+            self._listen(listener)
         while self.alive and self.ppid == os.getppid():
-            self._turn()
-        self._stop()
+            await self._tick()
+        await self._stop()
 
-    def _turn(self) -> None:
-        if self._loop.turn():
-            self.notify()
+    async def _tick(self) -> None:
+        self.notify()
+        self.connections.expire()
+        self._publish()
+        await asyncio.sleep(_TICK)
 
-    def _stop(self) -> None:
+    async def _stop(self) -> None:
+        self.alive = False
         for listener in self.sockets:
-            self._loop.deafen(listener)
+            self._loop.remove_reader(listener.fileno())
             listener.close()
+        self._count.remove()
+        await asyncio.gather(*self._opening.values(), return_exceptions=True)
         end = time.monotonic() + self.cfg.graceful_timeout * _FINISHING
-        while len(self._loop) and time.monotonic() < end:
+        while self.connections.open and time.monotonic() < end:
             # The client of a kept connection may be about to send a request; closing now would lose
             # it.
-            self._loop.hurry(self.limits.linger)
-            self._turn()
+            for each in self.connections.open:
+                each.hurry()
+            await self._tick()
         for _ in self._threads:
-            self._ready.put(None)
+            self.ready.put(None)
         for thread in self._threads:
             thread.join(max(0.0, end - time.monotonic()))
-        self._loop.close()
+        for each in [*self.connections.open]:
+            each.end()
+
+    # New connections.
+
+    def _listen(self, listener: Any) -> None:
+        listener.settimeout(0.0)
+        if listener.family != socket.AF_UNIX and hasattr(socket, "TCP_USER_TIMEOUT"):
+            # After that time, the kernel also drops unsent data of a closed connection.
+            patience = int(self.limits.answer * 1_000)
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience)
+        self._watch(listener)
+
+    def _watch(self, listener: Any) -> None:
+        if self.alive:
+            self._publish()
+            self._loop.add_reader(listener.fileno(), self._accept, listener)
+
+    def _publish(self) -> None:
+        if self.alive:
+            self._count.write(self._number(), time.monotonic())
+
+    def _number(self) -> int:
+        opened = self.connections.open
+        return len(opened) + sum(each not in opened for each in self._opening)
+
+    def _accept(self, listener: Any) -> None:
+        if self._count.is_above_others(self._number(), time.monotonic()):
+            self._loop.remove_reader(listener.fileno())
+            self._loop.call_later(_PAUSE, self._watch, listener)
+            return
+        try:
+            accepted, _ = listener.accept()
+        except BlockingIOError:
+            return
+        except OSError:  # the client is gone, or there are no more files
+            self.connections.make_room(self.connections.open)
+            return
+        accepted.settimeout(0.0)
+        connection = Connection(self.connections)
+        opening = self._loop.connect_accepted_socket(lambda: connection, accepted)
+        task = self._loop.create_task(opening)
+        self._opening[connection] = task
+        task.add_done_callback(lambda _: self._opening.pop(connection))
+        self._publish()
+
+    # Answers.
+
+    def _refused(self, status: int, why: object) -> bytes:
+        """Log a refusal; return the answer."""
+        self.log.warning("Invalid request: %r", why)
+        return refusals.message(status, *self.refusal(status))
 
     def _answer_all(self) -> None:
-        while (connection := self._ready.get()) is not None:
-            try:
-                self._answer(connection)
-            except OSError:  # the client is gone
-                connection.drop_unsent()
-                connection.is_kept = False
-                self._loop.returned(connection)
+        while (connection := self.ready.get()) is not None:
+            found = self._answer(connection)
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(connection.answer, found)
 
-    def _answer(self, connection: Connection) -> None:
-        parts = self._parts(connection)
-        connection.finish_request()
-        connection.send(parts)
+    def _answer(self, connection: Connection) -> answers.Answer:
+        request = connection.request
         self.nr += 1
         if self.nr >= self.max_requests:
             self.alive = False
-        if connection.unsent or connection.buffer or not connection.is_kept:
-            self._loop.returned(connection)
-            return
-        # In this usual case, the loop need not be woken.
-        with connection.lock:
-            is_early = connection.is_early
-            if not is_early:
-                connection.begin(Phase.IDLE, time.monotonic(), self._keepalive)
-        if is_early:
-            self._loop.returned(connection)
-
-    def _parts(self, connection: Connection) -> answers.Parts:
-        request = connection.request
-        environ = environs.environ(connection, self._processes)
-        can_keep = self._keepalive and not connection.is_unread and not request.should_close()
+        can_keep = self.cfg.keepalive and not connection.is_cut and request.should_keep_alive
         try:
-            parts, connection.is_kept = answers.answer(
-                self.wsgi, environ, lambda: bool(can_keep and self.alive)
-            )
+            asked = answers.environ(request, connection.body, connection.client, connection.address)
+            return answers.answer(self.wsgi, asked, lambda: bool(can_keep and self.alive))
         except BaseException:
             # Also on SystemExit: this is the end of one request, not of the thread.
-            self.log.exception("Error handling request %s %s", request.method, request.uri)
-            connection.is_kept = False
-            return [self._refusal(http.HTTPStatus.INTERNAL_SERVER_ERROR)]
-        return parts
-
-    def _refusal(self, reason: Exception | int) -> bytes:
-        if isinstance(reason, Exception):
-            self.log.warning(_INVALID, "", reason)
-            reason = refusals.status_of(reason)
-        return refusals.message(reason, *self.refusal(reason))
+            named = (request.method + b" " + request.path).decode("latin-1")
+            self.log.exception("Error handling request %s", named)
+            return answers.Answer(refusals.message(500, *self.refusal(500)), (), is_kept=False)
 
 
 def _possible(bounds: limits.Limits) -> limits.Limits:

@@ -30,12 +30,12 @@ def sent(
         return body
 
     environ = {"REQUEST_METHOD": method, "SERVER_PROTOCOL": "HTTP/1.1"}
-    parts, is_kept = answers.answer(application, environ, lambda: may_keep)
-    head, _, rest = b"".join(parts).partition(b"\r\n\r\n")
-    lines = head.decode("latin-1").split("\r\n")
+    found = answers.answer(application, environ, lambda: may_keep)
+    assert found.head.endswith(b"\r\n\r\n")
+    lines = found.head.decode("latin-1").split("\r\n")[:-2]
     names = [line.partition(":")[0] for line in lines[1:]]
-    assert names[:2] == ["Date", "Connection"]
-    return lines[0], lines[3:], rest, is_kept
+    assert names[-2:] == ["Date", "Connection"]
+    return lines[0], lines[1:-2], b"".join(found.parts), found.is_kept
 
 
 def test_a_response_without_a_length_gets_one() -> None:
@@ -44,12 +44,10 @@ def test_a_response_without_a_length_gets_one() -> None:
     assert body.is_closed
 
 
-@pytest.mark.parametrize(
-    ("length", "rest"), [("2", b"ab"), ("5", b"abc")], ids=["shorter", "longer"]
-)
-def test_a_response_with_a_wrong_length_ends_its_connection(length: str, rest: bytes) -> None:
-    _, lines, found, is_kept = sent([b"abc"], [("Content-Length", length)])
-    assert (lines, found, is_kept) == ([f"Content-Length: {length}"], rest, False)
+@pytest.mark.parametrize("length", ["2", "5", "03", "3, 3", ""])
+def test_a_response_with_a_wrong_length_is_not_sent(length: str) -> None:
+    with pytest.raises(answers.BadAnswer):
+        sent([b"abc"], [("Content-Length", length)])
 
 
 @pytest.mark.parametrize(
@@ -57,7 +55,6 @@ def test_a_response_with_a_wrong_length_ends_its_connection(length: str, rest: b
     [
         ("HEAD", "200 OK", ["Content-Length: 3"]),
         ("GET", "304 NOT MODIFIED", ["Content-Length: 3"]),
-        ("GET", "204 NO CONTENT", []),
     ],
 )
 def test_a_bodiless_response_is_sent_without_a_body(
@@ -65,11 +62,6 @@ def test_a_bodiless_response_is_sent_without_a_body(
 ) -> None:
     found = sent([b"abc"], [("Content-Length", "3")], status, method)
     assert found == (f"HTTP/1.1 {status}", lines, b"", True)
-
-
-def test_an_application_cannot_set_the_servers_headers() -> None:
-    headers = [("Connection", "upgrade"), ("Server", "x"), ("date", "y"), ("X-A", " b ")]
-    assert sent([], headers)[1] == ["X-A: b", "Content-Length: 0"]
 
 
 @pytest.mark.parametrize(
@@ -91,16 +83,10 @@ def test_an_ambiguous_head_is_not_sent(status: str, headers: list[tuple[str, ...
         sent(body, headers, status)
 
 
-def test_a_wsgi_violation_raises_an_error() -> None:
-    def twice(_environ: Any, start_response: Any) -> Any:
-        start_response("200 OK", [])
-        start_response("200 OK", [])
-        return []
-
+def test_an_application_must_call_start_response() -> None:
     environ = {"REQUEST_METHOD": "GET", "SERVER_PROTOCOL": "HTTP/1.1"}
-    for application in (twice, lambda _environ, _start: [b"x"]):
-        with pytest.raises(answers.BadAnswer):
-            answers.answer(application, environ, lambda: True)
+    with pytest.raises(answers.BadAnswer):
+        answers.answer(lambda _environ, _start: [b"x"], environ, lambda: True)
 
 
 def test_an_error_can_replace_a_response_and_write_precedes_the_body() -> None:
@@ -111,7 +97,7 @@ def test_an_error_can_replace_a_response_and_write_precedes_the_body() -> None:
         return [b"b"]
 
     environ = {"REQUEST_METHOD": "GET", "SERVER_PROTOCOL": "HTTP/1.0"}
-    parts, is_kept = answers.answer(application, environ, lambda: False)
-    assert b"".join(parts).startswith(b"HTTP/1.0 500 Oh\r\n")
-    assert b"".join(parts).endswith(b"Connection: close\r\nContent-Length: 2\r\n\r\nab")
-    assert not is_kept
+    found = answers.answer(application, environ, lambda: False)
+    assert found.head.startswith(b"HTTP/1.0 500 Oh\r\nContent-Length: 2\r\n")
+    assert found.head.endswith(b"\r\nConnection: close\r\n\r\n")
+    assert (b"".join(found.parts), found.is_kept) == (b"ab", False)

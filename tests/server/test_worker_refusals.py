@@ -14,7 +14,7 @@ from tests.support.worker_examples import (
 )
 
 BAD_SIZES = (
-    b"zz", b"+c", b"_1", b"-1", b"0x1", b"", b" 1", b"1 ", b"1_0", b"1g", b"\xb2", b"1" * 17,
+    b"zz", b"+c", b"_1", b"-1", b"0x1", b"", b" 1", b"1 ", b"1_0", b"1g", b"\xb2",
     b"1\n", b"1;=x", b"1;a\x00", b'1;a="b', b"c\r",
 )  # fmt: skip
 NO_REQUESTS = (
@@ -41,7 +41,6 @@ NO_REQUESTS = (
     b"\x16\x03\x01\x00",
     CHUNKED + b"1\r\nab\r\n0\r\n\r\n",
     CHUNKED + b"1\r\na\n0\r\n\r\n",
-    CHUNKED + b"0\r\nX : a\r\n\r\n",
     CHUNKED + b"0\r\nContent-Length: 3\r\n\r\n",
     CHUNKED + b"0\r\nX: a\nY: b\r\n\r\n",
     CHUNKED + b"0\r\n" + b"X: a\r\n" * 2_000 + b"\r\n",
@@ -49,7 +48,8 @@ NO_REQUESTS = (
     b"GET / HTTP/1.1\r\nHost: h\r\n" + b"X: a\r\n" * 150 + b"\r\n",
     b"GET / HTTP/1.1\r\nHost: h\r\nX: " + b"a" * 10_000 + b"\r\n\r\n",
     b"GET / HTTP/1.1\r\nHost: h\r\n" + (b"X: " + b"a" * 5_000 + b"\r\n") * 7 + b"\r\n",
-    b"GET / HTTP/1.1\r\nHost: h\r\nExpect: nothing\r\n\r\n",
+    b"GET / HTTP/1.2\r\nHost: h\r\n\r\n",
+    b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: " + b"1" * 5_000 + b"\r\n\r\n",
 )  # fmt: skip
 
 
@@ -84,7 +84,6 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("sent", "status"),
         [
-            (b"\x16\x03\x01\x00", 400),
             (b"GET / HTTP/1.1\nHost: h", 400),
             (b"GET /" + b"a" * 40_000, 414),
             (b"GET / HTTP/1.1\r\nX: " + b"a" * 40_000, 431),
@@ -93,7 +92,7 @@ class TestRefusals:
             (CHUNKED + b"1\nx", 400),
             (CHUNKED + b"0\r\n" + b"X: a\r\n" * 6_000, 431),
         ],
-        ids=range(8),
+        ids=range(7),
     )
     def test_a_hopeless_request_is_refused_before_its_end(
         self, service: Any, sent: bytes, status: int

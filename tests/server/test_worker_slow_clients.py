@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from server import limits, loop
+from server import limits
 from tests.support import worker_process
 from tests.support.worker_examples import (
     CHUNKED,
@@ -170,7 +170,7 @@ class TestRoom:
     def test_one_address_has_limited_connections_without_affecting_others(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(loop.limits, "peer", {"127.0.0.1": "", "127.0.1.1": "a"}.get)  # type: ignore[attr-defined]
+        monkeypatch.setattr(limits, "peer", {"127.0.0.1": "", "127.0.1.1": "a"}.get)
         gate = Gate()
         with (
             worker_process.serving(gate, bounds=limits.Limits(per_peer=2), threads=4) as served,

@@ -85,7 +85,7 @@ def wait_until_taken(served: Any, connection: Any) -> None:
 
     def is_taken() -> Any:
         return any(
-            each.client == name and each.buffer for each in list(served.worker._loop._connections)
+            each.client == name and each._head for each in list(served.worker.connections.open)
         )
 
     worker_process.wait_until(is_taken)

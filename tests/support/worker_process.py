@@ -52,7 +52,6 @@ class Served:
     def tell(self) -> None:
         """Stop the worker as SIGTERM does, without waiting."""
         self.worker.handle_exit(15, None)
-        os.write(self.worker.PIPE[1], b".")
 
 
 def rest(connection: socket.socket) -> bytes:

@@ -62,7 +62,7 @@ kept = post_worker_init
 
 def post_worker_init(worker):
     kept(worker)
-    put = worker._loop._hand_over
+    put = worker.connections.hand_over
 
     def slow(connection):
         sys.stdout.write("submitting\\n")
@@ -70,7 +70,7 @@ def post_worker_init(worker):
         time.sleep(1)
         return put(connection)
 
-    worker._loop._hand_over = slow
+    worker.connections.hand_over = slow
 """
 
 # With these settings, the process that loads the application, and each worker before it accepts
@@ -335,7 +335,7 @@ def test_a_crashed_worker_logs_its_stack_and_is_replaced(
         first = task.read_text().split()
         os.kill(int(first[0]), signal.SIGSEGV)
         program.wait_for("Fatal Python error: Segmentation fault")
-        program.wait_for("in turn")  # a line of the main thread's stack
+        program.wait_for("in run_forever")  # a line of the main thread's stack
         program.wait_for("was sent SIGSEGV")
         programs.wait_until(lambda: set(task.read_text().split()) - set(first), "another worker")
         assert programs.fetch(f"{url}/healthz")[0] == 200

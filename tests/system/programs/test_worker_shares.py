@@ -16,8 +16,8 @@ from tests.system.programs.test_serving import serving
 CLIENTS = 8
 
 # With these settings, each answer names its process, and each process reports when it accepts
-# connections. A connection is left to others for as long as it takes, and old counts are believed,
-# because on a busy machine a process may do everything late. No process connects to itself.
+# connections. Old counts are believed, because on a busy machine a process may do everything late.
+# No process connects to itself.
 NAMING = """
 import os
 import server.connection_counts
@@ -28,14 +28,14 @@ kept_fork, kept_init = post_fork, post_worker_init
 
 def post_fork(server, worker):
     kept_fork(server, worker)
-    worker.limits = worker.limits.but(others=3_600.0, head=60.0)
+    worker.limits = worker.limits.but(head=60.0)
 
 def _announce(*_):
     pass
 
 def post_worker_init(worker):
     kept_init(worker)
-    application, listen = worker.wsgi.wsgi_app, worker._loop.listen
+    application, listen = worker.wsgi.wsgi_app, worker._listen
 
     def naming(environ, start_response):
         def start(status, headers, *rest):
@@ -47,7 +47,7 @@ def post_worker_init(worker):
         sys.stdout.write(f"accepts at {{listener.getsockname()[1]}}\\n")
         sys.stdout.flush()
 
-    worker.wsgi.wsgi_app, worker._loop.listen = naming, telling
+    worker.wsgi.wsgi_app, worker._listen = naming, telling
 """
 
 
