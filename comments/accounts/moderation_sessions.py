@@ -34,11 +34,12 @@ from comments.store import reads, transactions
 from comments.store.models import account_rows
 
 TERM = timedelta(hours=12)
+_TOKEN = re.compile(r"m\.([a-z2-7]{26})\.[A-Za-z0-9_-]{43}")
 KIND = session_rows.SessionKind(
     "ModerationSession",
     account_rows.moderation_session_key,
     purpose="moderation session",
-    token=re.compile(r"m\.([a-z2-7]{26})\.[A-Za-z0-9_-]{43}"),
+    token=_TOKEN,
     is_over=lambda row, now: now - row.created >= TERM,
     order="created",
 )
