@@ -34,6 +34,7 @@ _PAUSE = 0.001  # seconds for which a connection is left to a process that has f
 _OTHER_FILES = 128  # files that a process may have open besides its connections
 # gunicorn imports this module before it forks the workers, so all of them share the counts.
 _COUNTS = connection_counts.ConnectionCounts()
+_INVALID = "Invalid request from ip=%s: %s"
 _FINISHING = 0.8  # the share of the graceful time-out for clients; the rest is for gunicorn's hooks
 
 
@@ -178,7 +179,7 @@ class Worker(base.Worker):  # type: ignore[misc]
 
     def _refused(self, status: int, why: object) -> bytes:
         """Log a refusal; return the answer."""
-        self.log.warning("Invalid request: %r", why)
+        self.log.warning(_INVALID, "", why)
         return refusals.message(status, *self.refusal(status))
 
     def _answer_all(self) -> None:
