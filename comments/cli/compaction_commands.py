@@ -46,9 +46,8 @@ def threads(site_id: str | None, thread: str | None) -> list[records.ThreadName]
 
 def report(verb: str, done: "scheduler.RoundSummary") -> None:
     """Print the number of threads that were compacted, and what is left to do."""
-    click.echo(
-        f"{verb} {console.counted(done.folded, 'thread')}; {done.waiting} still to be cleaned up."
-    )
+    threads = console.counted(done.compacted, "thread")
+    click.echo(f"{verb} {threads}; {done.waiting} still to be cleaned up.")
     if done.waiting:
         click.echo(
             f"A running server does that within {minutes(backlog.FOLD_AFTER)} minutes, "

@@ -75,7 +75,8 @@ class BackgroundWorker:
             store, self._upkeep.now, first=first, reach=self._upkeep.reach
         )
         self._postman = mail_worker.MailThread(store, self._upkeep.handlers, self._upkeep.now)
-        self._uploads = upload_worker.UploadThread(store, secret, self._upkeep.now)
+        uploads = upload_worker.UploadThread(store, secret, self._upkeep.now)
+        self._others = (self._messenger, self._postman, uploads)
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
         self._next_look = self._next_sweep = self._backlog.clock() + first
         self._next_audit = self._next_look + AUDIT_EVERY if audit_reads else math.inf
@@ -89,18 +90,16 @@ class BackgroundWorker:
         """
         self._backlog.open()
         self._thread.start()
-        self._messenger.start()
-        self._postman.start()
-        self._uploads.start()
+        for thread in self._others:
+            thread.start()
 
     def stop(self, seconds: float) -> bool:
         """Stop after the current step; return whether all threads ended within `seconds`."""
         self._backlog.close()
         end = time.monotonic() + seconds
         has_ended = self._backups is None or self._backups.stop(seconds)
-        has_ended &= self._messenger.stop(max(0.0, end - time.monotonic()))
-        has_ended &= self._postman.stop(max(0.0, end - time.monotonic()))
-        has_ended &= self._uploads.stop(max(0.0, end - time.monotonic()))
+        for thread in self._others:
+            has_ended &= thread.stop(max(0.0, end - time.monotonic()))
         self._thread.join(max(0.0, end - time.monotonic()))
         return has_ended and not self._thread.is_alive()
 

@@ -61,7 +61,7 @@ class Switched:
     """A compaction that is cleared when this process's clock reaches `due`."""
 
     due: float
-    folded: compactor.CompactionResult
+    result: compactor.CompactionResult
     orphans: tuple[str, ...]
 
 
@@ -69,7 +69,7 @@ class Switched:
 class RoundSummary:
     """The numbers of compacted threads and lists, cleared threads, and threads still to clear."""
 
-    folded: int
+    compacted: int
     cleared: int
     waiting: int
 
@@ -162,12 +162,14 @@ class Scheduler:
         Only one round runs at a time. `between` is called after each entry, because a round of many
         compactions takes long.
         """
-        folded = 0
+        compacted = 0
         with self._turn:
-            for name in sorted(names, key=_is_voted, reverse=True):
-                folded += self._try(name) and _is_compacted(name)
+            # False sorts first: votes are counted before anything is compacted.
+            for name in sorted(names, key=lambda each: not isinstance(each, records.VotedComment)):
+                is_compaction = isinstance(name, records.ThreadName | records.SetName)
+                compacted += self._try(name) and is_compaction
                 between()
-            return RoundSummary(folded, self._clear(), len(self._switched))
+            return RoundSummary(compacted, self._clear(), len(self._switched))
 
     def visit(self, names: Iterable[backlog.Name], wait: Callable[[float], None]) -> RoundSummary:
         """Compact entries, `wait` for the grace period, and clear, all in one call.
@@ -184,7 +186,7 @@ class Scheduler:
         finally:
             self._visitor.release()
         last = self.round(())
-        return RoundSummary(done.folded, done.cleared + last.cleared, last.waiting)
+        return RoundSummary(done.compacted, done.cleared + last.cleared, last.waiting)
 
     def expire(self) -> None:
         """Delete expired rankings, voter networks, refused texts, rate limits and ban marks.
@@ -192,37 +194,33 @@ class Scheduler:
         This method also ends the term of imports.
         """
         try:
-            leftovers.expire(self.now())
-            cast_vote.expire(self.now())
-            retention.expire(self.now())
-            rate_limits.expire(self.now())
-            bans.expire(self.now())
-            import_undo.expire(self.now())
+            for owner in (leftovers, cast_vote, retention, rate_limits, bans, import_undo):
+                owner.expire(self.now())
         except Exception as error:  # noqa: BLE001 - the next call tries again
             report("Deleting expired data", error)
 
-    def fold(self, name: records.ThreadName, *, only_due: bool = False) -> bool:
+    def compact(self, name: records.ThreadName, *, only_due: bool = False) -> bool:
         """Compact a thread and schedule its clearing.
 
         Return False if another process compacted it first.
         """
         scheme = site_settings.scheme_of(name.site)
-        folded = compactor.compact(scheme, name, now=self.now(), only_due=only_due)
-        if folded is None:
+        result = compactor.compact(scheme, name, now=self.now(), only_due=only_due)
+        if result is None:
             return False
-        if folded.left:
+        if result.left:
             # The rows that were due are compacted, and their flags stay set for the grace period.
             # The other rows changed later and are not due yet.
-            backlog.again(name, within=folded.left)
+            backlog.again(name, within=result.left)
         due = self._clock() + compactor.GRACE
         orphans = tuple(leftovers.sweep(name))
-        if folded.directory.content.clearing or folded.directory.content.dead or orphans:
-            self._switched.append(Switched(due, folded, orphans))
+        if result.directory.content.clearing or result.directory.content.dead or orphans:
+            self._switched.append(Switched(due, result, orphans))
         return True
 
     def _try(self, name: backlog.Name) -> bool:
         try:
-            if self._fold(name):
+            if self._compact_or_continue(name):
                 return True
         except Exception as error:  # noqa: BLE001 - one failure must not stop the others
             report(f"{_work(name)} {' '.join(msgspec.structs.astuple(name))}", error)
@@ -230,7 +228,7 @@ class Scheduler:
         backlog.again(name, within=retry)
         return False
 
-    def _fold(self, name: backlog.Name) -> bool:
+    def _compact_or_continue(self, name: backlog.Name) -> bool:
         if isinstance(name, records.SetName):
             return set_compaction.compact(name, most=inbox.most_of(name))
         if isinstance(name, records.VotedComment):
@@ -239,7 +237,7 @@ class Scheduler:
         if isinstance(name, records.ImportUndo):
             self._undo(name)
             return True
-        return self.fold(name, only_due=True)
+        return self.compact(name, only_due=True)
 
     def _undo(self, undo: records.ImportUndo) -> None:
         """Run a part of an undo, and schedule the next one."""
@@ -257,13 +255,13 @@ class Scheduler:
         for each in due:
             self._switched.remove(each)
             try:
-                clear(each)
-                cleared.add(each.folded.name)
+                compactor.clear(each.result, each.orphans)
+                cleared.add(each.result.name)
             except Exception as error:  # noqa: BLE001 - one failure must not stop the others
-                report(f"Clearing {each.folded.name.site} {each.folded.name.id}", error)
+                report(f"Clearing {each.result.name.site} {each.result.name.id}", error)
                 later = dataclasses.replace(each, due=self._clock() + _RETRY_AFTER)
                 self._switched.append(later)
-        self._continue_undos(cleared.difference(each.folded.name for each in self._switched))
+        self._continue_undos(cleared.difference(each.result.name for each in self._switched))
         return len(due)
 
     def _continue_undos(self, cleared: set[records.ThreadName]) -> None:
@@ -290,11 +288,6 @@ def _delivered(found: dispatcher.DeliveryCounts) -> dispatcher.DeliveryCounts:
         except Exception as error:  # noqa: BLE001 - the next delivery for the site tries again
             report(f"Completing the thread counts of {site}", error)
     return found
-
-
-def clear(switched: Switched) -> None:
-    """Finish a compaction after its grace period: delete replaced buckets and clear flags."""
-    compactor.clear(switched.folded, switched.orphans)
 
 
 UPKEEP = per_process.PerProcess[Scheduler]()
@@ -333,14 +326,6 @@ def settle(now: datetime) -> int:
     return sharding.gather_quiet()
 
 
-def undo(now: datetime) -> bool:
-    """Continue a bounded part of each undo of an import; return whether more can be done at once.
-
-    An undo needs compactions, which the caller does in between.
-    """
-    return import_undo.finish(now=now)
-
-
 def threads(site: str) -> Iterator[records.ThreadName]:
     """Yield the names of a site's threads."""
     query = reads.Query("Thread", where=(("site", "=", site),))
@@ -361,13 +346,13 @@ def compact_whole(
     upkeep = Scheduler()
     names = list(names)
     for name in names:
-        if not any(upkeep.fold(name) for _ in range(_TRIES)):
+        if not any(upkeep.compact(name) for _ in range(_TRIES)):
             raise errors.Overloaded(f"another process is compacting {name.site} {name.id}")
     if wait is None or not upkeep.waiting:
         return RoundSummary(len(names), 0, len(upkeep.waiting))
     wait(compactor.GRACE)
     for each in upkeep.waiting:
-        clear(each)
+        compactor.clear(each.result, each.orphans)
     upkeep.expire()
     return RoundSummary(len(names), len(upkeep.waiting), 0)
 
@@ -385,14 +370,6 @@ def rebuild_whole(
     for name in names:
         rebuilding.request(name)
     return compact_whole(names, wait=wait)
-
-
-def _is_voted(name: backlog.Name) -> bool:
-    return isinstance(name, records.VotedComment)
-
-
-def _is_compacted(name: backlog.Name) -> bool:
-    return isinstance(name, records.ThreadName | records.SetName)
 
 
 def _work(name: backlog.Name) -> str:

@@ -20,6 +20,7 @@ import flask
 
 from comments import config, errors
 from comments.jobs import scheduler, wiring
+from comments.jobs.importers import import_undo
 from comments.jobs.importers.uploads import upload_worker
 from comments.jobs.integrity import thread_audit
 from comments.sites import usage
@@ -70,9 +71,9 @@ def upkeep() -> flask.Response:
         thread_audit.run(context.settings().audit_reads, now=datetime.now(UTC))
     scheduler.settle(datetime.now(UTC))
     upload_worker.go_on(context.settings().secret, lambda: datetime.now(UTC))
-    scheduler.undo(datetime.now(UTC))
+    import_undo.finish(now=datetime.now(UTC))
     usage.settle(now=datetime.now(UTC))
-    response = flask.jsonify(folded=done.folded, cleared=done.cleared, waiting=done.waiting)
+    response = flask.jsonify(folded=done.compacted, cleared=done.cleared, waiting=done.waiting)
     response.headers["Cache-Control"] = "no-store"
     return response
 

@@ -213,7 +213,7 @@ def test_a_retracted_text_leaves_every_response_and_then_every_byte(
     assert processes.showing(paths) == [[], []]
     _let_age_pass()
     for switched in keeper.waiting:
-        scheduler.clear(switched)
+        compactor.clear(switched.result, switched.orphans)
     sample_votes.count_waiting()
     assert scheduler.look() == []
     assert processes.showing(paths) == processes.showing(paths) == [[], []]

@@ -74,7 +74,7 @@ def make(
         working_files.working(target, working_files.PARTIAL) as partial,
     ):
         files.copy(settings.data_file, copy)
-        kinds, sample = _examine(settings, files, copy)
+        kinds, sample = examine(settings, files, copy)
         found = backup_archive.digest(copy)
         manifest = backup_archive.Manifest(
             backup_archive.FORMAT,
@@ -112,18 +112,14 @@ def check_target(target: Path) -> None:
 
 def examine(
     settings: config.Settings, files: engine_files.EngineFiles, path: Path
-) -> dict[str, int]:
-    """Open a copy of a store and check all of it; return the number of entities of each kind.
+) -> tuple[dict[str, int], ThreadSample]:
+    """Open a copy of a store and check all of it.
+
+    Return the number of entities of each kind, and what the sample of threads showed.
 
     Raises:
         errors.BackupFailed: the copy is damaged.
     """
-    return _examine(settings, files, path)[0]
-
-
-def _examine(
-    settings: config.Settings, files: engine_files.EngineFiles, path: Path
-) -> tuple[dict[str, int], ThreadSample]:
     try:
         with files.opened(path, settings) as store, store.context():
             kinds, sample = _kinds(), _sampled_threads()

@@ -102,7 +102,7 @@ def _check_content(
     files: engine_files.EngineFiles,
     staged: Path,
 ) -> None:
-    kinds = store_backup.examine(settings, files, staged)
+    kinds, _ = store_backup.examine(settings, files, staged)
     wrong = {kind for kind in kinds | manifest.kinds if kinds.get(kind) != manifest.kinds.get(kind)}
     if wrong:
         kind = min(wrong)

@@ -39,6 +39,7 @@ from comments.tree.threads import naming
 T = TypeVar("T")
 
 _MARKUPS: Mapping[str, export_lines.Markup] = {"markdown": "markdown", "html": "html"}
+_AUDIT_TEXTS = ("subject", "verb", "actor", "actor_name", "before", "after", "reason")
 _RENDERERS = {rendering.RENDERER, sanitizing.SANITISER, ""}
 
 
@@ -269,12 +270,6 @@ def _audit(message: Any) -> export_lines.AuditLine:
     stored = message.properties
     return export_lines.AuditLine(
         id=message.key.path[-1].name,
-        subject=stored["subject"].string_value,
-        verb=stored["verb"].string_value,
-        actor=stored["actor"].string_value,
         at=stored["at"].timestamp_value.ToDatetime(UTC),
-        actor_name=stored["actor_name"].string_value,
-        before=stored["before"].string_value,
-        after=stored["after"].string_value,
-        reason=stored["reason"].string_value,
+        **{name: stored[name].string_value for name in _AUDIT_TEXTS},
     )

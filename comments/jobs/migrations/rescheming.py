@@ -22,7 +22,6 @@ Invariants:
    a job. `finish` continues jobs whose process has ended.
 """
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Literal
 
@@ -110,10 +109,10 @@ def progress(site_id: str) -> Progress | None:
     return None if row is None else _PROGRESS.decode(row.position)
 
 
-def run(site_id: str, tell: Callable[[Progress], None] = lambda _: None) -> Progress | None:
-    """Run a site's job to its end. Call `tell` after each step."""
-    while (more := step(site_id)) is not None:
-        tell(more)
+def run(site_id: str) -> Progress | None:
+    """Run a site's job to its end."""
+    while step(site_id) is not None:
+        pass
     return progress(site_id)
 
 

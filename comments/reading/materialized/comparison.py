@@ -99,9 +99,7 @@ def mismatches(
     directory = found.stored.directory
     if not directory.version:
         return []
-    fresh = [
-        row for row in rows if row.flagged and not directory.holds(row.entry.id, row.entry.revision)
-    ]
+    fresh = delta(directory, rows)
     if any(row.moved for row in fresh):
         return []  # readers use the ordered query, and the next compaction uses only the rows
     lost = [key for key, bucket in found.held.items() if bucket is None or not bucket.entries]

@@ -124,7 +124,7 @@ def test_a_starting_process_serves_readers_before_it_looks_for_others_work(
     sample_threads.post(site, "changed here")
     backlog.erased(name)
     clock.now += 4
-    assert worker.step().folded == 1
+    assert worker.step().compacted == 1
     assert directories.load_directory(name).version
     assert not directories.load_directory(sample_threads.name_of(site, "other")).version
     clock.now += 1

@@ -227,7 +227,7 @@ def test_the_newest_replies_are_shown_and_a_compaction_drops_the_others(
     assert set_search.asking() == [name]
     assert unread() == replies[:1:-1]
     assert inbox.comments_in("demo", "g:ann") == replies[::-1]
-    assert scheduler.Scheduler().round([name]).folded == 1
+    assert scheduler.Scheduler().round([name]).compacted == 1
     assert inbox.comments_in("demo", "g:ann") == unread() == replies[:1:-1]
     inbox.mark_some("demo", "g:ann", {replies[4]})
     assert unread() == [replies[3], replies[2]]

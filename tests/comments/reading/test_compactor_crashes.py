@@ -75,13 +75,13 @@ class CompactingProcess(reader_processes.Reader):
         pass_grace()
         self.clock.now += compactor.GRACE
         for switched in self._upkeep.waiting:
-            self.do(lambda switched=switched: scheduler.clear(switched))  # type: ignore[misc]
+            self.do(lambda switched=switched: compactor.clear(switched.result, switched.orphans))  # type: ignore[misc]
 
     def _work_at(self, name: backlog.Name) -> None:
         if isinstance(name, records.VotedComment):
             cast_vote.count(name.id, now=sample_votes.LATER)
         elif isinstance(name, records.ThreadName):
-            self._upkeep.fold(name)
+            self._upkeep.compact(name)
 
 
 class Scene:

@@ -152,8 +152,8 @@ def test_a_thread_that_another_process_compacted_is_not_compacted_again(site: re
     assert waiting.next_due == backlog.FOLD_AFTER + 90
     seconds[0] += 90
     assert list(mine.due(waiting)) == [NAME]
-    assert mine.round([NAME]).folded == 1
-    compactor.clear(mine.waiting[0].folded)
+    assert mine.round([NAME]).compacted == 1
+    compactor.clear(mine.waiting[0].result)
     waiting.add(NAME)
     seconds[0] += backlog.FOLD_AFTER
     assert list(mine.due(waiting)) == []

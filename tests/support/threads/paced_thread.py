@@ -72,7 +72,7 @@ class _Process:
                     self._backlog.add(name, changes=0, within=0.0)
             done = self._upkeep.round(self._upkeep.due(self._backlog))
         self.writes += met.writes
-        self.compactions += done.folded
+        self.compactions += done.compacted
 
 
 class _Event(NamedTuple):

@@ -159,7 +159,7 @@ def test_a_backup_of_an_older_release_is_upgraded(
     with contextlib.closing(sqlite3.connect(tmp_path / "old")) as database:
         database.executescript(script.read_text(encoding="utf-8"))
     shutil.copy(tmp_path / "old", tmp_path / "opened")
-    kinds = store_backup.examine(service, files, tmp_path / "opened")
+    kinds, _ = store_backup.examine(service, files, tmp_path / "opened")
     found = backup_archive.digest(tmp_path / "old")
     manifest = backup_archive.Manifest(
         1, NOW, backup_archive.secret_mark(service.secret), found.size, found.sha256, kinds

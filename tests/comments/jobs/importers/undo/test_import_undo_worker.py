@@ -178,5 +178,5 @@ def test_the_second_call_of_cron_ends_an_undo(
         assert stored(found).is_being_undone
         instance = scheduler.Scheduler(clock=clock, now=lambda: NOW)
         instance.visit(scheduler.look(NOW), wait)
-        scheduler.undo(NOW)
+        import_undo.finish(now=NOW)
     assert not stored(found).is_being_undone

@@ -7,7 +7,6 @@ import pytest
 
 from comments.domain import records
 from comments.events import audit_log
-from comments.jobs import scheduler
 from comments.jobs.importers import import_journal, import_undo, running_import
 from comments.tree import bulk_removal
 from tests.support.histories import counter_oracle
@@ -133,11 +132,11 @@ def test_a_server_continues_an_undo(garden: records.Site, path: Path) -> None:
     act = audit_log.Act(sample_threads.ADA, import_undo.VERB)
     assert import_undo.start("garden", found.id, act, now=NOW, steps=1).is_left
     rounds = 0
-    while scheduler.undo(NOW):
+    while import_undo.finish(now=NOW):
         rounds += 1
         assert rounds < 9
     undone.deliver()
     undone.settle()
-    assert not scheduler.undo(NOW)
+    assert not import_undo.finish(now=NOW)
     assert import_journal.get("garden", found.id).undone == NOW
     assert undone.threads() == []
