@@ -95,11 +95,12 @@ def test_it_ends_with_pytests_summary(folder: Path) -> None:
     order = ("ruff", "lint-imports", "mypy", "prettier", "build-widget")
     assert sorted(order, key=tools.index) == list(order)
     assert "python -m pytest --collect-only -qq" in did
-    assert did[-1] == "python -m pytest -n 4 --dist worksteal"
+    assert did[-5:-3] == ["python -m pytest -n 4 --dist worksteal", "coverage erase"]
+    assert did[-1] == "coverage report"
 
 
 @pytest.mark.parametrize(
-    "tool", ["ruff", "mypy", "lint-imports", "prettier", "build-widget", "python"]
+    "tool", ["ruff", "mypy", "lint-imports", "prettier", "build-widget", "python", "coverage"]
 )
 def test_it_fails_with_the_output_of_the_failing_tool(folder: Path, tool: str) -> None:
     ended, _ = gate(folder, FAILS=tool)
