@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from comments.cli import compaction_commands, console, moderation_commands
-from comments.domain import counting, records, tables
+from comments.domain import counting, decoders, records, tables
 from comments.jobs import scheduler, thread_overrides
 from comments.moderation import review_queue
 from comments.notifications import follower_addresses, thread_followers
@@ -141,7 +141,7 @@ def _readable(table: "tree_table.TreeTable") -> list[_Shown]:
         }
         for line in table.lines
     )
-    return [msgspec.convert(each, _Shown) for each in shown]
+    return [decoders.converted(each, _Shown) for each in shown]
 
 
 def _print(kind: type[Line], lines: Sequence[Line], *, is_json: bool) -> None:
