@@ -357,6 +357,9 @@ class Worker:
         if low != high:
             written = {low: seen[low] + 10, high: seen[high] - 10}
             self.commit(transaction, seen, written)
+        else:
+            # Otherwise, its locks on all accounts would block the other workers.
+            service.rollback(transaction)
 
     def look(self) -> None:
         transaction = self.service.begin(read_only={})
