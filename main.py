@@ -1,13 +1,13 @@
 """The program: open the store that the settings name, and make the application that serves it.
 
-gunicorn and `flask --app main` load `app`. Only this module and `embedded_engine`, which it imports
-on demand, connect `comments` to `emulator`. This module also runs the checks before serving: the
-settings must parse, and SORT_HASH_LEVELS must not be below the levels of an existing site.
+gunicorn loads `app`. Only this module and `embedded_engine`, which it imports on demand, connect
+`comments` to `emulator`. This module also runs the checks before serving: the settings must parse,
+and SORT_HASH_LEVELS must not be below the levels of an existing site.
 
-Importing this module opens the store. With any store except the embedded engine, a forking server
-must import this module after the fork, because a gRPC connection does not survive a fork. On
-Flask's command line, a command opens the store itself when it runs, because only the command knows
-whether it may create a new store.
+Asking this module for `app` opens the store. With any store except the embedded engine, a forking
+server must do so after the fork, because a gRPC connection does not survive a fork. On the command
+line, a command opens the store itself when it runs, because only the command knows whether it may
+create a new store.
 
 Each function imports what it needs: a help text and a refused argument need neither NDB nor the
 pages, a cold start pays for every import, and App Engine has no embedded engine.
@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NoReturn
 
 from comments import errors, logs
-from comments.cli import commands, console
+from comments.cli import commands
 
 if TYPE_CHECKING:
     import flask
@@ -38,24 +38,33 @@ _UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_l
 _log = logging.getLogger("flatthread")
 
 
-def _start() -> "flask.Flask":
-    """Make the application that serves requests, or the application that only has commands."""
+app: "flask.Flask"
+
+
+def __getattr__(name: str) -> "flask.Flask":
+    """Make `app`, the application that serves requests, when it is first asked for."""
+    if name != "app":
+        raise AttributeError(name)
     # Loading leaves hardly any garbage, and takes a sixth less time without collections. Frozen
     # objects are not collected later either: forked workers go on sharing their memory, and a
     # command ends sooner, because Python collects all other objects at the end of a process.
     gc.disable()
     try:
-        if console.is_loading():
-            logs.to_stderr(sys.stderr, sys.stdout)
-            return commands.create_app(_open, _data_files)
-        logs.to_stderr(sys.stderr)
-        return _serving()
+        made = globals()["app"] = _serving()
     finally:
         gc.freeze()
         gc.enable()
+    return made
+
+
+def commands_app() -> "flask.Flask":
+    """Make the application that only has commands."""
+    logs.to_stderr(sys.stderr, sys.stdout)
+    return commands.create_app(_open, _data_files)
 
 
 def _serving() -> "flask.Flask":
+    logs.to_stderr(sys.stderr)
     settings, store = _open(creates=True)
     from comments import app
 
@@ -168,6 +177,3 @@ def _cloud() -> "grpc.Channel":
 def _refuse(message: str) -> NoReturn:
     sys.stderr.write(f"flatthread: {message}\n")
     sys.exit(_MISCONFIGURED)
-
-
-app = _start()

@@ -1,8 +1,8 @@
 """Servers as in production: gunicorn on a free port, with its start time and memory measured.
 
-`product` runs what scripts/serve runs, on a data folder; `floor` runs a floor (`floors`) with the
-same number of workers and threads. Each server ends when its block ends. `command` runs a command
-of the product on the same data folder.
+`product` runs what `flatthread serve` runs, on a data folder; `floor` runs a floor (`floors`) with
+the same number of workers and threads. Each server ends when its block ends. `command` runs a
+command of the product on the same data folder.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from typing import IO
 from benchmarks.measuring import ROOT
 from benchmarks.threads import loading
 
-CONFIG = ROOT / "scripts" / "serving.py"
+CONFIG = ROOT / "flatthread" / "serving.py"
 _PATIENCE = 60.0
 _PAUSE = 0.002
 # Benchmarks look like bots: they use one network and one text, and solve no challenge.
@@ -117,7 +117,7 @@ def product(
 
     `rules` are the post limits. The log is written to a file, by default to standard error.
     """
-    environ = _settings_of(data) | {"HOST": "127.0.0.1", **rules}
+    environ = _settings_of(data) | dict(rules)
     number = [] if workers is None else ["--workers", str(workers)]
     with contextlib.ExitStack() as stack:
         errors = None if log is None else stack.enter_context(log.open("wb"))
@@ -128,7 +128,7 @@ def product(
 def _settings_of(data: Path) -> dict[str, str]:
     return {
         "DATASTORE_PROJECT_ID": loading.PROJECT,
-        "DATA_DIR": str(data),
+        "FLATTHREAD_DATA": str(data),
         "SECRET": SECRET,
         "SORT_HASH_LEVELS": str(loading.SCHEME.levels),
     }
@@ -160,7 +160,7 @@ def started(data: Path, *words: str) -> "subprocess.Popen[bytes]":
 
 
 def _words(*words: str) -> list[str]:
-    return [str(Path(sys.executable).with_name("flask")), "--app", "main", *words]
+    return [sys.executable, "-m", "flatthread", *words]
 
 
 def problems(data: Path) -> Iterator[str]:
@@ -188,12 +188,11 @@ def _running(
     arguments: list[str], environ: dict[str, str], first: str, errors: IO[bytes] | None = None
 ) -> Iterator[Server]:
     port = free_port()
-    bind = [] if "HOST" in environ else ["--bind", f"127.0.0.1:{port}"]
     start = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "gunicorn", *bind, *arguments],
+        [sys.executable, "-m", "gunicorn", "--bind", f"127.0.0.1:{port}", *arguments],
         cwd=ROOT,
-        env=without_settings() | environ | {"PORT": str(port)},
+        env=without_settings() | environ,
         stdout=subprocess.DEVNULL,
         stderr=errors,
     )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import flask
 import werkzeug.test
 
+import flatthread
 from comments import config
 from comments.accounts import first_owner, invitations
 from comments.cli import commands
@@ -72,7 +73,6 @@ _QUIET = 2.0  # Seconds before a new process looks for unfinished work.
 _SITE = re.compile(
     r"/(?:api/v1/sites|embed|feeds|admin/sites|sign-in/sites|moderate/sites)/([a-z0-9-]{1,63})(?:/|$)"
 )
-_PROGRAM = Path(__file__).parents[1] / "main.py"
 _log = logging.getLogger("flatthread")
 
 
@@ -161,7 +161,7 @@ def _nightly_backups(settings: config.Settings) -> backup_process.BackupProcess 
     """Return what starts nightly backups. Only the embedded store has any."""
     if settings.backup_dir is None or settings.datastore != "embedded":
         return None
-    command = [sys.executable, "-m", "flask", "--app", str(_PROGRAM), "backup", "--nightly"]
+    command = [sys.executable, str(Path(flatthread.__file__).parent), "backup", "--nightly"]
     return backup_process.BackupProcess(settings, command, lambda: datetime.now(UTC))  # noqa: TID251
 
 

@@ -42,9 +42,9 @@ _NUMBERS = {
 # GAE_ENV and GAE_SERVICE are also read, but only App Engine sets them.
 _TEXTS = """
     BACKUP_AT BACKUP_DIR DATASTORE DATASTORE_DATABASE DATASTORE_EMULATOR_HOST DATASTORE_NAMESPACE
-    DATASTORE_PROJECT_ID DATA_DIR DATA_GROUP GOOGLE_CLOUD_PROJECT HOSTS MAIL_FROM PUBLIC_URL SECRET
-    SECRET_OLD SMTP_CA_FILE SMTP_URL SORT_HASH_DIGITS SORT_HASH_LEVELS SORT_HASH_WIDTH TASKS_QUEUE
-    TASKS_SECRET
+    DATASTORE_PROJECT_ID DATA_GROUP FLATTHREAD_DATA GOOGLE_CLOUD_PROJECT HOSTS MAIL_FROM PUBLIC_URL
+    SECRET SECRET_OLD SMTP_CA_FILE SMTP_URL SORT_HASH_DIGITS SORT_HASH_LEVELS SORT_HASH_WIDTH
+    TASKS_QUEUE TASKS_SECRET
 """
 NAMES = frozenset((*_NUMBERS, *_TEXTS.split()))
 _DATA_FILE = "flatthread.db"
@@ -160,7 +160,10 @@ def load(
     file = _file(source.get("FLATTHREAD_CONFIG", ""))
     values = {**file, **source}
     kind = _kind(values)
-    data_dir = Path(values.get("DATA_DIR") or "data")
+    if source.get("DATA_DIR") and not values.get("FLATTHREAD_DATA"):
+        # The name of FLATTHREAD_DATA before the first release. Ignored, it would begin a new store.
+        raise errors.Misconfigured("DATA_DIR is not a setting: set FLATTHREAD_DATA instead")
+    data_dir = Path(values.get("FLATTHREAD_DATA") or "data")
     # Check before `_secret`, which would create the folder and a secret in it.
     if not creates and kind == "embedded" and not _has_content(data_dir / _DATA_FILE):
         raise errors.NoStore(str(data_dir.absolute()))
@@ -307,7 +310,7 @@ def _check_files(folder: Path, *, has_old: bool) -> None:
     if secret.exists() and not (folder / STARTING).exists() and not _has_content(data):
         raise errors.Misconfigured(
             f"{data} is missing or empty, but {secret} exists. If the data is on another disk, "
-            "mount that disk. To restore a backup, run `flask --app main restore FILE` "
+            "mount that disk. To restore a backup, run `flatthread restore FILE` "
             f"(docs/backups.md). To begin with an empty service, delete {secret}, and {data} if it "
             "exists."
         )

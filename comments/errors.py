@@ -96,8 +96,8 @@ class NoStore(Misconfigured):
 
     def __init__(self, folder: str) -> None:
         super().__init__(
-            f"There is no store in {folder}. Set DATA_DIR to the folder of your store, or create "
-            "one with `scripts/serve` or `flask --app main site add`."
+            f"There is no store in {folder}. Set FLATTHREAD_DATA to the folder of your store, or "
+            "create one with `flatthread serve` or `flatthread site add`."
         )
 
 

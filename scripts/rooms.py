@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("comments", "datastore_emulator", "server")
+PACKAGES = ("comments", "datastore_emulator", "server", "flatthread")
 TARGET = ROOT / "docs" / "rooms.md"
 HEAD = """# Rooms
 

@@ -19,7 +19,7 @@ COMMANDS = {
     "missing argument": ("thread", "list"),
     "completion": (),
 }
-_TAB = {"_FLASK_COMPLETE": "bash_complete", "COMP_WORDS": "flask --app main si", "COMP_CWORD": "3"}
+_TAB = {"_FLATTHREAD_COMPLETE": "bash_complete", "COMP_WORDS": "flatthread si", "COMP_CWORD": "1"}
 
 
 def bars(data: Path, folder: Path, page: str, rounds: int) -> Iterator[Bar]:

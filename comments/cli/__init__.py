@@ -1,4 +1,4 @@
-"""Define the commands of `flask --app main`, one module for each noun.
+"""Define the commands of `flatthread`, one module for each noun.
 
 `commands` lists the entry points; `console` opens the store and reports errors in one line.
 """

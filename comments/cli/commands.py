@@ -1,4 +1,4 @@
-"""List the commands of `flask --app main ...`.
+"""List the commands of `flatthread ...`.
 
 A command opens the store and reports what it did. A command exits with 0 only if everything was
 done, with 1 if the input was refused, and with 2 for wrong usage.

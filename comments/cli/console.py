@@ -1,6 +1,6 @@
 """Open the store for commands and report their errors in one line.
 
-This module gives commands of `flask --app main ...` their settings and store, resolves thread
+This module gives commands of `flatthread ...` their settings and store, resolves thread
 arguments, and exits with 1 if input is refused. A command opens the store when it runs and names it
 on standard error. Only a command that `creates` one makes a store.
 
@@ -11,7 +11,6 @@ serving process imports it too.
 import contextlib
 import dataclasses
 import functools
-import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -46,18 +45,6 @@ class Opener(Protocol):
 class _Opened:
     settings: "config.Settings"
     store: "connection.Store"
-
-
-def is_loading() -> bool:
-    """Return whether Flask's command line is loading the application to look up a command.
-
-    `flask run`, `flask shell` and `flask routes` load the application later, inside their own
-    commands. Completion lists the commands outside of any context.
-    """
-    context = click.get_current_context(silent=True)
-    if context is None:
-        return os.environ.get("FLASK_RUN_FROM_CLI") == "true"  # Flask's own mark
-    return isinstance(context.command, flask.cli.FlaskGroup)
 
 
 def open_later(

@@ -283,7 +283,7 @@ def check_levels(scheme: sorthash.Scheme) -> None:
             raise errors.Misconfigured(
                 f"SORT_HASH_LEVELS is {scheme.levels}, but site {site.key.id()} has {site.levels} "
                 "levels. The setting applies to new sites only. To lower the site's levels, run "
-                f"`flask --app main site rescheme {site.key.id()} --levels {scheme.levels}`; to "
+                f"`flatthread site rescheme {site.key.id()} --levels {scheme.levels}`; to "
                 f"keep them, run it with --levels {site.levels}"
             )
 

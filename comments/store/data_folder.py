@@ -43,7 +43,7 @@ def protect(folder: Path, group: str = "") -> list[Path]:
     if shared:
         _log.warning(
             "%s also has other uses, so its permissions stay as they are. "
-            "Set DATA_DIR to a folder that only this service uses.",
+            "Set FLATTHREAD_DATA to a folder that only this service uses.",
             folder,
         )
     paths = _ours(folder) if shared else _everything(folder)

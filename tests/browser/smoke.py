@@ -52,8 +52,8 @@ def main(names: list[str]) -> int:
         with (
             tempfile.TemporaryDirectory(prefix="smoke-", ignore_cleanup_errors=True) as folder,
             programs.running(
-                [sys.executable, "-m", "gunicorn", "--config", "scripts/serving.py", "main:app"],
-                environ=programs.environment(PORT="0", DATA_DIR=f"{folder}/data"),
+                [*programs.FLATTHREAD, "serve"],
+                environ=programs.environment(PORT="0", FLATTHREAD_DATA=f"{folder}/data"),
             ) as service,
         ):
             home_page = service.wait_for(r"answers at (http://\S+/)")[1]

@@ -110,7 +110,7 @@ def test_digits_that_do_not_sort_are_refused_by_name() -> None:
     ("environ", "kind", "where"),
     [
         ({}, "embedded", f"the embedded engine in {Path.cwd()}/data"),
-        ({"DATA_DIR": "/srv/x"}, "embedded", "the embedded engine in /srv/x"),
+        ({"FLATTHREAD_DATA": "/srv/x"}, "embedded", "the embedded engine in /srv/x"),
         ({"DATASTORE": "embedded", "GAE_ENV": "standard"}, "embedded", "embedded engine"),
         ({"GAE_ENV": "standard", "GOOGLE_CLOUD_PROJECT": "p1"}, "cloud", "Datastore, project p1"),
         ({"DATASTORE": "cloud"}, "cloud", "Datastore, project flatthread"),
@@ -148,7 +148,7 @@ def test_texts_are_read_unchanged() -> None:
             "DATASTORE_DATABASE": "db",
             "DATASTORE_NAMESPACE": "ns",
             "DATASTORE_EMULATOR_HOST": "localhost:8081",
-            "DATA_DIR": "/srv/data",
+            "FLATTHREAD_DATA": "/srv/data",
         }
     )
     assert (settings.database, settings.namespace) == ("db", "ns")
@@ -174,7 +174,7 @@ CHANGES = {
     "DATASTORE_EMULATOR_HOST": ("h:1", "emulator_host"),
     "DATASTORE_NAMESPACE": ("ns", "namespace"),
     "DATASTORE_PROJECT_ID": ("own", "project"),
-    "DATA_DIR": ("/srv/data", "data_dir"),
+    "FLATTHREAD_DATA": ("/srv/data", "data_dir"),
     "DATA_GROUP": (grp.getgrgid(0).gr_name, "data_group"),
     "DEADLINE": ("3", "deadline"),
     "EDIT_WINDOW": ("3", "edit_window"),
@@ -226,7 +226,7 @@ def test_a_folder_for_backups_that_cannot_be_used_causes_a_warning(tmp_path: Pat
 
 @pytest.mark.parametrize("kind", ["embedded", "cloud"])
 def test_a_secret_knows_the_one_it_replaced(tmp_path: Path, kind: str) -> None:
-    given = {"DATASTORE": kind, "DATA_DIR": str(tmp_path)}
+    given = {"DATASTORE": kind, "FLATTHREAD_DATA": str(tmp_path)}
     assert secret_rotation.accepted(config.load({**given, "SECRET": SECRET}).secret) == (SECRET,)
     both = config.load({**given, "SECRET": SECRET, "SECRET_OLD": "before"})
     assert secret_rotation.accepted(both.secret) == (SECRET, "before")
@@ -237,7 +237,7 @@ def test_a_secret_knows_the_one_it_replaced(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_generated_secret_may_replace_one(tmp_path: Path) -> None:
-    given = {"DATA_DIR": str(tmp_path), "SECRET_OLD": "before"}
+    given = {"FLATTHREAD_DATA": str(tmp_path), "SECRET_OLD": "before"}
     made, old = secret_rotation.accepted(config.load(given).secret)
     assert old == "before"
     assert len(base64.urlsafe_b64decode(f"{made}=")) == 32
@@ -322,6 +322,16 @@ class TestFile:
             config.load({**GIVEN, "FLATTHREAD_CONFIG": str(file)})
 
 
+@pytest.mark.parametrize("more", [{}, {"FLATTHREAD_DATA": ""}])
+def test_the_former_name_of_the_data_folder_begins_no_new_store(
+    tmp_path: Path, more: dict[str, str]
+) -> None:
+    with pytest.raises(errors.Misconfigured, match="set FLATTHREAD_DATA instead"):
+        config.load({"DATA_DIR": str(tmp_path), **more})
+    assert list(tmp_path.iterdir()) == []
+    assert config.load({"DATA_DIR": "elsewhere", "FLATTHREAD_DATA": str(tmp_path)}).secret
+
+
 class TestSecret:
     @pytest.mark.parametrize(
         "environ",
@@ -333,9 +343,9 @@ class TestSecret:
 
     def test_one_machine_generates_its_secret_once_beside_the_data(self, tmp_path: Path) -> None:
         folder = tmp_path / "deep" / "data"
-        made = config.load({"DATA_DIR": str(folder)}).secret
+        made = config.load({"FLATTHREAD_DATA": str(folder)}).secret
         assert len(made) >= 32
-        assert config.load({"DATA_DIR": str(folder)}).secret == made
+        assert config.load({"FLATTHREAD_DATA": str(folder)}).secret == made
         assert {file.name for file in folder.iterdir()} == {"secret", config.STARTING}
         assert (folder / "secret").stat().st_mode & 0o777 == 0o600
 
@@ -352,7 +362,7 @@ class TestSecret:
     def test_a_secret_without_its_data_is_refused(
         self, tmp_path: Path, content: bytes | None
     ) -> None:
-        given = {"DATA_DIR": str(tmp_path)}
+        given = {"FLATTHREAD_DATA": str(tmp_path)}
         config.load(given)
         (tmp_path / config.STARTING).unlink()  # as the embedded engine does when it is open
         if content is not None:
@@ -366,7 +376,7 @@ class TestSecret:
         config.load(given)
 
     def test_data_without_its_secret_is_refused(self, tmp_path: Path) -> None:
-        given = {"DATA_DIR": str(tmp_path)}
+        given = {"FLATTHREAD_DATA": str(tmp_path)}
         (tmp_path / "flatthread.db").write_bytes(b"data")
         with pytest.raises(errors.Misconfigured, match=r"secret is missing.*set SECRET"):
             config.load(given)
@@ -375,7 +385,7 @@ class TestSecret:
         config.load({**given, "SECRET_OLD": SECRET})
 
     def test_a_secret_is_not_generated_unless_wanted(self, tmp_path: Path) -> None:
-        given = {"DATA_DIR": str(tmp_path / "data")}
+        given = {"FLATTHREAD_DATA": str(tmp_path / "data")}
         assert config.load(given, makes_secret=False).secret == ""
         assert not (tmp_path / "data").exists()
         assert config.load({**given, "SECRET": SECRET}, makes_secret=False).secret == SECRET
@@ -383,7 +393,9 @@ class TestSecret:
         assert config.load(given, makes_secret=False).secret == kept != ""
 
     def test_two_machines_generate_different_secrets(self, tmp_path: Path) -> None:
-        one, other = (config.load({"DATA_DIR": str(tmp_path / name)}).secret for name in "ab")
+        one, other = (
+            config.load({"FLATTHREAD_DATA": str(tmp_path / name)}).secret for name in "ab"
+        )
         assert one != other
 
     @pytest.mark.slow
@@ -391,7 +403,7 @@ class TestSecret:
         folder = tmp_path / "data"
         code = (
             "import sys; from comments import config; sys.stdin.read(1); "
-            "print(config.load({'DATA_DIR': sys.argv[1]}).secret)"
+            "print(config.load({'FLATTHREAD_DATA': sys.argv[1]}).secret)"
         )
         started = [
             subprocess.Popen(
@@ -417,7 +429,7 @@ class TestSecret:
         (tmp_path / "secret").write_bytes(kept)
         (tmp_path / "flatthread.db").write_bytes(b"data")
         with pytest.raises(errors.Misconfigured, match="secret is damaged"):
-            config.load({"DATA_DIR": str(tmp_path)})
+            config.load({"FLATTHREAD_DATA": str(tmp_path)})
         assert (tmp_path / "secret").read_bytes() == kept
 
     def test_a_data_folder_that_cannot_be_created_is_refused_by_name(self, tmp_path: Path) -> None:
@@ -425,4 +437,4 @@ class TestSecret:
         with pytest.raises(
             errors.Misconfigured, match="file/data/secret cannot be read or created"
         ):
-            config.load({"DATA_DIR": str(tmp_path / "file" / "data")})
+            config.load({"FLATTHREAD_DATA": str(tmp_path / "file" / "data")})

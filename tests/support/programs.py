@@ -16,6 +16,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
+# The command `flatthread`, for programs whose current folder is the project's.
+FLATTHREAD: tuple[str | Path, ...] = (sys.executable, "-m", "flatthread")
 # Timeout in seconds. The timeout is long because the machine may be busy; the error message names
 # the awaited condition.
 PATIENCE = 60
@@ -121,13 +123,14 @@ def copy_project(target: Path, *, without: Path | None = None) -> Path:
 def borrow_environment(folder: Path, *, lender: Path = BIN.parent) -> None:
     """Link a copy of the project to the installed packages, in the layout of scripts/venv.
 
-    The folder contains links but is not a link itself, so clearing the copy's environment removes
-    only links.
+    The folder and its `bin` contain links but are not links themselves: clearing the copy's
+    environment removes only links, and scripts/venv adds the copy's own command.
     """
     venv = folder / ".venv"
-    venv.mkdir()
-    for each in lender.iterdir():
-        (venv / each.name).symlink_to(each)
+    (venv / "bin").mkdir(parents=True)
+    for each in (*lender.iterdir(), *(lender / "bin").iterdir()):
+        if each.name not in {"bin", "flatthread"}:
+            (venv / each.relative_to(lender)).symlink_to(each)
     for name in ("requirements.txt", "requirements-dev.txt"):
         stamp = venv / f"installed-{name}"
         stamp.unlink(missing_ok=True)

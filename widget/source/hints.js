@@ -4,7 +4,7 @@
 
 import { t } from "./writing.js";
 
-const COMMAND = "flask --app main site";
+const COMMAND = "flatthread site";
 
 /**
  * Log how to fix the cause of a failed call, if the owner can fix it.

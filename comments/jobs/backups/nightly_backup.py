@@ -1,8 +1,8 @@
 """Nightly backups: whether one is due, making it, and removing old ones.
 
     BACKUP_DIR/flatthread-nightly-20260102-030000.tar.gz
-    DATA_DIR/backup.lock    locked by the process that makes a nightly backup
-    DATA_DIR/backup.json    a `Record`
+    FLATTHREAD_DATA/backup.lock    locked by the process that makes a nightly backup
+    FLATTHREAD_DATA/backup.json    a `Record`
 
 A backup is due if none was made since the last time of day `BACKUP_AT`. A service that did not run
 at that time makes the backup when it starts.

@@ -109,7 +109,7 @@ def _check(name: records.ThreadName, now: datetime) -> bool:
     if problems:
         _log.warning(
             "The audit found %d problems in the thread %s of %s: %s. To repair them, run "
-            "`flask --app main repair --fix --site %s`.",
+            "`flatthread repair --fix --site %s`.",
             len(problems), name.id, name.site, ", ".join(fields), name.site,
         )  # fmt: skip
     return True

@@ -8,7 +8,7 @@ import pytest
 
 
 class Runner:
-    """A runner that executes commands as `flask --app main ...` does."""
+    """A runner that executes commands as `flatthread ...` does."""
 
     def __init__(self, app: flask.Flask) -> None:
         self._runner = app.test_cli_runner()

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("site")
 
 @pytest.fixture
 def run(app: flask.Flask) -> Run:
-    """Return a function that runs `flask --app main account ...` with the input `typed`."""
+    """Return a function that runs `flatthread account ...` with the input `typed`."""
     runner = app.test_cli_runner()
     return lambda *arguments, typed="": runner.invoke(args=("account", *arguments), input=typed)
 
@@ -42,7 +42,7 @@ def test_the_documented_steps_on_app_engine_end_with_an_invitation(
 ) -> None:
     document = (programs.ROOT / "docs" / "deploying.md").read_text()
     steps = document.partition("## On App Engine")[2].partition("\n## ")[0]
-    assert "flask --app main account invite --owner" in steps
+    assert "flatthread account invite --owner" in steps
     given = {
         "SECRET": "x" * 43,
         "PUBLIC_URL": "https://blog.appspot.com",

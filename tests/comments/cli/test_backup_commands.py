@@ -42,13 +42,13 @@ def _store(folder: Path) -> AbstractContextManager[connection.Store]:
 @pytest.fixture
 def data(tmp_path: Path, grown: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(grown, tmp_path / "data")
-    monkeypatch.setenv("DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("FLATTHREAD_DATA", str(tmp_path / "data"))
     return tmp_path / "data"
 
 
 @pytest.fixture
 def run(data: Path) -> Run:
-    """Execute a command as `flask --app main ...` does."""
+    """Execute a command as `flatthread ...` does."""
 
     def never(*, creates: bool) -> NoReturn:
         raise AssertionError(f"a command opened the store (creates={creates})")
@@ -150,7 +150,7 @@ def test_wrong_settings_end_a_backup_with_status_3(
         "flatthread: BACKUP_AT must be a time such as 03:00 (UTC), not '25:00'\n"
     )
     monkeypatch.delenv("BACKUP_AT")
-    monkeypatch.setenv("DATA_DIR", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("FLATTHREAD_DATA", str(tmp_path / "nowhere"))
     refused = run("backup", tmp_path)
     assert refused.exit_code == 3
     assert refused.stderr.startswith(f"flatthread: There is no store in {tmp_path}/nowhere.")
@@ -186,7 +186,7 @@ def test_a_restore_without_the_secret_is_refused_and_makes_none(
     run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run("backup", tmp_path / "backup").exit_code == 0
-    monkeypatch.setenv("DATA_DIR", str(tmp_path / "new"))
+    monkeypatch.setenv("FLATTHREAD_DATA", str(tmp_path / "new"))
     refused = run("restore", tmp_path / "backup")
     assert refused.exit_code == 1
     assert refused.stderr.splitlines()[-1] == (

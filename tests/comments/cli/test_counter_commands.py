@@ -29,7 +29,7 @@ NOW = sample_threads.START + timedelta(days=2)
 
 @pytest.fixture
 def run(app: flask.Flask, site: records.Site) -> Run:
-    """Return a function that runs `flask --app main ...`."""
+    """Return a function that runs `flatthread ...`."""
     runner = app.test_cli_runner()
     return lambda *arguments: runner.invoke(args=arguments)
 
@@ -38,8 +38,8 @@ def _documented(example: str, site: str = "demo") -> tuple[list[str], str]:
     """Return the arguments of a documented command for a site, and its documented output."""
     command, _, output = example.replace("\\\n", "").partition("\n")
     arguments = shlex.split(command)
-    assert arguments[:3] == ["flask", "--app", "main"]
-    return [site if each == "blog" else each for each in arguments[3:]], output
+    assert arguments[0] == "flatthread"
+    return [site if each == "blog" else each for each in arguments[1:]], output
 
 
 def _vote(comment: records.Comment, up: int, down: int) -> None:

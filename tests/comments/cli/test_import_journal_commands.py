@@ -28,7 +28,7 @@ LINK = '<thread dsq:id="1"><link>https://example.com/page</link></thread>\n'
 
 @pytest.fixture
 def run(app: flask.Flask) -> Run:
-    """Run a command as `flask --app main ...` does."""
+    """Run a command as `flatthread ...` does."""
     runner = app.test_cli_runner()
 
     def invoke(*arguments: object, answer: str = "") -> click.testing.Result:

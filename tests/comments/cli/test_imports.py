@@ -15,11 +15,10 @@ from tests.support import programs
 RUN = """
 import gc
 import sys
-import flask.cli
+import flatthread.__main__
 
-sys.argv = ["flask", "--app", "main", *sys.argv[1:]]
 try:
-    flask.cli.main()
+    flatthread.__main__.main()
 finally:
     roots = ("comments", "datastore_emulator", "google", "grpc", "msgspec")
     names = {
@@ -33,16 +32,15 @@ finally:
 """
 # Show the help of each argument's command in one process.
 HELPS = RUN.replace(
-    """sys.argv = ["flask", "--app", "main", *sys.argv[1:]]
-try:
-    flask.cli.main()
+    """try:
+    flatthread.__main__.main()
 """,
     """names = sys.argv[1:]
 try:
     for name in names:
-        sys.argv = ["flask", "--app", "main", name, "--help"]
+        sys.argv[1:] = [name, "--help"]
         try:
-            flask.cli.main()
+            flatthread.__main__.main()
         except SystemExit as end:
             assert end.code == 0, name
 """,
@@ -102,7 +100,6 @@ def test_a_list_of_commands_imports_none_of_them() -> None:
         "comments.cli.commands",
         "comments.cli.console",
         "comments.errors",
-        "comments.logs",
     }
 
 
@@ -116,10 +113,10 @@ def test_the_end_of_a_command_does_not_collect_what_was_loaded() -> None:
     ("words", "found"), [("site ad", ["site add"]), ("si", ["site", "site-key"])]
 )
 def test_completion_imports_little(words: str, found: list[str]) -> None:
-    typed = f"flask --app main {words}"
+    typed = f"flatthread {words}"
     ended = run(
         [],
-        _FLASK_COMPLETE="bash_complete",
+        _FLATTHREAD_COMPLETE="bash_complete",
         COMP_WORDS=typed,
         COMP_CWORD=str(len(typed.split()) - 1),
     )

@@ -17,7 +17,7 @@ Run = Callable[..., click.testing.Result]
 
 @pytest.fixture
 def run(app: flask.Flask) -> Run:
-    """Run a command as `flask --app main ...` does."""
+    """Run a command as `flatthread ...` does."""
     runner = app.test_cli_runner()
     return lambda *arguments: runner.invoke(args=list(arguments))
 

@@ -32,7 +32,7 @@ Run = Callable[..., click.testing.Result]
 
 @pytest.fixture
 def run(app: flask.Flask) -> Run:
-    """Return a function that runs `flask --app main ...`."""
+    """Return a function that runs `flatthread ...`."""
     runner = app.test_cli_runner()
     return lambda *arguments: runner.invoke(args=arguments)
 

@@ -24,7 +24,7 @@ import main
 from pathlib import Path
 from tests.support import other_user
 assert main.app.test_client().get("/healthz").status_code == 200
-print(json.dumps(other_user.modes(Path(os.environ["DATA_DIR"]))))
+print(json.dumps(other_user.modes(Path(os.environ["FLATTHREAD_DATA"]))))
 """
 
 
@@ -38,7 +38,7 @@ def _serve(folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         [sys.executable, "-c", SERVING],
         cwd=programs.ROOT,
-        env=programs.environment(DATA_DIR=str(folder), **more),
+        env=programs.environment(FLATTHREAD_DATA=str(folder), **more),
         capture_output=True,
         text=True,
         timeout=programs.PATIENCE,
@@ -130,7 +130,7 @@ def test_a_folder_with_other_files_keeps_their_modes(
         assert data_folder.protect(tmp_path) == []
     assert (oct(other.stat().st_mode), oct(ours.stat().st_mode)) == ("0o100644", "0o100600")
     assert tmp_path.stat().st_mode & 0o777 == 0o755
-    assert "Set DATA_DIR to a folder that only this service uses" in caplog.text
+    assert "Set FLATTHREAD_DATA to a folder that only this service uses" in caplog.text
 
 
 def test_a_refused_chmod_is_a_warning(

@@ -17,7 +17,7 @@ import sys
 from comments.store import message_loading
 message_loading.load()
 """
-START = ("import main", "import runpy; runpy.run_path('scripts/serving.py')")
+START = ("import main; main.app", "import flatthread.serving")
 
 
 def python(program: str, *arguments: str, **settings: str) -> "subprocess.CompletedProcess[str]":
@@ -37,7 +37,7 @@ def printed(program: str, *arguments: str, **settings: str) -> str:
 @pytest.mark.parametrize("start", START)
 def test_a_start_loads_no_library_that_the_service_does_not_use(tmp_path: Path, start: str) -> None:
     program = f"{start}\nimport sys\nprint(*sys.modules)"
-    ended = python(program, DATA_DIR=str(tmp_path))
+    ended = python(program, FLATTHREAD_DATA=str(tmp_path))
     names = set(ended.stdout.split())
     assert "google.cloud.datastore_v1.types" in names, ended.stderr
     assert names.isdisjoint({"cryptography", "urllib3", *UNUSED})
@@ -96,14 +96,14 @@ def test_the_cloud_store_gets_a_channel_with_credentials(tmp_path: Path) -> None
     program = "import main\nprint(type(main._cloud()).__module__)"
     found = printed(
         program,
-        DATA_DIR=str(tmp_path / "data"),
+        FLATTHREAD_DATA=str(tmp_path / "data"),
         GOOGLE_APPLICATION_CREDENTIALS=str(tmp_path / "account"),
     )
     assert found == "grpc._channel"
 
 
 def test_missing_credentials_are_reported(tmp_path: Path) -> None:
-    ended = run("import main\nmain._cloud()", DATA_DIR=str(tmp_path), NO_GCE_CHECK="true")
+    ended = run("import main\nmain._cloud()", FLATTHREAD_DATA=str(tmp_path), NO_GCE_CHECK="true")
     assert "Misconfigured: no credentials for Datastore:" in ended.stderr.replace(
         "comments.errors.", ""
     )

@@ -121,7 +121,7 @@ def service(workspace: Any, emulator: Any) -> Iterator[Any]:
 def add_site(host: str, workspace: Any) -> None:
     """Add a site as docs/deploying.md describes, by a command that uses the deployment's store."""
     subprocess.run(
-        [programs.BIN / "flask", "--app", "main", "site", "add", "blog", "--origin", "https://x.y"],
+        [*programs.FLATTHREAD, "site", "add", "blog", "--origin", "https://x.y"],
         cwd=workspace,
         env=programs.environment(
             DATASTORE_EMULATOR_HOST=host,
@@ -167,7 +167,7 @@ def test_a_missing_secret_ends_the_entrypoint_with_a_one_line_message(workspace:
     (workspace / "flatthread.env").write_text("")
     environ = programs.environment(GAE_ENV="standard", FLATTHREAD_CONFIG="flatthread.env")
     ended = subprocess.run(
-        [programs.BIN / "python", "-c", "import main"],
+        [programs.BIN / "python", "-c", "import main; main.app"],
         cwd=workspace,
         env=environ,
         check=False,

@@ -3,8 +3,8 @@
 import contextlib
 import json
 import re
+import shlex
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,22 +16,20 @@ from tests.support import optional_tools, programs
 
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
-FLASK: list[str | Path] = [programs.BIN / "flask", "--app", "main"]
 AFTERWARDS = ["afterwards"]
 THREAD = "api/v1/sites/demo/comments?thread=t"
 QUIET = {"PROOF_OF_WORK": "0", "POSTS_PER_THREAD": "0", "POSTS_PER_NETWORK": "0", "SAME_TEXTS": "0"}
 
 
-def flask(*words: Any, data: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    return programs.run([*FLASK, *words], cwd=programs.ROOT, DATA_DIR=str(data), **more)
+def flatthread(*words: Any, data: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    return programs.run(
+        [*programs.FLATTHREAD, *words], cwd=programs.ROOT, FLATTHREAD_DATA=str(data), **more
+    )
 
 
 def serving(data: Path, **more: str) -> Any:
-    environ = programs.environment(PORT="0", DATA_DIR=str(data), **QUIET, **more)
-    serve = [
-        sys.executable, "-m", "gunicorn", "--config", "scripts/serving.py", "main:app",
-    ]  # fmt: skip
-    return programs.running(serve, environ=environ)
+    environ = programs.environment(PORT="0", FLATTHREAD_DATA=str(data), **QUIET, **more)
+    return programs.running([*programs.FLATTHREAD, "serve"], environ=environ)
 
 
 def post(url: str, text: str) -> int:
@@ -78,17 +76,17 @@ def test_a_service_is_backed_up_while_people_post_and_restored(tmp_path: Path) -
         url = service.wait_for(r"answers at (http://\S+/)")[1]
         with writers(url, posted):
             before = set(posted)
-            done = flask("backup", backup, data=data)
+            done = flatthread("backup", backup, data=data)
             assert (done.returncode, done.stderr) == (0, f"Using the embedded engine in {data}.\n")
             programs.wait_until(lambda: list(folder.glob("*.tar.gz")), "no nightly backup")
-        refused = flask("restore", backup, data=data)
+        refused = flatthread("restore", backup, data=data)
         assert refused.returncode == 1
         assert "flatthread.db is in use" in refused.stderr
         programs.wait_until(lambda: not health(url)["is_overdue"], "the backup is not noted")
         assert service.stop() == 0
     (nightly,) = folder.iterdir()
     assert any("The nightly backup is complete. Backed up" in line for line in service.lines)
-    assert flask("restore", nightly, data=data).returncode == 0
+    assert flatthread("restore", nightly, data=data).returncode == 0
     assert before <= restored_and_served(backup, data, posted)
 
 
@@ -98,10 +96,10 @@ def health(url: str) -> Any:
 
 def restored_and_served(backup: Path, data: Path, posted: list[str]) -> set[str]:
     """Restore a backup, check it, serve it, and return the texts in it."""
-    restored = flask("restore", backup, data=data)
+    restored = flatthread("restore", backup, data=data)
     assert restored.returncode == 0, restored.stderr
     for command in (["repair"], ["recount", "--no-fix"]):
-        checked = flask(*command, data=data)
+        checked = flatthread(*command, data=data)
         assert checked.returncode == 0, checked.stdout
     with serving(data) as service:
         url = service.wait_for(r"answers at (http://\S+/)")[1]
@@ -125,7 +123,10 @@ def test_an_unusable_disk_leaves_the_old_backups_and_is_named(
     optional_tools.mounts()
     data, folder = tmp_path / "data", tmp_path / "backups"
     folder.mkdir()
-    assert flask("site", "add", "blog", "--origin", "https://a.example", data=data).returncode == 0
+    assert (
+        flatthread("site", "add", "blog", "--origin", "https://a.example", data=data).returncode
+        == 0
+    )
     script = {
         # Bytes that cannot be compressed fill the disk of the backups.
         "backups": f"mount -t tmpfs -o size=40k tmpfs {folder} && "
@@ -137,13 +138,14 @@ def test_an_unusable_disk_leaves_the_old_backups_and_is_named(
         "read-only": f"touch {folder}/old && mount --bind {folder} {folder} && "
         f"mount -o remount,ro,bind {folder}",
     }[place]
-    environ = programs.environment(DATA_DIR=str(data), BACKUP_DIR=str(folder))
+    backup = shlex.join([*map(str, programs.FLATTHREAD), "backup"])
+    environ = programs.environment(FLATTHREAD_DATA=str(data), BACKUP_DIR=str(folder))
     done = subprocess.run(
         [
             *programs.unshare(),
             "sh",
             "-c",
-            f"{script} && {programs.BIN}/flask --app main backup; echo $?; ls {folder} {data}",
+            f"{script} && {backup}; echo $?; ls {folder} {data}",
         ],
         cwd=programs.ROOT,
         env=environ,

@@ -62,8 +62,10 @@ class Server:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with programs.running(
-        [programs.BIN / "python", "-m", "gunicorn", "--config", "scripts/serving.py", "main:app"],
-        environ=programs.environment(PORT="0", DATA_DIR=str(tmp_path_factory.mktemp("data"))),
+        [*programs.FLATTHREAD, "serve"],
+        environ=programs.environment(
+            PORT="0", FLATTHREAD_DATA=str(tmp_path_factory.mktemp("data"))
+        ),
     ) as program:
         yield Server(program.wait_for(r"answers at http://(\S+)/")[1])
 

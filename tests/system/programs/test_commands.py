@@ -11,20 +11,21 @@ import pytest
 
 from tests.support import programs
 
-FLASK: list[str | Path] = [programs.BIN / "flask", "--app", "main"]
 ADD = ("site", "add", "blog", "--origin", "https://blog.example")
 INVITE = ("account", "invite", "--owner")
 
 
-def flask(*words: Any, folder: Path, **settings: Any) -> subprocess.CompletedProcess[str]:
-    return programs.run([*FLASK, *words], cwd=programs.ROOT, DATA_DIR=str(folder), **settings)
+def flatthread(*words: Any, folder: Path, **settings: Any) -> subprocess.CompletedProcess[str]:
+    return programs.run(
+        [*programs.FLATTHREAD, *words], cwd=programs.ROOT, FLATTHREAD_DATA=str(folder), **settings
+    )
 
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A folder that contains a store."""
     folder = tmp_path_factory.mktemp("commands") / "data"
-    assert flask(*ADD, folder=folder).returncode == 0
+    assert flatthread(*ADD, folder=folder).returncode == 0
     return folder
 
 
@@ -33,12 +34,12 @@ def test_a_command_without_a_store_fails_and_creates_none(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     folder = tmp_path / "data"
-    ended = flask(*words, folder=folder)
+    ended = flatthread(*words, folder=folder)
     assert ended.returncode == 3
     assert ended.stdout == ""
     assert ended.stderr == (
-        f"flatthread: There is no store in {folder}. Set DATA_DIR to the folder of your store, or "
-        "create one with `scripts/serve` or `flask --app main site add`.\n"
+        f"flatthread: There is no store in {folder}. Set FLATTHREAD_DATA to the folder of your "
+        "store, or create one with `flatthread serve` or `flatthread site add`.\n"
     )
     assert not folder.exists()
 
@@ -48,7 +49,7 @@ def test_a_command_without_a_store_fails_and_creates_none(
 )
 def test_a_refused_site_creates_no_store(tmp_path: Path, words: tuple[str, ...]) -> None:
     folder = tmp_path / "data"
-    ended = flask("site", "add", *words, folder=folder)
+    ended = flatthread("site", "add", *words, folder=folder)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith("Error: ")
     assert not folder.exists()
@@ -56,21 +57,21 @@ def test_a_refused_site_creates_no_store(tmp_path: Path, words: tuple[str, ...])
 
 def test_help_needs_no_store(tmp_path: Path) -> None:
     for words in (["--help"], ["import", "--help"]):
-        ended = flask(*words, folder=tmp_path / "data")
+        ended = flatthread(*words, folder=tmp_path / "data")
         assert (ended.returncode, ended.stderr) == (0, "")
         assert "import" in ended.stdout
     assert not list(tmp_path.iterdir())
 
 
 def test_site_add_creates_a_store_and_later_commands_name_it(stored: Any) -> None:
-    ended = flask("site", "list", folder=stored)
+    ended = flatthread("site", "list", folder=stored)
     assert ended.returncode == 0
     assert "blog\thttps://blog.example\n" in ended.stdout
     assert ended.stderr == f"Using the embedded engine in {stored}.\n"
 
 
 def test_invalid_settings_end_a_command_with_one_line(stored: Any) -> None:
-    ended = flask("site", "list", folder=stored, MAX_BODY="none")
+    ended = flatthread("site", "list", folder=stored, MAX_BODY="none")
     assert (ended.returncode, ended.stdout) == (3, "")
     assert ended.stderr == (
         "flatthread: MAX_BODY must be a whole number from 1024 to 1048576, not 'none'\n"
@@ -83,9 +84,9 @@ def test_at_a_terminal_a_command_prints_no_json(stored: Any, watched: str) -> No
     piped = "stderr" if watched == "stdout" else "stdout"
     try:
         ended = subprocess.run(  # type: ignore[call-overload]
-            [*FLASK, "site", "list"],
+            [*programs.FLATTHREAD, "site", "list"],
             cwd=programs.ROOT,
-            env=programs.environment(DATA_DIR=str(stored)),
+            env=programs.environment(FLATTHREAD_DATA=str(stored)),
             check=True,
             timeout=programs.PATIENCE,
             **{watched: theirs, piped: subprocess.PIPE},
@@ -99,23 +100,15 @@ def test_at_a_terminal_a_command_prints_no_json(stored: Any, watched: str) -> No
 
 
 def test_an_invitation_leads_to_the_server_that_runs_on_the_store(stored: Any) -> None:
-    serve: list[str | Path] = [
-        programs.BIN / "python",
-        "-m",
-        "gunicorn",
-        "--config",
-        "scripts/serving.py",
-        "main:app",
-    ]
-    environ = programs.environment(PORT="0", DATA_DIR=str(stored))
-    with programs.running(serve, environ=environ) as server:
+    environ = programs.environment(PORT="0", FLATTHREAD_DATA=str(stored))
+    with programs.running([*programs.FLATTHREAD, "serve"], environ=environ) as server:
         url = server.wait_for(r"answers at (http://\S+/)")[1]
-        shown = flask(*INVITE, folder=stored)
+        shown = flatthread(*INVITE, folder=stored)
         assert re.fullmatch(rf"{url}admin/welcome#[\w-]{{43}}\n", shown.stdout)
-        elsewhere = flask(*INVITE, folder=stored, PUBLIC_URL="https://comments.example")
+        elsewhere = flatthread(*INVITE, folder=stored, PUBLIC_URL="https://comments.example")
         assert elsewhere.stdout.startswith("https://comments.example/admin/welcome#")
         assert server.stop() == 0
-    stopped = flask(*INVITE, folder=stored)
+    stopped = flatthread(*INVITE, folder=stored)
     assert stopped.stdout.startswith("http://127.0.0.1:8080/admin/welcome#")
     assert "No server is running on this store" in stopped.stderr
     assert "PUBLIC_URL" in stopped.stderr

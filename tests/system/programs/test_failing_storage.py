@@ -14,7 +14,6 @@ from typing import Any
 
 from tests.support import optional_tools, programs
 
-SETTINGS = programs.ROOT / "scripts" / "serving.py"
 OPEN = dict.fromkeys(
     ("PROOF_OF_WORK", "FORM_SECONDS", "POSTS_PER_NETWORK", "POSTS_PER_AUTHOR", "SAME_TEXTS"), "0"
 )
@@ -24,9 +23,8 @@ WRITERS = 24
 
 @contextmanager
 def serving(data: Path, *prefix: str) -> Iterator[tuple[programs.Program, str]]:
-    command = [*prefix, str(programs.BIN / "python"), "-m", "gunicorn"]
-    environ = programs.environment(PORT="0", DATA_DIR=str(data), **OPEN)
-    with programs.running([*command, "--config", SETTINGS, "main:app"], environ=environ) as program:
+    environ = programs.environment(PORT="0", FLATTHREAD_DATA=str(data), **OPEN)
+    with programs.running([*prefix, *programs.FLATTHREAD, "serve"], environ=environ) as program:
         yield program, program.wait_for(r"answers at (http://\S+)/")[1]
 
 
@@ -113,8 +111,9 @@ def overwrite(path: Path, marker: bytes) -> None:
 
 def refusal(data: Path) -> str:
     """Start a service that must refuse to start; return what it says."""
-    command = [str(programs.BIN / "python"), "-m", "gunicorn", "--config", str(SETTINGS)]
-    ended = programs.run([*command, "main:app"], cwd=programs.ROOT, PORT="0", DATA_DIR=str(data))
+    ended = programs.run(
+        [*programs.FLATTHREAD, "serve"], cwd=programs.ROOT, PORT="0", FLATTHREAD_DATA=str(data)
+    )
     assert ended.returncode == 3
     return ended.stderr
 

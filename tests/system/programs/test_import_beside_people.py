@@ -14,14 +14,13 @@ from tests.support import programs
 from tests.support.threads import sample_exports
 
 SIZES = [1_400, *[30] * 20, *[1] * 400]  # 2,400 comments
-FLASK: list[str | Path] = [programs.BIN / "flask", "--app", "main"]
 LIMITS = ("PROOF_OF_WORK", "POSTS_PER_NETWORK", "POSTS_PER_AUTHOR", "POSTS_PER_THREAD")
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> dict[str, str]:
     return {
-        "DATA_DIR": str(tmp_path / "data"),
+        "FLATTHREAD_DATA": str(tmp_path / "data"),
         "PORT": "0",
         "SAME_TEXTS": "0",
         **dict.fromkeys(LIMITS, "0"),
@@ -30,12 +29,9 @@ def settings(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def url(settings: dict[str, str]) -> Iterator[str]:
-    added = [*FLASK, "site", "add", "garden", "--origin", "https://garden.example"]
+    added = [*programs.FLATTHREAD, "site", "add", "garden", "--origin", "https://garden.example"]
     assert programs.run(added, cwd=programs.ROOT, **settings).returncode == 0
-    server: list[str | Path] = [
-        programs.BIN / "python", "-m", "gunicorn",
-        "--config", programs.ROOT / "scripts" / "serving.py", "main:app",
-    ]  # fmt: skip
+    server = [*programs.FLATTHREAD, "serve"]
     with programs.running(server, environ=programs.environment(**settings)) as program:
         yield program.wait_for(r"answers at (http://\S+)/")[1]
 
@@ -79,7 +75,7 @@ def test_people_read_and_post_during_an_import(
         )[0]
 
     with subprocess.Popen(
-        [*FLASK, "import", file, "--site", "garden"],
+        [*programs.FLATTHREAD, "import", file, "--site", "garden"],
         cwd=programs.ROOT,
         env=programs.environment(**settings),
         stdout=subprocess.PIPE,
@@ -95,7 +91,7 @@ def test_people_read_and_post_during_an_import(
     assert set(poster.statuses) == {201}
     # They would have got one answer each if they had waited for the import.
     assert min(len(reader.statuses), len(poster.statuses)) > 10
-    verified = [*FLASK, "verify", file, "--site", "garden", "--json"]
+    verified = [*programs.FLATTHREAD, "verify", file, "--site", "garden", "--json"]
     found = json.loads(programs.run(verified, cwd=programs.ROOT, **settings).stdout)
     assert found["unexplained"] == 0
     assert found["other_comments"] == len(poster.statuses)

@@ -11,14 +11,15 @@ import gc, sys
 import main
 import werkzeug.test
 
+app = main.app
 assert gc.isenabled()
 assert gc.get_freeze_count() > 100_000
 
-from comments import app
+import comments.app
 
-app.warm_up(main.app)
+comments.app.warm_up(app)
 before = set(sys.modules)
-client = werkzeug.test.Client(main.app)
+client = werkzeug.test.Client(app)
 for path in sys.argv[1:]:
     assert client.get(path).status_code == 200
 assert set(sys.modules) == before, sorted(set(sys.modules) - before)
@@ -31,7 +32,7 @@ def test_pages_need_no_further_modules_and_only_later_garbage_is_collected(tmp_p
     ended = subprocess.run(
         [sys.executable, "-c", LOADED, *PATHS],
         cwd=programs.ROOT,
-        env=programs.environment(DATA_DIR=str(tmp_path)),
+        env=programs.environment(FLATTHREAD_DATA=str(tmp_path)),
         check=False,
         capture_output=True,
         text=True,

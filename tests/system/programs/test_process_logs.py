@@ -1,6 +1,6 @@
 """A real process's log reveals nothing about callers or authors, even during failures.
 
-gunicorn runs as in `scripts/serve`, at the most verbose log level. gunicorn receives malformed
+gunicorn runs as in `flatthread serve`, at the most verbose log level. gunicorn receives malformed
 requests, requests that the service refuses, and requests that fail with an error that quotes their
 content.
 """
@@ -15,7 +15,7 @@ import pytest
 
 from tests.support import programs
 
-SETTINGS = programs.ROOT / "scripts" / "serving.py"
+SETTINGS = programs.ROOT / "flatthread" / "serving.py"
 CANARY = "canary"
 # With these settings, a text, address, name, token or path with the canary raises an error that
 # quotes it.
@@ -60,8 +60,17 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     settings = folder / "settings.py"
     settings.write_text(SETTINGS.read_text() + FAILING)
     with programs.running(
-        [programs.BIN / "python", "-m", "gunicorn", "--config", settings, "main:app"],
-        environ=programs.environment(PORT="0", DATA_DIR=str(folder / "data"), PROOF_OF_WORK="0"),
+        [
+            programs.BIN / "python",
+            "-m",
+            "gunicorn",
+            "--bind",
+            "127.0.0.1:0",
+            "--config",
+            settings,
+            "main:app",
+        ],
+        environ=programs.environment(FLATTHREAD_DATA=str(folder / "data"), PROOF_OF_WORK="0"),
     ) as program:
         yield program, program.wait_for(r"answers at (http://\S+/)")[1]
 

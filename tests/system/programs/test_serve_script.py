@@ -43,7 +43,7 @@ def test_it_prints_only_its_url_once_it_answers_and_stops_on_a_signal(
         subprocess.Popen(
             [project / "scripts" / "serve"],
             cwd=elsewhere,
-            env=programs.environment(PORT="0", DATA_DIR="kept here"),
+            env=programs.environment(PORT="0", FLATTHREAD_DATA="kept here"),
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
@@ -60,7 +60,7 @@ def test_it_prints_only_its_url_once_it_answers_and_stops_on_a_signal(
         log = stderr.read()
     assert rest == ""
     assert process.returncode == 0
-    # A relative DATA_DIR is relative to the caller's folder. The log names the store once.
+    # A relative FLATTHREAD_DATA is relative to the caller's folder. The log names the store once.
     assert (elsewhere / "kept here").is_dir()
     assert not (project / "data").exists()
     line, rest = log.split("\n", 1)
@@ -108,7 +108,7 @@ def test_on_a_fresh_folder_the_stored_link_creates_the_owner_once(project: Path)
         )[0]
 
     serve = [project / "scripts" / "serve"]
-    environ = programs.environment(PORT="0", DATA_DIR="kept")
+    environ = programs.environment(PORT="0", FLATTHREAD_DATA="kept")
     with programs.running(serve, environ=environ, cwd=project) as program:
         url = program.wait_for(r"answers at (http://\S+/)")[1]
         kept = Path(program.wait_for(r"The link to become the owner is in (\S+)")[1])
@@ -132,7 +132,7 @@ def test_on_a_fresh_folder_the_stored_link_creates_the_owner_once(project: Path)
 
 def test_a_short_secret_causes_one_warning(project: Path) -> None:
     (project / "short").mkdir()
-    environ = programs.environment(PORT="0", DATA_DIR="short", SECRET="a short one")
+    environ = programs.environment(PORT="0", FLATTHREAD_DATA="short", SECRET="a short one")
     with programs.running([project / "scripts" / "serve"], environ=environ, cwd=project) as program:
         program.wait_for(r"answers at (http://\S+/)")
         assert program.stop() == 0
@@ -144,7 +144,7 @@ def test_a_short_secret_causes_one_warning(project: Path) -> None:
 
 def test_at_a_terminal_the_first_owners_link_is_shown(project: Path) -> None:
     screen, terminal = pty.openpty()
-    environ = programs.environment(PORT="0", DATA_DIR="shown")
+    environ = programs.environment(PORT="0", FLATTHREAD_DATA="shown")
     with subprocess.Popen(
         [project / "scripts" / "serve"],
         cwd=project,
@@ -187,17 +187,8 @@ def test_an_unreadable_data_file_ends_it_with_one_line_and_status_3(project: Pat
 
 
 def test_sites_with_another_scheme_end_it_with_one_line_and_status_3(project: Path) -> None:
-    flask: list[str | Path] = [
-        programs.BIN / "flask",
-        "--app",
-        "main",
-        "site",
-        "add",
-        "blog",
-        "--origin",
-        "https://x.y",
-    ]
-    assert programs.run(flask, cwd=project).returncode == 0
+    add = ["site", "add", "blog", "--origin", "https://x.y"]
+    assert programs.run([*programs.FLATTHREAD, *add], cwd=project).returncode == 0
     ended = programs.run(
         [project / "scripts" / "serve"], cwd=project, PORT="0", SORT_HASH_LEVELS="3"
     )

@@ -1,4 +1,4 @@
-"""With scripts/serving.py, a stop signal reaches every worker in any state.
+"""With `flatthread serve`, a stop signal reaches every worker in any state.
 
 The critical moments last only a few microseconds, so each test prolongs one of them in real
 processes. gunicorn's log says which workers did not exit and were killed by a signal.
@@ -19,7 +19,7 @@ import pytest
 
 from tests.support import programs, worker_examples
 
-SETTINGS = programs.ROOT / "scripts" / "serving.py"
+SETTINGS = programs.ROOT / "flatthread" / "serving.py"
 
 # With these settings, a worker announces its start and needs a second to reach the hook.
 BOOTING = """
@@ -133,9 +133,18 @@ def serving(tmp_path: Path, added: Any, **more: Any) -> Any:
     settings = tmp_path / "settings.py"
     settings.write_text(SETTINGS.read_text() + added)
     return programs.running(
-        [programs.BIN / "python", "-m", "gunicorn", "--config", settings, "main:app"],
+        [
+            programs.BIN / "python",
+            "-m",
+            "gunicorn",
+            "--bind",
+            "127.0.0.1:0",
+            "--config",
+            settings,
+            "main:app",
+        ],
         environ=programs.environment(
-            PORT="0", DATA_DIR=str(tmp_path / "data"), PROOF_OF_WORK="0", **more
+            FLATTHREAD_DATA=str(tmp_path / "data"), PROOF_OF_WORK="0", **more
         ),
     )
 

@@ -133,21 +133,21 @@ def test_the_slice_passes_on_googles_firestore_emulator(google: str) -> None:
 
 
 def test_commands_run_on_googles_firestore_emulator(google: str, tmp_path: Path) -> None:
-    def flask(*command: str | Path) -> str:
+    def flatthread(*command: str | Path) -> str:
         ended = programs.run(
-            [programs.BIN / "flask", "--app", "main", *command],
+            [*programs.FLATTHREAD, *command],
             cwd=programs.ROOT,
             DATASTORE_EMULATOR_HOST=google,
-            DATA_DIR=str(tmp_path),
+            FLATTHREAD_DATA=str(tmp_path),
             SECRET="a secret of this test, long enough",
         )
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
 
-    flask("site", "add", "blog", "--origin", "https://blog.example")
-    assert "Verified" in flask("import", "--site", "blog", _SAMPLE)
-    assert "Compacted" in flask("compact")
-    assert flask("repair") == "0 problems found.\n"
+    flatthread("site", "add", "blog", "--origin", "https://blog.example")
+    assert "Verified" in flatthread("import", "--site", "blog", _SAMPLE)
+    assert "Compacted" in flatthread("compact")
+    assert flatthread("repair") == "0 problems found.\n"
 
 
 @pytest.fixture

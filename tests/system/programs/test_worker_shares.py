@@ -1,4 +1,4 @@
-"""With scripts/serving.py, the processes share connections evenly, also after one of them dies."""
+"""The processes of `flatthread serve` share connections evenly, also after one of them dies."""
 
 import contextlib
 import http.client

@@ -16,6 +16,7 @@ import pytest
 
 from comments import config
 from comments.cli import commands as cli_commands
+from flatthread import command_line
 from tests.support import programs
 
 DOCS = programs.ROOT / "docs"
@@ -24,7 +25,7 @@ API = (DOCS / "api.md").read_text()
 SETTINGS = (DOCS / "settings.md").read_text()
 FOLDERS = ("", "docs", "docs/ideas", "emulator", "emulator/docs", "benchmarks")
 DOCUMENTS = sorted(path for folder in FOLDERS for path in (programs.ROOT / folder).glob("*.md"))
-# Settings of scripts/serve, which config.py does not read.
+# Settings of `flatthread serve`, which config.py does not read.
 OTHERS = {"HOST": "127.0.0.1", "PORT": "8080"}
 
 
@@ -43,10 +44,10 @@ def commands(text: str) -> list[str]:
     return shell_blocks(text).replace("\\\n", "").splitlines()
 
 
-def flask_commands(path: Path) -> Iterator[list[str]]:
-    """Yield the words after `flask --app main` of each command in a document's shell blocks."""
+def documented_commands(path: Path) -> Iterator[list[str]]:
+    """Yield the words after `flatthread` of each command in a document's shell blocks."""
     for line in commands(path.read_text()):
-        before, found, after = line.partition("flask --app main ")
+        before, found, after = line.partition("flatthread ")
         if found and before.strip() in {"", ".venv/bin/", "python -m"}:
             yield shlex.split(after)
 
@@ -72,6 +73,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A fresh clone that uses the already installed packages, because installation is slow."""
     folder = programs.copy_project(tmp_path_factory.mktemp("fresh") / "clone with a space")
     programs.borrow_environment(folder)
+    assert programs.run([folder / "scripts" / "venv", "requirements.txt"], cwd="/").returncode == 0
     return folder
 
 
@@ -108,11 +110,11 @@ def test_the_documents_commands_for_sites_and_imports_work_one_after_the_other(c
     shutil.copy(
         programs.ROOT / "tests" / "fixtures" / "imports" / "disqus.xml", clone / "export.xml"
     )
-    (first,) = (line for line in commands(README) if line.startswith(".venv/bin/flask"))
+    (first,) = (line for line in commands(README) if line.startswith(".venv/bin/flatthread "))
     importing = commands((DOCS / "importing.md").read_text())
-    lines = [line for line in importing if line.startswith(".venv/bin/flask")][:3]
+    lines = [line for line in importing if line.startswith(".venv/bin/flatthread ")][:3]
     assert lines[0] == first
-    added, tried, imported = (run(clone, line, DATA_DIR="readme") for line in lines)
+    added, tried, imported = (run(clone, line, FLATTHREAD_DATA="readme") for line in lines)
     assert (added.returncode, tried.returncode, imported.returncode) == (0, 0, 0), imported.stderr
     assert "nothing was stored" in tried.stdout
     number = re.search(
@@ -120,25 +122,23 @@ def test_the_documents_commands_for_sites_and_imports_work_one_after_the_other(c
     )
     assert number is not None
     assert int(number[1]) > 0
-    again = run(clone, lines[2], DATA_DIR="readme")
+    again = run(clone, lines[2], FLATTHREAD_DATA="readme")
     assert f"; {number[1]} existed already" in again.stdout
 
 
-def test_every_command_that_a_document_mentions_is_one(app: flask.Flask) -> None:
+def test_every_command_that_a_document_mentions_is_one() -> None:
     text = "".join(path.read_text() for path in DOCUMENTS)
-    known = {words for words, _ in leaves(app.cli)}
+    known = {words for words, _ in leaves(command_line.group)}
     groups = {words[:1] for words in known}
-    for spelled in set(re.findall(r"flask --app main ([a-z-]+(?: [a-z-]+)?)", text)):
+    for spelled in set(re.findall(r"[`/]flatthread ([a-z][a-z-]*(?: [a-z-]+)?)", text)):
         words = tuple(spelled.split())
         assert words[:1] in known or words in known or words in groups, spelled
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=shown)
 def test_every_command_in_a_document_takes_the_options_it_is_shown_with(path: Path) -> None:
-    known = {
-        words: c for each in cli_commands.COMMANDS for words, c in leaves(each, str(each.name))
-    }
-    for given in flask_commands(path):
+    known = dict(leaves(command_line.group))
+    for given in documented_commands(path):
         command = known.get(tuple(given[:2])) or known.get(tuple(given[:1]))
         assert command is not None, given
         options = {
@@ -150,11 +150,7 @@ def test_every_command_in_a_document_takes_the_options_it_is_shown_with(path: Pa
 def test_the_document_of_the_command_line_lists_every_command() -> None:
     text = (DOCS / "command-line.md").read_text()
     listed = re.findall(r"^\| `([a-z-]+(?: [a-z-]+)*)[^`]*` \|", text, flags=re.MULTILINE)
-    known = {
-        " ".join(words)
-        for each in cli_commands.COMMANDS
-        for words, _ in leaves(each, str(each.name))
-    }
+    known = {" ".join(words) for words, _ in leaves(command_line.group)}
     assert len(listed) == len(set(listed))
     assert set(listed) == known
 
@@ -242,7 +238,7 @@ def test_the_picture_of_the_rooms_matches_the_code() -> None:
 
 def test_the_documents_quote_what_the_program_prints_and_shows() -> None:
     people, moderation = ((DOCS / name).read_text() for name in ("people.md", "moderation.md"))
-    printed = (programs.ROOT / "scripts" / "serving.py").read_text()
+    printed = (programs.ROOT / "flatthread" / "serving.py").read_text()
     quoted = re.search(r"^There is.*\n.*once:", people, flags=re.MULTILINE)
     assert quoted is not None
     for line in quoted[0].replace("data/first-owner", "").splitlines():

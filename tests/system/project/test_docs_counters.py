@@ -285,7 +285,7 @@ def test_a_recount_restores_the_example_of_a_declared_counter(disputed: records.
 
 def test_the_page_declares_the_counter_of_the_documentation(names: Mapping[str, Any]) -> None:
     document = (programs.ROOT / "docs" / "counters.md").read_text()
-    command = document.partition("flask --app main counter add ")[2].partition("```")[0]
+    command = document.partition("flatthread counter add ")[2].partition("```")[0]
     _, name, *options = shlex.split(command.replace("\\\n", ""))
     given = list(zip(options[::2], options[1::2], strict=True))
     where = [value for option, value in given if option == "--where"]

@@ -31,11 +31,11 @@ def section(title: str) -> str:
 def test_the_commands_of_a_tutorial_import_its_file(
     clone: Any, tmp_path: Path, title: str, system: str, packs: bool
 ) -> None:
-    lines = [line for line in commands(section(title)) if "flask --app main" in line]
-    (file,) = {line.split()[4] for line in lines if " import " in line}
+    lines = [line for line in commands(section(title)) if "flatthread" in line]
+    (file,) = {line.split()[2] for line in lines if " import " in line}
     sample = sample_files.of(system).SANE
     (clone / file).write_bytes(gzip.compress(sample.data) if packs else sample.data)
-    added, tried, imported = (run(clone, line, DATA_DIR=tmp_path / "data") for line in lines)
+    added, tried, imported = (run(clone, line, FLATTHREAD_DATA=tmp_path / "data") for line in lines)
     assert (added.returncode, tried.returncode, imported.returncode) == (0, 0, 0), imported.stderr
     assert "nothing was stored" in tried.stdout
     assert f"Added {len(sample.comments)} comments" in imported.stdout

@@ -293,7 +293,7 @@ def test_the_commands_on_the_page_answer_with_the_numbers_on_the_page(
             categories=[category],
         )
     dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=wiring.HANDLERS)
-    commands = re.findall(r"`flask --app main (stats [^`]+)`", PAGE)
+    commands = re.findall(r"`flatthread (stats [^`]+)`", PAGE)
     subtree, who, where, _days, audience = (_ran(app, command) for command in commands)
     counted = [(line["category"], line["comments"], line["commenters"]) for line in subtree]
     example = PAGE.partition(">>> for line in numbers():")[2].partition("```")[0]

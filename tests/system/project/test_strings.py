@@ -51,7 +51,7 @@ TECHNICAL = {
     "(pointer: coarse)", "(prefers-color-scheme: dark)", ".ft-sign-in button",
     ".ft-acts button", ".ft-pick input", "input, textarea, select, dialog, [contenteditable]",
     # A command, as its user types it
-    "flask --app main site",
+    "flatthread site",
     # Keys
     "Enter", "Escape",
     "Arab", "Hebr", "Thaa",

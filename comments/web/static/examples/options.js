@@ -35,7 +35,7 @@ function command() {
   if (images.value) flags.push("--image-origin", images.value);
   if (language.value) flags.push("--language", language.value);
   flags.push("--order", order.value, "--theme", theme.value, "--live", live.value);
-  return `flask --app main site set demo ${flags.join(" ")}`;
+  return `flatthread site set demo ${flags.join(" ")}`;
 }
 
 function show() {

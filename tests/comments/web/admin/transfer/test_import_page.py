@@ -117,7 +117,7 @@ def test_differences_are_counted_by_whether_they_are_explained(
     assert "0 comments added." in page
     assert "4 comments existed already." in page
     assert "Verified: 1 difference from the file" in page
-    assert "On the command line, <code>flask --app main verify</code> shows it." in page
+    assert "On the command line, <code>flatthread verify</code> shows it." in page
     raw_changes.comment(second.id, html="<p>damaged</p>")
     assert "1 difference from the file has no known reason." in again(owner, file)
 

@@ -1,5 +1,4 @@
-#!/usr/bin/env python3
-"""The gunicorn configuration of scripts/serve: gunicorn's settings and hooks by name.
+"""The gunicorn configuration of `flatthread serve`: gunicorn's settings and hooks by name.
 
 With the embedded engine, which survives a fork, the application is loaded once before the workers
 start: the workers share memory, and an error in settings or data is reported once. A connection to
@@ -57,9 +56,6 @@ def _settings() -> comments.config.Settings | None:
         return None
 
 
-_host = os.environ.get("HOST") or "127.0.0.1"  # noqa: TID251 - scripts/serve's own setting
-_port = os.environ.get("PORT") or "8080"  # noqa: TID251 - same
-bind = f"[{_host}]:{_port}" if ":" in _host else f"{_host}:{_port}"
 workers = 2
 threads = 8
 worker_class = "server.worker.Worker"
@@ -189,7 +185,9 @@ def _offer(app: "flask.Flask", url: str) -> None:
         return
     if offer is None:
         return
-    sys.stderr.write(f"There is no owner yet. The link to become the owner is in {offer.file}\n")
+    sys.stderr.write(
+        f"There is no owner yet. The link to become the owner is in {offer.file.absolute()}\n"
+    )
     sys.stderr.flush()
     # Logs are kept, copied and read by others, so print the link itself only on a terminal.
     terminal = next((each for each in (sys.stderr, sys.stdout) if each.isatty()), None)
