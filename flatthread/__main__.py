@@ -16,6 +16,9 @@ def main() -> None:
     """Run the command that the arguments name."""
     if not __package__:  # `python FOLDER` puts this folder on the path, instead of the one above
         sys.path[0] = str(_HERE.parent)
+    # A wheel keeps the rest of the clone in a folder of this package.
+    if (_HERE / "program").exists():
+        sys.path.insert(0, str(_HERE / "program"))
     # `main` says why.
     gc.disable()
     from flatthread import command_line

@@ -1,7 +1,7 @@
 """Run gunicorn with the configuration in `serving`.
 
-gunicorn's own command would put the current folder on Python's path, where any `main.py` would take
-the place of ours.
+gunicorn's own command would put the current folder first on Python's path, and import any `main.py`
+in it.
 """
 
 from typing import TYPE_CHECKING

@@ -144,6 +144,11 @@ def write(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
+def tracked() -> set[str]:
+    """Return the names of all files that git tracks."""
+    return _listed("--cached")
+
+
 def _listed(*options: str) -> set[str]:
     listed = subprocess.run(
         ["git", "ls-files", "-z", *options], cwd=ROOT, check=True, capture_output=True, text=True

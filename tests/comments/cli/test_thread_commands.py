@@ -54,7 +54,7 @@ def test_the_table_is_the_one_in_the_documentation(
     run: Run, rows: dict[str, records.Comment]
 ) -> None:
     documented = (programs.ROOT / "docs" / "command-line.md").read_text()
-    _, _, example = documented.partition("main thread show blog THREAD\n")
+    _, _, example = documented.partition("flatthread thread show blog THREAD\n")
     shown = run("thread", "show", "demo", "page")
     assert shown.exit_code == 0
     assert shown.stdout == example.partition("5 comments")[0]
