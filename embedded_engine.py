@@ -10,11 +10,14 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import flatthread
 from comments import config, errors
 from comments.store import connection, data_folder
 from datastore_emulator import data_files, inprocess
 from datastore_emulator.errors import DatastoreError
 
+# SQLite's header, and in it the engine's mark, which a new file lacks, and the format.
+_HEAD, _MARK, _FORMAT = 100, slice(68, 72), slice(60, 64)
 _INDEXES = Path(__file__).parent / "index.yaml"
 
 
@@ -62,6 +65,21 @@ class DataFiles:
         with _reported():
             data_files.backup(path, target)
 
+    def upgrade_of(self, path: Path) -> str:
+        # Only a log that has not been merged into the file hides a change of the header. Then the
+        # engine itself refuses a newer format.
+        found = _format(path)
+        if found > data_files.FORMAT:
+            raise errors.Misconfigured(
+                f"{path} was written by a newer release of Flatthread: it has format {found}, but "
+                f"Flatthread {flatthread.__version__} reads formats 1 to {data_files.FORMAT}. "
+                "Install the newer release, or restore a backup that was made before the upgrade "
+                "(docs/deploying.md)"
+            )
+        return (
+            f"format {found} becomes {data_files.FORMAT}" if 0 < found < data_files.FORMAT else ""
+        )
+
     @contextlib.contextmanager
     def opened(self, path: Path, settings: config.Settings) -> Iterator[connection.Store]:
         with _reported():
@@ -88,6 +106,16 @@ class DataFiles:
         now = int(time.time() * 1_000_000)
         with _reported():
             data_files.install(new, path, now=now, kept=kept if path.exists() else None)
+
+
+def _format(path: Path) -> int:
+    """Return the format in the header of a closed data file; 0 if there is none."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError:  # a missing file has no format, and for another the engine says why
+        return 0
+    return int.from_bytes(head[_FORMAT], "big") if any(head[_MARK]) else 0
 
 
 @contextlib.contextmanager

@@ -65,7 +65,7 @@ def commands_app() -> "flask.Flask":
 
 def _serving() -> "flask.Flask":
     logs.to_stderr(sys.stderr)
-    settings, store = _open(creates=True)
+    settings, store = _open(creates=True, serves=True)
     from comments import app
 
     _check_levels(settings, store)
@@ -75,8 +75,14 @@ def _serving() -> "flask.Flask":
     return app.create_app(settings, store)
 
 
-def _open(*, creates: bool) -> "tuple[config.Settings, connection.Store]":
-    """Open the store, or end the process with one line that says what is wrong."""
+def _open(
+    *, creates: bool, serves: bool = False, backs_up: bool = True
+) -> "tuple[config.Settings, connection.Store]":
+    """Open the store, or end the process with one line that says what is wrong.
+
+    A data file that opening would upgrade is backed up first if `backs_up` is set. A process that
+    `serves` also begins the other changes of a new release.
+    """
     from comments import config
     from comments.store import data_folder, message_loading
 
@@ -84,12 +90,48 @@ def _open(*, creates: bool) -> "tuple[config.Settings, connection.Store]":
     try:
         data_folder.begin()
         settings = config.load(creates=creates)
+        files = _data_files() if settings.datastore == "embedded" else None
+        is_backed_up = files is not None and _is_backed_up(settings, files, backs_up=backs_up)
         store = _store(settings)
         with store.context():
+            _check_format()
+            if serves:
+                _begin_upgrade(settings, files, is_backed_up=is_backed_up)
             _prepare(settings)
     except errors.FlatthreadError as error:
         _refuse(error.message)
     return settings, store
+
+
+def _is_backed_up(
+    settings: "config.Settings", files: "engine_files.EngineFiles", *, backs_up: bool
+) -> bool:
+    """Back up a data file that opening would change; return whether that was necessary."""
+    change = files.upgrade_of(settings.data_file)
+    if not (change and backs_up):
+        return False
+    from comments.jobs import store_upgrade
+
+    store_upgrade.back_up(settings, files, change, now=datetime.now(UTC))
+    return True
+
+
+def _check_format() -> None:
+    """Refuse a store of a newer release, and mark a new store. Other modules are not needed."""
+    from comments.jobs.migrations import store_format
+
+    if store_format.found() is None:
+        from comments.jobs.migrations import upgrades
+
+        upgrades.note_new()
+
+
+def _begin_upgrade(
+    settings: "config.Settings", files: "engine_files.EngineFiles | None", *, is_backed_up: bool
+) -> None:
+    from comments.jobs import store_upgrade
+
+    store_upgrade.begin(settings, None if is_backed_up else files, now=datetime.now(UTC))
 
 
 def _check_levels(settings: "config.Settings", store: "connection.Store") -> None:

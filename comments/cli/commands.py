@@ -80,6 +80,7 @@ _SUMMARIES = {
     "verify_commands.verify": "Compare an export with the comments that were imported from it.",
     "backup_commands.backup": "Make a backup of the store while the service runs.",
     "backup_commands.restore": "Replace the store by a backup.",
+    "upgrade_commands.upgrade": "Upgrade the store to this release, after a backup.",
     "import_journal_commands.imports": "List, show and undo imports.",
     "export_commands.export": (
         "Export a website: settings, threads, comments and votes as of one moment."

@@ -37,8 +37,13 @@ SITE: Argument = click.argument("site_id", metavar="SITE")
 class Opener(Protocol):
     """Opens the store that the settings name."""
 
-    def __call__(self, *, creates: bool) -> "tuple[config.Settings, connection.Store]":
-        """Open the store. Without `creates`, exit if there is no store yet."""
+    def __call__(
+        self, *, creates: bool, backs_up: bool = True
+    ) -> "tuple[config.Settings, connection.Store]":
+        """Open the store. Without `creates`, exit if there is no store yet.
+
+        Unless `backs_up` is False, back up a data file whose format changes.
+        """
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,24 +72,32 @@ def data_files() -> "engine_files.EngineFiles":
     return found
 
 
-def settings_without_store(*, creates: bool) -> "config.Settings":
-    """Read the settings for a command that uses the files of an embedded store without opening it.
+def read_settings(*, creates: bool) -> "config.Settings":
+    """Read the settings for a command that uses the store's files before it opens the store.
 
     With `creates`, there need be no store, and the secret is "" if there is none. If the settings
     are wrong, exit with status 3.
+    """
+    from comments import config
+    from comments.store import message_loading
+
+    message_loading.load()
+    try:
+        return config.load(creates=creates, makes_secret=not creates)
+    except errors.Misconfigured as error:
+        click.echo(f"flatthread: {error.message}", err=True)
+        raise click.exceptions.Exit(3) from error
+
+
+def settings_without_store(*, creates: bool) -> "config.Settings":
+    """Read the settings for a command that uses only the files of an embedded store.
 
     Raises:
         errors.BackupFailed: the settings name another store.
     """
-    from comments import config
-    from comments.store import data_folder, message_loading
+    from comments.store import data_folder
 
-    message_loading.load()
-    try:
-        found = config.load(creates=creates, makes_secret=not creates)
-    except errors.Misconfigured as error:
-        click.echo(f"flatthread: {error.message}", err=True)
-        raise click.exceptions.Exit(3) from error
+    found = read_settings(creates=creates)
     if found.datastore != "embedded":
         raise errors.BackupFailed(
             f"The comments are stored in {found.where}, not in a file of this machine. Use the "
@@ -95,10 +108,11 @@ def settings_without_store(*, creates: bool) -> "config.Settings":
 
 
 @contextlib.contextmanager
-def _store(*, creates: bool) -> Iterator[None]:
+def opened(*, creates: bool = False, backs_up: bool = True) -> Iterator[None]:
+    """Enter the store, which is opened and named on standard error when it is first used."""
     kept = flask.current_app.extensions
     if _NAME not in kept:
-        kept[_NAME] = _Opened(*kept[_OPENER](creates=creates))
+        kept[_NAME] = _Opened(*kept[_OPENER](creates=creates, backs_up=backs_up))
         click.echo(f"Using {settings().where}.", err=True)
     store: connection.Store = kept[_NAME].store
     with store.context():
@@ -227,7 +241,7 @@ def _in_store(function: Callable[..., object], *, creates: bool) -> Callable[...
     def run(*args: Any, **kwargs: Any) -> object:
         for name, value in kwargs.items():
             _check_text(name, value)
-        with refusing(), _store(creates=creates), _naming_sites():
+        with refusing(), opened(creates=creates), _naming_sites():
             return function(*args, **kwargs)
 
     return run

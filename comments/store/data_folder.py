@@ -22,7 +22,15 @@ _FILE, _FOLDER = 0o600, 0o700
 _GROUP_FILE, _GROUP_FOLDER = 0o640, 0o2750  # setgid: new files inherit the folder's group
 _UMASK, _GROUP_UMASK = 0o077, 0o027
 # name prefixes of the service's own files
-_OURS = ("flatthread.db", "secret", "first-owner", "address", "backup.", "starting")
+_OURS = (
+    "flatthread.db",
+    "flatthread-before-",
+    "secret",
+    "first-owner",
+    "address",
+    "backup.",
+    "starting",
+)
 
 _log = logging.getLogger("flatthread")
 

@@ -13,8 +13,10 @@ from datastore_emulator.storage.maintenance import (
     restore,
     seal,
 )
+from datastore_emulator.storage.schema import FORMAT
 
 __all__ = [
+    "FORMAT",
     "LOG_SECONDS",
     "Report",
     "backup",

@@ -16,11 +16,19 @@ from comments.store import connection
 class EngineFiles(Protocol):
     """Copies, checks and replaces data files.
 
-    Every method raises `errors.BackupFailed` if the file or the machine does not allow it.
+    Unless it says otherwise, a method raises `errors.BackupFailed` if the file or the machine does
+    not allow it.
     """
 
     def copy(self, path: Path, target: Path) -> None:
         """Copy the last committed state of a data file that other processes may read and write."""
+
+    def upgrade_of(self, path: Path) -> str:
+        """Say how opening a closed data file changes its format; "" if it does not.
+
+        Raises:
+            errors.Misconfigured: the file has a newer format than this release can read.
+        """
 
     def opened(
         self, path: Path, settings: config.Settings

@@ -3,7 +3,8 @@
 A backup is made in four steps, so readers and writers never wait for it:
 
 1. Copy the last committed state of the data file, next to the data file, because SQLite cannot use
-   every disk on which backups may be kept.
+   every disk on which backups may be kept. If step 2 would change the format of the copy, it uses
+   a second copy, so that the older release can restore the backup.
 2. Open the copy as a service would: count the entities of each kind, read one of each, and check a
    sample of threads. Then check every page, entity and index entry of the copy.
 3. Pack the copy into a partial file next to the target, and read that file back.
@@ -20,6 +21,7 @@ import contextlib
 import itertools
 import os
 import random
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +31,7 @@ from comments import config, errors
 from comments.jobs import scheduler
 from comments.jobs.backups import backup_archive, engine_files, working_files
 from comments.jobs.integrity import repair
+from comments.jobs.migrations import store_format
 from comments.sites import site_settings
 from comments.store import reads
 from comments.store.models import comment_rows
@@ -38,6 +41,7 @@ _SAMPLE = 5  # Threads of each site.
 _LONGEST = 2000  # Comments of a thread in the sample; a longer thread would take seconds.
 
 
+_UNFINISHED = "flatthread-backup"
 _ADVICE = "Check the data file with `python -m emulator check` (docs/backups.md)."
 
 
@@ -71,10 +75,15 @@ def make(
     with (
         _reported(target),
         working_files.working(settings.data_file, working_files.COPY) as copy,
-        working_files.working(target, working_files.PARTIAL) as partial,
+        working_files.working(settings.data_file, working_files.COPY) as upgraded,
+        # Not named after the target, whose name contains the time: a later backup removes what a
+        # killed process has left.
+        working_files.working(target.with_name(_UNFINISHED), working_files.PARTIAL) as partial,
     ):
         files.copy(settings.data_file, copy)
-        kinds, sample = examine(settings, files, copy)
+        if files.upgrade_of(copy):
+            shutil.copyfile(copy, upgraded)
+        kinds, sample = examine(settings, files, upgraded if upgraded.exists() else copy)
         found = backup_archive.digest(copy)
         manifest = backup_archive.Manifest(
             backup_archive.FORMAT,
@@ -118,11 +127,15 @@ def examine(
     Return the number of entities of each kind, and what the sample of threads showed.
 
     Raises:
-        errors.BackupFailed: the copy is damaged.
+        errors.BackupFailed: the copy is damaged, or a newer release wrote it.
     """
     try:
+        files.upgrade_of(path)
         with files.opened(path, settings) as store, store.context():
+            store_format.found()
             kinds, sample = _kinds(), _sampled_threads()
+    except errors.Misconfigured as error:
+        raise errors.BackupFailed(f"{path.name}: {error.message}.") from error
     except errors.Overloaded as error:
         raise errors.BackupFailed(f"The data cannot be read: {error.reason} {_ADVICE}") from error
     if problems := files.problems(path):

@@ -4,6 +4,9 @@ This module owns the upgrade scans and the Job rows that store their positions, 
 scan continues and a finished scan is not repeated. The scheduler calls `go_on` soon after each
 process starts and every five minutes; `repair --fix` runs every scan to its end.
 
+A scan begins with its Job row, which `begin` writes when a new release starts, after the backup
+(`store_upgrade`). A new store needs no scan, so `note_new` marks all of them as finished.
+
 Invariants:
 
 1. A row that a scan has not reached yet is read in the form of the older release. Only the list of
@@ -16,7 +19,7 @@ from typing import Any, NamedTuple
 
 from comments.domain import records
 from comments.events import backlog
-from comments.jobs.migrations import rerendering, thread_count_rows
+from comments.jobs.migrations import rerendering, store_format, thread_count_rows
 from comments.store import ownership, per_process, reads, transactions
 from comments.store.models import event_rows, schema
 from comments.tree.threads import activity, details
@@ -30,12 +33,77 @@ _FINISHED = per_process.PerProcess(set[str])  # Scans that this process knows to
 class _Walk(NamedTuple):
     """A scan of one kind in key order.
 
-    `mend` upgrades the rows of one step, which it receives as messages.
+    `mend` upgrades the rows of one step, which it receives as messages. `purpose` says in a report
+    what the scan does.
     """
 
     job: str
     kind: str
     mend: Callable[[list[Any]], None]
+    purpose: str
+
+
+class PendingScan(NamedTuple):
+    """A scan that is not finished, and the number of rows that it has not read yet."""
+
+    job: str
+    purpose: str
+    rows: int
+    has_begun: bool
+
+
+def pending() -> list[PendingScan]:
+    """Return the unfinished scans. Counting the rows bills one read for each 1,000 rows."""
+    return [
+        PendingScan(walk.job, walk.purpose, _rows_left(walk, row), row is not None)
+        for walk, row in zip(_WALKS, _jobs(), strict=True)
+        if row is None or row.position != _DONE
+    ]
+
+
+def has_new() -> bool:
+    """Return whether this release has scans that have not begun, or a newer format."""
+    known = store_format.found()
+    is_older = known is None or known.number < store_format.FORMAT
+    return is_older or None in _jobs()
+
+
+def begin() -> None:
+    """Begin all scans of this release, and note its format. `go_on` then runs them."""
+    transactions.transaction(functools.partial(_note, ""))
+
+
+def note_new() -> None:
+    """In a store without websites, note the format of this release, and that no scan is needed."""
+    if not reads.names("Site", limit=1):
+        transactions.transaction(functools.partial(_note, _DONE))
+
+
+def _note(position: str) -> None:
+    known = store_format.found()
+    jobs = zip(_WALKS, _jobs(), strict=True)
+    put = [
+        event_rows.JobRow(key=event_rows.job_key(walk.job), position=position)
+        for walk, row in jobs
+        if row is None
+    ]
+    if known is None or known.number < store_format.FORMAT:
+        now = event_rows.JobRow(key=store_format.KEY, position=str(store_format.current()))
+        put.append(now)
+    transactions.apply(ownership.Writes("upgrades", put=tuple(put)))
+
+
+def _jobs() -> list[Any]:
+    return reads.get_multi([event_rows.job_key(walk.job) for walk in _WALKS])
+
+
+def _rows_left(walk: _Walk, row: Any) -> int:
+    return reads.count(_query(walk, "" if row is None else row.position))
+
+
+def _query(walk: _Walk, seen: str, limit: int | None = None) -> reads.Query:
+    where = (("__key__", ">", seen),) if seen else ()
+    return reads.Query(walk.kind, where=where, order=("__key__",), limit=limit)
 
 
 def go_on(*, steps: int | None = STEPS) -> int:
@@ -65,9 +133,7 @@ def _step(walk: _Walk) -> int:
     seen = "" if row is None else row.position
     if seen == _DONE:
         return 0
-    where = (("__key__", ">", seen),) if seen else ()
-    query = reads.Query(walk.kind, where=where, order=("__key__",), limit=AT_ONCE)
-    found = list(reads.fetch(query))
+    found = list(reads.fetch(_query(walk, seen, AT_ONCE)))
     walk.mend(found)
     position = found[-1].key.path[-1].name if found else _DONE
     transactions.transaction(functools.partial(_move_on, key, seen, position))
@@ -118,8 +184,13 @@ def _count_threads(found: list[Any]) -> None:
 
 
 _WALKS = (
-    _Walk("upgrades/threads", "Thread", _adopt),
-    _Walk("upgrades/thread-activity", "Thread", _find_activity),
-    _Walk("upgrades/thread-counts", "Site", _count_threads),
-    _Walk(f"upgrades/text/{rerendering.VERSION}", "Comment", rerendering.rerender),
+    _Walk("upgrades/threads", "Thread", _adopt, "find the comments that name threads"),
+    _Walk("upgrades/thread-activity", "Thread", _find_activity, "find when threads were active"),
+    _Walk("upgrades/thread-counts", "Site", _count_threads, "count the comments of threads"),
+    _Walk(
+        f"upgrades/text/{rerendering.VERSION}",
+        "Comment",
+        rerendering.rerender,
+        "render comments again",
+    ),
 )

@@ -50,7 +50,7 @@ def data(tmp_path: Path, grown: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(data: Path) -> Run:
     """Execute a command as `flatthread ...` does."""
 
-    def never(*, creates: bool) -> NoReturn:
+    def never(*, creates: bool, backs_up: bool = True) -> NoReturn:
         raise AssertionError(f"a command opened the store (creates={creates})")
 
     app = commands.create_app(never, embedded_engine.DataFiles)

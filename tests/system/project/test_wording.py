@@ -14,7 +14,7 @@ HEBREW = "|he|"  # the code of a language
 NOT_OURS = ("LICENSE", "requirements.txt", "requirements-dev.txt", "package-lock.json")
 # Minified files, whose names may be any letters.
 BUILT = "comments/web/static/widget/"
-PICTURES = (".webp", ".png")
+PICTURES = (".webp", ".png", ".gz")
 
 
 def test_no_file_contains_a_forbidden_phrase() -> None:

@@ -200,7 +200,7 @@ def test_working_files_of_killed_processes_are_removed(
     left = [
         service.data_dir / f"flatthread.db.{ended}-0123abcd.copy",
         service.data_dir / f"flatthread.db.{ended}-0123abcd.copy-wal",
-        tmp_path / f"copy.{ended}-0123abcd.partial",
+        tmp_path / f"flatthread-backup.{ended}-0123abcd.partial",
     ]
     others = [
         service.data_dir / f"flatthread.db.{os.getppid()}-0123abcd.copy",
@@ -209,6 +209,6 @@ def test_working_files_of_killed_processes_are_removed(
     ]
     for each in (*left, *others):
         each.touch()
-    store_backup.make(service, files, tmp_path / "copy", now=NOW)
+    store_backup.make(service, files, tmp_path / "another", now=NOW)
     assert [each for each in left if each.exists()] == []
     assert [each for each in others if not each.exists()] == []

@@ -1,0 +1,96 @@
+"""Upgrade a store to this release: `upgrade`."""
+
+import contextlib
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+import flask
+
+import flatthread
+from comments.cli import console
+from comments.jobs import store_upgrade
+from comments.jobs.backups import working_files
+from comments.jobs.migrations import store_format, upgrades
+
+if TYPE_CHECKING:
+    from comments import config
+    from comments.jobs.backups import engine_files
+
+
+@click.command("upgrade")
+@click.option(
+    "--check", is_flag=True, help="Only show what is pending; exit with 1 if anything is."
+)
+@click.option("--no-backup", is_flag=True, help="Make no backup of an embedded store.")
+@flask.cli.with_appcontext
+def upgrade(*, check: bool, no_backup: bool) -> None:
+    """Upgrade the store to this release, after a backup.
+
+    A service does the same when it starts, and upgrades rows while it runs. This command waits for
+    the end. If it is interrupted, run it again, or start the service. The service must not run with
+    an older release meanwhile.
+    """
+    with console.refusing():
+        settings = console.read_settings(creates=False)
+        files = console.data_files() if settings.datastore == "embedded" else None
+        change = "" if files is None else files.upgrade_of(settings.data_file)
+        if check:
+            _show(settings, files, change)
+            return
+        if files is not None:
+            files.check_is_unused(settings.data_file)
+        _run(files, change, backs_up=not no_backup)
+
+
+def _show(
+    settings: "config.Settings", files: "engine_files.EngineFiles | None", change: str
+) -> None:
+    with _unchanged(settings, files, change):
+        found, pending = store_format.found(), upgrades.pending()
+    stored = (
+        "no format" if found is None else f"format {found.number}, of Flatthread {found.release}"
+    )
+    wanted = f"{store_format.FORMAT}, of Flatthread {flatthread.__version__}"
+    click.echo(f"The store has {stored}. This release writes format {wanted}.")
+    if change:
+        click.echo(f"the data file: {change}")
+    for each in pending:
+        state = "begun" if each.has_begun else "not begun"
+        click.echo(f"{each.purpose}: {console.counted(each.rows, 'row')} left, {state}")
+    if not (change or pending):
+        click.echo("Nothing is pending.")
+        return
+    if files is None:
+        click.echo(
+            "Make a backup before you deploy: `gcloud firestore export gs://BUCKET` "
+            "(docs/backups.md). The service then upgrades the rows while it runs."
+        )
+    else:
+        click.echo("`flatthread serve` and `flatthread upgrade` make a backup first.")
+    raise click.exceptions.Exit(1)
+
+
+@contextlib.contextmanager
+def _unchanged(
+    settings: "config.Settings", files: "engine_files.EngineFiles | None", change: str
+) -> Iterator[None]:
+    """Enter the store or, if opening would change its file, a copy."""
+    if files is None or not change:
+        with console.opened():
+            yield
+        return
+    click.echo(f"Using a copy of {settings.where}.", err=True)
+    with working_files.working(settings.data_file, working_files.COPY) as copy:
+        files.copy(settings.data_file, copy)
+        with files.opened(copy, settings) as store, store.context():
+            yield
+
+
+def _run(files: "engine_files.EngineFiles | None", change: str, *, backs_up: bool) -> None:
+    with console.opened(backs_up=backs_up):
+        saves = backs_up and not change  # otherwise opening the file has made the backup
+        store_upgrade.begin(console.settings(), files if saves else None, now=datetime.now(UTC))
+        rows = upgrades.go_on(steps=None)
+    click.echo(f"The store is up to date. Read {console.counted(f'{rows:,}', 'row')}.")

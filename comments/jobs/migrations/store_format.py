@@ -1,0 +1,60 @@
+"""The format of a store, and the release that introduced it.
+
+    Job "upgrades/format"    position: the format's number and the release, as in "1 0.1.0"
+
+A release raises `FORMAT` if an older release would misread or destroy what it stores, even if it
+needs no scan (`upgrades`). Other releases leave the format as it is, so that an owner can go back
+to an older one. The data file of the embedded engine has a format of its own, which the engine
+checks.
+
+Invariants:
+
+1. A process refuses a store with a newer format before it reads or writes anything else.
+2. Only the start of a service or `upgrade` raises the format, after the backup (`store_upgrade`).
+"""
+
+from typing import NamedTuple
+
+import flatthread
+from comments import errors
+from comments.store import reads
+from comments.store.models import event_rows
+
+FORMAT = 1
+KEY = event_rows.job_key("upgrades/format")
+
+
+class StoreFormat(NamedTuple):
+    """The number of a format, and the release that introduced it in this store."""
+
+    number: int
+    release: str
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.release}"
+
+
+def current() -> StoreFormat:
+    """Return the format that this release writes."""
+    return StoreFormat(FORMAT, flatthread.__version__)
+
+
+def found() -> StoreFormat | None:
+    """Return the format of the store, or None if no release has noted it yet.
+
+    Raises:
+        errors.Misconfigured: this release cannot read the store.
+    """
+    row = reads.get(KEY)
+    if row is None:
+        return None
+    number, _, release = row.position.partition(" ")
+    stored = StoreFormat(int(number), release)
+    if stored.number > FORMAT:
+        raise errors.Misconfigured(
+            f"the data was written by Flatthread {stored.release} and has format {stored.number}, "
+            f"but this is Flatthread {flatthread.__version__}, which reads formats up to {FORMAT}. "
+            f"Install Flatthread {stored.release} or newer, or restore a backup that was made "
+            "before the upgrade (docs/deploying.md)"
+        )
+    return stored
