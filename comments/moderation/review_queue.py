@@ -155,7 +155,7 @@ def page(
     after = None if cursor is None else _opened(cursor, wanted.label, secret)
     most = LOOKED_THROUGH if wanted.text or wanted.author else limit
     places = _places(wanted, after, most + 1)
-    found, looked = _sifted(places[:most], limit, _read, wanted.has)
+    found, looked = _matching_rows(places[:most], limit, _read, wanted.has)
     last = places[looked - 1] if looked else None
     more = last is not None and looked < len(places)
     return QueuePage(
@@ -178,7 +178,7 @@ def active_threads(
     after = None if cursor is None else _opened(cursor, wanted.label, secret)
     most = LOOKED_THROUGH if wanted.text else limit
     places = _active(wanted.site, after, most + 1)
-    found, looked = _sifted(places[:most], limit, _read_threads, wanted.has)
+    found, looked = _matching_rows(places[:most], limit, _read_threads, wanted.has)
     more = 0 < looked < len(places)
     return Threads(
         tuple(found), _sealed(places[looked - 1], wanted.label, secret) if more else None
@@ -389,7 +389,7 @@ def _begun(where: _Where, order: tuple[str, ...], limit: int) -> list[str]:
     return [_name(message) for message in reads.fetch(query)]
 
 
-def _sifted(
+def _matching_rows(
     places: Sequence[_Position],
     limit: int,
     read: Callable[[Sequence[_Position]], Iterable[T | None]],

@@ -168,18 +168,19 @@ def _add(mutations: Any, change: Writes, threads: set[str]) -> None:
     store, owner = connection.current(), change.owner
 
     def encode(made: Any, row: Any, names: Collection[str] | None = None) -> None:
-        path = _owned(owner, row.key)
-        kind, name = path[-1]
+        _check_owner(owner, row.key)
+        kind, name = row.key[-1]
         if kind in {"Thread", "Comment"}:
             threads.add(name if kind == "Thread" else row.thread)
-        codec.fill(made, row, store.key(*path), names)
+        codec.fill(made, row, store.key(*row.key), names)
 
     for row in change.insert:
         encode(mutations.add().insert, row)
     for row in change.put:
         encode(mutations.add().upsert, row)
     for key in change.delete:
-        mutations.add(delete=store.key(*_owned(owner, key)))
+        _check_owner(owner, key)
+        mutations.add(delete=store.key(*key))
     for patch in change.patch:
         made = mutations.add()
         encode(made.update, patch.row, patch.names)
@@ -196,9 +197,7 @@ def _keep_others(mutation: Any, patch: Patch) -> None:
         mutation.update.properties[name].CopyFrom(patch.stored.properties[name])
 
 
-def _owned(owner: str, key: schema.RowKey) -> Any:
-    """Check that an owner may write a key, and return the key's path."""
+def _check_owner(owner: str, key: schema.RowKey) -> None:
     kind = key[-1][0]
     if not may_write(owner, kind):
         raise errors.UnownedWrite(f"{owner} may not write {kind}")
-    return key

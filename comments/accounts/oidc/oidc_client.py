@@ -194,7 +194,7 @@ class OidcClient:
             headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
         body = urlencode(form).encode()
         answer = self._out.send("POST", about.token_endpoint, body=body, headers=headers)
-        tokens = _decoded(answer, dict[str, object])
+        tokens = _content(answer, dict[str, object])
         if answer.status >= _REFUSED or "error" in tokens:
             raise NotBelieved(reason="the provider refused the code that it had issued")
         return tokens
@@ -254,10 +254,10 @@ class OidcClient:
         answer = self._out.send("GET", url, headers=headers)
         if answer.status != _OK:
             raise errors.Unreachable("bad-provider-answer")
-        return _decoded(answer, kind)
+        return _content(answer, kind)
 
 
-def _decoded(answer: safe_http.HttpResponse, kind: type[T]) -> T:
+def _content(answer: safe_http.HttpResponse, kind: type[T]) -> T:
     try:
         if answer.status < _FAULT and not answer.is_cut:
             return decoders.json(kind).decode(answer.body)

@@ -103,12 +103,12 @@ class UndoSteps:
             is_last = part[-1] == batch.ids[0]
             if not is_last and not any(row.source for row in stored_rows(part)):
                 continue  # An earlier call has erased these.
-            found = self._applied(functools.partial(self._erased, name, part, is_last=is_last))
+            found = self._applied(functools.partial(self._erase_part, name, part, is_last=is_last))
             for each in found.voted:
                 backlog.voted(records.VotedComment(each))
             yield len(found.ids)
 
-    def _erased(self, name: str, ids: Sequence[str], *, is_last: bool) -> bulk_removal.Removal:
+    def _erase_part(self, name: str, ids: Sequence[str], *, is_last: bool) -> bulk_removal.Removal:
         found = bulk_removal.erase(ids, now=self._now, run=self._id)
         row = reads.get(event_rows.import_batch_key(name))
         if row is None:

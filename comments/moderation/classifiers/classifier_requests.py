@@ -242,8 +242,8 @@ def take(
     act_of = functools.cache(lambda verb: audit_log.Act(_actor(name), verb, entry.reason))
 
     def body() -> _Applied:
-        case, said = _stored(about)
-        if (earlier := _answered(said, name, about)) is not None:
+        case, said = _stored_case(about)
+        if (earlier := _earlier_answer(said, name, about)) is not None:
             return _Applied(Taken.KNOWN if earlier.verdict is entry.verdict else Taken.OTHER)
         if case is None or not _is_open(case.comment, said, about, now):
             return _Applied(Taken.OVERTAKEN)
@@ -291,7 +291,9 @@ def _unchecked(_case: records.Case) -> None:
     """Check nothing, because the transaction has already checked the comment."""
 
 
-def _stored(about: RequestSubject) -> tuple[records.Case | None, classifier_answers.StoredAnswers]:
+def _stored_case(
+    about: RequestSubject,
+) -> tuple[records.Case | None, classifier_answers.StoredAnswers]:
     row, stored = reads.get_multi(
         [comment_rows.comment_key(about.comment), moderation_rows.advice_key(about.comment)]
     )
@@ -299,7 +301,7 @@ def _stored(about: RequestSubject) -> tuple[records.Case | None, classifier_answ
     return case, classifier_answers.read(stored)
 
 
-def _answered(
+def _earlier_answer(
     said: classifier_answers.StoredAnswers, name: str, about: RequestSubject
 ) -> StoredAnswer | None:
     """Return the answer that the classifier has already given to this question."""
@@ -309,8 +311,8 @@ def _answered(
 
 def _open(about: RequestSubject, name: str, *, now: datetime) -> records.Comment | None:
     """Return the comment that the question is about, or None if no answer is needed."""
-    case, said = _stored(about)
-    if case is None or _answered(said, name, about) is not None:
+    case, said = _stored_case(about)
+    if case is None or _earlier_answer(said, name, about) is not None:
         return None
     comment = case.comment
     is_asked_about = comment.status in classifier_answers.ASKED_ABOUT
@@ -319,7 +321,7 @@ def _open(about: RequestSubject, name: str, *, now: datetime) -> records.Comment
 
 def _corrected(about: RequestSubject, name: str) -> records.Comment | None:
     """Return the comment to correct, or None if it has been edited or removed since the answer."""
-    case, said = _stored(about)
+    case, said = _stored_case(about)
     entry = said.of.get(name)
     if case is None or entry is None or case.comment.status is Status.RETRACTED:
         return None

@@ -31,7 +31,7 @@ def set_fields(
         more += naming.adopted(thread, {})
     own = {each for each in thread.own if each not in inherits}
     thread.own = sorted({*own, *fields})
-    shown = _brought(thread, more)._replace(**{each: getattr(wanted, each) for each in fields})
+    shown = _naming_data(thread, more)._replace(**{each: getattr(wanted, each) for each in fields})
     if naming.changes_categories(thread, shown, {*fields, *inherits}):
         more.append(naming.begin_recategorizing(thread))
     return ownership.Writes(OWNER, put=_unique([*more, *_shown(thread)]))
@@ -58,7 +58,9 @@ def adopt(name: records.ThreadName) -> ownership.Writes:
     return ownership.Writes(OWNER, put=_unique(more if is_same else [*more, *_shown(thread)]))
 
 
-def _brought(thread: comment_rows.ThreadRow, written: Sequence[schema.StoredRow]) -> naming.Brought:
+def _naming_data(
+    thread: comment_rows.ThreadRow, written: Sequence[schema.StoredRow]
+) -> naming.Brought:
     """Return the naming comment's thread data. `written` contains the rows of this commit."""
     if not thread.named_by:
         return naming.Brought()

@@ -47,7 +47,7 @@ def blueprint(name: str, path: str) -> flask.Blueprint:
     """Make the blueprint of the pages below a path."""
     made = flask.Blueprint(name, __name__, url_prefix=path)
     made.after_request(_close)
-    made.register_error_handler(Exception, _refused)
+    made.register_error_handler(Exception, _error_page)
     return made
 
 
@@ -89,7 +89,7 @@ def _close(response: flask.Response) -> flask.Response:
     return response
 
 
-def _refused(error: Exception) -> flask.Response:
+def _error_page(error: Exception) -> flask.Response:
     def shown(problem: response_shapes.Problem) -> flask.Response:
         text = problem.detail
         if isinstance(error, errors.BadLink):

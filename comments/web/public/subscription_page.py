@@ -31,7 +31,7 @@ def ask_to_confirm() -> flask.Response:
         t("embed.subscribe-question"),
         Button(t("embed.subscribe-confirm"), "subscriptions/confirm", share),
         purpose="confirm",
-        **_shown(request),
+        **_page_values(request),
     )
 
 
@@ -45,7 +45,7 @@ def confirm() -> flask.Response:
     request = double_opt_in.confirm(link, secret=secret, now=now, shares=bool(sent.share))
     note = t("embed.subscribed-end")
     return mailed_links.page(
-        t("embed.subscribed-title"), t("embed.subscribed"), note=note, **_shown(request)
+        t("embed.subscribed-title"), t("embed.subscribed"), note=note, **_page_values(request)
     )
 
 
@@ -99,5 +99,5 @@ def _ended(end: Callable[..., None], link: str, text: str) -> flask.Response:
     return mailed_links.page(t("embed.unsubscribed-title"), text)
 
 
-def _shown(request: double_opt_in.SubscriptionRequest) -> dict[str, Any]:
+def _page_values(request: double_opt_in.SubscriptionRequest) -> dict[str, Any]:
     return {"things": double_opt_in.things(request), "title": double_opt_in.title_of(request)}

@@ -104,10 +104,10 @@ def usable_name(raw: str) -> tuple[str, list[str]]:
     try:
         return cleaning.tidy_name(plain), []
     except errors.BadInput:
-        return _repaired(unicodedata.normalize("NFC", plain))
+        return _repair_name(unicodedata.normalize("NFC", plain))
 
 
-def _repaired(name: str) -> tuple[str, list[str]]:
+def _repair_name(name: str) -> tuple[str, list[str]]:
     """Remove what nobody sees, then, if that is not enough, all marks above and below letters."""
     kept = cleaning.DROPPED.sub("", name)
     visible = "".join(c for c in kept if unicodedata.category(c) not in _INVISIBLE)

@@ -82,7 +82,7 @@ class XmlRepairs:
 
     def _plain(self, text: str) -> str:
         """Return text without stray bytes and control characters."""
-        for pattern, replace in ((stray_bytes.FOUND, self._decoded), (_CONTROL, _removed)):
+        for pattern, replace in ((stray_bytes.FOUND, self._decode), (_CONTROL, _remove)):
             text = self._replaced(pattern, replace, text, self._fed)
         self._fed += text.count("\n")
         return text
@@ -99,7 +99,7 @@ class XmlRepairs:
         line = self._line
         self._line += text.count("\n")
         if "&" in text or "]]>" in text:
-            return self._replaced(_UNESCAPED, _escaped, text, line)
+            return self._replaced(_UNESCAPED, _escape, text, line)
         return text
 
     def _replaced(self, pattern: re.Pattern[str], replace: _Replace, text: str, line: int) -> str:
@@ -113,7 +113,7 @@ class XmlRepairs:
 
         return pattern.sub(replaced, text) if pattern.search(text) else text
 
-    def _decoded(self, match: re.Match[str]) -> tuple[str, str]:
+    def _decode(self, match: re.Match[str]) -> tuple[str, str]:
         try:
             return stray_bytes.repaired(match[0])[0], stray_bytes.CORRECTION
         except ValueError as error:
@@ -127,11 +127,11 @@ class XmlRepairs:
         return errors.BadImport(self._file, self._line, message)
 
 
-def _removed(_: re.Match[str]) -> tuple[str, str]:
+def _remove(_: re.Match[str]) -> tuple[str, str]:
     return "", CONTROL
 
 
-def _escaped(match: re.Match[str]) -> tuple[str, str]:
+def _escape(match: re.Match[str]) -> tuple[str, str]:
     if match[0] == "]]>":
         return "]]&gt;", BRACKETS
     if match[1] or match[2]:

@@ -70,7 +70,7 @@ def differences(
     reasons = _reasons(planned, stored) if is_changed else {}
     if is_changed and _is_erased(planned, stored):
         yield FieldDifference("status", stored.status, planned.status.value, ERASED)
-        planned, reasons = _erased(planned, stored), {}
+        planned, reasons = _retraction_of(planned, stored), {}
     if _is_converted(planned, stored):
         reasons.setdefault("html", CONVERTED)
     for field, (value, expected) in _pairs(thread, planned, stored).items():
@@ -119,7 +119,9 @@ def _is_erased(planned: records.ImportedComment, stored: StoredComment) -> bool:
     )
 
 
-def _erased(planned: records.ImportedComment, stored: StoredComment) -> records.ImportedComment:
+def _retraction_of(
+    planned: records.ImportedComment, stored: StoredComment
+) -> records.ImportedComment:
     """Return what a retraction leaves of a comment."""
     return msgspec.structs.replace(
         planned,
