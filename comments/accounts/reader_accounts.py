@@ -117,7 +117,7 @@ def _signed(token: str, site: str, secret: str, now: datetime) -> bytes:
 
 def _checked(said: bytes, site: str, now: datetime) -> _Claims:
     try:
-        claims = decoders.json(_Claims).decode(said)
+        claims = decoders.decode(said, _Claims)
     except msgspec.DecodeError as error:
         raise Refused("bad-claims", reason=str(error)) from error
     at, leeway = now.timestamp(), _LEEWAY.total_seconds()

@@ -145,10 +145,9 @@ def decoded(text: bytes) -> dict[str, object]:
         errors.BadInput: the text is not a JSON object, or is nested too deeply for the parser.
     """
     try:
-        found: dict[str, object] = decoders.json(dict[str, object]).decode(text)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        return decoders.decode(text, dict[str, object])
+    except msgspec.DecodeError as error:
         raise errors.BadInput(FIELD, "not-json-object") from error
-    return found
 
 
 class _Places:

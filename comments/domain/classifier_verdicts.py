@@ -168,6 +168,6 @@ def read(data: bytes) -> ClassifierAnswer:
         errors.BadInput: the data is not a valid answer.
     """
     try:
-        return decoders.json(ClassifierAnswer).decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return decoders.decode(data, ClassifierAnswer)
+    except msgspec.DecodeError as error:
         raise errors.BadInput("opinion", "bad-opinion") from error

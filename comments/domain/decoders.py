@@ -31,6 +31,19 @@ def _json(kind: Any) -> msgspec.json.Decoder[Any]:
         return msgspec.json.Decoder(kind)
 
 
+def decode(data: bytes, kind: type[T]) -> T:
+    """Decode JSON that others wrote into a type.
+
+    Raises:
+        msgspec.DecodeError: the data is not UTF-8 or not JSON, is nested too deeply, or does not
+            match the type.
+    """
+    try:
+        return json(kind).decode(data)
+    except (UnicodeError, RecursionError) as error:
+        raise msgspec.DecodeError(f"{error}") from error
+
+
 @overload
 def msgpack(kind: type[T]) -> msgspec.msgpack.Decoder[T]: ...
 @overload

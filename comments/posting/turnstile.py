@@ -111,8 +111,8 @@ def verify(
     if answer.is_cut or answer.status >= _SERVER_FAULT:
         return TurnstileAnswer.UNKNOWN
     try:
-        said = decoders.json(_Said).decode(answer.body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        said = decoders.decode(answer.body, _Said)
+    except msgspec.DecodeError:
         return TurnstileAnswer.UNKNOWN
     return _judged(said, answer.status, account.hosts)
 

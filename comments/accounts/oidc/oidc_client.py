@@ -260,8 +260,8 @@ class OidcClient:
 def _content(answer: safe_http.HttpResponse, kind: type[T]) -> T:
     try:
         if answer.status < _FAULT and not answer.is_cut:
-            return decoders.json(kind).decode(answer.body)
-    except (msgspec.DecodeError, RecursionError):
+            return decoders.decode(answer.body, kind)
+    except msgspec.DecodeError:
         pass
     raise errors.Unreachable("bad-provider-answer")
 

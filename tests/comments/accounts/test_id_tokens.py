@@ -118,6 +118,7 @@ def test_a_shared_secret_among_the_providers_keys_verifies_nothing() -> None:
 
 @pytest.mark.parametrize(("key", "algorithm"), [(RSA, "RS256"), (RSA, "PS256"), (EC, "ES256")])
 def test_a_token_signed_with_an_allowed_algorithm_is_accepted(key: Any, algorithm: str) -> None:
-    keys = [{"kty": "AKP", "kid": "later"}, provider_login.jwk(key, "one")]
+    own = provider_login.jwk(key, "one")
+    keys = [{"kty": "AKP", "kid": "later"}, {"kty": ["RSA"]}, {**own, "alg": "none"}, own]
     token = _by(key, algorithm, kid="one")(said())
     assert believed(token, {"keys": keys})["sub"] == "ann"

@@ -164,9 +164,9 @@ def test_a_provider_with_an_invalid_document_is_not_used(
     "answer",
     [
         (500, b""), (200, b"no JSON"), (200, b"[" * 3_000), (200, b"x" * 100_000), (302, b""),
-        (200, b"[]"),
+        (200, b"[]"), (200, b'{"id_token": "\xff"}'),
     ],
-    ids=["fault", "words", "deep", "long", "redirect", "list"],
+    ids=["fault", "words", "deep", "long", "redirect", "list", "bytes"],
 )  # fmt: skip
 def test_an_invalid_answer_of_the_token_endpoint_is_the_providers_error(
     traveller: Traveller, provider: Impostor, answer: tuple[int, bytes]

@@ -143,6 +143,13 @@ def test_a_token_for_another_audience_or_time_is_refused(
     assert api_requests.stored(store, "Account") == 0
 
 
+@pytest.mark.parametrize("claims", [b'{"sub": "\xff"}', b'{"sub": ' + b"[" * 2_500])
+def test_claims_that_cannot_be_read_are_refused(
+    client: FlaskClient, shared: str, claims: bytes
+) -> None:
+    api_requests.refused(enter(client, jwt.api_jws.encode(claims, shared, algorithm="HS256")), 401)
+
+
 @pytest.mark.parametrize(
     ("claims", "field"),
     [({"sub": " "}, "sub"), ({"sub": "x" * 1_001}, "sub"), ({"name": ""}, "name"),

@@ -38,7 +38,6 @@ MAX_TEXT = 1_000_000
 MAX_TOKEN = 1 << 20
 _CHUNK = 1 << 16
 _MOST_NAMES = 1_000  # Maximum number of element names whose short names are kept.
-_MOST_AFTER = 1 << 20  # Characters after the end of the document.
 _XMLNS = "xmlns"
 # What to do about errors whose text does not say it.
 _ADVICE = {
@@ -113,7 +112,7 @@ class Shape:
 
 def read(path: Path, shape: Shape) -> Iterator[Element | import_source.Corrected]:
     """Yield each record in a file when the record ends, and the corrections of the file."""
-    encoding = _encoding(path)
+    encoding = _encoding(path, shape.root)
     with source_files.opened_text(path, encoding) as file:
         head = file.read(_CHUNK)
         start = _start(head, shape.root)
@@ -135,14 +134,17 @@ def read(path: Path, shape: Shape) -> Iterator[Element | import_source.Corrected
         yield from builder.feed("", is_last=True)
 
 
-def _encoding(path: Path) -> str:
+def _encoding(path: Path, root: str) -> str:
     """Return the encoding of a file: that of its byte order mark, or else the declared one."""
     with source_files.opened(path) as file:
         head = file.read(_CHUNK)
     is_wide = head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE))
     if head[:2] in _UTF_16 and not is_wide:
         return _UTF_16[head[:2]]
-    declared = _ENCODING.search(head)
+    if head.startswith(codecs.BOM_UTF8):
+        return _UTF_8
+    before = head.partition(f"<{root}".encode())[0]  # Texts may quote other declarations.
+    declared = _ENCODING.search(before)
     name = _UTF_8 if declared is None else declared[1].decode("latin-1")
     name = "utf-32" if is_wide else name
     try:
@@ -234,11 +236,13 @@ class _Builder:
     def _check_after(self, text: str) -> None:
         """Refuse a second document after the first, because its comments would be lost."""
         self._after = (self._after or "") + text
-        if f"<{self._shape.root}" in self._after or len(self._after) > _MOST_AFTER:
+        opening = f"<{self._shape.root}"
+        if opening in self._after:
             raise self._bad(
                 "a second document begins after the end of the first. Save each document in a "
                 "file, and import the files one by one"
             )
+        self._after = self._after[-len(opening) :]
 
     @property
     def _line(self) -> int:

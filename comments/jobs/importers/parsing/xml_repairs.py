@@ -26,10 +26,12 @@ from comments import errors
 from comments.jobs.importers import import_source
 from comments.jobs.importers.parsing import stray_bytes
 
-MOST = 2_000_000  # The maximum number of characters of a section or comment.
+# The maximum number of characters of a section, which may have pasted images, and of a comment.
+MOST, _MOST_OF_COMMENT = 16_000_000, 2_000_000
 _AHEAD = 1 << 16  # The characters after `]]>` in which another `]]>` is searched.
 _OPENING = re.compile(r"<!\[CDATA\[|<!--")
 _MARKUP = re.compile(r"<!\[CDATA\[|<!--|<\?")
+_CLOSING = re.compile(r"\s*</([^\s<>]{1,200})")
 _PARTIAL = re.compile(r"(?:<[^<>&]{0,10}|&[A-Za-z0-9#]{0,40}|\]{1,2})\Z")
 _LONGEST_PARTIAL = 50  # Characters.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
@@ -76,8 +78,11 @@ class XmlRepairs:
         whole = len(data) if is_last else _whole(data, at)
         out.append(self._text(data[at:whole]))
         self._rest = data[whole:]
-        if len(self._rest) > MOST:
-            raise self._bad(f"a CDATA section or comment is longer than {MOST:,} characters")
+        is_comment = self._rest.startswith("<!--")
+        most = _MOST_OF_COMMENT if is_comment else MOST
+        if len(self._rest) > most:
+            what = "comment" if is_comment else "CDATA section"
+            raise self._bad(f"a {what} is longer than {most:,} characters")
         return "".join(out)
 
     def _plain(self, text: str) -> str:
@@ -92,7 +97,8 @@ class XmlRepairs:
         self._line += text.count("\n")
         if "]]>" not in body or text.startswith("<!--"):
             return text
-        self._note(BRACKETS, line, body, body.index("]]>"))
+        line += body.count("\n", 0, body.index("]]>"))
+        self._tell(import_source.Corrected(line, BRACKETS))
         return body.replace("]]>", "]]]]><![CDATA[>") + "]]>"
 
     def _text(self, text: str) -> str:
@@ -104,11 +110,14 @@ class XmlRepairs:
 
     def _replaced(self, pattern: re.Pattern[str], replace: _Replace, text: str, line: int) -> str:
         """Replace what matches in a text that begins on a line, and note the corrections."""
+        place = 0
 
         def replaced(match: re.Match[str]) -> str:
+            nonlocal line, place
             found, what = replace(match)
             if what:
-                self._note(what, line, text, match.start())
+                line, place = line + text.count("\n", place, match.start()), match.start()
+                self._tell(import_source.Corrected(line, what))
             return found
 
         return pattern.sub(replaced, text) if pattern.search(text) else text
@@ -119,9 +128,6 @@ class XmlRepairs:
         except ValueError as error:
             line = self._fed + match.string.count("\n", 0, match.start())
             raise errors.BadImport(self._file, line, stray_bytes.REFUSAL) from error
-
-    def _note(self, what: str, line: int, text: str, place: int) -> None:
-        self._tell(import_source.Corrected(line + text.count("\n", 0, place), what))
 
     def _bad(self, message: str) -> errors.BadImport:
         return errors.BadImport(self._file, self._line, message)
@@ -148,7 +154,8 @@ def _end(data: str, opening: re.Match[str], *, is_last: bool) -> int | None:
     """Return the end of a section or comment; None if that is not known yet.
 
     A `]]>` before another one does not end a section, unless the second one belongs to other
-    markup, because `]]>` is not allowed outside of sections.
+    markup, because `]]>` is not allowed outside of sections, or to a later element of the same
+    name.
     """
     is_comment = opening[0] == "<!--"
     found = data.find("-->" if is_comment else "]]>", opening.end())
@@ -158,8 +165,10 @@ def _end(data: str, opening: re.Match[str], *, is_last: bool) -> int | None:
         if found < 0 and not is_last and len(data) < at + _AHEAD:
             return at if _OPENING.search(data, at) else None
         between = data[at:found]
+        closing = _CLOSING.match(between)
+        is_later = closing is not None and f"<{closing[1]}" in between
         is_markup = _MARKUP.search(between) or between.rfind("<") > between.rfind(">")
-        if found < 0 or is_markup:
+        if found < 0 or is_later or is_markup:
             return at
     return found + len("-->") if found >= 0 else None
 

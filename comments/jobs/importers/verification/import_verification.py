@@ -20,6 +20,7 @@ from comments.domain import records
 from comments.domain.crypto import guest_addresses
 from comments.jobs.importers.checking import checked_import, import_report
 from comments.jobs.importers.verification import (
+    comment_comparison,
     import_history,
     stored_comments,
     verification_report,
@@ -153,6 +154,8 @@ class _Verifier:
             )
 
     def result(self) -> verification_report.Verification:
+        if self.evidence.has_confused_authors():
+            self._groups.refute(comment_comparison.OTHER_KEY)
         plan, groups = self.evidence.plan, self._groups.found()
         report = plan.report
         notes = Counter(_LEFT_OUT[note.kind] for note in report.notes if note.kind in _LEFT_OUT)

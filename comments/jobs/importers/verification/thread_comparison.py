@@ -18,7 +18,10 @@ Found = tuple[FieldDifference, write_order.Node | None]
 
 
 class Evidence:
-    """What explains differences: the file, earlier imports, and the function for addresses."""
+    """What explains differences: the file, earlier imports, and the function for addresses.
+
+    `authors` are the ids of the file's authors in the comments that were compared so far.
+    """
 
     def __init__(
         self,
@@ -29,6 +32,7 @@ class Evidence:
         self.plan = plan
         self.history = history
         self.address_of = address_of
+        self.authors: set[str] = set()
         self._stored_ids: dict[str, str] = {}
         self._expected_ids: dict[str, str] = {}
 
@@ -45,6 +49,13 @@ class Evidence:
             and self._stored_ids.setdefault(expected, stored) == stored
             and self._expected_ids.setdefault(stored, expected) == expected
         )
+
+    def has_confused_authors(self) -> bool:
+        """Return whether an id that another secret seemed to explain is one of the file's.
+
+        Call this when all comments were compared.
+        """
+        return not self.authors.isdisjoint(self._expected_ids)
 
 
 class ThreadComparison:
@@ -81,6 +92,7 @@ class ThreadComparison:
             yield self._explained(missing, planned.id, node), node
             return
         self._has_comments = True
+        self._evidence.authors.add(planned.author.id)
         self._is_approved |= stored.status == Status.APPROVED
         self._siblings[stored.row.parent].append((node, stored.row.number))
         fields = comment_comparison.differences(
@@ -139,7 +151,7 @@ class ThreadComparison:
         wrong = [
             (place, node)
             for place, (node, after) in enumerate(itertools.pairwise(stored), start=1)
-            if ranks[node.id] > ranks[after.id]
+            if ranks[node.id] > ranks[after.id] or numbers[node.id] == numbers[after.id]
         ]
         is_known = is_moved or len(wrong) < self._history.orders
         reason = comment_comparison.REORDERED if is_known else ""

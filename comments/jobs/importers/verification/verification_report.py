@@ -91,6 +91,13 @@ class DifferenceGroups:
         if len(examples) < EXAMPLES:
             examples.append(found)
 
+    def refute(self, reason: str) -> None:
+        """Make the differences that had this reason unexplained."""
+        for field in [field for field, known in self._counts if known == reason]:
+            self._counts[field, ""] += self._counts.pop((field, reason))
+            examples = self._examples[field, ""] + self._examples.pop((field, reason))
+            self._examples[field, ""] = examples[:EXAMPLES]
+
     def found(self) -> tuple[DifferenceGroup, ...]:
         """Return the groups, those without a reason first."""
         return tuple(

@@ -1,5 +1,6 @@
 """The XML reader is strict, streams its input, enforces limits, and reports faults by line."""
 
+import codecs
 import contextlib
 import dataclasses
 import gzip
@@ -118,6 +119,19 @@ def test_text_in_another_declared_encoding_is_read(tmp_path: Path) -> None:
 
 
 NOTE = "<list>\n<letter><body>caf\u00e9</body></letter></list>"
+
+
+@pytest.mark.parametrize("start", [b'<?xml version="1.0"?>', b"", codecs.BOM_UTF8])
+@pytest.mark.parametrize("name", ["ISO-8859-1", "utf-16"])
+def test_a_quoted_declaration_declares_nothing(tmp_path: Path, start: bytes, name: str) -> None:
+    text = f'<?xml version="1.0" encoding="{name}"?> caf\u00e9'
+    content = start + letter(f"<![CDATA[{text}]]>").encode()
+    assert read(tmp_path, content)[0].text("body") == text
+
+
+def test_a_byte_order_mark_wins_over_the_declaration(tmp_path: Path) -> None:
+    content = codecs.BOM_UTF8 + declaring("ISO-8859-1").encode()
+    assert read(tmp_path, content)[0].text("body") == "caf\u00e9"
 
 
 def declaring(name: str) -> str:
@@ -302,6 +316,23 @@ def test_what_is_before_the_declaration_is_ignored(
     content = before + "<?xml version='1.0'?>" + letter("x")
     assert [(each.line, each.text("body")) for each in read(tmp_path, content)] == [(line, "x")]
     assert corrected(tmp_path, content) == ([(1, said)] if said else [])
+
+
+def test_much_may_follow_the_document(tmp_path: Path) -> None:
+    assert len(read(tmp_path, letter("x") + "`" * (1 << 21))) == 1
+
+
+def test_sections_end_before_later_elements_of_their_name(tmp_path: Path) -> None:
+    letters = "".join(
+        f"<letter><body>{body}</body></letter>" for body in ("<![CDATA[one]]>", "two ]]> two")
+    )
+    found = read(tmp_path, f"<list>{letters}</list>")
+    assert [each.text("body") for each in found] == ["one", "two ]]> two"]
+
+
+def test_a_long_section_is_read(tmp_path: Path) -> None:
+    note = f"<letter><body>x</body><other><![CDATA[{'a' * 5_000_000}]]></other></letter>"
+    assert len(read(tmp_path, f"<list>{note}</list>")) == 1
 
 
 def test_what_is_before_the_root_is_ignored(tmp_path: Path) -> None:

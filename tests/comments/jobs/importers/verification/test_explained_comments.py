@@ -81,6 +81,15 @@ def test_another_secret_explains_the_ids_of_authors(
         assert "author id" in {field for _, field in named(verify(other))}
 
 
+def test_the_id_of_another_author_is_a_fault(plan: checked_import.CheckedImport) -> None:
+    own = stored(plan, "101").author.id
+    others = {row.author.id for row in rows()} - {own, ""}
+    assert others
+    for other in others:
+        raw_changes.comment(plan.id_of("101"), author_id=other)
+        assert ("101", "author id") in named(verify(plan))
+
+
 def test_html_of_another_release_is_explained(plan: checked_import.CheckedImport) -> None:
     raw_changes.comment(plan.id_of("101"), html="<p>other</p>", renderer="html-1")
     assert reasons(verify(plan)) == {"html": {comment_comparison.CONVERTED}}

@@ -90,6 +90,16 @@ def test_exchanged_siblings_are_named(garden: records.Site, export: Callable[...
     assert {source for source, _ in named(found)} <= {"1", "2", "3"}
 
 
+def test_siblings_with_the_same_number_are_named(
+    garden: records.Site, export: Callable[..., Path]
+) -> None:
+    with plan_of(export(THREAD, *(post(str(n), minute=n) for n in range(3)))) as plan:
+        write(plan)
+        place = stored(plan, "1")
+        raw_changes.comment(plan.id_of("2"), number=place.number)
+        assert ("1", "order") in named(verify(plan))
+
+
 def test_a_damaged_text_changes_the_digest(plan: checked_import.CheckedImport) -> None:
     assert verify(plan).in_file.texts == verify(plan).in_store.texts
     raw_changes.comment(plan.id_of("101"), html="<p>other</p>")
