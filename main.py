@@ -17,7 +17,7 @@ import gc
 import logging
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from comments import errors, logs
 from comments.cli import commands
@@ -64,11 +64,19 @@ def commands_app() -> "flask.Flask":
 
 
 def _serving() -> "flask.Flask":
+    from comments.sites import site_settings
+
     logs.to_stderr(sys.stderr)
-    settings, store = _open(creates=True, serves=True)
+    try:
+        settings, store = _open(creates=True, serves=True)
+        with store.context():
+            # Commands run unchecked: one of them helps.
+            site_settings.check_levels(settings.scheme)
+    except errors.FlatthreadError as error:
+        sys.stderr.write(f"flatthread: {error.message}\n")
+        sys.exit(_MISCONFIGURED)
     from comments import app
 
-    _check_levels(settings, store)
     _log.info("Flatthread stores comments in %s.", settings.where)
     for sentence in settings.advice:
         _log.warning(sentence)
@@ -78,7 +86,7 @@ def _serving() -> "flask.Flask":
 def _open(
     *, creates: bool, serves: bool = False, backs_up: bool = True
 ) -> "tuple[config.Settings, connection.Store]":
-    """Open the store, or end the process with one line that says what is wrong.
+    """Open the store. Raise a `FlatthreadError` if the settings or the data cannot be used.
 
     A data file that opening would upgrade is backed up first if `backs_up` is set. A process that
     `serves` also begins the other changes of a new release.
@@ -87,19 +95,16 @@ def _open(
     from comments.store import data_folder, message_loading
 
     message_loading.load()
-    try:
-        data_folder.begin()
-        settings = config.load(creates=creates)
-        files = _data_files() if settings.datastore == "embedded" else None
-        is_backed_up = files is not None and _is_backed_up(settings, files, backs_up=backs_up)
-        store = _store(settings)
-        with store.context():
-            _check_format()
-            if serves:
-                _begin_upgrade(settings, files, is_backed_up=is_backed_up)
-            _prepare(settings)
-    except errors.FlatthreadError as error:
-        _refuse(error.message)
+    data_folder.begin()
+    settings = config.load(creates=creates)
+    files = _data_files() if settings.datastore == "embedded" else None
+    is_backed_up = files is not None and _is_backed_up(settings, files, backs_up=backs_up)
+    store = _store(settings)
+    with store.context():
+        _check_format()
+        if serves:
+            _begin_upgrade(settings, files, is_backed_up=is_backed_up)
+        _prepare(settings)
     return settings, store
 
 
@@ -132,17 +137,6 @@ def _begin_upgrade(
     from comments.jobs import store_upgrade
 
     store_upgrade.begin(settings, None if is_backed_up else files, now=datetime.now(UTC))
-
-
-def _check_levels(settings: "config.Settings", store: "connection.Store") -> None:
-    """Check the settings against the existing sites. Commands run unchecked: one of them helps."""
-    from comments.sites import site_settings
-
-    try:
-        with store.context():
-            site_settings.check_levels(settings.scheme)
-    except errors.FlatthreadError as error:
-        _refuse(error.message)
 
 
 def _prepare(settings: "config.Settings") -> None:
@@ -214,8 +208,3 @@ def _cloud() -> "grpc.Channel":
         options=_UNLIMITED,
     )
     return channel
-
-
-def _refuse(message: str) -> NoReturn:
-    sys.stderr.write(f"flatthread: {message}\n")
-    sys.exit(_MISCONFIGURED)

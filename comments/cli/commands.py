@@ -72,6 +72,9 @@ class Deferred(click.Command):
 
 
 _SUMMARIES = {
+    "doctor_commands.doctor": (
+        "Check the service: settings, store, disk, mail, clock, address and more."
+    ),
     "site_commands.site": "Add, list and change websites.",
     "thread_commands.thread": "List, show, change and rebuild threads.",
     "import_commands.import_": (

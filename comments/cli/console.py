@@ -40,9 +40,10 @@ class Opener(Protocol):
     def __call__(
         self, *, creates: bool, backs_up: bool = True
     ) -> "tuple[config.Settings, connection.Store]":
-        """Open the store. Without `creates`, exit if there is no store yet.
+        """Open the store. Raise a `FlatthreadError` if that is not possible.
 
-        Unless `backs_up` is False, back up a data file whose format changes.
+        Without `creates`, there must be a store. Unless `backs_up` is False, back up a data file
+        whose format changes.
         """
 
 
@@ -82,11 +83,8 @@ def read_settings(*, creates: bool) -> "config.Settings":
     from comments.store import message_loading
 
     message_loading.load()
-    try:
+    with _starting():
         return config.load(creates=creates, makes_secret=not creates)
-    except errors.Misconfigured as error:
-        click.echo(f"flatthread: {error.message}", err=True)
-        raise click.exceptions.Exit(3) from error
 
 
 def settings_without_store(*, creates: bool) -> "config.Settings":
@@ -107,16 +105,38 @@ def settings_without_store(*, creates: bool) -> "config.Settings":
     return found
 
 
-@contextlib.contextmanager
-def opened(*, creates: bool = False, backs_up: bool = True) -> Iterator[None]:
-    """Enter the store, which is opened and named on standard error when it is first used."""
+def open_store(
+    *, creates: bool, backs_up: bool = True
+) -> "tuple[config.Settings, connection.Store]":
+    """Open the store and name it on standard error, unless it is open; return it.
+
+    Raises:
+        errors.FlatthreadError: the settings or the data cannot be used.
+    """
     kept = flask.current_app.extensions
     if _NAME not in kept:
         kept[_NAME] = _Opened(*kept[_OPENER](creates=creates, backs_up=backs_up))
         click.echo(f"Using {settings().where}.", err=True)
-    store: connection.Store = kept[_NAME].store
+    return kept[_NAME].settings, kept[_NAME].store
+
+
+@contextlib.contextmanager
+def opened(*, creates: bool = False, backs_up: bool = True) -> Iterator[None]:
+    """Enter the store, which is opened and named on standard error when it is first used."""
+    with _starting():
+        _, store = open_store(creates=creates, backs_up=backs_up)
     with store.context():
         yield
+
+
+@contextlib.contextmanager
+def _starting() -> Iterator[None]:
+    """Report settings and data that cannot be used in one line with exit code 3."""
+    try:
+        yield
+    except errors.FlatthreadError as error:
+        click.echo(f"flatthread: {error.message}", err=True)
+        raise click.exceptions.Exit(3) from error
 
 
 def applies() -> str:
@@ -222,16 +242,16 @@ def refusing() -> Iterator[None]:
         said = error_texts.sentence(error)
         if isinstance(error, errors.Overloaded):
             said = f"{said} Reason: {error.reason}."
-        raise click.ClickException(_printable(said)) from error
+        raise click.ClickException(printable(said)) from error
     except BrokenPipeError:  # click ends the command without a message
         raise
     except OSError as error:
         place = "" if error.filename is None else f" {error.filename}"
         said = f"Cannot read or write{place or ' a file'}: {error.strerror or error}."
-        raise click.ClickException(_printable(said)) from error
+        raise click.ClickException(printable(said)) from error
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Make an error safe for a terminal, because it may quote a file: no escape sequences."""
     return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
 
@@ -262,7 +282,7 @@ def _naming_sites() -> Iterator[None]:
         known = f"The sites are: {', '.join(names[:_MOST_SITES])}{more}."
         none = "There are no sites yet. `site add` adds one."
         said = f"{error_texts.sentence(error)} {known if names else none}"
-        raise click.ClickException(_printable(said)) from error
+        raise click.ClickException(printable(said)) from error
 
 
 def _check_text(name: str, value: object) -> None:

@@ -22,6 +22,7 @@ or check a challenge import it.
 
 import base64
 import binascii
+import hmac
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
@@ -119,6 +120,23 @@ def make(  # noqa: PLR0913 - the content of a challenge
         )
     )
     return Challenge(_ALGORITHM, made.challenge, tries, made.salt, made.signature, wait)
+
+
+def network(answer: bytes, *, secret: str) -> str:
+    """Return the network, a keyed hash, to which a challenge in JSON is charged.
+
+    Raises:
+        errors.Forbidden: this is no challenge that the service's secret has signed.
+    """
+    try:
+        made = decoders.json(Challenge).decode(answer)
+    except msgspec.MsgspecError as error:
+        raise errors.Forbidden("proof-invalid") from error
+    for each in secret_rotation.accepted(secret):
+        signature = hmac.new(_key(each).encode(), made.challenge.encode(), "sha256").hexdigest()
+        if hmac.compare_digest(signature, made.signature):
+            return parse_qs(made.salt.partition("?")[2])["n"][0].partition(".")[0]
+    raise errors.Forbidden("proof-invalid")
 
 
 def check(solution: str, *, secret: str) -> Proof:

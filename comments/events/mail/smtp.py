@@ -24,6 +24,17 @@ def send(server: setting_values.Smtp, message: mime.MailMessage) -> outcomes.Out
         return client.send(message)
 
 
+def fault(server: setting_values.Smtp) -> str:
+    """Connect and sign in without sending anything; return what failed, or ""."""
+    try:
+        _connected(server).quit()
+    except smtplib.SMTPAuthenticationError as error:
+        return f"sign-in refused: {error.smtp_code}"
+    except (smtplib.SMTPException, OSError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
 class SmtpClient:
     """Sends messages to a server in one session, as long as the session lasts.
 

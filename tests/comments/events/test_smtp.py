@@ -128,6 +128,8 @@ def test_a_wrong_password_is_not_held_against_the_message(tmp_path: Path) -> Non
     box, security = Box(), setting_values.Security.STARTTLS
     with server(box, tmp_path, security, password=b"right") as where:
         found = smtp.send(reach(where, security, "us%20er:wrong@"), made())
+        assert smtp.fault(reach(where, security, "us%20er:wrong@")) == "sign-in refused: 535"
+        assert smtp.fault(reach(where, security, "us%20er:right@")) == ""
     assert (found.end, found.reason) == (End.RETRY, "sign-in refused: 535")
     assert box.taken == []
 
