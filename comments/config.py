@@ -39,7 +39,7 @@ _NUMBERS = {
     "PREVIEWS_PER_NETWORK": (30, 0, 10_000),
     "AUDIT_READS": (10_000, 0, 10_000_000),
 }
-# GAE_ENV and GAE_SERVICE are also read, but only App Engine sets them.
+# App Engine's GAE_ENV and GAE_SERVICE and Cloud Run's K_SERVICE are also read.
 _TEXTS = """
     BACKUP_AT BACKUP_DIR DATASTORE DATASTORE_DATABASE DATASTORE_EMULATOR_HOST DATASTORE_NAMESPACE
     DATASTORE_PROJECT_ID DATA_GROUP FLATTHREAD_DATA GOOGLE_CLOUD_PROJECT HOSTS MAIL_FROM PUBLIC_URL
@@ -79,6 +79,7 @@ class Settings:
     voters_per_network: int = 5
     follows_per_network: int = 60
     on_app_engine: bool = False
+    on_cloud_run: bool = False
     tasks_secret: str = ""
     tasks_queue: str = ""
     service: str = ""
@@ -101,6 +102,11 @@ class Settings:
     @property
     def sends_mail(self) -> bool:
         return self.smtp is not None
+
+    @property
+    def works_between_requests(self) -> bool:
+        """Whether this platform runs threads while there is no request."""
+        return not (self.on_app_engine or self.on_cloud_run)
 
     @property
     def data_file(self) -> Path:
@@ -181,8 +187,10 @@ def load(
         data_group=setting_values.group(values.get("DATA_GROUP", "")),
         backup_dir=Path(values["BACKUP_DIR"]) if values.get("BACKUP_DIR") else None,
         backup_at=setting_values.time_of_day(values, "BACKUP_AT", time(3)),
-        # Read these from the environment only: a settings file must not claim to run on App Engine.
+        # Read these from the environment only: a settings file must not claim to run on App Engine,
+        # whose headers the service trusts.
         on_app_engine=bool(source.get("GAE_ENV")),
+        on_cloud_run=bool(source.get("K_SERVICE")),
         tasks_secret=setting_values.long_enough("TASKS_SECRET", values.get("TASKS_SECRET", "")),
         tasks_queue=setting_values.queue(values.get("TASKS_QUEUE", "")),
         service=source.get("GAE_SERVICE", ""),
@@ -236,8 +244,8 @@ def _kind(values: Mapping[str, str]) -> str:
         )
     if chosen:
         return chosen
-    # App Engine sets GAE_ENV on every instance.
-    return "cloud" if values.get("GAE_ENV") else "embedded"
+    # App Engine and Cloud Run set these on every instance, whose disk does not outlive it.
+    return "cloud" if values.get("GAE_ENV") or values.get("K_SERVICE") else "embedded"
 
 
 def _project(values: Mapping[str, str]) -> str:

@@ -56,10 +56,11 @@ def _settings() -> comments.config.Settings | None:
         return None
 
 
-workers = 2
+_chosen = _settings()
+# On Cloud Run, which starts more instances if it needs them, one process has more cache hits.
+workers = 1 if _chosen is not None and _chosen.on_cloud_run else 2
 threads = 8
 worker_class = "server.worker.Worker"
-_chosen = _settings()
 preload_app = _chosen is None or _chosen.datastore == "embedded"
 # The time that a running request has to finish after SIGTERM or SIGINT, in seconds.
 graceful_timeout = 10
@@ -142,7 +143,9 @@ def post_worker_init(worker: "server.worker.Worker") -> None:
     address = worker.sockets[0].getsockname()[:2]
     announcing = (worker.wsgi, *address)
     threading.Thread(target=_announce, args=announcing, daemon=True).start()
-    _workers.append(comments.app.start_worker(worker.wsgi))
+    # On Cloud Run, threads would stand still between requests, in the middle of a transaction.
+    if _chosen is None or _chosen.works_between_requests:
+        _workers.append(comments.app.start_worker(worker.wsgi))
 
 
 def worker_exit(_server: object, _worker: "server.worker.Worker") -> None:

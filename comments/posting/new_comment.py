@@ -72,7 +72,7 @@ def post(sent: admission.Submission, request: SiteRequest) -> Posted:
         raise
     if change.is_new:
         usage.posted(site.id, draft.id, now=now)
-    if request.settings.on_app_engine:
+    if not request.settings.works_between_requests:
         usage.flush_old()
     is_authors = bool(text.author.id) or change.is_new or change.is_from_origin
     return Posted(change.comment, change.is_new, is_authors)

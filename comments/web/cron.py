@@ -5,8 +5,9 @@ then answers, because the instance may be stopped after the answer.
 
 Only cron and tasks of the service's queue (`cloud_tasks`) may call these endpoints. On App Engine,
 requests from cron and tasks have the header `X-Appengine-Cron` or `X-Appengine-QueueName`, which
-App Engine strips from all other requests. On other platforms, anyone can send these headers, so
-they are ignored, and the request must present `TASKS_SECRET`.
+App Engine strips from all other requests. On other platforms, such as Cloud Run, anyone can send
+these headers, so they are ignored, and the request must present `TASKS_SECRET`. Cloud Run removes
+the signatures of Google's own tokens, so this module could not check one.
 
 A task compacts without waiting for the grace period; the next cron call clears the rows. If each
 task waited a minute, the wait would delay the delivery tasks in the same queue.
@@ -84,9 +85,9 @@ def deliver() -> flask.Response:
     end = time.monotonic() + _MOST_SECONDS
     delivered = failed = 0
     process = _process()
-    # On App Engine, processes do not deliver their own events, so this call also delivers fresh
-    # events.
-    sweep = process.sweep_fresh if context.settings().on_app_engine else process.sweep
+    # Without threads between requests, processes do not deliver their own events, so this call also
+    # delivers fresh events.
+    sweep = process.sweep if context.settings().works_between_requests else process.sweep_fresh
     for _ in range(_MOST_SWEEPS):
         done = sweep()
         delivered, failed = delivered + done.delivered, failed + done.failed

@@ -3,7 +3,7 @@
 Only this module skips tests. With CI=true, a missing program or permission fails the test. There
 are two exceptions, and `scripts/test` recognizes these skips by their reasons: real exports may be
 missing in CI, because we may not publish them and keep them outside the repository, and so may
-Google's emulator, because Google's package repository is not part of Debian.
+Google's programs, because Google's package repository is not part of Debian.
 """
 
 import os
@@ -50,4 +50,13 @@ def firestore_emulator() -> Path:
     path = tools / "platform" / "cloud-firestore-emulator" / "cloud_firestore_emulator"
     if not (path.exists() and shutil.which("java")):
         pytest.skip("needs Java and the Firestore emulator of the Google Cloud CLI")
+    return path
+
+
+def gcloud_commands() -> Path:
+    """Return the list of commands of the Google Cloud CLI; skip the test if it is missing."""
+    tools = Path(shutil.which("gcloud") or "gcloud").resolve().parents[1]
+    path = tools / "data" / "cli" / "gcloud_completions.py"
+    if not path.exists():
+        pytest.skip("needs the list of commands of the Google Cloud CLI")
     return path

@@ -8,12 +8,10 @@ import click.testing
 import flask
 import pytest
 
-from comments import app as apps
-from comments import config, errors
+from comments import errors
 from comments.accounts import accounts, invitations
 from comments.accounts.passwords import credentials, totp
 from comments.store import connection
-from tests.support import programs
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER, PASSWORD, SECRET, moderator
 
@@ -35,25 +33,6 @@ def _token(run: Run, *arguments: str, page: str = "welcome") -> str:
     found = re.fullmatch(rf"http://127\.0\.0\.1:8080/admin/{page}#([\w-]{{43}})\n", shown.stdout)
     assert found, shown.output
     return found[1]
-
-
-def test_the_documented_steps_on_app_engine_end_with_an_invitation(
-    open_store: connection.Store,
-) -> None:
-    document = (programs.ROOT / "docs" / "deploying.md").read_text()
-    steps = document.partition("## On App Engine")[2].partition("\n## ")[0]
-    assert "flatthread account invite --owner" in steps
-    given = {
-        "SECRET": "x" * 43,
-        "PUBLIC_URL": "https://blog.appspot.com",
-        "TASKS_QUEUE": "projects/p/locations/l/queues/q",
-    }
-    names = re.findall(r'^echo "([A-Z_]+)=', steps, re.MULTILINE)
-    settings = config.load({name: given[name] for name in names} | {"DATASTORE": "cloud"})
-    runner = apps.create_app(settings, open_store).test_cli_runner()
-    invited = runner.invoke(args=("account", "invite", "--owner"))
-    assert invited.exit_code == 0, invited.output
-    assert invited.stdout.startswith("https://blog.appspot.com/admin/welcome#")
 
 
 def _typed(password: str = PASSWORD) -> str:

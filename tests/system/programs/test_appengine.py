@@ -1,15 +1,24 @@
-"""The entrypoint in app.yaml runs under the conditions of App Engine's smallest instances.
+"""The commands of docs/app-engine.md lead to the first comment, on App Engine and on Cloud Run.
 
-The tests provide App Engine's environment variables, only the files that a deployment uploads, a
-file system that is read-only except for /tmp, and 384 MB of memory. The store is an emulator behind
-gRPC; the product connects to it in the same way as to Datastore.
+Google's commands are replaced by a program that notes its arguments. For App Engine, the entrypoint
+in app.yaml then runs under the conditions of its smallest instances: App Engine's environment
+variables, only the files that a deployment uploads, a file system that is read-only except for
+/tmp, and 384 MB of memory. For Cloud Run, the container's command runs with Cloud Run's variables.
+The store is an emulator behind gRPC; the product connects to it in the same way as to Datastore.
+
+FLATTHREAD_APP_ENGINE_PYTHON names an environment with another Python for the entrypoint, such as
+the one in app.yaml with the packages of requirements.txt.
 """
 
 import json
+import os
+import re
+import shlex
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
@@ -17,8 +26,21 @@ import yaml
 from tests.support import optional_tools, programs
 
 MEMORY = 384 * 1024 * 1024
-PROJECT = "flatthread-test"
-SECRET = "a secret of the appengine test"
+PROJECT = "comments-of-example"  # the name in the page
+PAGE = (programs.ROOT / "docs" / "app-engine.md").read_text()
+ENVIRONMENT = Path(os.environ.get("FLATTHREAD_APP_ENGINE_PYTHON") or programs.BIN.parent)
+# Disable these limits, because all of a test's posts come from one network.
+UNLIMITED = {"PROOF_OF_WORK": "0", "POSTS_PER_NETWORK": "0", "SAME_TEXTS": "0"}
+COMMENT = {"content_type": "application/json", "X_Forwarded_Proto": "https"}
+GCLOUD = """#!/bin/sh
+for each in "$@"; do printf '%s\\0' "$each"; done >>gcloud.log
+echo >>gcloud.log
+case "$*" in
+  *defaultHostname*) echo comments-of-example.uc.r.appspot.com ;;
+  *projectNumber*) echo 12345 ;;
+  *queues\\ describe*) echo projects/comments-of-example/locations/us-central1/queues/flatthread ;;
+esac
+"""
 
 # This script runs $ENTRYPOINT in $WORKSPACE with everything read-only except a fresh /tmp. The
 # workspace and the installed packages may be below the previous /tmp, so the script keeps both open
@@ -61,39 +83,82 @@ def peak_memory(process: int) -> int:
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    """A folder with the files that a deployment uploads and the operator's secret."""
-    programs.copy_project(tmp_path / "workspace", without=programs.ROOT / ".gcloudignore")
-    (tmp_path / "workspace" / "flatthread.env").write_text(f"SECRET={SECRET}\n")
-    return tmp_path / "workspace"
+    """A folder with the files that a deployment uploads."""
+    return programs.copy_project(tmp_path / "workspace", without=programs.ROOT / ".gcloudignore")
 
 
 @pytest.fixture
-def emulator() -> Iterator[Any]:
+def emulator() -> Iterator[str]:
     command: list[str | Path] = [
-        programs.BIN / "python",
-        "-m",
-        "emulator",
-        "--port",
-        "0",
-        "--in-memory",
-    ]
-    with programs.running(
-        [*command, "--indexes", "index.yaml"],
-        environ=programs.environment(),
-    ) as program:
+        programs.BIN / "python", "-m", "emulator", "--port", "0", "--in-memory",
+        "--indexes", "index.yaml", "--strict-indexes",
+    ]  # fmt: skip
+    with programs.running(command, environ=programs.environment()) as program:
         yield program.wait_for(r"DATASTORE_EMULATOR_HOST=(\S+)")[1]
 
 
-@pytest.fixture
-def service(workspace: Any, emulator: Any) -> Iterator[Any]:
-    """Run the entrypoint in app.yaml; yield the program and its URL."""
-    optional_tools.mounts()
-    described = yaml.safe_load((workspace / "app.yaml").read_text())
+def steps(without: str) -> str:
+    """Return all commands of the page, except those of the other platform's section."""
+    before, _, rest = PAGE.partition(f"\n## {without}\n")
+    text = before + rest.partition("\n## ")[2]
+    script = "".join(re.findall(r"^```\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE))
+    return script.replace(".venv/bin/flatthread", shlex.join(map(str, programs.FLATTHREAD)))
+
+
+class Followed(NamedTuple):
+    """The steps of the page, followed: the owner's link, and the words of Google's commands."""
+
+    link: str
+    google: list[list[str]]
+
+    def option(self, command: str, name: str) -> str:
+        (words,) = (each for each in self.google if " ".join(each).startswith(command))
+        (found,) = (each for each in words if each.startswith(f"{name}="))
+        return found.removeprefix(f"{name}=")
+
+
+def follow(workspace: Path, emulator: str, *, without: str) -> Followed:
+    """Run the commands of the page in a folder, with the emulator as the store."""
+    programs.write(workspace / "bin" / "gcloud", GCLOUD)
+    for name in ("bin/git", "scripts/venv"):
+        programs.write(workspace / name, "#!/bin/sh\n")
+    environ = programs.environment(DATASTORE_EMULATOR_HOST=emulator)
+    environ["PATH"] = f"{workspace / 'bin'}:{environ['PATH']}"
+    done = subprocess.run(
+        ["sh", "-eu", "-c", steps(without)],
+        cwd=workspace,
+        env=environ,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=programs.PATIENCE,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Added blog (https://blog.example)." in done.stdout
+    (link,) = re.findall(r"^https://\S+/admin/welcome#\S+$", done.stdout, re.MULTILINE)
+    lines = (workspace / "gcloud.log").read_text().splitlines()
+    for name in ("bin", "scripts", "gcloud.log"):
+        path = workspace / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return Followed(link, [line.removesuffix("\0").split("\0") for line in lines])
+
+
+def comment(thread: str, text: str, host: str, n: int = 0) -> int:
+    body = json.dumps({"name": "Ada", "body": text}).encode()
+    key = f"app-engine-test-{n:04}"
+    return programs.fetch(
+        thread, method="POST", body=body, Host=host, idempotency_key=key, **COMMENT
+    )[0]
+
+
+def app_engine_environment(workspace: Path, emulator: str) -> dict[str, str]:
+    """Return App Engine's variables, and those of the confined program."""
+    described = yaml.safe_load((programs.ROOT / "app.yaml").read_text())
     assert described["runtime"] == "python313"
     environ = programs.environment(
         ENTRYPOINT=described["entrypoint"],
         WORKSPACE=str(workspace),
-        PACKAGES=str(programs.BIN.parent),
+        PACKAGES=str(ENVIRONMENT),
         GAE_ENV="standard",
         GAE_APPLICATION=f"e~{PROJECT}",
         GAE_DEPLOYMENT_ID="1",
@@ -105,66 +170,115 @@ def service(workspace: Any, emulator: Any) -> Iterator[Any]:
         GOOGLE_CLOUD_PROJECT=PROJECT,
         PORT="0",
         DATASTORE_EMULATOR_HOST=emulator,
-        # Disable these limits, because all of the test's posts come from one network.
-        PROOF_OF_WORK="0",
-        POSTS_PER_NETWORK="0",
-        SAME_TEXTS="0",
+        **UNLIMITED,
         **described["env_variables"],
     )
-    environ["PATH"] = f"{programs.BIN}:{environ['PATH']}"
+    environ["PATH"] = f"{ENVIRONMENT / 'bin'}:{environ['PATH']}"
+    return environ
+
+
+def call_cron(url: str, *, events: int) -> None:
+    """Make the calls of cron and of the queue, which nobody else may make."""
+    cron = yaml.safe_load((programs.ROOT / "cron.yaml").read_text())["cron"]
+    assert [each["url"] for each in cron] == ["/tasks/deliver", "/tasks/upkeep"]
+    deliver, upkeep = (f"{url}{each['url']}" for each in cron)
+    assert [programs.fetch(each)[0] for each in (deliver, upkeep)] == [403, 403]
+    delivered = programs.fetch(deliver, X_Appengine_Cron="true")
+    assert delivered[0] == 200
+    assert json.loads(delivered[1])["delivered"] >= events
+    assert programs.fetch(upkeep, X_Appengine_QueueName="another")[0] == 403
+    compacted = programs.fetch(upkeep, X_Appengine_QueueName="flatthread")
+    assert compacted[0] == 200
+
+
+def test_the_page_leads_to_comments_within_the_limits_of_app_engine(
+    workspace: Path, emulator: str
+) -> None:
+    optional_tools.mounts()
+    followed = follow(workspace, emulator, without="Cloud Run")
+    host = followed.link.split("/")[2]
+    environ = app_engine_environment(workspace, emulator)
     confined = [*programs.unshare(), "sh", "-c", CONFINED]
     with programs.running(confined, environ=environ) as program:
         port = program.wait_for(r"Listening at: http://[^:]+:(\d+)")[1]
-        yield program, f"http://127.0.0.1:{port}"
+        url = f"http://127.0.0.1:{port}"
+        assert programs.fetch(f"{url}/healthz")[0] == 200
+        assert programs.fetch(f"{url}/")[0] == 421
+        assert programs.fetch(f"{url}/", Host=host, X_Forwarded_Proto="https")[0] == 200
+        thread = f"{url}/api/v1/sites/blog/comments?thread=first"
+        posted = [comment(thread, f"number *{n}* " + "x" * 4_000, host, n) for n in range(50)]
+        assert posted == [201] * 50
+        status, page = programs.fetch(f"{thread}&limit=50", Host=host)
+        assert status == 200
+        bodies = [each["html"] for each in json.loads(page)["comments"]]
+        assert [f"number <em>{n}</em>" in html for n, html in enumerate(bodies)] == [True] * 50
+
+        call_cron(url, events=len(posted))
+        assert any(f"the emulator at {emulator}" in line for line in program.lines)
+        assert peak_memory(program.process.pid) < MEMORY
+        assert program.stop() == 0
 
 
-def add_site(host: str, workspace: Any) -> None:
-    """Add a site as docs/deploying.md describes, by a command that uses the deployment's store."""
-    subprocess.run(
-        [*programs.FLATTHREAD, "site", "add", "blog", "--origin", "https://x.y"],
-        cwd=workspace,
-        env=programs.environment(
-            DATASTORE_EMULATOR_HOST=host,
-            GOOGLE_CLOUD_PROJECT=PROJECT,
-            FLATTHREAD_CONFIG="flatthread.env",
-        ),
-        check=True,
-        capture_output=True,
-        timeout=programs.PATIENCE,
+def test_the_page_leads_to_comments_on_cloud_run(workspace: Path, emulator: str) -> None:
+    followed = follow(workspace, emulator, without="App Engine")
+    host = followed.link.split("/")[2]
+    assert host == "flatthread-12345.us-central1.run.app"
+    assert followed.option("run deploy flatthread", "--set-env-vars").startswith(
+        "FLATTHREAD_CONFIG=/settings/"
     )
+    environ = programs.environment(
+        FLATTHREAD_CONFIG=str(workspace / "flatthread.env"),
+        K_SERVICE="flatthread",
+        K_REVISION="flatthread-00001",
+        K_CONFIGURATION="flatthread",
+        PORT="0",
+        DATASTORE_EMULATOR_HOST=emulator,
+        **UNLIMITED,
+    )
+    with programs.running([*programs.FLATTHREAD, "serve"], environ=environ) as program:
+        url = program.wait_for(r"answers at (http://\S+)/,")[1]
+        assert comment(f"{url}/api/v1/sites/blog/comments?thread=first", "Hello", host) == 201
+        for job in ("deliver", "upkeep"):
+            created = f"scheduler jobs create http flatthread-{job}"
+            path = followed.option(created, "--uri").removeprefix(f"https://{host}")
+            name, _, token = followed.option(created, "--headers").partition("=")
+            assert (path, name) == (f"/tasks/{job}", "Authorization")
+            refused = (
+                programs.fetch(f"{url}{path}"),
+                programs.fetch(f"{url}{path}", X_Appengine_Cron="true"),
+                programs.fetch(f"{url}{path}", Authorization=f"{token}x"),
+            )
+            assert [status for status, _ in refused] == [403] * 3
+            status, answer = programs.fetch(f"{url}{path}", Authorization=token)
+            assert status == 200
+            # No process has delivered the event before, because none works between requests.
+            assert job != "deliver" or json.loads(answer)["delivered"] == 1
+        assert program.stop() == 0
 
 
-def test_the_entrypoint_posts_and_reads_within_the_limits_of_app_engine(
-    service: Any, emulator: Any, workspace: Any
-) -> None:
-    program, url = service
-    add_site(emulator, workspace)
-    thread = f"{url}/api/v1/sites/blog/comments?thread=first"
-
-    assert programs.fetch(f"{url}/healthz")[0] == 200
-    posted = [
-        programs.fetch(
-            thread,
-            method="POST",
-            body=json.dumps({"name": "Ada", "body": f"number *{n}* " + "x" * 4_000}).encode(),
-            content_type="application/json",
-            idempotency_key=f"app-engine-test-{n:04}",
-        )
-        for n in range(50)
-    ]
-    assert [status for status, _ in posted] == [201] * 50
-    status, page = programs.fetch(f"{thread}&limit=50")
-    assert status == 200
-    bodies = [comment["html"] for comment in json.loads(page)["comments"]]
-    assert [f"number <em>{n}</em>" in html for n, html in enumerate(bodies)] == [True] * 50
-
-    assert any(f"the emulator at {emulator}" in line for line in program.lines)
-    assert peak_memory(program.process.pid) < MEMORY
-    assert program.stop() == 0
+def test_a_deployment_uploads_only_what_the_service_needs(workspace: Path) -> None:
+    assert {path.name for path in workspace.iterdir()} == {
+        "LICENSE", "comments", "flatthread", "index.yaml", "main.py", "requirements.txt", "server",
+    }  # fmt: skip
+    size = sum(path.stat().st_size for path in workspace.rglob("*") if path.is_file())
+    assert size < 5_000_000
+    optional_tools.gcloud_commands()
+    for private in ("flatthread.env", "backup.tar.gz", "data/secret"):
+        programs.write(workspace / private, "")
+    shutil.copy(programs.ROOT / ".gcloudignore", workspace)
+    listed = programs.run(
+        ["gcloud", "meta", "list-files-for-upload", "."],
+        cwd=workspace,
+        CLOUDSDK_CONFIG=str(workspace.parent / "google"),
+    ).stdout.split()
+    assert {name.partition("/")[0] for name in listed} == {
+        "LICENSE", "comments", "flatthread", "flatthread.env", "index.yaml", "main.py",
+        "requirements.txt", "server",
+    }  # fmt: skip
 
 
 def test_a_missing_secret_ends_the_entrypoint_with_a_one_line_message(workspace: Any) -> None:
-    (workspace / "flatthread.env").write_text("")
+    (workspace / "flatthread.env").touch()
     environ = programs.environment(GAE_ENV="standard", FLATTHREAD_CONFIG="flatthread.env")
     ended = subprocess.run(
         [programs.BIN / "python", "-c", "import main; main.app"],
