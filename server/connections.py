@@ -115,14 +115,14 @@ class Connection(asyncio.Protocol):
         parts: the body of a large answer that is being sent.
     """
 
-    def __init__(self, process: Connections) -> None:
+    def __init__(self, process: Connections, client: Any) -> None:
         self._process = process
         self._limits = process.limits
         self.transport: Any = None
-        self.client: Any = None
+        self.client = client
         self.address: Any = None
         self.peer = ""
-        self.request = PythonProtocol(
+        self.request: Any = PythonProtocol(
             on_headers_complete=self._head_ended,
             on_body=self._body_arrived,
             on_message_complete=self._body_ended,
@@ -150,16 +150,21 @@ class Connection(asyncio.Protocol):
         """Wait for the first head."""
         self.transport = transport
         transport.set_write_buffer_limits(high=0)
-        self.client = transport.get_extra_info("peername")
         self.address = transport.get_extra_info("sockname")
         if self._limits.per_peer and isinstance(self.client, tuple):
             self.peer = limits.peer(self.client[0])
         self._process.add(self)
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """Forget the connection."""
-        self.parts = ()
+        """Forget the connection. A running request keeps its place until it is answered."""
+        if self.phase is not Phase.RUNNING:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Stop counting the connection, and free its memory at once."""
         self._process.remove(self)
+        self.parts, self._pieces, self.body = (), iter(()), bytearray()
+        self.request = None  # The parser refers to this object.
 
     def data_received(self, data: bytes) -> None:
         """Parse what has arrived, or drop it if it belongs to nothing that will be answered."""
@@ -192,7 +197,8 @@ class Connection(asyncio.Protocol):
         self._is_full = False
         if self.phase is Phase.SENDING:
             self._begin(Phase.SENDING, self._limits.answer)
-            self._send()
+            # Not at once: asyncio fails if its transport is closed here.
+            asyncio.get_running_loop().call_soon(self._send)
 
     # The request.
 
@@ -242,8 +248,10 @@ class Connection(asyncio.Protocol):
     def answer(self, found: answers.Answer) -> None:
         """Send an answer, and keep the connection for another request or close it."""
         if self.transport.is_closing():
+            self._forget()
             return
-        self._is_kept = found.is_kept and not self._has_ended
+        has_next = not self._has_ended or bool(self.request.remaining())
+        self._is_kept = found.is_kept and has_next
         self.body = bytearray()
         if sum(map(len, found.parts)) < _PIECE:
             self._pieces = iter([b"".join((found.head, *found.parts))])
@@ -254,9 +262,11 @@ class Connection(asyncio.Protocol):
         self._send()
 
     def _send(self) -> None:
+        if self.transport.is_closing():
+            return
         for piece in self._pieces:
             self.transport.write(piece)
-            if self._is_full:
+            if self._is_full or self.transport.is_closing():
                 return
         self.parts = ()
         if self._is_kept:

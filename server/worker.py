@@ -34,7 +34,7 @@ _PAUSE = 0.001  # seconds for which a connection is left to a process that has f
 _OTHER_FILES = 128  # files that a process may have open besides its connections
 # gunicorn imports this module before it forks the workers, so all of them share the counts.
 _COUNTS = connection_counts.ConnectionCounts()
-_INVALID = "Invalid request from ip=%s: %s"
+_INVALID = "Invalid request from ip=%s: %r"
 _FINISHING = 0.8  # the share of the graceful time-out for clients; the rest is for gunicorn's hooks
 
 
@@ -161,14 +161,14 @@ class Worker(base.Worker):  # type: ignore[misc]
             self._loop.call_later(_PAUSE, self._watch, listener)
             return
         try:
-            accepted, _ = listener.accept()
+            accepted, client = listener.accept()
         except BlockingIOError:
             return
         except OSError:  # the client is gone, or there are no more files
             self.connections.make_room(self.connections.open)
             return
         accepted.settimeout(0.0)
-        connection = Connection(self.connections)
+        connection = Connection(self.connections, client)
         opening = self._loop.connect_accepted_socket(lambda: connection, accepted)
         task = self._loop.create_task(opening)
         self._opening[connection] = task
@@ -184,9 +184,8 @@ class Worker(base.Worker):  # type: ignore[misc]
 
     def _answer_all(self) -> None:
         while (connection := self.ready.get()) is not None:
-            found = self._answer(connection)
             with contextlib.suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(connection.answer, found)
+                self._loop.call_soon_threadsafe(connection.answer, self._answer(connection))
 
     def _answer(self, connection: Connection) -> answers.Answer:
         request = connection.request

@@ -44,7 +44,6 @@ class Restore:
         parts: "site_restore.SiteParts",
         now: datetime,
     ) -> Iterator[str]:
-
         if parts.settings is None:
             return
         if not self.with_settings:
@@ -59,7 +58,6 @@ class Restore:
         parts: "site_restore.SiteParts",
         now: datetime,
     ) -> Iterator[str]:
-
         if not parts.counters:
             return
         if declarations.of_site(self.site).counters and not self.with_settings:
@@ -74,7 +72,6 @@ class Restore:
     def _add_audit_log(
         self, journal: "running_import.RunningImport", id_of: Callable[[str], str], now: datetime
     ) -> Iterator[str]:
-
         added, present = site_restore.add_audit_log(journal, self.path, id_of, now=now)
         if added or present:
             number = "1 entry" if added == 1 else f"{added} entries"

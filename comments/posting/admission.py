@@ -95,7 +95,7 @@ _REFUSALS = (
     errors.TooMany,
     errors.Unchecked,
 )
-# The lines of posts that this process refused; see `PreparedPost.check_early`.
+# The lines of posts that this process refused; see `PreparedPost.check`.
 _REFUSED = per_process.PerProcess(lambda: caches.Cache[str, bool](10_000, _JUST))
 
 _SILENT = (reasons.HoldReason("turnstile"),)

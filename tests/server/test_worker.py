@@ -1,8 +1,10 @@
 """The worker calls the application once for each valid request, and ends as asked."""
 
 import errno
+import gc
 import resource
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,6 @@ from gunicorn.config import Config  # type: ignore[import-untyped]
 from gunicorn.errors import ConfigError  # type: ignore[import-untyped]
 
 from server import limits, worker
-from server.connections import _AT_ONCE
 from tests.support import worker_process
 from tests.support.worker_examples import (
     CHUNKED,
@@ -20,7 +21,11 @@ from tests.support.worker_examples import (
     POST,
     Echo,
     Gate,
+    answered,
+    large,
+    leave,
     quick,
+    reads_nothing,
     wait_until_taken,
 )
 
@@ -67,6 +72,17 @@ class TestRequests:
             connection.sendall(HELLO)
             connection.shutdown(socket.SHUT_WR)
             assert worker_process.rest(connection).endswith(b"/a b ")
+
+    def test_requests_before_the_end_of_the_sending_side_are_answered(self) -> None:
+        gate = Gate()
+        with worker_process.serving(gate, keepalive=60) as served, served.connect() as connection:
+            connection.sendall(HELLO + POST % (3, b"abc"))
+            connection.shutdown(socket.SHUT_WR)
+            assert gate.entered.acquire(timeout=worker_process.PATIENCE)
+            (open_,) = served.worker.connections.open
+            worker_process.wait_until(lambda: open_._has_ended)
+            gate.opened.set()
+            assert worker_process.rest(connection).count(b"HTTP/1.1 200 OK") == 2
 
     @pytest.mark.parametrize(
         ("request_", "is_kept"),
@@ -210,11 +226,76 @@ class TestEnds:
             for each in connections:
                 each.sendall(HELLO)
                 assert gate.entered.acquire(timeout=worker_process.PATIENCE)
-                each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
-                each.close()
+                leave(each, b"")
             gate.opened.set()
             assert served.ask(LAST).endswith(b"ok")
             assert len(served.worker.connections.open) <= 1
+
+    def test_a_client_that_left_keeps_its_place_until_its_request_has_run(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(limits, "peer", {"127.0.0.1": "", "127.0.1.1": "a"}.get)
+        gate = Gate()
+        bounds = limits.Limits(per_peer=4)
+        with worker_process.serving(gate, bounds=bounds, start=False) as served:
+            for _ in range(20):
+                source = ("127.0.1.1", 0)
+                leave(socket.create_connection(served.address, source_address=source), LAST)
+            with served.connect() as other:
+                served.start()
+                other.sendall(LAST[:5])
+                wait_until_taken(served, other)
+                gate.opened.set()
+                other.sendall(LAST[5:])
+                assert worker_process.rest(other).endswith(b"ok")
+            runs = 0
+            while gate.entered.acquire(blocking=False):
+                runs += 1
+        assert 1 < runs <= 4 + 1
+
+    def test_a_client_that_left_has_an_address(self) -> None:
+        found = set()
+
+        def application(environ: Any, start_response: Any) -> Any:
+            found.add((environ["PATH_INFO"], environ["REMOTE_ADDR"]))
+            return Echo()(environ, start_response)
+
+        with worker_process.serving(application, start=False) as served:
+            leave(served.connect(), POST % (3, b"abc"))
+            served.start()
+            served.ask(LAST)
+        assert found == {("/p", "127.0.0.1"), ("/last", "127.0.0.1")}
+
+    def test_a_client_that_left_leaves_no_answer_in_memory(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        body = b"x" * 8_000_000
+
+        def application(_environ: Any, start_response: Any) -> list[bytes]:
+            start_response("200 OK", [])
+            return [body]
+
+        known = sys.getrefcount(body)
+        gc.disable()
+        try:
+            with worker_process.serving(application) as served:
+                slow = reads_nothing(served, HELLO)
+                assert slow.recv(100)
+                assert sys.getrefcount(body) > known
+                leave(slow, b"")
+                worker_process.wait_until(lambda: sys.getrefcount(body) == known)
+                worker_process.wait_until(lambda: not served.worker.connections.open)
+        finally:
+            gc.enable()
+        assert [each for each in caplog.records if each.name == "asyncio"] == []
+
+    def test_a_large_last_answer_ends_without_an_error(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with worker_process.serving(large) as served, reads_nothing(served, LAST) as slow:
+            assert len(answered(slow)) == 8_000_000
+            assert worker_process.rest(slow) == b""
+        assert [each for each in caplog.records if each.name == "asyncio"] == []
 
     def test_settings_that_would_be_ignored_are_refused(self) -> None:
         cfg = Config()

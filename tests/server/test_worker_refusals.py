@@ -53,6 +53,17 @@ NO_REQUESTS = (
 )  # fmt: skip
 
 
+def test_the_log_of_a_refusal_has_no_control_characters(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with worker_process.serving(Echo()) as served:
+        for sent in (b"GET\x1b[31m / HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\nX\x1b\rA: b\r\n\r\n"):
+            assert b" 400 " in served.ask(sent)
+    messages = [each.getMessage() for each in caplog.records]
+    assert len(messages) == 2
+    assert all(each.isprintable() for each in messages)
+
+
 class TestRefusals:
     @pytest.fixture(scope="class")
     @classmethod

@@ -5,6 +5,7 @@ import threading
 from typing import Any
 
 from server import limits
+from server.connections import _AT_ONCE
 from tests.support import worker_process
 
 HELLO = b"GET /a%20b?c=d HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -77,6 +78,13 @@ def reads_nothing(served: Any, request: bytes) -> Any:
     slow.connect(served.address)
     slow.sendall(request)
     return slow
+
+
+def leave(connection: socket.socket, data: bytes) -> None:
+    """Send data and reset the connection."""
+    connection.sendall(data)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+    connection.close()
 
 
 def wait_until_taken(served: Any, connection: Any) -> None:
