@@ -81,19 +81,22 @@ def run(clone: Any, command: str, **settings: Any) -> Any:
     return programs.run(["sh", "-c", command], cwd=clone, **settings)
 
 
-def test_the_readmes_first_commands_run_it_and_test_it() -> None:
-    assert commands(README)[:2] == ["scripts/serve", "scripts/test"]
-    assert "scripts/serve" in commands((DOCS / "deploying.md").read_text())
-    assert "scripts/test`" in (programs.ROOT / "CONTRIBUTING.md").read_text()
+def test_other_documents_name_the_readmes_first_commands() -> None:
+    serve, test = commands(README)[:2]
+    assert serve in commands((DOCS / "deploying.md").read_text())
+    assert f"{test}`" in (programs.ROOT / "CONTRIBUTING.md").read_text()
 
 
 @pytest.mark.slow
-def test_the_readmes_serve_command_answers_on_a_fresh_clone(clone: Any) -> None:
+def test_the_readmes_first_command_serves_a_thread_and_says_how_to_become_owner(clone: Any) -> None:
     with programs.running(
-        ["sh", "-c", "exec scripts/serve"], environ=programs.environment(PORT="0"), cwd=clone
+        ["sh", "-c", f"exec {commands(README)[0]}"],
+        environ=programs.environment(PORT="0"),
+        cwd=clone,
     ) as program:
         url = program.wait_for(r"answers at (http://\S+/)")[1]
-        assert programs.fetch(f"{url}healthz")[0] == 200
+        kept = program.wait_for(r"The link to become the owner is in (.*)")[1]
+        assert Path(kept).read_text().startswith(f"{url}admin/welcome#")
         status, page = programs.fetch(url)
         assert status == 200
         script = re.search(rb'<script[^>]* src="(\S+)"', page)
@@ -103,6 +106,15 @@ def test_the_readmes_serve_command_answers_on_a_fresh_clone(clone: Any) -> None:
         assert (status, b'"total":4' in thread) == (200, True)
         assert program.stop() == 0
     assert (clone / "data").is_dir()
+
+
+@pytest.mark.slow
+def test_the_readmes_second_command_runs_tests(clone: Any) -> None:
+    # With a path, because the command itself runs this test too.
+    path = "tests/comments/domain/test_guest_addresses.py"
+    ended = run(clone, f"{commands(README)[1]} {path}")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert re.search(r"= \d+ passed in ", ended.stdout)
 
 
 @pytest.mark.slow
