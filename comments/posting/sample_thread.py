@@ -20,8 +20,17 @@ _COMMENTS = (
 
 
 def post(site: records.Site, settings: config.Settings, *, now: datetime) -> None:
-    """Post the sample comments, without the checks that keep bots out."""
-    request = SiteRequest(site, dataclasses.replace(settings, proof_of_work=0, form_seconds=0), now)
+    """Post the sample comments, without the checks and limits that keep bots out."""
+    unlimited = dataclasses.replace(
+        settings,
+        proof_of_work=0,
+        form_seconds=0,
+        posts_per_network=0,
+        posts_per_author=0,
+        posts_per_thread=0,
+        same_texts=0,
+    )
+    request = SiteRequest(site, unlimited, now)
     ids: list[str] = []
     for key, name, answered in _COMMENTS:
         parent = None if answered is None else ids[answered]
