@@ -62,6 +62,10 @@ workers = 1 if _chosen is not None and _chosen.on_cloud_run else 2
 threads = 8
 worker_class = "server.worker.Worker"
 preload_app = _chosen is None or _chosen.datastore == "embedded"
+# Workers touch nameless files here to show that they run. If a disk that is full or hangs held
+# these files, gunicorn could start no worker, or would kill those that run.
+_MEMORY = "/dev/shm"  # noqa: S108
+worker_tmp_dir = _MEMORY if os.access(_MEMORY, os.W_OK) else None
 # The time that a running request has to finish after SIGTERM or SIGINT, in seconds.
 graceful_timeout = 10
 loglevel = "warning"
