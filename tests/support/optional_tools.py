@@ -1,13 +1,16 @@
 """Skip tests if the machine lacks a program or permission that they need; in CI, fail them.
 
 Only this module skips tests. With CI=true, a missing program or permission fails the test. There
-are two exceptions, and `scripts/test` recognizes these skips by their reasons: real exports may be
-missing in CI, because we may not publish them and keep them outside the repository, and so may
-Google's programs, because Google's package repository is not part of Debian.
+are three exceptions, and `scripts/test` recognizes these skips by their reasons: real exports may
+be missing in CI, because we may not publish them and keep them outside the repository; so may
+Google's programs, because Google's package repository is not part of Debian; and so may podman with
+a base image, because CI itself often runs in a container, which can rarely start others.
 """
 
 import os
+import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -60,3 +63,23 @@ def gcloud_commands() -> Path:
     if not path.exists():
         pytest.skip("needs the list of commands of the Google Cloud CLI")
     return path
+
+
+def container_base() -> str:
+    """Return the image on which podman can build ours; skip the test if podman has none.
+
+    The image is CONTAINER_BASE or else the base that the Dockerfile names.
+    """
+    named = re.search(r"^ARG BASE=(.+)$", (programs.ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert named is not None
+    base = os.environ.get("CONTAINER_BASE") or named[1]
+    has_base = shutil.which("podman") and (
+        _succeeds("podman", "image", "exists", base) or _succeeds("podman", "pull", "--quiet", base)
+    )
+    if not has_base:
+        pytest.skip(f"needs podman and {base}, the base image of the container")
+    return base
+
+
+def _succeeds(*command: str) -> bool:
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0

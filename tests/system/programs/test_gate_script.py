@@ -255,3 +255,7 @@ def test_a_skipped_test_fails_in_ci_unless_it_needs_what_ci_may_lack(folder: Pat
     of_google = of_tools.replace("no such tool", "needs Java of the Google Cloud CLI")
     assert gate(folder, SUMMARY=of_data, CI="true")[0].returncode == 0
     assert gate(folder, SUMMARY=of_google, CI="true")[0].returncode == 0
+    of_container = of_tools.replace(
+        "no such tool", "needs podman and x, the base image of the container"
+    )
+    assert gate(folder, SUMMARY=of_container, CI="true")[0].returncode == 0

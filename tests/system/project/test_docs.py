@@ -81,9 +81,8 @@ def run(clone: Any, command: str, **settings: Any) -> Any:
     return programs.run(["sh", "-c", command], cwd=clone, **settings)
 
 
-def test_other_documents_name_the_readmes_first_commands() -> None:
-    serve, test = commands(README)[:2]
-    assert serve in commands((DOCS / "deploying.md").read_text())
+def test_the_guide_for_contributors_names_the_readmes_command_for_tests() -> None:
+    test = commands(README)[1]
     assert f"{test}`" in (programs.ROOT / "CONTRIBUTING.md").read_text()
 
 
