@@ -248,8 +248,11 @@ def _backups(settings: "config.Settings", now: datetime) -> _Findings:
 
 
 def _address(settings: "config.Settings", site: str) -> _Findings:
-    if settings.datastore == "embedded" and not server_address.find(settings.data_dir):
-        yield _warning("address", "No server runs on this store. Run: flatthread serve")
+    if settings.datastore == "embedded":
+        if noted := server_address.find(settings.data_dir):
+            yield _ok("address", f"A server runs on this store, at {noted}")
+        else:
+            yield _warning("address", "No server runs on this store. Run: flatthread serve")
     if not settings.public_url:
         yield _warning(
             "address", "PUBLIC_URL is not set: only this machine can sign in and open links."
