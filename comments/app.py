@@ -41,6 +41,7 @@ from comments.web.api import (
 )
 from comments.web.http import (
     context,
+    cors,
     gate,
     page_text,
     problems,
@@ -166,18 +167,22 @@ def _nightly_backups(settings: config.Settings) -> backup_process.BackupProcess 
 
 
 class Offer(NamedTuple):
-    """A one-time link for the first owner of the service, and the file that contains it."""
+    """A one-time link for the first owner of the service, and the file that contains it.
+
+    Without a data folder, there is no link yet, because a command makes it.
+    """
 
     link: str
-    file: Path
+    file: Path | None
 
 
 def offer_ownership(app: flask.Flask, url: str) -> Offer | None:
     """Make a link for the first owner of the service, and save it in a file.
 
-    The link begins with PUBLIC_URL if that is set, because the service answers other host names
-    with 421; otherwise it begins with `url`. If the service has ever had an owner, return None and
-    remove the file.
+    On one machine, access to the data folder proves ownership; elsewhere only a command makes the
+    link. The link begins with PUBLIC_URL if that is set, because the service answers other host
+    names with 421; otherwise it begins with `url`. If the service has ever had an owner, return
+    None and remove the file.
 
     Raises:
         errors.Overloaded: the store did not answer, so it is unknown whether there was an owner.
@@ -185,6 +190,8 @@ def offer_ownership(app: flask.Flask, url: str) -> Offer | None:
     """
     kept = context.of(app)
     with kept.store.context():
+        if kept.settings.datastore != "embedded":
+            return Offer("", None) if first_owner.is_missing() else None
         begins = kept.settings.public_url or url
         now = datetime.now(UTC)  # noqa: TID251
         link = invitations.first_owner_link(begins, secret=kept.settings.secret, now=now)
@@ -239,6 +246,7 @@ def _inside(store: connection.Store, wsgi: "WSGIApplication") -> "WSGIApplicatio
             try:
                 return wsgi(environ, start_response)
             finally:
+                cors.note_page(environ)
                 site = environ.get(context.SITE) or _site_in(environ)
                 # Read the clock here, because some requests never reach a view.
                 usage.take(site, now=datetime.now(UTC))  # noqa: TID251

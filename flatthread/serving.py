@@ -177,10 +177,7 @@ def _announce(app: "flask.Flask", host: str, port: int) -> None:
     known = f", for readers at {public}" if public else ""
     sys.stdout.write(f"Flatthread answers at {url}{known}\n")
     sys.stdout.flush()
-    # On one machine, access to the data folder proves ownership. Elsewhere a command creates the
-    # owner.
-    if preload_app:
-        _offer(app, url)
+    _offer(app, url)
 
 
 def _offer(app: "flask.Flask", url: str) -> None:
@@ -191,6 +188,13 @@ def _offer(app: "flask.Flask", url: str) -> None:
         sys.stderr.write(f"Cannot create the link for the first owner: {error}\n")
         return
     if offer is None:
+        return
+    if offer.file is None:
+        sys.stderr.write(
+            "There is no owner yet. To become the owner, run `flatthread account invite --owner` "
+            "and open the link that it prints\n"
+        )
+        sys.stderr.flush()
         return
     sys.stderr.write(
         f"There is no owner yet. The link to become the owner is in {offer.file.absolute()}\n"

@@ -11,12 +11,16 @@ Invariants:
 
 import contextlib
 import os
+import threading
 from pathlib import Path
 
 from comments import config, errors
 from comments.accounts import accounts
+from comments.store import per_process
 
 _NAME = "first-owner"
+# Set once the service has had an owner, which never ends.
+_OWNED = per_process.PerProcess(threading.Event)
 
 
 def path(settings: config.Settings) -> Path:
@@ -47,3 +51,11 @@ def remove(settings: config.Settings) -> None:
     with contextlib.suppress(errors.FlatthreadError, OSError):
         if accounts.is_owned():
             path(settings).unlink(missing_ok=True)
+
+
+def is_missing() -> bool:
+    """Return whether the service has never had an owner. Costs a read until it has one."""
+    owned = _OWNED.get()
+    if not owned.is_set() and accounts.is_owned():
+        owned.set()
+    return not owned.is_set()

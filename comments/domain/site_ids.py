@@ -1,10 +1,13 @@
 """The ids of websites (pure)."""
 
+import itertools
 import re
+from collections.abc import Container
 
 from comments import errors
 
 _LONGEST = 63
+_OTHERS = re.compile("[^a-z0-9]+")
 _ID = re.compile(rf"[a-z0-9-]{{1,{_LONGEST}}}")
 
 
@@ -21,3 +24,14 @@ def check(given: str) -> str:
     if not is_site_id(given):
         raise errors.BadInput("site", "bad-id", limit=_LONGEST)
     return given
+
+
+def guess(host: str, taken: Container[str]) -> str:
+    """Return an id for a website, from its host: `blog` for `www.blog.example`.
+
+    The id is not in `taken`.
+    """
+    label = host.removeprefix("www.").partition(".")[0]
+    base = _OTHERS.sub("-", label).strip("-")[: _LONGEST - 4] or "site"
+    numbered = (f"{base}-{number}" for number in itertools.count(2))
+    return next(each for each in itertools.chain([base], numbered) if each not in taken)

@@ -24,6 +24,7 @@ from comments.store.models import comment_rows, conversion, schema
 # Seconds. A longer time would show retracted text for longer than users expect.
 LONGEST_CDN = 60
 LONGEST_FRESHNESS = 60  # seconds; directories are read again after this time anyway
+DEMO = "demo"  # The id of the site that a new service shows on its own pages.
 
 
 # A function that changes a site's Turnstile settings; None means that Turnstile is disabled.
@@ -255,7 +256,7 @@ def _every_row() -> list[comment_rows.SiteRow]:
 def prepare_demo(
     origins: Sequence[str], *, scheme: sorthash.Scheme, now: datetime
 ) -> records.Site | None:
-    """Add the site "demo" if no site exists, so that a new installation has a site to show.
+    """Add the site `DEMO` if no site exists, so that a new installation has a site to show.
 
     Return the site if this call has added it.
     """
@@ -263,7 +264,7 @@ def prepare_demo(
         return None
     # If two processes start with the same new folder, the second finds that the site exists.
     with contextlib.suppress(errors.Conflict):
-        return add("demo", origins, scheme=scheme, now=now)
+        return add(DEMO, origins, scheme=scheme, now=now)
     return None
 
 

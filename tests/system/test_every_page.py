@@ -40,7 +40,8 @@ NAMES = (
 # Parameters from which links are made. They get every payload, and the others one each.
 OF_LINKS = {"url", "page", "thread", "from", "next", "token"}
 OURS = (
-    "icon.svg", "embed.css", "admin.css", "demo.css", "flatthread.js", "desk.js", "ticket.js",
+    "icon.svg", "embed.css", "admin.css", "demo.css", "flatthread.js", "desk.js", "starting.js",
+    "ticket.js",
     "uploading.js", "events.js",
 )  # fmt: skip
 READING = [row for row in ROWS if row.method == "GET"]

@@ -1,6 +1,5 @@
 /**
- * Upload a file to import, show how far its check, its import and an undo are, and copy the lines for
- * pages.
+ * Upload a file to import, and show how far its check, its import and an undo are.
  *
  * The file is sent in parts that fit into a request body. A part whose request fails is sent again
  * a few times. The script never reads the file's text.
@@ -11,7 +10,6 @@ import { t } from "./desk-texts.js";
 const TRIES = 4;
 const PAUSE = 1000; // Milliseconds between two tries, and between two questions about the progress.
 const UNDO_PAUSE = 5 * PAUSE;
-const SHOWN = 3 * PAUSE; // How long a button says that it has copied.
 const CONFLICT = 409; // The upload was replaced, or a file is being imported.
 const form = /** @type {HTMLFormElement | null} */ (document.querySelector("#send"));
 const upload = /** @type {HTMLElement | null} */ (document.querySelector("#upload"));
@@ -128,22 +126,6 @@ async function follow(upload) {
   location.reload();
 }
 
-/** Offer to copy the text of the element that a button names. */
-function offer(button) {
-  if (!navigator.clipboard) return; // Only secure pages and loopback addresses have one.
-  button.hidden = false;
-  button.addEventListener("click", async () => {
-    const named = document.getElementById(button.dataset.copies);
-    await navigator.clipboard.writeText(named?.textContent ?? "");
-    const label = button.textContent;
-    if (label === t("script-copied")) return;
-    button.textContent = live.textContent = t("script-copied");
-    await pause(SHOWN);
-    button.textContent = label;
-    live.textContent = "";
-  });
-}
-
 /** Reload the page while an undo runs, unless this would disturb somebody who uses the page. */
 async function followUndo() {
   for (;;) {
@@ -154,7 +136,6 @@ async function followUndo() {
   }
 }
 
-for (const button of document.querySelectorAll("[data-copies]")) offer(button);
 if (form) watch(form);
 if (upload) follow(upload);
 if (document.querySelector("[data-undoing]")) followUndo();

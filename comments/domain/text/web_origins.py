@@ -1,9 +1,12 @@
 """Web origins, as browsers write them in the `Origin` header (pure)."""
 
+import re
 from urllib.parse import urlsplit
 
 from comments import errors
 from comments.domain.text import host_names
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def check(origin: str, field: str = "origin") -> str:
@@ -35,6 +38,30 @@ def check(origin: str, field: str = "origin") -> str:
     }:
         raise problem
     return plain
+
+
+def of_address(text: str, field: str = "origin") -> str:
+    """Return the origin of a web address as people type it, with or without scheme and path.
+
+    Without a scheme, it is https, or http on a test machine.
+
+    Raises:
+        errors.BadInput: the text is no such address; the error names `field`.
+    """
+    problem = errors.BadInput(field, "bad-page-address", value=text)
+    found = _SCHEME.match(text.strip())
+    try:
+        parts = urlsplit(f"//{text.strip()[found.end() if found else 0 :]}")
+        name = parts.hostname or ""
+        host = host_names.canonical(f"[{name}]" if ":" in name else name, field)
+        port = "" if parts.port is None else f":{parts.port}"
+    except (ValueError, errors.BadInput) as error:
+        raise problem from error
+    guessed = "http" if host_names.is_local(host) else "https"
+    scheme = found[1].lower() if found else guessed
+    if scheme not in host_names.USUAL_PORTS or parts.username is not None:
+        raise problem
+    return check(f"{scheme}://{host}{port}", field)
 
 
 def _is_host(host: str) -> bool:

@@ -40,6 +40,12 @@ class SiteRow(schema.StoredRow):
     created = schema.time(indexed=False)
 
 
+class SiteSetupRow(schema.StoredRow):
+    """How far the setup of a site is. Only `site_setup` writes this kind."""
+
+    content = schema.text(required=True)
+
+
 class ThreadRow(schema.StoredRow):
     """A discussion. `child_count` is the counter that numbers the thread's roots.
 
@@ -160,6 +166,10 @@ class CommentRow(schema.StoredRow):
 
 def site_key(site: str) -> schema.RowKey:
     return schema.RowKey(SiteRow, site)
+
+
+def site_setup_key(site: str) -> schema.RowKey:
+    return schema.RowKey(SiteSetupRow, site)
 
 
 def thread_key(name: records.ThreadName) -> schema.RowKey:

@@ -285,9 +285,24 @@ class DeadLetterForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NewSiteForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A website to add: its id, and the origins of its pages, separated by spaces."""
+    """A website to add: the addresses of its pages, separated by spaces, and its id.
 
-    short_name: Typed
+    Without an id, the page proposes one.
+    """
+
+    origin: TextLine
+    short_name: Typed = ""
+
+
+class PageForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The address of a page to check."""
+
+    page: TextLine
+
+
+class OriginForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An origin to add to a site."""
+
     origin: TextLine
 
 

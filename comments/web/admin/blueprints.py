@@ -28,12 +28,14 @@ from comments.web.admin.pages import (
     queue_page,
     rule_page,
     settings_page,
+    start_page,
     statistics_page,
     thread_list_page,
 )
 from comments.web.admin.pages.transfer import export_page, import_page, undo_page, upload_calls
 
 BLUEPRINTS = (
+    start_page.blueprint,
     queue_page.blueprint,
     comment_page.blueprint,
     author_pages.blueprint,

@@ -1,14 +1,21 @@
-"""The home page of the admin console: the account's sites, and a form to add a website."""
+"""The home page of the admin console: the account's sites, and a form to add a website.
+
+The form asks for the address first, and then shows the origin and the id that follow from it, which
+can both be changed. While a site is not set up, the page leads to its next step.
+"""
 
 from datetime import UTC, datetime
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import flask
+import msgspec
 
 from comments import errors
 from comments.accounts import accounts
 from comments.domain import records, roles, site_ids
-from comments.sites import site_settings
+from comments.domain.text import web_origins
+from comments.sites import site_settings, site_setup
 from comments.web.admin import admin_queries, labels, signed_in
 from comments.web.http import context
 from comments.web.http.decode import forms
@@ -32,16 +39,20 @@ def show() -> flask.Response:
 
 @blueprint.post("/sites")
 def add() -> flask.Response:
-    """Add a website, and lead to the page with its snippet and imports."""
+    """Propose an id for a website, or add the website and lead to the page with its snippet."""
     account = signed_in.require(roles.Role.OWNER, roles.SERVICE)
     sent = forms.read(admin_queries.NewSiteForm)
     scheme, now = context.settings().scheme, datetime.now(UTC)
     try:
         origins = _origins(sent)
+        if not sent.short_name.strip():
+            proposed = _proposed_id(origins[0])
+            return _page(account, msgspec.structs.replace(sent, short_name=proposed), origins)
         added = site_settings.add(_checked_name(sent), origins, scheme=scheme, now=now)
     except (errors.BadInput, errors.Conflict) as error:
-        return _page(account, sent, error)
-    return signed_in.go(f"admin/sites/{added.id}/imports")
+        return _page(account, sent, error=error)
+    site_setup.begin(added.id)
+    return signed_in.go(f"admin/sites/{added.id}/start")
 
 
 @blueprint.get("/")
@@ -60,25 +71,39 @@ def _checked_name(sent: admin_queries.NewSiteForm) -> str:
 
 
 def _origins(sent: admin_queries.NewSiteForm) -> tuple[str, ...]:
-    origins = admin_queries.several(sent.origin)
-    if not origins:
+    origins = map(web_origins.of_address, admin_queries.several(sent.origin))
+    if not (found := tuple(dict.fromkeys(origins))):
         raise errors.BadInput("origin", "required")
-    return origins
+    return found
+
+
+def _proposed_id(origin: str) -> str:
+    taken = {site.id for site in site_settings.every()}
+    return site_ids.guess(urlsplit(origin).hostname or "", taken)
 
 
 def _page(
     account: accounts.Account,
     sent: admin_queries.NewSiteForm | None = None,
+    origins: tuple[str, ...] = (),
+    *,
     error: errors.FlatthreadError | None = None,
 ) -> flask.Response:
-    """Show the page; after a refused form, with what was sent and the problem."""
+    """Show the page; after a form, with what was sent, its origins, or the problem."""
+    held, is_owner = _held(account), account.may(roles.Right.MANAGE, roles.SERVICE)
+    owned = [each.site.id for each in held if each.role is roles.Role.OWNER]
+    setups = site_setup.of(owned)
     return signed_in.page(
         "admin/home.html",
         status=200 if error is None else signed_in.status_of(error),
         account=account,
-        held=_held(account),
-        is_owner=account.may(roles.Right.MANAGE, roles.SERVICE),
+        held=held,
+        is_owner=is_owner,
+        # A new service has only the site of its demo page.
+        is_new=is_owner and set(owned) <= {site_settings.DEMO},
+        unfinished=[name for name, setup in setups.items() if not setup.is_done],
         sent=sent,
+        origins=origins,
         problem="" if error is None else labels.problem(error),
         field=getattr(error, "field", ""),
     )

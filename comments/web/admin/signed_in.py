@@ -42,6 +42,7 @@ from comments.domain.languages import catalogue
 from comments.web.admin import labels
 from comments.web.http import context, problems, response_shapes
 from comments.web.http.decode import forms
+from comments.web.public import first_owner_hint
 
 COOKIE = "__Host-flatthread"
 _POLICY = (
@@ -193,6 +194,7 @@ def _template_values() -> dict[str, object]:
         "number": labels.number,
         "time_left": labels.time_left,
         "script_texts": labels.of_scripts,
+        "first_owner_hint": first_owner_hint.hint,
     }
 
 

@@ -7,16 +7,23 @@ other pages from posting on behalf of their visitors. Answers name only register
 `null` is never registered.
 """
 
+import contextlib
 import functools
+import re
 from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import flask
 
 from comments import errors
 from comments.domain import records
 from comments.domain.text import host_names
-from comments.sites import site_settings
+from comments.sites import site_settings, site_setup
 from comments.web.http import context
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
 
 API = "/api/"
 # Lets pages of any origin read a refusal that came before the application and says only why.
@@ -29,6 +36,8 @@ _EXPOSED = "Age, Date, ETag, Idempotent-Replayed, Link, Location, Retry-After"
 # In seconds: long enough for a visit, and short enough that a removed origin soon loses access.
 _MAX_AGE = "600"
 _ELSEWHERE = {"cross-site", "same-site"}
+# What the widget asks for when it shows a thread.
+_LISTING = re.compile(r"/api/v1/sites/([a-z0-9-]{1,63})/comments")
 
 
 def personal(view: Callable[[str], flask.Response]) -> Callable[[str], flask.Response]:
@@ -84,6 +93,20 @@ def is_test_page(site: records.Site, thread: str) -> bool:
         return False
     hosts = (origin.partition("://")[2] for origin in site.origins)
     return not all(map(host_names.is_local, hosts))
+
+
+def note_page(environ: "WSGIEnvironment") -> None:
+    """Note the origin of a page that has asked for the comments of a website."""
+    origin = environ.get("HTTP_ORIGIN")
+    if not origin or environ["REQUEST_METHOD"] != "GET":
+        return
+    found = _LISTING.fullmatch(environ.get("PATH_INFO", ""))
+    # A page of this service sends no Origin, except in a browser that says so.
+    if not found or environ.get("HTTP_SEC_FETCH_SITE") == "same-origin":
+        return
+    with contextlib.suppress(errors.FlatthreadError):  # The answer is ready already.
+        if site_settings.is_known(found[1]):
+            site_setup.note(site_settings.get(found[1]), origin, now=datetime.now(UTC))
 
 
 def preflight(site: records.Site | None) -> flask.Response:

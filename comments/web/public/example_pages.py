@@ -4,8 +4,8 @@ An example is a file NAME.html in `static/examples`, optionally with NAME.css an
 `/examples` shows the text of these files, and beside it, in a frame, the page `/examples/NAME`,
 which consists of the same files. What readers see is therefore what runs.
 
-The files name the service as `https://comments.example`, as the documents do. The pages show
-PUBLIC_URL instead, and the frames load everything from this service. Nothing else is replaced.
+The files name the service as `https://comments.example`, as the documents do. The pages show this
+service's address instead, and the frames load everything from it. Nothing else is replaced.
 """
 
 import functools
@@ -49,7 +49,7 @@ def _files() -> dict[str, str]:
 @blueprint.get("")
 def index() -> flask.Response:
     """Show all examples, each with its code and a frame in which the code runs."""
-    service = context.settings().public_url or _SERVICE
+    service = context.service_url()
     shown = {name: _shown(name, service) for names in GROUPS.values() for name in names}
     text = flask.render_template(
         "public/examples.html", groups=GROUPS, code=shown, tools=_TOOLS, short=_SHORT

@@ -18,7 +18,9 @@ from comments import config, errors
 from comments.jobs.backups import nightly_backup
 from comments.jobs.integrity import thread_audit
 from comments.store import connection, storage_faults
+from comments.web import recipes
 from comments.web.http import context, responses
+from comments.web.public import first_owner_hint
 
 blueprint = flask.Blueprint("pages", __name__)
 
@@ -113,7 +115,12 @@ def demo() -> flask.Response:
     """
     chosen = {name: flask.request.args.get(name) or "demo" for name in ("site", "thread")}
     return responses.cacheable(
-        flask.render_template("public/demo.html", **chosen).encode(),
+        flask.render_template(
+            "public/demo.html",
+            **chosen,
+            first_owner=first_owner_hint.hint(),
+            lines=recipes.of("html", service=context.service_url(), site="my-blog")[0].lines,
+        ).encode(),
         content_type="text/html; charset=utf-8",
     )
 

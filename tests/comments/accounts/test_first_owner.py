@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import flask
@@ -11,6 +12,7 @@ from comments import app as apps
 from comments import config, errors
 from comments.accounts import accounts, first_owner, invitations
 from comments.store import connection
+from tests.support.html import html_validator
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER, PASSWORD, SECRET, moderator
 from tests.support.people.account_holders import here as now
@@ -155,3 +157,62 @@ def test_an_unavailable_store_does_not_break_the_first_owners_session(
     monkeypatch.setattr(accounts, "is_owned", away)
     first_owner.remove(settings)
     assert offer.file.exists()
+
+
+@pytest.mark.parametrize(
+    ("where", "is_elsewhere", "places"),
+    [
+        ("embedded", False, ["data/first-owner", "flatthread account invite --owner"]),
+        ("embedded", True, ["$FLATTHREAD_DATA/first-owner"]),
+        ("cloud", False, ["flatthread account invite --owner"]),
+    ],
+)
+def test_the_pages_say_that_there_is_no_owner_but_never_show_the_link(
+    settings: config.Settings,
+    store: connection.Store,
+    tmp_path: Path,
+    where: str,
+    places: list[str],
+    *,
+    is_elsewhere: bool,
+) -> None:
+    folder = tmp_path if is_elsewhere else Path("data")
+    folder.mkdir(exist_ok=True)
+    changed = dataclasses.replace(settings, datastore=where, data_dir=folder)
+    app = apps.create_app(changed, store)
+    offered = apps.offer_ownership(app, HERE)
+    assert offered
+    token = offered.link.partition("#")[2]
+    assert bool(token) is (changed.datastore == "embedded")
+    pages = [browser(app).get(path).text for path in ("/", "/admin/sign-in")]
+    assert html_validator.complaints(pages) == [[], []]
+    for page in pages:
+        assert "This service has no owner yet" in page
+        assert all(place in page for place in places)
+        assert not token or token not in page
+        assert str(tmp_path) not in page
+    account_holders.accept(account_holders.invite(OWNER, now=now()), "ann", now=now())
+    for path in ("/", "/admin/sign-in"):
+        assert "no owner" not in browser(app).get(path).text
+
+
+def test_a_link_that_was_used_has_expired_or_came_too_late_makes_no_owner(
+    app: flask.Flask, offer: apps.Offer
+) -> None:
+    later = apps.offer_ownership(app, HERE)
+    assert later
+    before = now() - timedelta(days=1, seconds=1)
+    expired = invitations.first_owner_link(HERE, secret=SECRET, now=before).partition("#")[2]
+
+    def refused(token: str, login: str) -> str:
+        form = {"name": "Eve", "login": login, "password": PASSWORD}
+        answer = send(browser(app), "/admin/welcome", token=token, **form)
+        assert answer.status_code in {400, 409}
+        return answer.text
+
+    assert "was used before" in refused(expired, "eve1")
+    token = _token(later)
+    _joined(app, token)
+    assert "was used before" in refused(token, "eve2")
+    assert "already" in refused(offer.link.partition("#")[2], "eve3")
+    assert [each.login for each in accounts.staff()] == ["ann"]

@@ -44,6 +44,13 @@ def test_the_commands_of_a_tutorial_import_its_file(
 
 def test_the_tutorials_quote_the_screens() -> None:
     texts = (programs.ROOT / "comments/domain/languages/en/admin.json").read_text("utf-8")
-    for quoted in ("Your sites", "Add website", "Upload and check", "Page mappings", "Check again"):
+    for quoted in (
+        "Get started",
+        "Add website",
+        "Import comments",
+        "Upload and check",
+        "Page mappings",
+        "Check again",
+    ):
         assert f"*{quoted}*" in TUTORIALS
         assert f'"{quoted}"' in texts

@@ -5,7 +5,7 @@ import html
 import pytest
 
 from comments.domain import records
-from comments.sites import site_settings
+from comments.sites import site_settings, site_setup
 from tests.support.html import html_validator
 from tests.support.people.console_browser import OWN, Desk
 
@@ -17,26 +17,46 @@ def add(desk: Desk, site: str, origin: str, status: int) -> str:
     return response.headers.get("Location", "") if status == 303 else html.unescape(response.text)
 
 
-def test_an_owner_adds_a_website_and_finds_its_snippet(owner: Desk, site: records.Site) -> None:
-    where = add(owner, " blog ", "https://blog.example https://www.blog.example", 303)
-    assert where.endswith("admin/sites/blog/imports")
+def test_an_owner_adds_a_website_and_goes_on_with_its_setup(
+    owner: Desk, site: records.Site
+) -> None:
+    new = owner.client.get("/admin").text
+    assert "<h1>Get started</h1>" in new
+    where = add(owner, " blog ", "blog.example https://www.blog.example/post/1", 303)
+    assert where.endswith("admin/sites/blog/start")
     made = site_settings.get("blog")
     assert made.origins == ("https://blog.example", "https://www.blog.example")
-    page = owner.client.get("/admin/sites/blog/imports").text
-    assert 'src="http://localhost/widget/flatthread.js" data-site="blog"' in html.unescape(page)
     home = owner.client.get("/admin").text
     assert ">blog</a>" in home
-    assert html_validator.complaints([home, page]) == [[], []]
+    assert "Continue the setup of blog" in home
+    assert "<h1>Get started</h1>" not in home
+    data = {"form": owner.token}
+    owner.client.post("/admin/sites/blog/start/done", data=data, headers=OWN)
+    done = owner.client.get("/admin").text
+    assert "Continue the setup" not in done
+    assert html_validator.complaints([new, home, done]) == [[], [], []]
+
+
+def test_the_form_proposes_an_id_for_an_address_and_stores_nothing(
+    owner: Desk, site: records.Site
+) -> None:
+    page = add(owner, "", "www.demo.example/post/1", 200)
+    assert 'value="demo-2"' in page
+    assert "Pages of https://www.demo.example will show the comments." in page
+    assert html_validator.complaints([page]) == [[]]
+    assert [each.id for each in site_settings.every()] == ["demo"]
+    assert site_setup.of(["demo", "demo-2"]) == {}
 
 
 @pytest.mark.parametrize(
     ("name", "origin", "status", "said"),
     [
         ("a b", "https://blog.example", 400, "Short name"),
-        ("", "https://blog.example", 400, "Short name"),
         ("blog", "", 400, "Allowed origins is required."),
-        ("blog", "https://blog.example/path", 400, "blog.example/path"),
-        ("blog", "not an address", 400, "not"),
+        ("blog", "ftp://blog.example", 400, "not ftp://blog.example."),
+        ("", "https://me@blog.example", 400, "not https://me@blog.example."),
+        ("blog", "blog.example:99999", 400, "not blog.example:99999."),
+        ("blog", "https://", 400, "not https://."),
         ("demo", "https://blog.example", 409, "demo"),
     ],
 )
@@ -51,6 +71,8 @@ def test_a_refused_website_is_explained_and_the_form_keeps_its_values(
 
 
 def test_moderators_cannot_add_websites(desk: Desk, site: records.Site) -> None:
-    assert "Add website" not in desk.client.get("/admin").text
+    page = desk.client.get("/admin").text
+    assert "Add website" not in page
+    assert "Get started" not in page
     add(desk, "blog", "https://blog.example", 403)
     assert [each.id for each in site_settings.every()] == ["demo"]

@@ -18,7 +18,6 @@ from comments.jobs.importers.formats import format_registry
 from comments.jobs.importers.uploads import upload_store, upload_worker
 from comments.web.admin import admin_queries, labels, signed_in, site_visit
 from comments.web.admin.pages.transfer import export_page
-from comments.web.http import context
 from comments.web.http.decode import forms, query_strings
 
 blueprint = site_visit.blueprint("imports")
@@ -92,7 +91,6 @@ def _page(visit: site_visit.Visit, problem: str = "", mapping: str = "") -> flas
         mapping=mapping,
         titles={each.name: each.title for each in format_registry.FORMATS},
         uploadable=[each.title for each in format_registry.FORMATS],
-        service=context.service_url(),
         exports=export_page.comments_of(visit.site.id) <= export_page.MOST_COMMENTS,
         most_exported=export_page.MOST_COMMENTS,
         most_bytes=upload_store.MOST_BYTES,

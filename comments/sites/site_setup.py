@@ -1,0 +1,158 @@
+"""Track how far the setup of a website is, and which pages have asked for its comments.
+
+Owns the kind SiteSetup: one row for each website, as JSON (`SiteSetup`). A site that existed before
+this kind gets its row, as a finished setup, when one of its pages is next seen.
+
+A browser names the origin of a page that asks for comments. An origin that the site lists shows
+that its snippet works. Other origins are remembered, so that the site's owner can add them; being
+remembered gives them no access. Anybody can send any origin, so all that is stored is bounded.
+
+Invariants:
+
+1. Page views do not write. A process writes at most once a day for each site and origin, and for at
+   most `MOST_WRONG` unlisted origins of a site in an hour.
+2. At most `MOST_WRONG` unlisted origins are stored for a site, the latest ones.
+3. Nothing here makes a page view fail.
+"""
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+
+import msgspec
+
+from comments import errors
+from comments.domain import decoders, records
+from comments.domain.text import web_origins
+from comments.store import caches, connection, ownership, per_process, reads, transactions
+from comments.store.models import comment_rows
+
+# The origin of a page that has none, such as a file on a disk.
+NO_ORIGIN = "null"
+MOST_WRONG = 5
+_KEPT = timedelta(days=7)
+_DAY, _HOUR = 86_400.0, 3_600.0  # seconds
+_LONGEST = 300  # Characters in an origin.
+_PATIENCE = 2.0  # seconds
+_log = logging.getLogger("flatthread")
+
+
+class WrongOrigin(msgspec.Struct, frozen=True):
+    """An origin that is not listed, and when one of its pages last asked for the comments."""
+
+    origin: str
+    seen: datetime
+
+
+class SiteSetup(msgspec.Struct, frozen=True):
+    """How far a site's setup is.
+
+    `origin` is where a page of the site was `first` seen; `last` is at most a day too early.
+    """
+
+    is_done: bool = False
+    origin: str = ""
+    first: datetime | None = None
+    last: datetime | None = None
+    wrong: tuple[WrongOrigin, ...] = ()
+
+    def wrong_of(self, site: records.Site, *, now: datetime) -> list[WrongOrigin]:
+        """Return the origins of the last days that the site still does not list."""
+        since = now - _KEPT
+        return [
+            each for each in self.wrong if each.seen > since and each.origin not in site.origins
+        ]
+
+
+class _Noted:
+    """What this process has noted: sites' origins, and the numbers of their unlisted ones."""
+
+    def __init__(self) -> None:
+        self.origins = caches.Cache[tuple[str, str, bool], bool](10_000, _DAY)
+        self.wrong = caches.Cache[str, int](10_000, _HOUR)
+
+
+_NOTED = per_process.PerProcess(_Noted)
+
+
+def begin(site_id: str) -> None:
+    """Begin the setup of a new website."""
+    _change(site_id, lambda setup: setup or SiteSetup())
+
+
+def finish(site_id: str) -> None:
+    """Mark a website's setup as done."""
+    _change(site_id, lambda setup: msgspec.structs.replace(setup or SiteSetup(), is_done=True))
+
+
+def get(site_id: str) -> SiteSetup:
+    """Return a website's setup."""
+    return of([site_id]).get(site_id, SiteSetup(is_done=True))
+
+
+def of(site_ids: Iterable[str]) -> dict[str, SiteSetup]:
+    """Return the setups of those of the websites that have one."""
+    rows = reads.get_multi([comment_rows.site_setup_key(each) for each in site_ids])
+    return {row.key.id(): _setup(row) for row in rows if row is not None}
+
+
+def note(site: records.Site, origin: str, *, now: datetime) -> None:
+    """Note that a page of an origin asked for a website's comments."""
+    noted, is_listed = _NOTED.get(), origin in site.origins
+    if noted.origins.get((site.id, origin, is_listed)):
+        return
+    if not is_listed:
+        count = noted.wrong.get(site.id) or 0
+        if count >= MOST_WRONG or not _is_origin(origin):
+            return
+        noted.wrong.keep(site.id, count + 1)
+    noted.origins.keep((site.id, origin, is_listed), value=True)
+    add = _seen if is_listed else _wrongly_seen
+    try:
+        with connection.within(_PATIENCE):
+            _change(site.id, lambda setup: add(setup or SiteSetup(is_done=True), origin, now))
+    except errors.FlatthreadError:
+        noted.origins.drop((site.id, origin, is_listed))
+        _log.info("A page's origin was not noted.", exc_info=True)
+
+
+def _seen(setup: SiteSetup, origin: str, now: datetime) -> SiteSetup:
+    if setup.last is not None and now - setup.last < timedelta(seconds=_DAY):
+        return setup
+    return msgspec.structs.replace(
+        setup, origin=setup.origin or origin, first=setup.first or now, last=now
+    )
+
+
+def _wrongly_seen(setup: SiteSetup, origin: str, now: datetime) -> SiteSetup:
+    others = (each for each in setup.wrong if each.origin != origin and each.seen > now - _KEPT)
+    wrong = (WrongOrigin(origin, now), *others)[:MOST_WRONG]
+    return msgspec.structs.replace(setup, wrong=wrong)
+
+
+def _is_origin(origin: str) -> bool:
+    """Return whether a browser could have sent this origin."""
+    if len(origin) > _LONGEST:
+        return False
+    with contextlib.suppress(errors.BadInput):
+        return origin == NO_ORIGIN or web_origins.check(origin) == origin
+    return False
+
+
+def _change(site_id: str, change: Callable[[SiteSetup | None], SiteSetup]) -> None:
+    key = comment_rows.site_setup_key(site_id)
+
+    def body() -> None:
+        row = reads.get(key)
+        before = None if row is None else _setup(row)
+        after = change(before)
+        if after != before:
+            made = comment_rows.SiteSetupRow(key=key, content=msgspec.json.encode(after).decode())
+            transactions.apply(ownership.Writes("site_setup", put=(made,)))
+
+    transactions.transaction(body)
+
+
+def _setup(row: comment_rows.SiteSetupRow) -> SiteSetup:
+    return decoders.json(SiteSetup).decode(row.content)

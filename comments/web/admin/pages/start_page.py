@@ -1,0 +1,144 @@
+"""Get started: the lines for a new site's pages, the check of a page, and the end of the setup.
+
+All state is in the store, so an owner can leave this page at any step and come back. While the
+setup is not finished, the home page links here.
+"""
+
+from datetime import UTC, datetime
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+import flask
+import markupsafe
+import msgspec
+
+from comments import errors
+from comments.domain import records, roles
+from comments.domain.text import host_names
+from comments.sites import page_check, rate_limits, site_settings, site_setup
+from comments.web import recipes
+from comments.web.admin import admin_queries, labels, site_visit
+from comments.web.http import context, page_text, request_shapes, responses
+from comments.web.http.decode import forms, query_strings
+
+blueprint = site_visit.blueprint("start")
+
+
+@blueprint.get("/start")
+def show(site_id: str) -> flask.Response:
+    """Show the steps, and the lines for pages."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    query_strings.read(admin_queries.EmptyQuery)
+    return _page(visit)
+
+
+@blueprint.get("/start/state")
+def tell(site_id: str) -> flask.Response:
+    """Return whether a page of the site was seen, for the script, with an ETag."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    query_strings.read(admin_queries.EmptyQuery)
+    found = _state(visit.site, site_setup.get(visit.site.id), datetime.now(UTC))
+    return responses.cacheable(msgspec.json.encode(found))
+
+
+@blueprint.post("/start/check")
+def check(site_id: str) -> flask.Response:
+    """Open a page of the site, and show what is wrong with it."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    sent, now = forms.read(admin_queries.PageForm), datetime.now(UTC)
+    secret = context.settings().secret
+    if not rate_limits.take(page_check.LIMIT, visit.site.id, secret, now=now):
+        return _page(visit, sent.page, problem=labels.text("admin.start-often"), status=429)
+    try:
+        findings = page_check.findings(sent.page, visit.site, context.service_url())
+    except errors.BadInput as error:
+        return _page(visit, sent.page, problem=labels.problem(error), status=400)
+    return _page(visit, sent.page, findings=findings)
+
+
+@blueprint.post("/start/origin")
+def add_origin(site_id: str) -> flask.Response:
+    """Add an origin to the site, which one of its pages was seen at."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    sent = forms.read(admin_queries.OriginForm)
+    noted = site_visit.noted(visit, "")
+    site_settings.change(visit.site.id, added_origins=(sent.origin,), noted=noted)
+    return site_visit.done(visit, "start", "check")
+
+
+@blueprint.post("/start/done")
+def finish(site_id: str) -> flask.Response:
+    """Finish the setup, and lead to the comments."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    forms.read(request_shapes.NoForm)
+    site_setup.finish(visit.site.id)
+    return site_visit.done(visit, "queue", "")
+
+
+class _State(msgspec.Struct, frozen=True):
+    """The state of the check: its name, a sentence, and the unlisted origins that were seen."""
+
+    name: str
+    said: str
+    wrong: tuple[str, ...]
+
+
+def _state(site: records.Site, setup: site_setup.SiteSetup, now: datetime) -> _State:
+    wrong = tuple(each.origin for each in setup.wrong_of(site, now=now))
+    if setup.first is not None:
+        said = labels.text(
+            "admin.start-seen", origin=setup.origin, moment=labels.moment(setup.first)
+        )
+        return _State("seen", said, wrong)
+    if wrong:
+        return _State("wrong", labels.text("admin.start-wrong"), wrong)
+    return _State("waiting", labels.text("admin.start-waiting"), wrong)
+
+
+def _page(
+    visit: site_visit.Visit,
+    page: str = "",
+    *,
+    findings: list[page_check.Finding] | None = None,
+    problem: str = "",
+    status: int = HTTPStatus.OK,
+) -> flask.Response:
+    setup, service = site_setup.get(visit.site.id), context.service_url()
+    response = site_visit.page(
+        "start.html",
+        visit,
+        setup=setup,
+        state=_state(visit.site, setup, datetime.now(UTC)),
+        recipes={
+            system: [
+                (each, _text_of(each))
+                for each in recipes.of(system, service=service, site=visit.site.id)
+            ]
+            for system in recipes.SYSTEMS
+        },
+        service=service,
+        is_mixed=_is_mixed(visit.site, service),
+        no_origin=site_setup.NO_ORIGIN,
+        page=page or next(iter(visit.site.origins), ""),
+        findings=findings,
+        problem=problem,
+    )
+    response.status_code = status
+    return response
+
+
+def _text_of(recipe: recipes.Recipe) -> markupsafe.Markup:
+    """Return the text that says where a recipe's lines belong."""
+    code = markupsafe.Markup("<code>{}</code>")
+    codes = {name: code.format(value) for name, value in recipe.codes.items()}
+    return page_text.text(f"admin.recipe-{recipe.name}", **codes)
+
+
+def _is_mixed(site: records.Site, service: str) -> bool:
+    """Return whether browsers refuse to load the script, because only the page uses HTTPS.
+
+    They load it from the machine on which they run.
+    """
+    own = urlsplit(service)
+    has_https = any(each.startswith("https:") for each in site.origins)
+    return own.scheme == "http" and has_https and not host_names.is_local(own.hostname or "")
