@@ -99,7 +99,7 @@ def served(folder: Path, name: str, *flags: str) -> Iterator[grpc.Channel]:
     with subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, text=True) as server:
         try:
             printed = server.stdout.readline() if server.stdout else ""
-            with grpc.insecure_channel(printed.strip().partition("=")[2]) as channel:
+            with grpc.insecure_channel(printed.split()[1].partition("=")[2]) as channel:
                 yield channel
         finally:
             server.terminate()

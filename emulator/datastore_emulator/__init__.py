@@ -13,3 +13,5 @@ Value types in the rooms from `encoding` to `transactions` are NamedTuples, beca
 creates thousands of values. Value types in other rooms, and those that compute a field, are frozen
 dataclasses.
 """
+
+__version__ = "0.1.0"

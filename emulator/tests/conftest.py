@@ -68,7 +68,7 @@ def serving(*arguments: Any) -> Iterator[tuple[str, programs.Program]]:
     fixed = ["--port", "0", "--no-admin", "--strict-indexes"]
     command = [sys.executable, "-m", "datastore_emulator", *fixed, *map(str, arguments)]
     with programs.running(command, environ=programs.environment()) as program:
-        yield program.wait_for("export DATASTORE_EMULATOR_HOST=(.*)")[1], program
+        yield program.wait_for(r"export DATASTORE_EMULATOR_HOST=(\S+)")[1], program
 
 
 @pytest.fixture

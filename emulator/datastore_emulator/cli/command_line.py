@@ -10,7 +10,9 @@ import contextlib
 import errno
 import functools
 import os
+import shlex
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +27,7 @@ from datastore_emulator.server import admin_port, grpc_server, http_server
 from datastore_emulator.storage import file_permissions
 
 _STOP = frozenset({signal.SIGTERM, signal.SIGINT})
+_KILLED = 128  # plus the number of the signal: the exit status that shells give a killed program
 _WARNING = (
     "datastore-emulator: warning: --host {host} lets other machines connect without a password: "
     "anyone who can reach port {port} can read, change and delete all data. "
@@ -53,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _do(options: argparse.Namespace) -> int:
     if options.command == flags.ENV_INIT:
-        _print_variables(options, options.port)
+        _print(_variables(options, options.port))
         return 0
     from datastore_emulator.cli import commands  # noqa: PLC0415 - a server does not need it
 
@@ -88,22 +91,60 @@ def _run(options: argparse.Namespace) -> int:
         admin = _start_admin_port(
             options, api.port, admin_port.AdminPort(engine, stop, movable, operations)
         )
-        _print_variables(options, api.port)
+        variables = _variables(options, api.port)
+        url = ""
         if admin is not None:
             running.callback(admin.stop)
-            print(f"export DATASTORE_EMULATOR_ADMIN=http://localhost:{admin.port}", flush=True)
-        # A comment, so that a shell can run all printed lines.
-        print(
-            f"# data file: {'none' if options.in_memory else options.data.absolute()}", flush=True
-        )
-        signal.sigwait(_STOP)
+            url = f"http://localhost:{admin.port}"
+        status = 0
+        if options.program:
+            status = _run_program(options.program, {**variables, "DATASTORE_EMULATOR_ADMIN": url})
+        else:
+            _print(variables)
+            _describe(options, url)
+            signal.sigwait(_STOP)
         running.close()
-    return 0
+    return status
 
 
-def _print_variables(options: argparse.Namespace, port: int) -> None:
-    print(f"export DATASTORE_EMULATOR_HOST={options.host}:{port}")
-    print(f"export DATASTORE_PROJECT_ID={options.project}", flush=True)
+def _variables(options: argparse.Namespace, port: int) -> dict[str, str]:
+    """Return the environment of clients; Google's libraries know the project by two names."""
+    is_everywhere = options.host.strip("[]") in {"0.0.0.0", "::"}  # noqa: S104 - not listening
+    return {
+        "DATASTORE_EMULATOR_HOST": f"{'localhost' if is_everywhere else options.host}:{port}",
+        "DATASTORE_PROJECT_ID": options.project,
+        "DATASTORE_DATASET": options.project,
+    }
+
+
+def _print(variables: dict[str, str]) -> None:
+    """Print the line that a user copies into a shell; stdout contains nothing else."""
+    values = (f"{name}={shlex.quote(value)}" for name, value in variables.items())
+    print("export", *values, flush=True)
+
+
+def _describe(options: argparse.Namespace, admin_url: str) -> None:
+    """Tell the user where the data is."""
+    print(
+        f"Data file: {'none' if options.in_memory else options.data.absolute()}",
+        *([f"Admin port: {admin_url} (data browser: {admin_url}/ui)"] if admin_url else []),
+        "Stop with Ctrl-C.",
+        sep="\n",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def _run_program(program: Sequence[str], variables: dict[str, str]) -> int:
+    """Run a program with the variables in its environment, and return its exit status."""
+    # The terminal sends Ctrl-C to this process too, but the program decides what it means. A
+    # program inherits blocked and ignored signals, but no handlers.
+    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)
+    with subprocess.Popen(program, env={**os.environ, **variables}) as child:  # noqa: S603 - given
+        signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+        status = child.wait()
+    return status if status >= 0 else _KILLED - status
 
 
 @contextlib.contextmanager

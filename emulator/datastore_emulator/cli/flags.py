@@ -7,11 +7,14 @@ and the others are answered with this program's.
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NoReturn
+
+from datastore_emulator import __version__
 
 DATA_FILE = Path("datastore.sqlite")
 _START = "start"  # a command of Google's emulators
 ENV_INIT = "env-init"  # a command of Google's emulators that prints variables for the shell
-_START_PORT = 8081  # the port of `gcloud emulators datastore start`
+_PORT = 8081  # the port of `gcloud emulators datastore start`
 _MAX_PORT = 65_535
 
 # Flags of `gcloud emulators datastore start`, `gcloud emulators firestore start` and the programs
@@ -33,6 +36,13 @@ _ANSWERS = {
 }
 
 
+class _Parser(argparse.ArgumentParser):
+    """Reports a wrong flag in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} ({self.prog} --help lists all flags)\n")
+
+
 class _Answer(argparse.Action):
     """Ends the program with the answer to a flag of Google's emulators."""
 
@@ -49,20 +59,24 @@ class _Answer(argparse.Action):
 def parse(given: Sequence[str]) -> tuple[bool, argparse.Namespace]:
     """Return whether the arguments name a command, and the options.
 
-    Wrong arguments end the program with status 2.
+    `options.program` is the program to run beside the server, or empty. Wrong arguments end the
+    program with status 2.
     """
     command = given[0] if given and not given[0].startswith("-") else None
     if command not in {None, _START, ENV_INIT}:
         return True, command_parser().parse_args(given)
     parser = server_parser()
-    options = parser.parse_args(given[1:] if command else given)
+    arguments = list(given[1:] if command else given)
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    options = parser.parse_args(arguments[:end])
     options.command = command
+    options.program = arguments[end + 1 :]
+    if end < len(arguments) and not options.program:
+        parser.error("-- needs a program to run")
     if options.host_port is not None:
         options.host, options.port = options.host_port
-    elif options.port is None and command:
-        options.port = _START_PORT
-    if options.port is None:
-        parser.error("the following arguments are required: --port")
+    elif options.port is None:
+        options.port = 0 if options.program else _PORT
     if command == ENV_INIT and options.port == 0:
         parser.error(f"{ENV_INIT} needs the port that the server has printed")
     if options.data_dir is not None:
@@ -83,34 +97,66 @@ def _host_port(text: str) -> tuple[str, int]:
 
 def server_parser() -> argparse.ArgumentParser:
     """Return the parser of the server's flags."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="datastore-emulator",
-        description="Serve a Datastore on one machine.",
-        epilog="Commands (see COMMAND --help): export, import, backup, restore, compact, check. "
-        "env-init, with the flags of a server, prints the variables for its clients.",
+        usage="%(prog)s [FLAGS] [-- PROGRAM ...]\n       %(prog)s COMMAND ...",
+        description="Serve a Datastore on one machine, until Ctrl-C or while PROGRAM runs. PROGRAM "
+        "gets the server's address in its environment, and its exit status is the command's.",
+        epilog="Commands, each with its own --help: export, import, backup, restore, compact, "
+        "check. env-init, with the flags of a server, prints the variables for its clients.",
         allow_abbrev=False,
     )
-    at = parser.add_mutually_exclusive_group()
-    at.add_argument("--port", type=_port, help="the port of the API; 0 picks a free one")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    _add_address(parser.add_argument_group("address"))
+    _add_data(parser.add_argument_group("data"))
+    _add_behavior(parser.add_argument_group("behavior"))
+    for flag in _ANSWERS:
+        parser.add_argument(flag, nargs="?", action=_Answer, help=argparse.SUPPRESS)
+    return parser
+
+
+def _add_address(group: Any) -> None:
+    at = group.add_mutually_exclusive_group()
+    at.add_argument(
+        "--port",
+        type=_port,
+        help=f"the port of the API; 0 picks a free one (default: {_PORT}; 0 with PROGRAM)",
+    )
     at.add_argument(
         "--host-port",
         type=_host_port,
         metavar="HOST:PORT",
         help="the host and the port, as for Google's emulator",
     )
-    parser.add_argument(
+    group.add_argument(
         "--host",
         default="localhost",
-        help="the address to listen on; anyone who can connect can change all data",
+        help="the address to listen on; anyone who can connect can change all data "
+        "(default: %(default)s)",
     )
-    admin = parser.add_mutually_exclusive_group()
+    admin = group.add_mutually_exclusive_group()
     admin.add_argument(
-        "--admin-port", type=_port, help="the admin port (default: the next port if free)"
+        "--admin-port",
+        type=_port,
+        metavar="PORT",
+        help="the port of the data browser and the controls (default: the next port if free)",
     )
     admin.add_argument("--no-admin", action="store_true", help="open no admin port")
-    where = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "--project",
+        default="test",
+        help="the project id in the printed variables (default: %(default)s)",
+    )
+
+
+def _add_data(group: Any) -> None:
+    where = group.add_mutually_exclusive_group()
     where.add_argument(
-        "--data", type=Path, default=DATA_FILE, help="the data file (default: %(default)s)"
+        "--data",
+        type=Path,
+        default=DATA_FILE,
+        metavar="FILE",
+        help="the data file (default: %(default)s)",
     )
     where.add_argument(
         "--data-dir",
@@ -119,52 +165,55 @@ def server_parser() -> argparse.ArgumentParser:
         help=f"a folder for the data file {DATA_FILE}, as for Google's emulator",
     )
     where.add_argument("--in-memory", action="store_true", help="keep the data in memory only")
-    parser.add_argument(
+    group.add_argument(
+        "--fast",
+        action="store_true",
+        help="do not wait for the disk: a power loss can lose data, but a process crash cannot",
+    )
+    group.add_argument(
+        "--history",
+        type=_seconds,
+        default=3600,
+        metavar="SECONDS",
+        help="how far back read_time can read; 0 keeps no history (default: %(default)s)",
+    )
+    group.add_argument(
         "--exports",
         type=Path,
         metavar="FOLDER",
         help="the folder that clients may export to and import from (default: next to the data)",
     )
-    parser.add_argument(
-        "--history",
-        type=int,
-        default=3600,
-        metavar="SECONDS",
-        help="how far back read_time can read; 0 keeps no history",
+
+
+def _add_behavior(group: Any) -> None:
+    group.add_argument(
+        "--indexes", type=Path, metavar="FILE", help="an index.yaml; the file can be empty"
     )
-    parser.add_argument(
-        "--fast",
-        action="store_true",
-        help="do not wait for the disk: a power loss can lose data, but a process crash cannot",
-    )
-    parser.add_argument("--indexes", type=Path, help="an index.yaml; the file can be empty")
-    parser.add_argument("--faults", type=Path, help="a fault plan (JSON) to start with")
-    parser.add_argument(
+    group.add_argument(
         "--strict-indexes",
         action="store_true",
         help="refuse queries that need an index missing from index.yaml (default: add the index)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--concurrency",
         choices=("pessimistic", "optimistic"),
         default="pessimistic",
         help="pessimistic: transactions lock what they read, as in Google's service by default",
     )
-    parser.add_argument(
+    group.add_argument(
         "--clock",
         choices=("real", "manual"),
         default="real",
         help="manual: only POST /clock moves the clock",
     )
-    parser.add_argument("--project", default="test", help="the project id in the printed variables")
-    for flag in _ANSWERS:
-        parser.add_argument(flag, nargs="?", action=_Answer, help=argparse.SUPPRESS)
-    return parser
+    group.add_argument(
+        "--faults", type=Path, metavar="FILE", help="a fault plan (JSON) to start with"
+    )
 
 
 def command_parser() -> argparse.ArgumentParser:
     """Return the parser of the commands and their flags."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="datastore-emulator",
         description="Run one task on a data file. Without a command, serve (see --help).",
     )
@@ -199,4 +248,10 @@ def command_parser() -> argparse.ArgumentParser:
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text)):
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive integer")
+    return int(text)
+
+
+def _seconds(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return int(text)

@@ -6,7 +6,6 @@ Owns the syntax that the parser accepts and the form of an entry. This module do
 
 import functools
 import re
-from collections.abc import Iterable
 
 from datastore_emulator import errors
 from datastore_emulator.encoding import indexes
@@ -26,8 +25,8 @@ def parse(text: str, path: object) -> tuple[indexes.Index, ...]:
     except yaml.YAMLError as error:
         text = " ".join(str(error).split())
         raise errors.InvalidArgument(f"{path} is not YAML: {text}") from error
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise errors.InvalidArgument(f"{path} is not an index.yaml: {error!r}") from error
+    except ValueError as error:
+        raise errors.InvalidArgument(f"{path} is not an index.yaml: {error}") from error
 
 
 @functools.lru_cache(maxsize=16)  # one process often opens many engines with the same index.yaml
@@ -38,20 +37,32 @@ def _named(text: str) -> tuple[indexes.Index, ...]:
     # The C loader is eight times as fast, but some builds of PyYAML lack it.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     document = yaml.load(text, loader)  # noqa: S506 - one of the safe loaders
-    listed = [_index(each) for each in (document or {}).get("indexes") or ()]
+    listed = [_index(each) for each in _entries(document or {}, "indexes")]
     return tuple(dict.fromkeys(index for index in listed if not index.is_builtin))
 
 
+def _entries(mapping: object, name: str) -> list[dict[str, object]]:
+    """Return the entries of a list in a mapping; a missing list is empty."""
+    entries = mapping.get(name) or [] if isinstance(mapping, dict) else None
+    if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+        raise ValueError(f"it needs `{name}:` and a list of entries")
+    return entries
+
+
+def _text(entry: dict[str, object], name: str) -> str:
+    if name not in entry:
+        raise ValueError(f"`{name}` is missing in {entry}")
+    return str(entry[name])
+
+
 def _index(entry: dict[str, object]) -> indexes.Index:
+    kind = _text(entry, "kind")
     properties: list[tuple[str, bool]] = []
-    listed = entry.get("properties") or ()
-    if not isinstance(listed, Iterable):
-        raise TypeError("properties is not a list")
-    for each in listed:
+    for each in _entries(entry, "properties"):
         direction = each.get("direction", "asc")
         if direction not in ("asc", "desc"):
-            raise ValueError(f"direction: {direction}")
-        properties.append((str(each["name"]), direction == "desc"))
+            raise ValueError(f"`direction: {direction}` of {kind} is neither asc nor desc")
+        properties.append((_text(each, "name"), direction == "desc"))
     # Properties after the key cannot affect the order, and every index ends with an ascending key
     # anyway.
     names = [name for name, _ in properties]
@@ -60,7 +71,7 @@ def _index(entry: dict[str, object]) -> indexes.Index:
         is_key_descending = properties[names.index(indexes.KEY)][1]
         properties = properties[: names.index(indexes.KEY)]
     has_ancestor = entry.get("ancestor") in (True, "yes")
-    return indexes.Index(str(entry["kind"]), tuple(properties), has_ancestor, is_key_descending)
+    return indexes.Index(kind, tuple(properties), has_ancestor, is_key_descending)
 
 
 def entry(index: indexes.Index) -> str:

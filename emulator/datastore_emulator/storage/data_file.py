@@ -307,6 +307,14 @@ class _Translated:
 translated = _Translated()
 
 
+def _reason(path: str, fault: Exception) -> str:
+    """Return why a file cannot be opened, because SQLite does not say it."""
+    folder = Path(path).parent
+    if not folder.is_dir():
+        return f"There is no folder {folder}."
+    return str(fault) if os.access(folder, os.W_OK) else f"The folder {folder} is not writable."
+
+
 # The exceptions that reading a damaged row can raise, for example because of a NULL in place of
 # bytes: SQLite has no checksums and stores the type of each value in the row.
 MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error)
@@ -321,7 +329,7 @@ def translated_at_opening(path: str) -> Iterator[None]:
         known = refusal(fault)
         code = getattr(fault, "sqlite_errorcode", 0) & 0xFF
         if known is None or _REFUSALS.get(code) is _CLOSED:
-            raise errors.FailedPrecondition(f"{path}: {fault}") from fault
+            raise errors.FailedPrecondition(f"{path}: {_reason(path, fault)}") from fault
         raise type(known)(f"{path}: {known.message}") from fault
     except (errors.Damaged, errors.ResourceExhausted, errors.Unavailable) as known:
         # An inner block has translated this error, but does not know the file's name.

@@ -36,9 +36,9 @@ def serve(make_service: type[service_calls.Service]) -> Callable[..., Any]:
         )  # fmt: skip
         with child:
             try:
-                lines = (child.stdout.readline().split()[1] for _ in range(3))
-                said = {name: value for name, _, value in (line.partition("=") for line in lines)}
-                admin = said["DATASTORE_EMULATOR_ADMIN"].removeprefix("http://")
+                address = child.stdout.readline().split()[1].partition("=")[2]
+                _data, ports, _stop = (child.stderr.readline() for _ in range(3))
+                admin = ports.split()[2].removeprefix("http://")
 
                 def ask(method: str, path: str, body: str | None = None) -> tuple[int, str]:
                     connection = http.client.HTTPConnection(admin, timeout=60)
@@ -48,7 +48,7 @@ def serve(make_service: type[service_calls.Service]) -> Callable[..., Any]:
                     connection.close()
                     return response.status, content
 
-                with grpc.insecure_channel(said["DATASTORE_EMULATOR_HOST"]) as channel:
+                with grpc.insecure_channel(address) as channel:
                     yield child, make_service(channel), ask
             finally:
                 child.kill()
@@ -99,7 +99,7 @@ def test_the_api_s_port_shuts_down_unless_there_is_no_admin_port(
     statuses = []
 
     def shut_down(_: Any) -> None:
-        address = capfd.readouterr().out.splitlines()[0].partition("=")[2]
+        address = capfd.readouterr().out.split()[1].partition("=")[2]
         for method, path in (("GET", "/"), ("POST", "/shutdown")):
             connection = http.client.HTTPConnection(address, timeout=60)
             connection.request(method, path)
@@ -127,9 +127,9 @@ def test_the_arguments_of_google_s_emulator_are_understood(
 ) -> None:  # fmt: skip
     monkeypatch.setattr(signal, "sigwait", lambda _: signal.SIGTERM)
     assert command_line.main(arguments.format(tmp_path).split()) == 0
-    first, *_, last = capfd.readouterr().out.splitlines()
-    assert first.startswith(f"export DATASTORE_EMULATOR_HOST={address}:")
-    assert last == f"# data file: {data.format(tmp_path)}"
+    said = capfd.readouterr()
+    assert said.out.startswith(f"export DATASTORE_EMULATOR_HOST={address}:")
+    assert said.err.startswith(f"Data file: {data.format(tmp_path)}\n")
 
 
 @pytest.mark.parametrize(
@@ -146,17 +146,38 @@ def test_env_init_prints_the_variables_of_a_server_with_the_same_flags(
     arguments: str, address: str, project: str,
 ) -> None:  # fmt: skip
     assert command_line.main(["env-init", *arguments.format(tmp_path).split()]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        f"export DATASTORE_EMULATOR_HOST={address}",
-        f"export DATASTORE_PROJECT_ID={project}",
-    ]
+    assert capsys.readouterr().out == (
+        f"export DATASTORE_EMULATOR_HOST={address}"
+        f" DATASTORE_PROJECT_ID={project} DATASTORE_DATASET={project}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("program", "status"),
+    [("exit 3", 3), ("kill -9 $$", 137), ("kill -TERM $PPID; exec sleep 60", 143)],
+)
+def test_a_program_runs_beside_a_server_of_its_own(
+    capfd: pytest.CaptureFixture[str], program: str, status: int
+) -> None:
+    ask = "import os, urllib.request as http\n"
+    ask += "for name in ('http://' + os.environ['DATASTORE_EMULATOR_HOST'],"
+    ask += " os.environ['DATASTORE_EMULATOR_ADMIN']):"
+    ask += " print(http.urlopen(name).read().decode().strip())"
+    ended = subprocess.run(
+        [sys.executable, "-m", "datastore_emulator", "--in-memory", "--", "sh", "-c",
+         f'{sys.executable} -c "$0"; echo $DATASTORE_PROJECT_ID; {program}', ask],
+        check=False, timeout=60,
+    )  # fmt: skip
+    assert ended.returncode == status
+    assert capfd.readouterr() == ("Ok\nOk\ntest\n", "")
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         ("--prot 8081", "unrecognized arguments: --prot 8081"),
-        ("--in-memory", "the following arguments are required: --port"),
+        ("--in-memory --", "-- needs a program to run"),
+        ("--history -1", "argument --history: '-1' is not a number of seconds"),
         ("start --consistency=1.0", "--consistency is a flag of Google's emulator: leave it out"),
         ("start --no-store-on-disk", "use --in-memory"),
         ("env-init --port 0", "env-init needs the port that the server has printed"),
@@ -170,7 +191,10 @@ def test_a_wrong_flag_is_named(
     with pytest.raises(SystemExit) as ended:
         command_line.main(arguments.split())
     assert ended.value.code == 2
-    assert text in capsys.readouterr().err
+    complaint = capsys.readouterr().err
+    assert complaint.startswith("datastore-emulator: ")
+    assert text in complaint
+    assert complaint.count("\n") == 1
 
 
 def test_the_help_names_the_default_data_file(capsys: pytest.CaptureFixture[str]) -> None:
@@ -246,21 +270,24 @@ def test_an_export_of_a_served_file_and_an_import_into_it(
 @pytest.mark.parametrize(
     ("arguments", "texts"),
     [
-        (["--data", "{}/none/data"], ["{}/none/data"]),
+        (["--data", "{}/none/data"], ["{}/none/data: There is no folder"]),
         (["--data", "{}/text"], ["{}/text"]),
         (["--in-memory", "--indexes", "{}/none", "--strict-indexes"], ["{}/none"]),
         (["--in-memory", "--indexes", "{}/none"], ["{}/none", "create an empty one"]),
-        (["--in-memory", "--indexes", "{}/text"], ["{}/text"]),
+        (["--in-memory", "--indexes", "{}/text"], ["{}/text", "`indexes:`"]),
         (["--in-memory", "--faults", "{}/none"], ["{}/none"]),
         (["--in-memory", "--faults", "{}/text"], ["--faults", "{}/text"]),
         (["--in-memory", "--admin-port", "{taken}"], ["--admin-port", "{taken}"]),
         (["--in-memory", "--host", "no.such.host.invalid"], ["--host", "no.such.host.invalid"]),
+        (["--in-memory", "--", "no-such-program"], ["no-such-program: No such file"]),
     ],
 )
 def test_a_wrong_file_or_port_gives_one_line_that_names_it(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], texts: list[str]
-) -> None:
-    (tmp_path / "text").write_text("[not: what is wanted")
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+    arguments: list[str], texts: list[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    (tmp_path / "text").write_text("- not what is wanted")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -289,13 +316,13 @@ def test_a_host_that_others_can_reach_gives_a_warning(
     arguments = ["--port", "0", "--in-memory", "--no-admin", "--host", host]
     assert command_line.main(arguments) == 0
     said = capfd.readouterr()
-    port = said.out.splitlines()[0].rpartition(":")[2]
+    port = said.out.split()[1].rpartition(":")[2]
     warning = f"warning: --host {host} lets other machines connect"
     assert (warning in said.err) == is_warned
     assert (
         f"anyone who can reach port {port} can read, change and delete" in said.err
     ) == is_warned
-    assert said.err.count("\n") == is_warned
+    assert said.err.count("\n") == 2 + is_warned  # where the data is, and how to stop
 
 
 def test_a_server_loads_only_what_it_needs() -> None:

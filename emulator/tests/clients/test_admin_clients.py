@@ -55,8 +55,8 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     ]
     with contextlib.ExitStack() as stack:
         program = stack.enter_context(programs.running(command, environ=programs.environment()))
-        address = program.wait_for("export DATASTORE_EMULATOR_HOST=(.*)")[1]
-        admin = program.wait_for("export DATASTORE_EMULATOR_ADMIN=(.*)")[1]
+        address = program.wait_for(r"export DATASTORE_EMULATOR_HOST=(\S+)")[1]
+        admin = program.wait_for(r"Admin port: (\S+)")[1]
         channel = stack.enter_context(grpc.insecure_channel(address))
         yield Started(address, admin, channel, data.with_name("data-exports"))
 

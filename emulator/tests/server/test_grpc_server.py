@@ -43,15 +43,17 @@ def test_the_program_prints_its_address_answers_and_stops(
     tmp_path: Path, make_service: type[service_calls.Service], number: Any
 ) -> None:
     with start("--port", 0, "--data", tmp_path / "data") as child:
-        first, second = child.stdout.readline(), child.stdout.readline()
-        assert first.startswith("export DATASTORE_EMULATOR_HOST=localhost:")
-        assert second == "export DATASTORE_PROJECT_ID=test\n"
-        with grpc.insecure_channel(first.strip().partition("=")[2]) as channel:
+        said = child.stdout.readline()
+        host, *projects = said.removeprefix("export ").split()
+        name, _, address = host.partition("=")
+        assert (name, address.partition(":")[0]) == ("DATASTORE_EMULATOR_HOST", "localhost")
+        assert projects == ["DATASTORE_PROJECT_ID=test", "DATASTORE_DATASET=test"]
+        with grpc.insecure_channel(address) as channel:
             service = make_service(channel)
             service.put(service.key("T", 1), a=1)
         child.send_signal(number)
-        _, complaints = child.communicate(timeout=60)
-        assert (child.returncode, complaints) == (0, "")
+        more, _ = child.communicate(timeout=60)
+        assert (child.returncode, more) == (0, "")
     with inprocess.open_engine(tmp_path / "data") as engine:
         service = make_service(inprocess.Channel(engine))
         assert service.get(service.key("T", 1)) == {"a": 1}
@@ -76,7 +78,7 @@ def test_a_server_starts_with_a_fault_plan(
     plan = tmp_path / "plan.json"
     plan.write_text('{"rules": [{"rpc": "Commit", "call": 1, "status": "ABORTED"}]}')
     with start("--port", 0, "--in-memory", "--faults", plan) as child:
-        address = child.stdout.readline().strip().partition("=")[2]
+        address = child.stdout.readline().split()[1].partition("=")[2]
         with grpc.insecure_channel(address) as channel:
             service = make_service(channel)
             with assert_refused("ABORTED"):

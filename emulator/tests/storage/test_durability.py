@@ -187,7 +187,7 @@ def test_a_server_killed_under_four_clients_loses_nothing(tmp_path: Path) -> Non
     for number in range(max(2, ROUNDS // 2)):
         progress = queue.Queue()
         with serving(tmp_path / "data") as server:
-            address = server.stdout.readline().strip().partition("=")[2]
+            address = server.stdout.readline().split()[1].partition("=")[2]
             clients = [Client(address, each, acknowledged[each], progress) for each in acknowledged]
             for client in clients:
                 client.start()

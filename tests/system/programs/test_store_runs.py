@@ -64,7 +64,7 @@ def running() -> Iterator[Running]:
     ]  # fmt: skip
     with programs.running(command, environ=programs.environment()) as program:
         host = program.wait_for(r"DATASTORE_EMULATOR_HOST=(\S+)")[1]
-        yield Running(host, program.wait_for(r"DATASTORE_EMULATOR_ADMIN=(\S+)")[1])
+        yield Running(host, program.wait_for(r"Admin port: (\S+)")[1])
 
 
 @pytest.fixture
