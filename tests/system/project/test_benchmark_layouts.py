@@ -71,10 +71,10 @@ def texts(drawing: str) -> Iterator[str]:
     return (each.text or "" for each in drawn.iter("{http://www.w3.org/2000/svg}text"))
 
 
-def test_the_readmes_plot_has_a_line_for_each_layout() -> None:
+def test_the_documents_plot_has_a_line_for_each_layout() -> None:
     lines = {name: [(100, 1.0), (10_000, 10.0)] for name in first_page_plot.LABELS}
     drawn = first_page_plot.draw(lines)
     assert set(first_page_plot.LABELS.values()) <= set(texts(drawn))
     assert list(texts(PLOT.read_text()))[:9] == list(texts(drawn))[:9]
     assert set(first_page_plot.LABELS.values()) <= set(texts(PLOT.read_text()))
-    assert "(docs/pictures/first-page.svg)" in (programs.ROOT / "README.md").read_text()
+    assert "(pictures/first-page.svg)" in (programs.ROOT / "docs" / "comparison.md").read_text()
