@@ -1,5 +1,7 @@
 """The commands by name: `serve`, which starts gunicorn, and those of `comments.cli`."""
 
+import socket
+
 import click
 import flask
 import flask.cli
@@ -30,9 +32,20 @@ def serve(host: str, port: int) -> None:
     The first start creates the data folder: ./data, or the setting FLATTHREAD_DATA. Once the
     service answers, it prints its URL, the only line on standard output.
     """
+    address, family = f"{host}:{port}", socket.AF_INET
+    if ":" in host:
+        address, family = f"[{host}]:{port}", socket.AF_INET6
+    try:
+        # gunicorn would repeat its attempts for five seconds.
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        reason = str(error.strerror).partition(" (")[0]  # socket adds the address
+        raise click.ClickException(
+            f"Cannot listen on {address}: {reason}. Choose another with --host and --port."
+        ) from error
     from flatthread import service
 
-    service.run(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+    service.run(address)
 
 
 @click.group(name="flatthread", commands=[serve, *commands.COMMANDS])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import flatthread
-from tests.support import programs
+from tests.support import loopback_servers, programs
 
 # Modules of a user's project, whose names are also those of the product's.
 TRAPS = ("main.py", "comments.py", "server.py", "flatthread.py")
@@ -55,6 +55,19 @@ def test_it_serves_in_a_folder_with_modules_of_the_same_names(elsewhere: Path) -
         assert programs.fetch(f"{url}/healthz")[0] == 200
         assert program.stop() == 0
     assert {each.name for each in elsewhere.iterdir()} == {*TRAPS, "data"}
+
+
+def test_a_port_in_use_is_reported_at_once(tmp_path: Path) -> None:
+    with loopback_servers.unused_port() as port:
+        command = [*programs.FLATTHREAD, "serve", "--port", str(port)]
+        data = str(tmp_path / "data")
+        ended = programs.run(command, cwd=programs.ROOT, FLATTHREAD_DATA=data)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == (
+        f"Error: Cannot listen on 127.0.0.1:{port}: Address already in use. Choose another with "
+        "--host and --port.\n"
+    )
+    assert not (tmp_path / "data").exists()
 
 
 @pytest.mark.parametrize("given", ["70000", "http"])
