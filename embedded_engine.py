@@ -115,7 +115,8 @@ def _format(path: Path) -> int:
             head = file.read(_HEAD)
     except OSError:  # a missing file has no format, and for another the engine says why
         return 0
-    return int.from_bytes(head[_FORMAT], "big") if any(head[_MARK]) else 0
+    is_ours = head.startswith(b"SQLite format 3\0") and any(head[_MARK])
+    return int.from_bytes(head[_FORMAT], "big") if is_ours else 0
 
 
 @contextlib.contextmanager

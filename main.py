@@ -64,11 +64,12 @@ def commands_app() -> "flask.Flask":
 
 
 def _serving() -> "flask.Flask":
-    from comments.sites import site_settings
-
     logs.to_stderr(sys.stderr)
     try:
         settings, store = _open(creates=True, serves=True)
+        # `_open` has loaded the message types; without them, this imports google.auth.
+        from comments.sites import site_settings
+
         with store.context():
             # Commands run unchecked: one of them helps.
             site_settings.check_levels(settings.scheme)
