@@ -21,7 +21,7 @@ from comments.domain import records
 from comments.events import backlog
 from comments.jobs.migrations import rerendering, store_format, thread_count_rows
 from comments.store import ownership, per_process, reads, transactions
-from comments.store.models import event_rows, schema
+from comments.store.models import event_rows
 from comments.tree.threads import activity, details
 
 STEPS = 20  # Maximum steps per call of `go_on`, to leave time for other work.
@@ -107,7 +107,7 @@ def _query(walk: _Walk, seen: str, limit: int | None = None) -> reads.Query:
 
 
 def go_on(*, steps: int | None = STEPS) -> int:
-    """Continue all scans for up to `steps` steps, or to their end if `steps` is None.
+    """Continue the scans that have begun, for up to `steps` steps, or to their end if it is None.
 
     Return the number of rows read.
 
@@ -118,7 +118,10 @@ def go_on(*, steps: int | None = STEPS) -> int:
     looked_at = 0
     for walk in _WALKS:
         while walk.job not in done and (steps is None or steps > 0):
-            found = _step(walk)
+            row = reads.get(event_rows.job_key(walk.job))
+            if row is None:
+                break
+            found = _step(walk, row.position)
             looked_at += found
             steps = None if steps is None else steps - 1
             if not found:
@@ -126,22 +129,20 @@ def go_on(*, steps: int | None = STEPS) -> int:
     return looked_at
 
 
-def _step(walk: _Walk) -> int:
+def _step(walk: _Walk, seen: str) -> int:
     """Upgrade the next rows of a scan; return the number of rows, or 0 at the end."""
-    key = event_rows.job_key(walk.job)
-    row = reads.get(key)
-    seen = "" if row is None else row.position
     if seen == _DONE:
         return 0
     found = list(reads.fetch(_query(walk, seen, AT_ONCE)))
     walk.mend(found)
     position = found[-1].key.path[-1].name if found else _DONE
-    transactions.transaction(functools.partial(_move_on, key, seen, position))
+    transactions.transaction(functools.partial(_move_on, walk, seen, position))
     return len(found)
 
 
-def _move_on(key: schema.RowKey, seen: str, position: str) -> None:
+def _move_on(walk: _Walk, seen: str, position: str) -> None:
     """Store a scan's position unless another process has already advanced the scan."""
+    key = event_rows.job_key(walk.job)
     row = reads.get(key)
     if ("" if row is None else row.position) == seen:
         job = event_rows.JobRow(key=key, position=position)

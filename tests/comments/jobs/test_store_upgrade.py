@@ -10,12 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import flask
 import pytest
 
 import embedded_engine
 import flatthread
 import main
 from comments import errors
+from comments.domain import records
 from comments.jobs import store_upgrade
 from comments.jobs.backups import backup_archive, store_backup
 from comments.jobs.integrity import repair
@@ -24,6 +26,7 @@ from comments.sites import site_settings
 from comments.store import ownership, reads, transactions
 from comments.store.models import event_rows
 from datastore_emulator import data_files
+from flatthread import command_line
 from tests.support import forked_programs, kept_store, programs
 
 pytestmark = pytest.mark.embedded
@@ -141,8 +144,7 @@ def test_a_newer_store_is_refused_with_both_versions(folder: Path) -> None:
         refused = programs.run(
             [*programs.FLATTHREAD, *arguments],
             cwd=programs.ROOT,
-            FLATTHREAD_DATA=str(folder),
-            SECRET=kept_store.settings(folder).secret,
+            **environment(folder),
         )
         assert (refused.returncode, refused.stdout) == (3, "")
         assert refused.stderr.startswith(f"flatthread: {sentence}")
@@ -164,6 +166,67 @@ def test_a_newer_file_is_refused_with_both_formats(folder: Path) -> None:
     assert file_format(path) == data_files.FORMAT + 1
 
 
+# --- The command --------------------
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {"FLATTHREAD_DATA": str(folder), "SECRET": kept_store.settings(folder).secret}
+
+
+def command(folder: Path, *words: str) -> None:
+    """Run `flatthread WORDS` in a process of its own."""
+    os.environ |= environment(folder)
+    sys.argv = ["flatthread", *words]
+    command_line.run()
+
+
+def run(folder: Path, *words: str) -> tuple[int, list[str]]:
+    status, output = forked_programs.run(command, folder, *words)
+    return status, output.splitlines()
+
+
+def test_the_command_shows_what_is_pending_and_does_it(folder: Path) -> None:
+    path = kept_store.settings(folder).data_file
+    with kept_store.opened(folder):
+        need_a_scan()
+        count = reads.count(reads.Query("Comment"))
+    file_format(path, 3)
+    status, lines = run(folder, "upgrade", "--check")
+    assert (status, lines[1:]) == (
+        1,
+        [
+            f"the data file: format 3 becomes {data_files.FORMAT}",
+            f"render comments again: {count} rows left, not begun",
+            "`flatthread serve` and `flatthread upgrade` make a backup first.",
+        ],
+    )
+    assert flatthread.__version__ in lines[0]
+    assert (file_format(path), backups(folder)) == (3, [])
+    assert run(folder, "upgrade") == (0, [f"The store is up to date. Read {count} rows."])
+    assert len(backups(folder)) == 1
+    assert run(folder, "upgrade", "--check") == (0, [lines[0], "Nothing is pending."])
+
+
+def test_the_command_can_do_without_a_backup_but_not_beside_the_service(folder: Path) -> None:
+    with kept_store.opened(folder):
+        need_a_scan()
+        assert run(folder, "upgrade", "--no-backup") == (1, [])
+    assert run(folder, "upgrade", "--no-backup")[0] == 0
+    assert backups(folder) == []
+
+
+def test_in_the_cloud_the_command_names_the_command_for_a_backup(
+    app: flask.Flask, monkeypatch: pytest.MonkeyPatch, site: records.Site
+) -> None:
+    del site
+    for name, value in {"DATASTORE_EMULATOR_HOST": "localhost:1", "SECRET": "x" * 43}.items():
+        monkeypatch.setenv(name, value)
+    shown = app.test_cli_runner().invoke(args=["upgrade", "--check"])
+    assert shown.exit_code == 1
+    assert "render comments again: 0 rows left, not begun" in shown.stdout
+    assert "`gcloud firestore export gs://BUCKET`" in shown.stdout
+
+
 # --- Kills --------------------
 
 
@@ -183,10 +246,7 @@ def die_at(count: int) -> None:
 
 def start(folder: Path, count: int) -> None:
     """Do what the start of a service does to its store, and then what its worker does."""
-    os.environ |= {
-        "FLATTHREAD_DATA": str(folder),
-        "SECRET": kept_store.settings(folder).secret,
-    }
+    os.environ |= environment(folder)
     if count:
         die_at(count)
     _, opened = main._open(creates=False, serves=True)

@@ -354,6 +354,7 @@ def test_an_old_thread_keeps_its_first_comments_title_while_that_is_approved(
     first = post(site, "ape")
     post(site, "bee", 1)
     age()
+    upgrades.begin()
     upgrades.go_on(steps=None)
     assert (shown(), words(client)) == ("ape", {"ape"})
     judge(first, Verb.HIDE)
@@ -378,6 +379,7 @@ def test_an_old_thread_loses_a_title_that_must_not_be_visible(
     age()
     compact()
     assert words(client) == {"ape"}
+    upgrades.begin()
     upgrades.go_on(steps=None)
     compact()
     assert (shown(), words(client)) == ("", set())
@@ -420,6 +422,8 @@ def test_an_interrupted_upgrade_continues_and_ends(
     for number in range(5):
         post(site, "ape", thread=f"page {number}")
         age(f"page {number}")
+    assert upgrades.go_on(steps=1) == 0  # no scan has begun
+    upgrades.begin()
     assert upgrades.go_on(steps=1) == 2
     assert upgrades.go_on(steps=None) == 3 + 5 + 5 + 1  # threads twice, comments, the site
     rows = reads.fetch(reads.Query("Thread"))

@@ -92,6 +92,7 @@ def test_an_upgrade_finds_the_newest_comment_that_readers_see(site: records.Site
             sample_threads.retract(first)
         _forget(records.ThreadName("demo", name))
     assert _listed() == []
+    upgrades.begin()
     upgrades.go_on(steps=None)
     assert _active() == START + timedelta(minutes=3)
     assert _active(records.ThreadName("demo", "empty")) == START + timedelta(hours=2)

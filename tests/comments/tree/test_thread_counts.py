@@ -196,6 +196,7 @@ def test_an_upgrade_makes_the_rows_of_older_releases(
     row.listings = ""  # an older release wrote this row
     _put(row)
     assert stored_state.listings() == {}
+    upgrades.begin()
     upgrades.go_on(steps=None)
     assert sorted(stored_state.listings()["demo"].values()) == [1, 1, 1]
     _deliver()

@@ -68,6 +68,7 @@ def messages() -> list[Any]:
 def upgrade() -> int:
     """Run the scans like a process that has just started; return the number of rows read."""
     upgrades._FINISHED.get().clear()
+    upgrades.begin()
     return upgrades.go_on(steps=None)
 
 
@@ -182,7 +183,7 @@ def test_the_thread_is_compacted_in_time_not_at_once(
     age(comment.id)
     notes = backlog.BACKLOG.get()
     notes.open()
-    upgrades.go_on(steps=None)
+    upgrade()
     assert len(notes) == 1
     assert row(comment).fold_by > sample_threads.START + timedelta(seconds=backlog.FOLD_AFTER)
     assert not row(comment).rewrites
@@ -273,6 +274,7 @@ def test_a_scan_killed_at_any_commit_is_finished_and_writes_each_comment_once(
     compaction.whole(NAME)
     age(*(each.id for each in grown.values()))
     before = {each.id: row(each).revision for each in grown.values()}
+    upgrades.begin()
     kills = 0
     while True:
         # Each process survives two commits: one that stores, and one that the next kill repeats.
