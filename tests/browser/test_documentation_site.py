@@ -3,7 +3,7 @@
 A warning of Sphinx fails the build: a dead link, or a page that docs/README.md does not list.
 """
 
-from collections.abc import Iterator
+import subprocess
 from pathlib import Path
 
 import flask
@@ -25,45 +25,40 @@ FAULTS = """() => [
 ]"""
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def build(folder: Path) -> None:
     sphinx = programs.ROOT / ".venv-release" / "bin" / "sphinx-build"
     optional_tools.require(sphinx.exists(), "scripts/test installs Sphinx for this test")
-    folder = tmp_path_factory.mktemp("documentation") / "site"
-    built = programs.run([programs.ROOT / "scripts" / "docs", folder], cwd="/")
+    built = subprocess.run(
+        [programs.ROOT / "scripts" / "docs", folder],
+        env=programs.environment(),
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=5 * programs.PATIENCE,
+    )
     assert built.returncode == 0, built.stderr
-    return folder
 
 
-@pytest.fixture(scope="module")
-def origin(folder: Path) -> Iterator[str]:
-    app = flask.Flask("documentation", static_folder=folder, static_url_path="")
-    with served(app) as origin:
-        yield origin
-
-
-def test_every_page_opens_on_a_phone_without_errors_or_requests_to_others(
-    folder: Path, origin: str, open_tab: OpenTab
+# One test, because each worker of pytest would build the site again.
+def test_every_page_opens_on_a_phone_without_faults_and_search_finds_pages(
+    tmp_path: Path, open_tab: OpenTab
 ) -> None:
-    tab = open_tab(f"{origin}/index.html", viewport={"width": 390, "height": 844})
-    pages = sorted(str(each.relative_to(folder)) for each in folder.rglob("*.html"))
-    assert {"index.html", "SECURITY.html", "emulator/index.html", "docs/api.html"} <= set(pages)
-    faults = {}
-    for name in pages:
-        tab.page.goto(f"{origin}/{name}")
-        if found := tab.page.evaluate(FAULTS):
-            faults[name] = found
-    assert faults == {}
-
-
-def test_the_navigation_has_the_roles_of_the_index_and_search_finds_a_page(
-    origin: str, open_tab: OpenTab
-) -> None:
-    page = open_tab(f"{origin}/index.html").page
-    roles = [line.removeprefix("## ") for line in INDEX.splitlines() if line.startswith("## ")]
-    shown = page.locator(".sidebar-tree .caption").all_inner_texts()
-    assert [each.lower() for each in shown[1:]] == [each.lower() for each in roles]
-    page.get_by_placeholder("Search").fill("tombstone")
-    page.keyboard.press("Enter")
-    playwright.expect(page.locator("#search-results li").first).to_be_visible()
-    page.wait_for_load_state("networkidle")  # excerpts of the results
+    folder = tmp_path / "site"
+    build(folder)
+    names = sorted(str(each.relative_to(folder)) for each in folder.rglob("*.html"))
+    assert {"index.html", "SECURITY.html", "emulator/index.html", "docs/api.html"} <= set(names)
+    with served(flask.Flask("site", static_folder=folder, static_url_path="")) as origin:
+        page = open_tab(f"{origin}/index.html", viewport={"width": 390, "height": 844}).page
+        shown = page.locator(".sidebar-tree .caption").all_text_contents()
+        assert shown[1:] == [
+            line.removeprefix("## ") for line in INDEX.splitlines() if line.startswith("## ")
+        ]
+        faults = {}
+        for name in names:
+            page.goto(f"{origin}/{name}")
+            if found := page.evaluate(FAULTS):
+                faults[name] = found
+        assert faults == {}
+        page.goto(f"{origin}/search.html?q=tombstone")
+        playwright.expect(page.locator("#search-results li").first).to_be_visible()
+        page.wait_for_load_state("networkidle")  # excerpts of the results

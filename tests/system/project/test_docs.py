@@ -14,6 +14,7 @@ import click
 import flask.testing
 import pytest
 
+import flatthread
 from comments import config
 from comments.cli import commands as cli_commands
 from flatthread import command_line
@@ -203,6 +204,15 @@ def test_the_index_of_the_documents_names_all_of_them() -> None:
     named = {target.partition("#")[0] for target in re.findall(r"\]\(([^)\s:]+)\)", index)}
     documents = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}
     assert documents - {"README.md"} <= named
+
+
+def test_the_changelog_and_the_supported_versions_begin_with_this_version() -> None:
+    changelog, security = (
+        (programs.ROOT / name).read_text() for name in ("CHANGELOG.md", "SECURITY.md")
+    )
+    headings = re.findall(r"^## \[(.*)\]", changelog, flags=re.MULTILINE)
+    assert headings[0] == flatthread.__version__
+    assert f"{headings[0].rpartition('.')[0]}.x | yes |" in security
 
 
 def test_the_guide_for_contributors_names_existing_files() -> None:
