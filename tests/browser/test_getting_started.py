@@ -99,6 +99,9 @@ def test_from_a_new_service_to_the_first_comment(
     _become_owner(start, app, service)
     _add_website(start, f"{website.origin.removeprefix('http://')}/post?a=b")
     lines = _copy_lines(start)
+    assert lines.startswith(f'<script type="module" src="{service}/widget/flatthread.js"')
+    assert f'<a href="{service}/embed/blog"' in lines
+    assert lines.endswith("</div>")
     state = start.locator(".ft-state")
     expect(state).to_have_text(re.compile("Waiting for the first view."))
     # The owner leaves, and finds the step again.

@@ -229,22 +229,3 @@ def test_an_empty_file_is_not_sent(data: Tab, tmp_path: Path) -> None:
     (tmp_path / "empty.xml").touch()
     choose(page, tmp_path / "empty.xml")
     expect(page.get_by_text("The file is empty.").first).to_be_visible()
-
-
-def test_the_lines_for_a_page_are_copied(
-    server: str, open_tab: OpenTab, open_store: connection.Store
-) -> None:
-    with open_store.context():
-        account_holders.account("bob", OWNER)
-    page = open_tab(
-        f"{server}/admin/sign-in", permissions=["clipboard-read", "clipboard-write"]
-    ).page
-    sign_in(page, server)
-    page.goto(f"{server}/admin/sites/demo/imports")
-    page.get_by_role("button", name="Copy").click()
-    expect(page.get_by_role("button", name="Copied.")).to_be_visible()
-    expect(page.get_by_role("button", name="Copy")).to_be_visible()  # It can copy again.
-    copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied.startswith(f'<script type="module" src="{server}/widget/flatthread.js"')
-    assert f'<a href="{server}/embed/demo"' in copied
-    assert copied.endswith("</div>")

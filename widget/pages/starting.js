@@ -7,6 +7,7 @@
  */
 
 import { t } from "./desk-texts.js";
+import { load, save } from "../source/memory.js";
 
 const PAUSE = 3000; // milliseconds
 const MOST = 200; // requests
@@ -58,5 +59,17 @@ function offer(button) {
   });
 }
 
+/** Keep the chosen system, because the page is loaded again after each check. */
+function keepSystem() {
+  /** @type {NodeListOf<HTMLInputElement>} */
+  const systems = document.querySelectorAll("[name=system]");
+  const known = load("desk-system");
+  for (const each of systems) {
+    if (each.value === known) each.checked = true;
+    each.addEventListener("change", () => save("desk-system", each.value));
+  }
+}
+
+keepSystem();
 for (const button of document.querySelectorAll("[data-copies]")) offer(button);
 watch();

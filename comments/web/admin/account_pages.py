@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import flask
+import markupsafe
 
 from comments import errors
 from comments.accounts import accounts, first_owner, invitations, moderation_sessions, sessions
@@ -210,6 +211,7 @@ def account_page(
     """Render the account page, with an error if there is one."""
     key = totp.secret()
     login = account.login or account.name
+    address = totp.address(key, service=labels.text("admin.service"), login=login)
     known = providers.every()
     linked = linking.issuers_of(account.id, tuple(each.issuer for each in known))
     return signed_in.page(
@@ -218,7 +220,8 @@ def account_page(
         account=account,
         problem="" if error is None else labels.problem(error),
         key=key,
-        address=totp.address(key, service=labels.text("admin.service"), login=login),
+        address=address,
+        code="" if account.has_totp else _qr_code(address),
         ways=[each for each in known if each.at_desk or each.issuer in linked],
         linked=linked,
         moderating=moderation_sessions.of_account(account, now=datetime.now(UTC)),
@@ -248,6 +251,14 @@ def _changed(password: str, change: Callable[[str, datetime], None]) -> flask.Re
     except (errors.BadInput, password_login.Wrong) as error:
         return account_page(account, error)
     return _renewed(account.id, now)
+
+
+def _qr_code(address: str) -> markupsafe.Markup:
+    """Return the QR code of an address, as SVG."""
+    import segno  # noqa: PLC0415 - only this page needs it
+
+    code = segno.make(address, micro=False)
+    return markupsafe.Markup(code.svg_inline(omitsize=True))  # noqa: S704 - has no text
 
 
 def _renewed(account: str, now: datetime) -> flask.Response:

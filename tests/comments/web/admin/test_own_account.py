@@ -1,14 +1,17 @@
 """People accept invitations and change their password and authenticator on their own pages."""
 
+import html
 import re
 
 import flask
 import pytest
+import segno
 from werkzeug.test import TestResponse
 
 from comments.accounts import accounts
 from comments.accounts.passwords import credentials, totp
 from comments.store import connection
+from tests.support.html import html_validator
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER, PASSWORD, SECRET, moderator
 from tests.support.people.account_holders import here as now
@@ -125,6 +128,22 @@ def test_a_password_is_changed_with_the_current_one(
     assert cookie(client) != before
     assert client.get("/admin").status_code == 200
     assert other.get("/admin").status_code == 303
+
+
+def test_the_qr_code_of_an_authenticator_is_that_of_its_address(
+    app: flask.Flask, store: connection.Store
+) -> None:
+    account_holders.account("ann", OWNER)
+    client = browser(app)
+    sign_in(client)
+    page = client.get("/admin/account").text
+    assert html_validator.complaints([page]) == [[]]
+    address = re.search(r'href="(otpauth://[^"]*)"', page)
+    drawn = re.search(r"<svg.*</svg>", page, re.DOTALL)
+    assert address
+    assert drawn
+    assert drawn[0] == segno.make(html.unescape(address[1])).svg_inline(omitsize=True)
+    assert "style=" not in drawn[0], "the content security policy forbids it"
 
 
 def test_an_authenticator_is_set_up_by_its_code_and_required_afterwards(
