@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,22 @@ def test_every_service_of_the_compose_file_is_confined() -> None:
 def test_the_image_stores_data_where_the_volume_is() -> None:
     assert "FLATTHREAD_DATA=/data " in DOCKERFILE
     assert re.findall(r"^VOLUME (.*)$", DOCKERFILE, re.MULTILINE) == ["/data"]
+
+
+def test_the_image_is_built_from_all_files_of_the_package() -> None:
+    project = tomllib.loads((programs.ROOT / "pyproject.toml").read_text())
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    needed = {
+        *wheel["only-include"],
+        *wheel["force-include"],
+        *project["project"]["license-files"],
+        project["project"]["readme"],
+        *re.findall(r"requirements\S*\.txt", DOCKERFILE),
+        # The version and the dependencies come from these.
+        *("pyproject.toml", "hatch_build.py", "requirements.in"),
+    }
+    ignored = (programs.ROOT / ".dockerignore").read_text().splitlines()
+    assert {line[1:] for line in ignored if line.startswith("!")} == needed
 
 
 @pytest.mark.parametrize(("status", "code"), [(200, 0), (503, 1)])
