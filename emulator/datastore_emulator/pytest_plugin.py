@@ -62,7 +62,8 @@ def datastore_client(datastore_emulator: "testing.Emulator") -> Any:
 def datastore_server(
     datastore_emulator: "testing.Emulator", monkeypatch: pytest.MonkeyPatch
 ) -> str:
-    """Serve the emulator and set DATASTORE_EMULATOR_HOST to its address during the test."""
+    """Serve the emulator and set the variables that clients read during the test."""
     monkeypatch.setenv("DATASTORE_EMULATOR_HOST", datastore_emulator.address)
     monkeypatch.setenv("DATASTORE_PROJECT_ID", "test")
+    monkeypatch.setenv("DATASTORE_DATASET", "test")  # the project, for Python's libraries
     return datastore_emulator.address

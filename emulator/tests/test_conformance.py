@@ -1,4 +1,4 @@
-"""The table of behaviors: every row names tests, and all named tests exist."""
+"""The tables of behaviors: every row names tests, and all named tests exist."""
 
 import ast
 import functools
@@ -10,13 +10,14 @@ import pytest
 
 TESTS = Path(__file__).parent
 TABLE = TESTS.parent / "docs" / "conformance.md"
+README = TESTS.parent / "README.md"
 
 
 def rows(text: str) -> list[Any]:
     """Return the behavior and the named tests of each row in the table."""
     found = []
     for line in text.splitlines():
-        if not line.startswith("|") or line in ("| behavior | tests |", "|---|---|"):
+        if not line.startswith("|") or line.endswith("| tests |") or line == "|---|---|":
             continue
         behavior, held_by = (cell.strip() for cell in line.strip("|").split(" | "))
         found.append((behavior, re.findall(r"`([\w/]+::\w+)`", held_by)))
@@ -48,6 +49,12 @@ def problems(text: str) -> list[str]:
 def test_every_behavior_appears_once_and_names_existing_tests() -> None:
     text = TABLE.read_text()
     assert len(rows(text)) > 100
+    assert problems(text) == []
+
+
+def test_every_row_of_the_comparison_names_existing_tests() -> None:
+    text = README.read_text().partition("\n## Compare\n")[2].partition("\n## ")[0]
+    assert len(rows(text)) > 10
     assert problems(text) == []
 
 

@@ -1,50 +1,27 @@
-"""The package in other projects: pip installs the command and the pytest plugin."""
+"""The package in other projects: pip installs it, and the examples of docs/use-it.md work."""
 
 import ast
+import os
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
+from emulator.tests.clients import node_driver
 from tests.support import optional_tools, programs
 
 FOLDER = Path(__file__).parents[1]
-PROJECT = """
-import pytest
-from google.cloud import datastore, ndb
+GUIDE = (FOLDER / "docs" / "use-it.md").read_text(encoding="utf-8")
 
-class Note(ndb.Model):
-    text = ndb.StringProperty()
-    rank = ndb.IntegerProperty()
 
-@pytest.fixture(scope="session")
-def datastore_options():
-    return {"indexes": "index.yaml"}
-
-@pytest.mark.parametrize("turn", range(3))
-def test_every_test_finds_an_empty_store(datastore_ndb_client, datastore_emulator, turn):
-    with datastore_ndb_client.context(), datastore_emulator.meter() as cost:
-        assert Note.query().fetch() == []
-        Note(text="a", rank=turn).put()
-        assert [n.rank for n in Note.query(Note.text == "a").order(-Note.rank)] == [turn]
-        assert cost.writes == 1
-
-def test_the_other_client(datastore_client):
-    assert list(datastore_client.query(kind="Note").fetch()) == []
-
-def test_a_client_that_reads_the_environment(datastore_server):
-    client = datastore.Client(project="test")
-    client.put(datastore.Entity(client.key("Note", 1)))
-    assert len(list(client.query(kind="Note").fetch())) == 1
-"""
-INDEX = """
-indexes:
-- kind: Note
-  properties:
-  - name: text
-  - name: rank
-    direction: desc
-"""
+def write_example(section: str, folder: Path) -> None:
+    """Write the files of an example in docs/use-it.md to a folder."""
+    text = GUIDE.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    files = re.findall(r"This\sis `(\S+)`[^`]*```\w+\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert files, section
+    for name, content in files:
+        (folder / name).write_text(content, encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -70,17 +47,38 @@ def test_the_command_is_installed(installed: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_projects_tests_find_the_fixtures_without_any_configuration(
+def test_a_projects_tests_find_the_fixtures_without_an_import(
     installed: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "index.yaml").write_text(INDEX)
-    (tmp_path / "test_notes.py").write_text(PROJECT)
+    write_example("pytest", tmp_path)
     ended = programs.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"],
         cwd=tmp_path,
         PYTHONPATH=str(installed),
     )
-    assert "5 passed" in ended.stdout, ended.stdout + ended.stderr
+    assert "4 passed" in ended.stdout, ended.stdout + ended.stderr
+
+
+def test_unittest_runs_an_emulator_for_each_class(tmp_path: Path) -> None:
+    write_example("unittest", tmp_path)
+    ended = programs.run([sys.executable, "-m", "unittest"], cwd=tmp_path, PYTHONPATH=str(FOLDER))
+    assert "Ran 2 tests" in ended.stderr, ended.stderr
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.slow
+def test_node_tests_run_beside_the_installed_command(installed: Path, tmp_path: Path) -> None:
+    optional_tools.require(node_driver.is_installed(), "no client library for Node")
+    write_example("Node", tmp_path)
+    (tmp_path / "node_modules").symlink_to(node_driver.FOLDER / "node_modules")
+    ended = programs.run(
+        ["npm", "test"],
+        cwd=tmp_path,
+        PATH=f"{installed / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        PYTHONPATH=str(installed),
+    )
+    assert re.search(r"^# pass 2$", ended.stdout, re.MULTILINE), ended.stdout + ended.stderr
+    assert ended.returncode == 0, ended.stderr
 
 
 def test_the_package_imports_only_what_its_dependencies_provide() -> None:

@@ -1,6 +1,6 @@
 """The two files of an export, and the steps that write them to disk.
 
-Owns the file format, which README.md describes for users:
+Owns the file format, which docs/reference.md describes for users:
 
     <name>.overall_export_metadata    a description of the content, as JSON
     entities.jsonl                    the entities, one per line (`json_lines`)

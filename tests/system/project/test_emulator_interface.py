@@ -10,7 +10,7 @@ import pytest
 from tests.support import programs
 
 PACKAGE = "datastore_emulator"
-GUIDE = (programs.ROOT / "emulator" / "README.md").read_text()
+GUIDE = (programs.ROOT / "emulator" / "docs" / "reference.md").read_text()
 TABLE = GUIDE.partition("| module | what it provides |\n")[2].partition("\n\n")[0]
 PUBLIC = {f"{PACKAGE}.{name}" for name in re.findall(r"^\| `(\w+)` \|", TABLE, re.MULTILINE)}
 USERS = ("benchmarks", "comments", "scripts", "server", "tests")

@@ -1,4 +1,4 @@
-"""The guide: its table of RPCs matches the engine item by item, and its commands work.
+"""The documents: the table of RPCs matches the engine item by item, and the commands work.
 
 An item that has no probe here fails the test: write a probe, so that the table stays correct.
 """
@@ -13,17 +13,19 @@ import pytest
 from google.protobuf import timestamp_pb2
 
 from datastore_emulator import inprocess, protobufs
-from datastore_emulator.cli import commands, flags
+from datastore_emulator.cli import command_line, commands, flags
 from datastore_emulator.server import admin_port, http_server
 from emulator.tests.support import service_calls
 from emulator.tests.support.service_calls import assert_refused
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+FOLDER = Path(__file__).parents[1]
+REFERENCE = (FOLDER / "docs" / "reference.md").read_text()
+DOCUMENTS = [(FOLDER / name).read_text() for name in ("README.md", "docs/use-it.md")]
 
 
 def rows_of_the_table() -> dict[str, list[list[Any] | list[str]] | list[list[str]]]:
     """Return the supported and unsupported items of each RPC."""
-    table = README.partition("| RPC | supported | not supported yet |\n")[2].partition("\n\n")[0]
+    table = REFERENCE.partition("| RPC | supported | not supported yet |\n")[2].partition("\n\n")[0]
     found = {}
     for line in table.splitlines()[1:]:
         names, *cells = (cell.strip() for cell in line.strip("|").split("|"))
@@ -270,25 +272,29 @@ def test_every_probe_is_an_item_of_the_table() -> None:
         assert probed == set(cases(place))
 
 
-def test_every_command_in_the_guide_exists() -> None:
-    named = re.findall(r"^    datastore-emulator (.*)$", README, flags=re.MULTILINE)
-    assert {line.split()[0] for line in named} - {"--port", "--faults", "--in-memory"} == set(
-        commands.COMMANDS
-    )
+def test_every_command_in_the_documents_exists() -> None:
+    text = "\n".join((REFERENCE, *DOCUMENTS))
+    named = re.findall(r"^(?:    )?datastore-emulator ([a-z-][^#\n]*)", text, flags=re.MULTILINE)
+    assert {line.split()[0] for line in named if line[0] != "-"} == set(commands.COMMANDS)
     for line in named:
-        words = line.split()
-        assert vars(flags.parse(words)[1])
+        assert vars(flags.parse(line.split())[1])
+
+
+def test_the_readme_shows_the_line_that_a_server_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line.main(["env-init"]) == 0
+    assert f"\n    {capsys.readouterr().out}" in DOCUMENTS[0]
 
 
 def test_every_flag_in_the_guide_is_in_the_help() -> None:
-    named = re.findall(r"`(--[a-z-]+)", README)
+    named = re.findall(r"`(--[a-z-]+)", REFERENCE)
+    named += re.findall(r" (--[a-z-]+)", DOCUMENTS[0])
     helped = flags.server_parser().format_help() + flags.command_parser().format_help()
     assert {flag for flag in named if flag not in helped} <= {"--batch", "--replace"}
 
 
 def test_every_path_of_the_admin_port_is_in_the_guide(engine: inprocess.Engine) -> None:
     admin = admin_port.AdminPort(engine, lambda: None)
-    table = README.partition("| path | what it does |")[2].partition("\n\n")[0]
+    table = REFERENCE.partition("| path | what it does |")[2].partition("\n\n")[0]
     listed = set(re.findall(r"(?:GET|POST|PUT|DELETE) (/\S*?)`", table))
     for path in listed - {"/ui", "/v1/projects/{project}:{method}"}:
         with pytest.raises(http_server.BadRequest, match="accepts only"):
