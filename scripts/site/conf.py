@@ -47,8 +47,6 @@ html_show_copyright = False
 myst_heading_anchors = 6
 highlight_language = "text"
 smartquotes = False
-pygments_style = "friendly"
-pygments_dark_style = "github-dark"
 exclude_patterns = [".cache"]
 
 
