@@ -231,6 +231,18 @@ def test_on_debian_root_installs_the_headless_shell_for_browser_tests(
     assert did[-1] == f"python -m pytest {path}"
 
 
+def test_in_ci_root_installs_the_proxies_for_their_tests(folder: Path) -> None:
+    (folder / "bin" / "id").unlink()
+    programs.write(folder / "bin" / "id", "#!/bin/sh\necho 0\n")
+    programs.write(folder / "bin" / "apt-get", TOOL)
+    (folder / "tests" / "proxied.py").write_text("from tests.support import programs, proxies\n")
+    ended, did = gate(folder, "tests/proxied.py", CI="true")
+    assert ended.returncode == 0, ended.stderr
+    (installed,) = [line.split() for line in did if line.startswith("apt-get install")]
+    assert {"caddy", "systemd"} <= set(installed)
+    assert not [line for line in gate(folder, "tests/plain.py", CI="true")[1] if "apt-get" in line]
+
+
 @pytest.mark.parametrize(
     "packages", ["emulator/tests/clients/node", "tests/validator", "tests/axe"]
 )
