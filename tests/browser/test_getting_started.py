@@ -112,6 +112,7 @@ def test_from_a_new_service_to_the_first_comment(
     expect(page.get_by_text("No comments yet.")).to_be_visible()
     expect(state).to_have_text(re.compile(f"It works: a page of {re.escape(website.origin)} has"))
     expect(state).to_have_attribute("data-state", "seen")
+    expect(start.locator("[aria-current=step]")).to_have_text("Comments")
     page.get_by_role("textbox", name="Comment").fill("Hello!")
     page.get_by_role("textbox", name="Name").fill("Bob")
     page.get_by_role("button", name="Post comment").click()

@@ -2,8 +2,8 @@
  * Update the check of a new site's pages while the page is open, and copy the lines for pages.
  *
  * The script asks for the state with a conditional request, while the page is visible and for ten
- * minutes at most. If a page was opened at another address, it reloads this page, which then offers
- * to add the address.
+ * minutes at most. It reloads this page when a page of the site was seen, so that the next step is
+ * offered, and when a page was opened at another address, so that this address can be added.
  */
 
 import { t } from "./desk-texts.js";
@@ -38,7 +38,8 @@ async function watch() {
     const { name, said, wrong } = await answer.json();
     if (check.textContent !== said) check.textContent = said;
     check.dataset.state = name;
-    if (name !== "seen" && wrong.join(" ") !== check.dataset.wrong && !isUsed()) location.reload();
+    const isNew = name === "seen" || wrong.join(" ") !== check.dataset.wrong;
+    if (isNew && !isUsed()) location.reload();
   }
 }
 
