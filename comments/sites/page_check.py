@@ -41,7 +41,7 @@ class Fault(StrEnum):
     UNSAFE = "unsafe"  # The service does not open this address.
     UNREACHABLE = "unreachable"
     STATUS = "status"
-    ELSEWHERE = "elsewhere"  # A redirect leads to an origin that the site does not list.
+    ELSEWHERE = "elsewhere"  # The page, or one that it redirects to, is not of the site.
     NO_SCRIPT = "no-script"
     MIXED = "mixed"  # A page with HTTPS loads the script without it.
     OTHER_SERVICE = "other-service"
@@ -72,9 +72,12 @@ def findings(url: str, site: records.Site, service: str) -> list[Finding]:
     `service` is the address of this service, as the page's script should name it.
 
     Raises:
-        errors.BadInput: the address is not one of the site's pages.
+        errors.BadInput: the text is no web address.
     """
-    page = _received(_address(url, site), site)
+    address = _address(url, site)
+    if not _is_of(address, site):
+        return [Finding(Fault.ELSEWHERE, address)]
+    page = _received(address, site)
     return [page.fault] if page.fault else list(_faults(page, site, service))
 
 
@@ -83,13 +86,8 @@ def _address(text: str, site: records.Site) -> str:
     text = text.strip()
     if text.startswith("/") and not text.startswith("//") and site.origins:
         return site.origins[0] + text
-    try:
-        origin = web_origins.of_address(text, "page")
-    except errors.BadInput as error:
-        raise errors.BadInput("page", "bad-page-address", value=text) from error
-    if origin not in site.origins:
-        raise errors.BadInput("page", "not-of-site", value=origin)
-    return text if "://" in text else f"{origin.partition('://')[0]}://{text}"
+    scheme = web_origins.of_address(text, "page").partition("://")[0]
+    return text if "://" in text else f"{scheme}://{text}"
 
 
 def _is_of(url: str, site: records.Site) -> bool:

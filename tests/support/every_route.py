@@ -414,8 +414,8 @@ ROWS += [
         form={"origins": "https://demo.example"}),
     Row("GET", f"{DESK}/start", {**AT_DESK, "moderator": 403}, 303),
     Row("GET", f"{DESK}/start/state", {**AT_DESK, "moderator": 403}, 303),
-    # The page is not the site's, so no caller learns anything about it.
-    Row("POST", f"{DESK}/start/check", {**SETTLE, "moderator": 403, "owner": 400}, 403,
+    # The service does not open this page, because it is not one of the site's.
+    Row("POST", f"{DESK}/start/check", {**SETTLE, "moderator": 403, "owner": 200}, 403,
         form={"page": "https://elsewhere.example"}),
     Row("POST", f"{DESK}/start/origin", {**SETTLE, "moderator": 403}, 403,
         form={"origin": "https://demo.example"}),

@@ -48,7 +48,7 @@ def of_address(text: str, field: str = "origin") -> str:
     Raises:
         errors.BadInput: the text is no such address; the error names `field`.
     """
-    problem = errors.BadInput(field, "bad-page-address", value=text)
+    problem = errors.BadInput(field, "not-a-url")
     found = _SCHEME.match(text.strip())
     try:
         parts = urlsplit(f"//{text.strip()[found.end() if found else 0 :]}")

@@ -34,7 +34,7 @@ def test_an_address_has_the_origin_that_browsers_send(typed: str, origin: str) -
 def test_another_text_is_refused_by_field(typed: str) -> None:
     with pytest.raises(errors.BadInput) as refused:
         web_origins.of_address(typed, "page")
-    assert (refused.value.field, refused.value.code) == ("page", "bad-page-address")
+    assert (refused.value.field, refused.value.code) == ("page", "not-a-url")
 
 
 @pytest.mark.parametrize(
