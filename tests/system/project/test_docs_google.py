@@ -15,7 +15,7 @@ def invocations(text: str) -> list[list[str]]:
     """Return the words of each command in a text's code fences, also of nested ones."""
     fenced = re.findall(r"^```\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
     found: list[str] = []
-    for line in "".join(fenced).splitlines():
+    for line in "".join(fenced).replace("\\\n", "").splitlines():
         found += re.findall(r"\$\((gcloud .*?)\)(?=[\".])", line)
         if line.strip().startswith("gcloud "):
             found.append(line)
