@@ -218,6 +218,7 @@ def test_on_an_emulator_every_worker_has_its_own_connection(project: Path) -> No
         )
         with programs.running([project / "scripts" / "serve"], environ=environ) as serving:
             url = serving.wait_for(r"answers at (http://\S+/)")[1]
+            serving.wait_for("There is no owner yet. .* run `flatthread account invite --owner`")
             assert [programs.fetch(f"{url}healthz")[0] for _ in range(20)] == [200] * 20
             assert serving.stop() == 0
         assert sum(f"the emulator at {host}" in line for line in serving.lines) == 1
