@@ -26,7 +26,7 @@ FAULTS = """() => [
 
 
 def build(folder: Path) -> None:
-    sphinx = programs.ROOT / ".venv-release" / "bin" / "sphinx-build"
+    sphinx = programs.ROOT / ".venv-docs" / "bin" / "sphinx-build"
     optional_tools.require(sphinx.exists(), "scripts/test installs Sphinx for this test")
     built = subprocess.run(
         [programs.ROOT / "scripts" / "docs", folder],
