@@ -11,6 +11,7 @@ import faulthandler
 import multiprocessing
 import os
 import runpy
+import signal
 import sys
 import threading
 import types
@@ -125,6 +126,17 @@ def run(
     with start(program, *arguments) as started:
         output = started.output(seconds)
     return started.wait(), output
+
+
+def fork() -> int:
+    """Fork the test's own process, as `os.fork` does; a child that hangs is killed.
+
+    Then the parent's pipes to the child end, and its exit status is that of SIGALRM.
+    """
+    child = os.fork()
+    if not child:
+        signal.alarm(PATIENCE)
+    return child
 
 
 def is_stopped(pid: int) -> bool:

@@ -16,6 +16,7 @@ from datastore_emulator.queries import parser
 from datastore_emulator.server import admin_port, http_server
 from emulator.tests.support import service_calls
 from emulator.tests.support.service_calls import assert_refused
+from tests.support import forked_programs
 
 
 def put_all(service: service_calls.Service, number: int, kind: str = "T") -> None:
@@ -364,7 +365,7 @@ def test_a_forked_child_counts_for_itself(
     with inprocess.open_engine(tmp_path / "data") as engine:
         service = make_service(inprocess.Channel(engine))
         service.put(service.key("T", 1))
-        child = os.fork()
+        child = forked_programs.fork()
         if not child:
             try:
                 service.get(service.key("T", 1))

@@ -360,7 +360,7 @@ def test_a_forked_child_can_use_a_plan_locked_by_its_parent(
 ) -> None:
     engine.install_faults(plan({"rpc": "Lookup", "status": "ABORTED"}))
     with engine.fault_plan._lock:
-        child = os.fork()
+        child = forked_programs.fork()
         if not child:
             try:
                 os._exit(int(outcome(lambda: near.get(near.key("T", 1))) != "ABORTED"))

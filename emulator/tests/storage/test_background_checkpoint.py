@@ -177,7 +177,7 @@ def test_closing_leaves_no_thread_and_no_log(
 def test_a_child_forked_during_a_checkpoint_runs_its_own(checkpoints: Checkpoints) -> None:
     checkpoints.subject.count(10)
     programs.wait_until(lambda: checkpoints.statements)
-    child = os.fork()
+    child = forked_programs.fork()
     if not child:
         try:
             checkpoints.subject.forget_parent()

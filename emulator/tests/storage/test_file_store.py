@@ -292,7 +292,7 @@ def test_a_forked_child_uses_its_own_connections(
     service.put(service.key("T", "parent"), a=1)
     transaction = service.begin()
     assert service.names(order=["a"], transaction=transaction) == ["parent"]
-    child = os.fork()
+    child = forked_programs.fork()
     if not child:
         try:
             assert service.names(order=["a"]) == ["parent"]
@@ -318,7 +318,7 @@ def test_data_stored_by_a_forked_child_survives_its_parent_and_later_processes(
     engine, service = opened(tmp_path / "data", make_service)
     service.put(service.key("T", "parent"), a=1)
     (told, tells), (asked, asks) = os.pipe(), os.pipe()
-    child = os.fork()
+    child = forked_programs.fork()
     if not child:
         os.close(asks)
         try:

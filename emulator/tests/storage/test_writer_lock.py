@@ -287,7 +287,7 @@ def test_compaction_takes_the_turn(path: Path, start: Start) -> None:
 def test_a_forked_child_does_not_hold_its_parents_turn(path: Path) -> None:
     lock = writer_lock.WriterLock(str(path))
     lock.acquire()
-    child = os.fork()
+    child = forked_programs.fork()
     if not child:
         try:
             lock.release()  # releases nothing, because the child holds nothing
@@ -299,7 +299,7 @@ def test_a_forked_child_does_not_hold_its_parents_turn(path: Path) -> None:
             os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
     lock.release()
-    child = os.fork()
+    child = forked_programs.fork()
     if not child:
         lock.acquire()
         os._exit(0)

@@ -15,7 +15,7 @@ from emulator.tests import conftest
 from emulator.tests.support import lock_waits, service_calls
 from emulator.tests.support.lock_waits import until_waiting
 from emulator.tests.support.service_calls import assert_refused, upsert
-from tests.support import programs
+from tests.support import forked_programs, programs
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_a_forked_child_has_its_own_locks(tmp_path: Path, impatient: None) -> No
         key = near.key("T", 1)
         transaction = near.begin()
         near.get(key, transaction=transaction)
-        child = os.fork()
+        child = forked_programs.fork()
         if not child:
             try:
                 with assert_refused("ABORTED"):
