@@ -109,9 +109,10 @@ def _run(options: argparse.Namespace) -> int:
 
 def _variables(options: argparse.Namespace, port: int) -> dict[str, str]:
     """Return the environment of clients; Google's libraries know the project by two names."""
-    is_everywhere = options.host.strip("[]") in {"0.0.0.0", "::"}  # noqa: S104 - not listening
+    host = options.host.strip("[]")
+    host = "localhost" if host in {"0.0.0.0", "::"} else host  # noqa: S104 - not listening
     return {
-        "DATASTORE_EMULATOR_HOST": f"{'localhost' if is_everywhere else options.host}:{port}",
+        "DATASTORE_EMULATOR_HOST": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
         "DATASTORE_PROJECT_ID": options.project,
         "DATASTORE_DATASET": options.project,
     }

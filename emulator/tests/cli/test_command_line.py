@@ -139,6 +139,7 @@ def test_the_arguments_of_google_s_emulator_are_understood(
         ("--data-dir={}", "localhost:8081", "test"),
         ("--host-port=127.0.0.1:8432 --project=p", "127.0.0.1:8432", "p"),
         ("--host 127.0.0.1 --port 8432", "127.0.0.1:8432", "test"),
+        ("--host ::1 --port 8432", "'[::1]:8432'", "test"),
     ],
 )
 def test_env_init_prints_the_variables_of_a_server_with_the_same_flags(
