@@ -239,7 +239,7 @@ def _backups(settings: "config.Settings", now: datetime) -> _Findings:
     if settings.datastore != "embedded":
         yield _ok("backups", "Use those of Datastore (docs/backups.md).")
     elif made is None:
-        yield _warning("backups", "There are none: set BACKUP_DIR (docs/backups.md).")
+        yield _warning("backups", "None are made every night: set BACKUP_DIR (docs/backups.md).")
     elif made.is_overdue:
         reason = made.record.reason or "The service did not run, or could not start it."
         yield _wrong("backups", f"The last nightly backup is overdue. {reason}")

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from comments import errors
 from comments.domain.text import host_names
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,30})://")
 
 
 def check(origin: str, field: str = "origin") -> str:
@@ -43,7 +43,8 @@ def check(origin: str, field: str = "origin") -> str:
 def of_address(text: str, field: str = "origin") -> str:
     """Return the origin of a web address as people type it, with or without scheme and path.
 
-    Without a scheme, it is https, or http on a test machine.
+    Without a scheme, it is https, or http on a test machine. A single word is a host only with a
+    scheme or a port, except `localhost`.
 
     Raises:
         errors.BadInput: the text is no such address; the error names `field`.
@@ -57,6 +58,9 @@ def of_address(text: str, field: str = "origin") -> str:
         port = "" if parts.port is None else f":{parts.port}"
     except (ValueError, errors.BadInput) as error:
         raise problem from error
+    is_word = "." not in host and ":" not in host and host != "localhost"
+    if is_word and not (found or port):
+        raise problem
     guessed = "http" if host_names.is_local(host) else "https"
     scheme = found[1].lower() if found else guessed
     if scheme not in host_names.USUAL_PORTS or parts.username is not None:

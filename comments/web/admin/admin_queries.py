@@ -287,11 +287,12 @@ class DeadLetterForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class NewSiteForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A website to add: the addresses of its pages, separated by spaces, and its id.
 
-    Without an id, the page proposes one.
+    Without an id, or with the id `proposed` for another address, the page proposes one.
     """
 
     origin: TextLine
     short_name: Typed = ""
+    proposed: Typed = ""
 
 
 class PageForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -45,9 +45,11 @@ def add() -> flask.Response:
     scheme, now = context.settings().scheme, datetime.now(UTC)
     try:
         origins = _origins(sent)
-        if not sent.short_name.strip():
-            proposed = _proposed_id(origins[0])
-            return _page(account, msgspec.structs.replace(sent, short_name=proposed), origins)
+        proposed, is_kept = _proposed_id(origins[0]), sent.short_name == sent.proposed
+        # A name that was proposed for another address would stay forever.
+        if not sent.short_name.strip() or (is_kept and proposed != sent.proposed):
+            sent = msgspec.structs.replace(sent, short_name=proposed, proposed=proposed)
+            return _page(account, sent, origins)
         added = site_settings.add(_checked_name(sent), origins, scheme=scheme, now=now)
     except (errors.BadInput, errors.Conflict) as error:
         return _page(account, sent, error=error)

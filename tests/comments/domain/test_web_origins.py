@@ -20,6 +20,9 @@ from comments.domain.text import web_origins
         ("localhost:1313/post", "http://localhost:1313"),
         ("192.168.1.5", "http://192.168.1.5"),
         ("[::1]:8000", "http://[::1]:8000"),
+        ("localhost", "http://localhost"),
+        ("http://wiki", "http://wiki"),
+        ("wiki:8000", "http://wiki:8000"),
     ],
 )
 def test_an_address_has_the_origin_that_browsers_send(typed: str, origin: str) -> None:
@@ -28,7 +31,7 @@ def test_an_address_has_the_origin_that_browsers_send(typed: str, origin: str) -
 
 @pytest.mark.parametrize(
     "typed",
-    ["", "https://", "a b", "ftp://blog.example", "me@blog.example", "blog.example:x", "[::1",
+    ["", "https://", "a b", "wiki", "wiki/page", "ftp://blog.example", "me@blog.example", "blog.example:x", "[::1",
      "javascript:alert(1)", "https://blog.example;", "//", "*.example"],
 )  # fmt: skip
 def test_another_text_is_refused_by_field(typed: str) -> None:

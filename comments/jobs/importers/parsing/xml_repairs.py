@@ -31,7 +31,7 @@ MOST, _MOST_OF_COMMENT = 16_000_000, 2_000_000
 _AHEAD = 1 << 16  # The characters after `]]>` in which another `]]>` is searched.
 _OPENING = re.compile(r"<!\[CDATA\[|<!--")
 _MARKUP = re.compile(r"<!\[CDATA\[|<!--|<\?")
-_CLOSING = re.compile(r"\s*</([^\s<>]{1,200})")
+_CLOSING = re.compile(r"</([^\s<>]{1,200})")
 _PARTIAL = re.compile(r"(?:<[^<>&]{0,10}|&[A-Za-z0-9#]{0,40}|\]{1,2})\Z")
 _LONGEST_PARTIAL = 50  # Characters.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
@@ -165,7 +165,7 @@ def _end(data: str, opening: re.Match[str], *, is_last: bool) -> int | None:
         if found < 0 and not is_last and len(data) < at + _AHEAD:
             return at if _OPENING.search(data, at) else None
         between = data[at:found]
-        closing = _CLOSING.match(between)
+        closing = _CLOSING.match(between.lstrip())
         is_later = closing is not None and f"<{closing[1]}" in between
         is_markup = _MARKUP.search(between) or between.rfind("<") > between.rfind(">")
         if found < 0 or is_later or is_markup:

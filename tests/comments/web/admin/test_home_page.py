@@ -48,6 +48,20 @@ def test_the_form_proposes_an_id_for_an_address_and_stores_nothing(
     assert site_setup.of(["demo", "demo-2"]) == {}
 
 
+def test_another_address_gets_another_proposal_unless_the_owner_chose_the_name(
+    owner: Desk, site: records.Site
+) -> None:
+    data = {"form": owner.token, "origin": "news.example", "proposed": "blog"}
+    again = owner.client.post("/admin/sites", data=data | {"short_name": "blog"}, headers=OWN)
+    assert again.status_code == 200
+    assert 'name="proposed" value="news"' in again.text
+    assert "Pages of https://news.example will show the comments." in again.text
+    assert [each.id for each in site_settings.every()] == ["demo"]
+    own = owner.client.post("/admin/sites", data=data | {"short_name": "mine"}, headers=OWN)
+    assert own.status_code == 303
+    assert site_settings.get("mine").origins == ("https://news.example",)
+
+
 @pytest.mark.parametrize(
     ("name", "origin", "status", "said"),
     [
@@ -56,6 +70,7 @@ def test_the_form_proposes_an_id_for_an_address_and_stores_nothing(
         ("blog", "ftp://blog.example", 400, "must be a web address such as"),
         ("", "https://me@blog.example", 400, "must be a web address such as"),
         ("blog", "blog.example:99999", 400, "must be a web address such as"),
+        ("", "my blog", 400, "must be a web address such as"),
         ("blog", "https://", 400, "must be a web address such as"),
         ("demo", "https://blog.example", 409, "demo"),
     ],
