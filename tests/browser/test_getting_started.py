@@ -140,7 +140,9 @@ def test_a_page_at_another_address_is_found_and_added(
     start.get_by_label("Address of the website").fill("blog.example")
     start.get_by_role("button", name="Continue").click()
     start.get_by_role("button", name="Add website").click()
-    lines = start.locator("pre:visible").inner_text()
+    shown = start.locator("pre:visible")
+    expect(shown).to_have_count(1)  # Until the style sheet has arrived, all are visible.
+    lines = shown.inner_text()
     wrong = open_tab(website.put("post", lines))
     wrong.expected.append("Flatthread: ")  # the same advice for the owner, in the console
     state = start.locator(".ft-state")
