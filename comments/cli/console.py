@@ -121,7 +121,7 @@ def open_store(
 
 
 @contextlib.contextmanager
-def opened(*, creates: bool = False, backs_up: bool = True) -> Iterator[None]:
+def enter_store(*, creates: bool = False, backs_up: bool = True) -> Iterator[None]:
     """Enter the store, which is opened and named on standard error when it is first used."""
     with _starting():
         _, store = open_store(creates=creates, backs_up=backs_up)
@@ -261,7 +261,7 @@ def _in_store(function: Callable[..., object], *, creates: bool) -> Callable[...
     def run(*args: Any, **kwargs: Any) -> object:
         for name, value in kwargs.items():
             _check_text(name, value)
-        with refusing(), opened(creates=creates), _naming_sites():
+        with refusing(), enter_store(creates=creates), _naming_sites():
             return function(*args, **kwargs)
 
     return run

@@ -277,7 +277,7 @@ def _is_here(host: str) -> bool:
 def _answer(settings: "config.Settings", site: str) -> _Findings:
     url = settings.public_url
     try:
-        status, date, _ = _asked(url, "healthz")
+        status, date, _ = _fetch(url, "healthz")
     except (OSError, UnicodeError) as error:
         yield _wrong("address", f"{url} does not answer: {_unreachable(error)}")
         return
@@ -314,7 +314,7 @@ def _identity(settings: "config.Settings", site: str) -> _Findings:
         )
         return
     try:
-        _, _, body = _asked(settings.public_url, f"api/v1/sites/{site}/challenge")
+        _, _, body = _fetch(settings.public_url, f"api/v1/sites/{site}/challenge")
         network = proof_of_work.network(body, secret=settings.secret)
     except (OSError, http.client.HTTPException, errors.Forbidden):
         yield _wrong(
@@ -332,7 +332,7 @@ def _identity(settings: "config.Settings", site: str) -> _Findings:
         yield _ok("address", f"{settings.public_url} leads to this service.")
 
 
-def _asked(url: str, path: str) -> tuple[int, datetime | None, bytes]:
+def _fetch(url: str, path: str) -> tuple[int, datetime | None, bytes]:
     """Ask for a page below a URL; return the status, the date and the body of the answer."""
     parts = urlsplit(url)
     host = parts.hostname or ""

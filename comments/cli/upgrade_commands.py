@@ -47,7 +47,7 @@ def upgrade(*, check: bool, no_backup: bool) -> None:
 def _show(
     settings: "config.Settings", files: "engine_files.EngineFiles | None", change: str
 ) -> None:
-    with _unchanged(settings, files, change):
+    with _enter_unchanged(settings, files, change):
         found, pending = store_format.found(), upgrades.pending()
     stored = (
         "no format" if found is None else f"format {found.number}, of Flatthread {found.release}"
@@ -73,12 +73,12 @@ def _show(
 
 
 @contextlib.contextmanager
-def _unchanged(
+def _enter_unchanged(
     settings: "config.Settings", files: "engine_files.EngineFiles | None", change: str
 ) -> Iterator[None]:
     """Enter the store or, if opening would change its file, a copy."""
     if files is None or not change:
-        with console.opened():
+        with console.enter_store():
             yield
         return
     click.echo(f"Using a copy of {settings.where}.", err=True)
@@ -89,7 +89,7 @@ def _unchanged(
 
 
 def _run(files: "engine_files.EngineFiles | None", change: str, *, backs_up: bool) -> None:
-    with console.opened(backs_up=backs_up):
+    with console.enter_store(backs_up=backs_up):
         saves = backs_up and not change  # otherwise opening the file has made the backup
         store_upgrade.begin(console.settings(), files if saves else None, now=datetime.now(UTC))
         rows = upgrades.go_on(steps=None)

@@ -77,7 +77,7 @@ def findings(url: str, site: records.Site, service: str) -> list[Finding]:
     address = _address(url, site)
     if not _is_of(address, site):
         return [Finding(Fault.ELSEWHERE, address)]
-    page = _received(address, site)
+    page = _request_page(address, site)
     return [page.fault] if page.fault else list(_faults(page, site, service))
 
 
@@ -97,7 +97,7 @@ def _is_of(url: str, site: records.Site) -> bool:
         return False
 
 
-def _received(url: str, site: records.Site) -> _Page:
+def _request_page(url: str, site: records.Site) -> _Page:
     """Request a page, and follow redirects to pages of the site."""
     for _ in range(_MOST_REDIRECTS):
         try:

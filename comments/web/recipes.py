@@ -71,12 +71,12 @@ def _file(name: str) -> str:
 def of(system: str, *, service: str, site: str) -> list[Recipe]:
     """Return the lines for a system."""
     return [
-        Recipe(Path(name).stem, codes, _filled(name, service, site))
+        Recipe(Path(name).stem, codes, _lines_of(name, service, site))
         for name, codes in SYSTEMS[system].items()
     ]
 
 
-def _filled(name: str, service: str, site: str) -> str:
+def _lines_of(name: str, service: str, site: str) -> str:
     text = _file(name).rstrip().replace(_SERVICE, service)
     for before, after in (('data-site="', '"'), ("/embed/", '"')):
         text = text.replace(f"{before}{_SITE}{after}", f"{before}{site}{after}")

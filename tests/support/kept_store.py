@@ -61,7 +61,7 @@ def settings(folder: Path, **more: Any) -> config.Settings:
 
 
 @contextlib.contextmanager
-def opened(folder: Path) -> Iterator[connection.Store]:
+def open_store(folder: Path) -> Iterator[connection.Store]:
     """Open the store in a folder and enter it, as a service does."""
     found = settings(folder)
     with (
@@ -123,7 +123,7 @@ def write() -> Path:
     target = STORES / f"format-{store_format.FORMAT}.db.gz"
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        with opened(folder):
+        with open_store(folder):
             fill()
             seen = shown()
         data_files.seal(settings(folder).data_file)

@@ -42,7 +42,7 @@ def kept(request: pytest.FixtureRequest) -> Path:
 def store(kept: Path, tmp_path: Path) -> Iterator[connection.Store]:
     """The store, opened and entered as a service does, with all its upgrades."""
     kept_store.unpack(kept, tmp_path)
-    with kept_store.opened(tmp_path) as opened:
+    with kept_store.open_store(tmp_path) as opened:
         assert store_format.found() is not None
         store_upgrade.begin(kept_store.settings(tmp_path), None, now=LATER)
         upgrades.go_on(steps=None)
@@ -145,7 +145,7 @@ def test_after_a_change_of_the_renderer_its_comments_are_rendered_again(
     kept_store.unpack(kept, tmp_path)
     newer = upgrades._WALKS[-1]._replace(job="upgrades/text/newer")
     monkeypatch.setattr(upgrades, "_WALKS", (*upgrades._WALKS[:-1], newer))
-    with kept_store.opened(tmp_path):
+    with kept_store.open_store(tmp_path):
         (pending,) = upgrades.pending()
         assert (pending.rows, pending.has_begun) == (reads.count(reads.Query("Comment")), False)
         upgrades.begin()

@@ -55,7 +55,7 @@ def need_a_scan() -> None:
 def make_newer(folder: Path) -> None:
     """Make the store one that a later release has opened."""
     row = event_rows.JobRow(key=store_format.KEY, position=f"{store_format.FORMAT + 1} 7.8.9")
-    with kept_store.opened(folder):
+    with kept_store.open_store(folder):
         store(ownership.Writes("upgrades", put=(row,)))
 
 
@@ -83,7 +83,7 @@ def begin(folder: Path) -> None:
 
 def test_a_new_store_needs_no_scan_and_no_backup(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    with kept_store.opened(tmp_path / "data"):
+    with kept_store.open_store(tmp_path / "data"):
         assert store_format.found() is None
         upgrades.note_new()
         assert store_format.found() == (store_format.FORMAT, flatthread.__version__)
@@ -93,7 +93,7 @@ def test_a_new_store_needs_no_scan_and_no_backup(tmp_path: Path) -> None:
 
 
 def test_a_store_without_a_format_is_backed_up_once_and_gets_one(folder: Path) -> None:
-    with kept_store.opened(folder):
+    with kept_store.open_store(folder):
         jobs = [event_rows.job_key(each.job) for each in upgrades._WALKS]
         store(ownership.Writes("upgrades", delete=(store_format.KEY, *jobs)))
         upgrades.note_new()  # the store has sites, so this does nothing
@@ -107,13 +107,13 @@ def test_a_store_without_a_format_is_backed_up_once_and_gets_one(folder: Path) -
         assert upgrades.pending() == []
     kept_store.settings(folder).data_file.unlink()
     backup_archive.unpack(backup, kept_store.settings(folder).data_file)
-    with kept_store.opened(folder):
+    with kept_store.open_store(folder):
         assert store_format.found() is None
 
 
 def test_without_a_backup_nothing_changes(folder: Path, tmp_path: Path) -> None:
     settings = kept_store.settings(folder, backup_dir=tmp_path / "missing")
-    with kept_store.opened(folder):
+    with kept_store.open_store(folder):
         need_a_scan()
         with pytest.raises(errors.Misconfigured, match=r"no backup can be made first.*missing"):
             store_upgrade.begin(settings, FILES, now=NOW)
@@ -187,7 +187,7 @@ def run(folder: Path, *words: str) -> tuple[int, list[str]]:
 
 def test_the_command_shows_what_is_pending_and_does_it(folder: Path) -> None:
     path = kept_store.settings(folder).data_file
-    with kept_store.opened(folder):
+    with kept_store.open_store(folder):
         need_a_scan()
         count = reads.count(reads.Query("Comment"))
     file_format(path, 3)
@@ -208,7 +208,7 @@ def test_the_command_shows_what_is_pending_and_does_it(folder: Path) -> None:
 
 
 def test_the_command_can_do_without_a_backup_but_not_beside_the_service(folder: Path) -> None:
-    with kept_store.opened(folder):
+    with kept_store.open_store(folder):
         need_a_scan()
         assert run(folder, "upgrade", "--no-backup") == (1, [])
     assert run(folder, "upgrade", "--no-backup")[0] == 0
@@ -266,7 +266,7 @@ def has_format_3(backup: Path, folder: Path) -> bool:
 def test_an_upgrade_killed_at_any_moment_is_finished_by_the_next_start(
     folder: Path, tmp_path: Path
 ) -> None:
-    with kept_store.opened(folder):
+    with kept_store.open_store(folder):
         before = kept_store.shown()
         need_a_scan()
     file_format(kept_store.settings(folder).data_file, 3)
@@ -286,7 +286,7 @@ def test_an_upgrade_killed_at_any_moment_is_finished_by_the_next_start(
         assert forked_programs.run(start, copy, 0)[0] == 0
         assert any(has_format_3(each, copy) for each in backups(copy))
         assert data_files.check(path).problems == []
-        with kept_store.opened(copy):
+        with kept_store.open_store(copy):
             assert upgrades.pending() == []
             assert kept_store.shown() == before
             for name in kept_store.THREADS:
