@@ -171,7 +171,13 @@ def _shown(
     rows: Sequence[buckets.ListedEntry],
     places: tuple[presentation.Place, ...],
 ) -> presentation.Rows:
-    below = tuple(view.below(row.sort_hash) for row in rows)
+    # In every order, a discussion's rows follow one another, so a row has replies only if the next
+    # row is below it. What follows the last row is not known.
+    following = [*(row.sort_hash for row in rows[1:]), ""]
+    below = tuple(
+        view.below(row.sort_hash) if not after or after.startswith(row.sort_hash) else 0
+        for row, after in zip(rows, following, strict=False)
+    )
     return presentation.Rows(tuple(row.json for row in rows), below, places)
 
 

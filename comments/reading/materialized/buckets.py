@@ -244,16 +244,13 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
             return -1
         return max(0, bisect.bisect_right(self.firsts, sort_hash) - 1)
 
-    def below(self, sort_hash: str, bucket: Bucket | None) -> int:
+    def below(self, sort_hash: str, place: int, bucket: Bucket) -> int:
         """Count the bucket rows below a hash, excluding the row at the hash itself.
 
-        `bucket` is the bucket at `line_of(sort_hash)`, or None if there are no buckets.
+        `place` is `line_of(sort_hash)`, and `bucket` the bucket of this line.
         """
-        if bucket is None:
-            return 0
         low, high = sorthash.subtree_range(sort_hash)
-        within = bucket.count(low + "\0", high)
-        return within + self._beyond[self.line_of(sort_hash)].get(sort_hash, 0)
+        return bucket.count(low + "\0", high) + self._beyond[place].get(sort_hash, 0)
 
     def position(self, sort_hash: str, bucket: Bucket | None) -> int:
         """Count the bucket rows before a hash. `bucket` is the bucket at `line_of(sort_hash)`."""

@@ -144,9 +144,10 @@ class View:
         low, high = sorthash.subtree_range(sort_hash)
         first, last = self._between(low + "\0", high)
         weight = self._weights[last] - self._weights[first]
-        if not self._lines:
+        place = self.directory.line_of(sort_hash)
+        if place < 0:
             return weight
-        return self.directory.below(sort_hash, self._bucket_of(sort_hash)) + weight
+        return self.directory.below(sort_hash, place, self._bucket(place)) + weight
 
     def weight(self, low: str, high: str) -> int:
         """Return the change that the marks make to the number of rows with low <= hash < high."""
