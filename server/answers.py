@@ -3,11 +3,8 @@
 If an application fails at any point, the server can still answer with an error, because it has not
 sent anything yet.
 
-Invariants:
-
-1. The server never sends an application's header that contains a line break or another control
-   character.
-2. The declared length equals the length of the body.
+The server never sends an application's header that contains a line break or another control
+character, and the declared length equals the length of the body.
 """
 
 import email.utils

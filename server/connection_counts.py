@@ -4,11 +4,9 @@ All workers of a server accept connections from the same socket. The worker that
 would accept every connection that arrives in that moment, and one processor would do all the work.
 Therefore a worker leaves a new connection to workers that have fewer.
 
-Invariants:
-
-1. Correctness does not depend on the numbers. A worker can read a number that is no longer true.
-2. A number that is older than `FRESH` seconds is ignored, so a worker that was killed or does not
-   respond gets no connections left to it.
+Correctness does not depend on the numbers: a worker can read a number that is no longer true. A
+number that is older than `FRESH` seconds is ignored, so a worker that was killed or does not
+respond gets no connections left to it.
 """
 
 import mmap

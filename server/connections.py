@@ -1,12 +1,9 @@
 """The connections of a process: they read requests for the worker's threads, and send the answers.
 
-Invariants:
-
-1. A request is `RUNNING` only when its last byte has arrived, or when its body is too long to keep.
-   Only then may a thread read the connection, and it changes nothing.
-2. Every other phase has a deadline, so no client can keep a connection open by doing nothing.
-3. If the process has too many connections or too many bytes wait for clients, the connection that
-   has waited longest for its client is closed.
+A request is `RUNNING` only when its last byte has arrived, or when its body is too long to keep.
+Only then may a thread read the connection, and it changes nothing. Every other phase has a
+deadline. If the process has too many connections or too many bytes wait for clients, the connection
+that has waited longest for its client is closed.
 """
 
 import asyncio

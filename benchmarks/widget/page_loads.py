@@ -3,10 +3,8 @@
 Each round opens a page in a new profile (cold), then another page of the same website (warm). The
 network is emulated by Chromium: 150 ms for each request and 1.6 Mbit/s.
 
-Invariants:
-
-1. All times begin with the end of the host page's HTML (`responseEnd` of its navigation).
-2. A comment counts as shown in the first frame in which its element has a size.
+All times begin with the end of the host page's HTML (`responseEnd` of its navigation). A comment
+counts as shown in the first frame in which its element has a size.
 """
 
 import dataclasses

@@ -5,10 +5,6 @@ raw classes, because their proto-plus wrappers cost more than a whole query.
 
 Query results are copied as bytes, not parsed: an EntityResult is the stored Entity bytes after a
 tag and a length.
-
-Invariants:
-
-1. Bytes written by this module can be parsed as their message type.
 """
 
 import functools

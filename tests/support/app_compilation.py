@@ -3,11 +3,9 @@
 This module owns the compiled parts that a process's applications share: the rules of each blueprint
 and the templates' code.
 
-Invariants:
-
-1. The caches keep nothing that depends on an application: a rule depends on its text, its endpoint
-   and the converters of its map, and a template's code depends on its source.
-2. A blueprint that registers more than rules is registered by Flask itself for each application.
+The caches keep nothing that depends on an application: a rule depends on its text, its endpoint and
+the converters of its map, and a template's code depends on its source. A blueprint that registers
+more than rules is registered by Flask itself for each application.
 """
 
 import dataclasses

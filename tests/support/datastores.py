@@ -3,11 +3,9 @@
 `scripts/test --store` selects the emulator. A test that uses only the API of Datastore gets its
 store from the fixture `datastore` and runs against both.
 
-Invariants:
-
-1. Each `Emulator` has a project of its own, so no test sees another test's entities, also if many
-   processes share the emulator.
-2. A call without an interceptor takes the same path as in production: gRPC's own channel.
+Each `Emulator` has a project of its own, so no test sees another test's entities, also if many
+processes share the emulator. A call without an interceptor takes the same path as in production:
+gRPC's own channel.
 """
 
 import functools

@@ -2,10 +2,8 @@
 
 Posting a thread with forty comments takes longer than most tests that read it.
 
-Invariants:
-
-1. The original file is never opened again, so no test sees another test's writes.
-2. Tests do not change the objects that they share.
+The original file is never opened again, so no test sees another test's writes. Tests must not
+change the objects that they share.
 """
 
 import shutil

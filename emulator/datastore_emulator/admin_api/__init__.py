@@ -4,8 +4,6 @@ Callers use `admin_service`, which loads the other modules on the first call, so
 receives no admin calls never loads their protobuf classes. `admin_methods` passes each call to
 `index_methods`, `transfer_methods` or `operations`.
 
-Invariants:
-
-1. Operations exist only in the process that started them: a restart forgets them but never leaves
-   an import half done.
+Operations exist only in the process that started them: a restart forgets them but never leaves an
+import half done.
 """

@@ -3,12 +3,8 @@
 Owns the selection of entities to export and import. `export_folder` owns the location of the files,
 and `json_lines` owns the line format.
 
-Invariants:
-
-1. An export contains the entities as they were when the export was requested.
-2. An import is one commit: after an error, a cancellation or a damaged file, no entity is stored.
-3. Exports and imports use the project's default database, because the API cannot name a different
-   database.
+An export contains the entities as they were when the export was requested. An import is one commit.
+Both use the project's default database, because the API cannot name a different one.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ Use `keys` and `values` to encode and decode, `entities` to check what may be st
 index definitions and index entries, `index_yaml` for the text of an index.yaml, and
 `property_paths` and `property_masks` for parts of an entity.
 
-Invariants:
+Invariant: Encoded keys and values, compared byte by byte, sort in Datastore's order
+(test_values.py::test_bytes_sort_as_values_do).
 
-1. Encoded keys and values, compared byte by byte, sort in Datastore's order.
-2. All encodings are stored in data files. Changing an encoding makes existing data files wrong;
-   tests with golden values detect that.
+Invariant: All encodings are stored in data files, so changing an encoding makes existing data files
+wrong (test_values.py::test_the_stored_bytes_of_a_value_are_fixed).
 """

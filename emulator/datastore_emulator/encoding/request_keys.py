@@ -3,9 +3,7 @@
 Owns the result of checking a key. A change to an entity names its key at least twice, in a lookup
 and in a commit, so the last keys are remembered.
 
-Invariants:
-
-1. A result depends only on the key's bytes and the default partition, so it never becomes outdated.
+A result depends only on the key's bytes and the default partition, so it never becomes outdated.
 """
 
 from __future__ import annotations

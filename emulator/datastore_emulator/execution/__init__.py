@@ -6,10 +6,9 @@ lack. Internally, `repeated_queries` knows answers that are still valid, `prepar
 a query, `index_scan` and `merge_join` scan its indexes, and `query_batches` or `aggregations`
 returns the results in batches or as numbers.
 
-Invariants:
+Invariant: A transaction's ReadSet records everything that the transaction reads, including ranges
+(test_phantoms.py::test_a_phantom_is_aborted).
 
-1. The cost of a query depends on the number of index entries that it reads, not on the number of
-   stored entities.
-2. A transaction's ReadSet records everything that the transaction reads, including ranges.
-3. A response stays below the 4 MiB that clients accept.
+The cost of a query depends on the number of index entries that it reads, not on the number of
+stored entities. A response stays below the 4 MiB that clients accept.
 """

@@ -7,15 +7,10 @@ earlier rows, so the rule also holds for batches that come in separate requests.
 only the first result of each group counts: the scan seeks the next group, and a cursor from one
 group's result resumes after the group.
 
-Invariants:
-
-1. A scan is lazy: it reads only the rows that the caller takes. The attributes `entries` and
-   `documents` count the rows and entities read.
-2. Nothing is sorted. An entity is read only if it has several rows or is the only entity that a
-   branch can match.
-3. Positions strictly increase.
-4. A scan records its reads in a ReadSet when the caller reports how far it followed the scan. A
-   scan records whole ranges, so a change between two skipped rows is a conflict too.
+A scan reads only the rows that the caller takes, and sorts nothing; `entries` and `documents` count
+the rows and entities read. A scan records its reads in a ReadSet when the caller reports how far it
+followed the scan. A scan records whole ranges, so a change between two skipped rows is a conflict
+too.
 """
 
 from __future__ import annotations

@@ -4,10 +4,8 @@ Owns the check whether a plan's built-in indexes are complete, and the loop that
 (`index_writer` takes the steps). The answers, bills and plans of queries do not depend on which
 indexes exist: a query that lacks one runs again once the index is complete.
 
-Invariants:
-
-1. Between two steps, other threads and processes have twice as much time to write as the step took.
-   Therefore a long fill stops no other writer for longer than a step, and no reader at all.
+Between two steps, other threads and processes have twice as much time to write as the step took, so
+a long fill stops no other writer for longer than a step, and no reader at all.
 """
 
 from __future__ import annotations

@@ -3,15 +3,10 @@
 Programs that poll for changes send the same query again and again, and mostly get the same answer.
 Asking the data file for its last change takes a small part of the time of a query.
 
-Invariants:
-
-1. An answer is used again only if the file's last change is the same as in the snapshot that gave
-   the answer. The last change is read from the file after the request has arrived, so the answer
-   shows every commit that was acknowledged before the request, by any thread or process.
-2. An answer is used only for a request with the same bytes.
-3. Requests in a transaction, for a past moment or for an explanation are never answered from here,
-   and neither are those for which a fault plan cuts the batch.
-4. An answer used again is billed like the first one.
+An answer is used again only for a request with the same bytes, and only if the file's last change,
+read after the request has arrived, is the same as in the snapshot that gave the answer. Requests in
+a transaction, for a past moment or for an explanation are never answered from here, and neither are
+those for which a fault plan cuts the batch. An answer used again is billed like the first one.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 Other rooms call `fault_plans.point` where a plan may inject a fault; users install a
 `fault_plans.Plan`. `fault_rules` reads the JSON document of a plan.
 
-Invariants:
-
-1. The same seed and the same calls produce the same faults, in any process and with any number of
-   threads.
+The same seed and the same calls produce the same faults, in any process and with any number of
+threads.
 """

@@ -26,10 +26,8 @@ Owns the document format. A plan is an object with a seed and a list of rules:
     batch               end the batch after a random number of results between 0 and this number,
                         with NOT_FINISHED if more results exist; only with the rpc RunQuery
 
-Invariants:
-
-1. Whether a rule strikes its n-th call depends only on the seed, the rule's position in the list
-   and n, in any process and with any number of threads.
+Whether a rule strikes its n-th call depends only on the seed, the rule's position in the list and
+n.
 """
 
 from __future__ import annotations

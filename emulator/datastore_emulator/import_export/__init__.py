@@ -4,9 +4,5 @@
 than commits do. `export_folder` maps export URLs to files; `export_files` writes and reads the two
 files of an export.
 
-Invariants:
-
-1. An import is stored either completely or not at all, unless the caller requests batches.
-2. No URL leads outside the exports folder.
-3. An export gets its final name only after its files are on disk.
+An import is stored either completely or not at all, unless the caller requests batches.
 """

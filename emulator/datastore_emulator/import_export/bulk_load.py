@@ -4,11 +4,8 @@ Owns the division into batches. Entities are checked as in a commit, and each ba
 transaction that writes table by table and in key order. The resulting data file equals the one that
 upserts would produce.
 
-Invariants:
-
-1. A batch is stored either completely or not at all, and batches are stored in order.
-2. The error for a refused entity contains the entity's number; earlier batches remain stored.
-3. The loader keeps only one batch in memory.
+A batch is stored either completely or not at all, and only one batch is in memory. The error for a
+refused entity contains the entity's number; earlier batches remain stored.
 """
 
 from __future__ import annotations

@@ -5,11 +5,9 @@ Owns the file format, which docs/reference.md describes for users:
     <name>.overall_export_metadata    a description of the content, as JSON
     entities.jsonl                    the entities, one per line (`json_lines`)
 
-Invariants:
-
-1. An export gets its final name only after both files are on disk. Until then, it is a hidden
-   folder that its writer keeps locked. If the writer dies, the next export removes the folder.
-2. Only the owner can access the files and folders.
+An export gets its final name only after both files are on disk. Until then, it is a hidden folder
+that its writer keeps locked. If the writer dies, the next export removes the folder. Only the owner
+can access the files and folders.
 """
 
 from __future__ import annotations

@@ -3,9 +3,7 @@
 Owns the mapping of URLs to paths, and the errors raised for disk faults. `gs://BUCKET/PREFIX` means
 `<folder>/BUCKET/PREFIX`, so code that names a bucket works unchanged.
 
-Invariants:
-
-1. No URL leads outside the folder: `..`, hidden names and symbolic links are refused.
+No URL leads outside the folder: `..`, hidden names and symbolic links are refused.
 """
 
 from __future__ import annotations

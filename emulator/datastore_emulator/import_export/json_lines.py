@@ -10,11 +10,8 @@ A line may also contain a bare entity, {"key": ..., "properties": ...}. The time
 are only informative: an import is a new write under the same rules as every write, and the imported
 entities get the commit time of the import. (A backup keeps the times.)
 
-Invariants:
-
-1. An import is one commit, complete or not at all, unless the caller requests batches.
-2. The error for an invalid line names the file and the line number.
-3. Exports and imports keep at most one page of entities in memory.
+An import is one commit, unless the caller requests batches. The error for an invalid line names the
+file and the line number. Exports and imports keep at most one page of entities in memory.
 
 Google's managed exports are not supported: they are LevelDB logs in the entity format of the
 retired Datastore service.

@@ -6,9 +6,6 @@ This room does no I/O and reads no data.
 that form a `query_plan`. `query_cursors` encodes and decodes cursors. `gql_parser` converts the
 text of a GQL query to a query message.
 
-Invariants:
-
-1. A plan never sorts results and never reads entities. A query that no index serves is refused, and
-   the error names the index to add.
-2. The values in a query do not affect whether the query is allowed.
+A plan never sorts results and never reads entities. A query that no index serves is refused, and
+the error names the index to add. The values in a query do not affect whether the query is allowed.
 """

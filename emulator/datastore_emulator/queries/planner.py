@@ -8,10 +8,6 @@ entries of such an index begin with a prefix for equality filters and end with t
 the results, in that order. The index must contain these values even if only a different branch's
 inequality needs them. A filter that no entity can match still requires its indexes, because the
 values in a query must not affect whether the query is allowed.
-
-Invariants:
-
-1. A plan never sorts or reads entities; a query that no index serves is refused.
 """
 
 from __future__ import annotations

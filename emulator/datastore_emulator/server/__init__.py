@@ -4,9 +4,6 @@
 the test commands, and `browser_pages`, which display the data that `data_browser` reads. Programs
 start both servers through `cli`; tests start them through `datastore_emulator.testing`.
 
-Invariants:
-
-1. The HTTP port answers only programs on this machine, and refuses requests from web pages of other
-   sites.
-2. A request that waits for a lock never prevents the awaited request from running.
+The HTTP port answers only programs on this machine, and refuses requests from web pages of other
+sites. A request that waits for a lock never prevents the awaited request from running.
 """

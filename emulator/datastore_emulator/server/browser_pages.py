@@ -3,10 +3,8 @@
 Owns the HTML. The pages only read data, need no scripts and load no resources; the headers of
 `http_server` forbid scripts and resources.
 
-Invariants:
-
-1. The function `_text` escapes all stored text, writes unprintable characters as numbers, and keeps
-   right-to-left text from reordering the text around it.
+The function `_text` escapes all stored text, writes unprintable characters as numbers, and keeps
+right-to-left text from reordering the text around it.
 """
 
 from __future__ import annotations

@@ -7,10 +7,5 @@ indexes, `data_file` opens files, `group_commit` lets commits share a disk sync,
 processes take turns, `background_checkpoint` and `write_ahead_log` keep the log small, and
 `history` reads the past.
 
-Invariants:
-
-1. A commit is one SQLite transaction: an entity and its index entries change together.
-2. A commit is on disk before it is acknowledged, unless the caller chose `fast`.
-3. A snapshot never changes.
-4. Files of every released format can be opened.
+A snapshot never changes. Files of every released format can be opened.
 """

@@ -5,16 +5,11 @@ while readers prevent the log from starting again. All other writers wait meanwh
 only counts its rows. After `ROWS` rows, a thread of the process runs a passive checkpoint, which
 waits for no lock and delays no reader or writer.
 
-Invariants:
-
-1. Correctness does not depend on this checkpoint. SQLite reads from the log what the file does not
-   contain yet; a process that is killed during a checkpoint leaves the log complete.
-2. A failure never fails a commit. A commit that needs the faulty disk reports the fault itself.
-3. The log stays small without this checkpoint too. If no thread can start, or if the thread is
-   slower than the commits, SQLite checkpoints in a COMMIT once the log has `LARGE` bytes, and
-   `write_ahead_log` empties the log.
-4. A thread ends with its checkpoint. An idle engine therefore has no thread and no additional
-   connection, and a forked child starts its own thread.
+Correctness does not depend on this checkpoint: SQLite reads from the log what the file does not
+contain yet, and a failure never fails a commit. The log stays small without it too: if no thread
+can start, or if the thread is slower than the commits, SQLite checkpoints in a COMMIT once the log
+has `LARGE` bytes, and `write_ahead_log` empties the log. A thread ends with its checkpoint, so an
+idle engine has no thread and no additional connection, and a forked child starts its own thread.
 """
 
 from __future__ import annotations

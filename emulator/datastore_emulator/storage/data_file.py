@@ -6,15 +6,14 @@ format, and a file with immediately visible damage; the error names the file. Ot
 when a damaged row is read, or by `inspection`: a full check at every opening would cost as much as
 reading the whole file.
 
-Invariants:
+Invariant: In durable mode, a commit is on disk before it is acknowledged, which WAL mode with
+synchronous=FULL guarantees
+(test_power_loss.py::test_a_power_loss_at_any_moment_loses_no_acknowledged_commit).
 
-1. Creation and upgrade are one SQLite transaction each, so killing the process midway leaves the
-   file unchanged.
-2. In durable mode, a commit is on disk before it is acknowledged. WAL mode with synchronous=FULL
-   guarantees this. This mode also syncs the log before each checkpoint and the file after each
-   checkpoint. The folder of a new file is synced too.
-3. Only SQLite opens the file, because closing any other descriptor of the file would drop this
-   process's locks on it.
+This mode also syncs the log before each checkpoint and the file after each checkpoint. The folder
+of a new file is synced too. Creation and upgrade are one SQLite transaction each, so killing the
+process midway leaves the file unchanged. Only SQLite opens the file, because closing any other
+descriptor of the file would drop this process's locks on it.
 """
 
 from __future__ import annotations

@@ -3,10 +3,8 @@
 Owns the creation of data files and the restriction of older files. SQLite gives its log and the
 log's index the same permissions as the data file, regardless of the umask.
 
-Invariants:
-
-1. This module never opens an existing data file, because closing a descriptor of the file would
-   drop this process's SQLite locks on it.
+This module never opens an existing data file, because closing a descriptor of the file would drop
+this process's SQLite locks on it.
 """
 
 from __future__ import annotations

@@ -3,22 +3,16 @@
 Owns the database connections of a process. `schema` defines the tables, `data_file` opens files and
 translates their faults, and `group_commit` begins and ends SQLite transactions.
 
-Invariants:
+Invariant: Replaced and deleted data is overwritten in the file and, without history, removed from
+the log, which contains older states of pages
+(test_erasure.py::test_deleted_data_is_in_no_byte_a_minute_later).
 
-1. A commit is one SQLite transaction, which contains both entities and index entries and is on disk
-   before the commit is acknowledged. Several commits that wait for the disk may share one SQLite
-   transaction.
-2. A snapshot is an open SQLite read transaction.
-3. After a fault, the connection is closed and never used again, so the engine recovers as soon as
-   the machine does.
-4. At least one connection stays open, which shows other processes that the file is in use.
-5. Connections never cross a fork. Idle connections are closed before the fork (`close_idle`
-   explains why). The child abandons the other connections without closing them, because closing
-   them would release the parent's locks.
-6. Replaced and deleted data is overwritten in the file. Without history, the data must also be
-   removed from the log, which contains older states of pages. The log is emptied `LOG_SECONDS`
-   after a commit: by the next request that finds the log unused, or by the next commit, which asks
-   other processes to pause.
+The log is emptied `LOG_SECONDS` after a commit: by the next request that finds the log unused, or
+by the next commit, which asks other processes to pause. After a fault, the connection is closed and
+never used again, so the engine recovers as soon as the machine does. At least one connection stays
+open, which shows other processes that the file is in use. Connections never cross a fork. Idle
+connections are closed before the fork (`close_idle` explains why). The child abandons the other
+connections without closing them, because closing them would release the parent's locks.
 
 An in-memory engine uses a private temporary file, which is removed at the end, because SQLite's own
 in-memory databases have no snapshots.

@@ -8,28 +8,25 @@ COMMIT puts all parts on disk. If no other thread waits, a commit ends its trans
 without a savepoint. From before its BEGIN until after its end, a transaction also holds the turn of
 all processes (`writer_lock`).
 
-Invariants (callers rely on them; `WriteTurn.transaction` returns only after the COMMIT):
+Invariant: A part takes effect only when its block has ended without an error and the group's COMMIT
+has succeeded; until then, no caller gets an answer, no lock is released, no commit is metered, and
+this process caches nothing that the part wrote
+(test_group_commit.py::test_before_the_commit_no_client_is_answered_and_nothing_is_visible).
 
-1. A part takes effect only when its block has ended without an error and the group's COMMIT has
-   succeeded. Until then, no caller gets an answer, no lock is released (`lock_manager`), no commit
-   is metered, and this process caches nothing that the part wrote (index ids, the time to empty the
-   log).
-2. If the COMMIT fails, or SQLite fails in a part, the whole group is rolled back, the connection is
-   closed and every part raises an error. The cause of such a failure is the file or the machine,
-   never a single part.
-3. A part that fails on its own rolls back only its own savepoint. The failed part raises its error
-   only after the group has ended; if the group failed too, the part raises the group's error
-   instead. The reason is that an earlier part may have caused the refusal (an entity that exists, a
-   changed read), and no caller may learn of that part before it is on disk.
-4. A part sees the earlier parts of its group, except the failed ones, so validation and versions
-   are the same as for separate commits in sequence. Code outside the group does not see the parts,
-   because snapshots use other connections, to which SQLite shows only committed data.
-5. The process that is next in line waits for at most `MOST` small parts, or for the parts that
-   begin within `LONGEST` seconds, plus one disk sync. A commit that can take long (an import), or
-   that changes data on which parts depend (indexes, a reset), has its own transaction.
-6. No part waits forever for a thread that has died. The thread that has the turn ends the group; if
-   no thread takes the turn for a while, one of the group's parts ends it. A fault plan that delays
-   a part also delays the part's group.
+If the COMMIT fails, or SQLite fails in a part, the whole group is rolled back, the connection is
+closed and every part raises an error. The cause of such a failure is the file or the machine, never
+a single part. A part that fails on its own rolls back only its own savepoint, and raises its error
+only after the group has ended; if the group failed too, the part raises the group's error instead.
+The reason is that an earlier part may have caused the refusal (an entity that exists, a changed
+read), and no caller may learn of that part before it is on disk.
+
+A part sees the earlier parts of its group, except the failed ones, so validation and versions are
+the same as for separate commits in sequence. The process that is next in line waits for at most
+`MOST` small parts, or for the parts that begin within `LONGEST` seconds, plus one disk sync. A
+commit that can take long (an import), or that changes data on which parts depend (indexes, a
+reset), has its own transaction. The thread that has the turn ends the group; if no thread takes the
+turn for a while, one of the group's parts ends it. A fault plan that delays a part also delays the
+part's group.
 """
 
 from __future__ import annotations

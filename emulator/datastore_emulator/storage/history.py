@@ -6,12 +6,10 @@ later. The index entries of `history` rows are computed from the entities. There
 past can use every index that exists today, and finds the data that the file contained at the
 moment.
 
-Invariants:
-
-1. A read of the past costs as much as the same read of the present, plus a cost for the later
-   changes in the kinds that it reads. The batches of a query share that extra cost.
-2. An entity has exactly one state at a moment: the current state if its version is not newer, or
-   else the only revision that began before the moment and ended after it.
+A read of the past costs as much as the same read of the present, plus a cost for the later changes
+in the kinds that it reads, which the batches of a query share. An entity's state at a moment is the
+current state if its version is not newer, or else the only revision that began before the moment
+and ended after it.
 """
 
 from __future__ import annotations

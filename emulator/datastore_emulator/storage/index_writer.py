@@ -15,18 +15,13 @@ its own:
     null          complete. If `is_asked` is not set, no query has asked for the index since the
                   file stopped maintaining all built-in indexes; `drop_unasked` may drop the index.
 
-Invariants:
-
-1. An unchanged entry keeps its version, so a change does not abort a transaction that has read only
-   that entry. The indexes of unchanged properties are not read at all.
-2. Index ids that a commit assigns become part of the file only with the commit; until then, they
-   stay in `new_ids`.
-3. `index_updates` counts the entries of all built-in indexes, whether they are maintained or not.
-4. A query uses a built-in index only once the index is complete. A kill between two steps leaves
-   the index incomplete but correct up to `filled_to`; the next query continues from there. Any
-   number of threads and processes may take steps for the same index.
-5. A filled entry has the version of its entity, and a step changes no version. Therefore reads of
-   the past can use a new index, and filling an index aborts no transaction.
+An unchanged entry keeps its version, so a change does not abort a transaction that has read only
+that entry. Index ids that a commit assigns stay in `new_ids` until the commit. `index_updates`
+counts the entries of all built-in indexes, whether they are maintained or not. A kill between two
+steps leaves the index incomplete but correct up to `filled_to`; the next query continues from
+there. Any number of threads and processes may take steps for the same index. A filled entry has the
+version of its entity, and a step changes no version. Therefore reads of the past can use a new
+index, and filling an index aborts no transaction.
 """
 
 from __future__ import annotations

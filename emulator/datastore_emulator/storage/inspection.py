@@ -7,10 +7,8 @@ with newly computed entries. Finally, the row check covers versions and history.
 reads one snapshot, so engines can keep writing, and keeps one page of entities in memory. The
 inspection repairs nothing; to repair a file, restore a backup.
 
-Invariants:
-
-1. The report lists damaged rows as problems; they never raise an exception. A file is refused only
-   if it cannot be opened or has a different format.
+The report lists damaged rows as problems; they never raise an exception. A file is refused only if
+it cannot be opened or has a different format.
 """
 
 from __future__ import annotations

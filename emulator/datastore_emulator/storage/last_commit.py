@@ -6,16 +6,13 @@ in the file of `writer_lock`, before it gives up the turn and before it acknowle
 
     <data>-turn    version, base, log, since, until (`Note`), and their CRC-32
 
-Invariants:
-
-1. A note is written after its commit is on disk, and is never synced. After a power loss, the note
-   may be old, torn or missing, but never names a commit that did not reach the disk.
-2. `base` is in the data file itself, without the log: SQLite begins a new log only when the data
-   file contains all of the former one.
-3. A file is refused only if its log is certainly missing, or certainly not the log of this file. In
-   doubt, it is opened, and what is missing is reported.
-4. The check changes no file, but may make an empty log. An ordinary connection would change the
-   data file, because closing the last one merges the log into it.
+A note is written after its commit is on disk, and is never synced. After a power loss, the note may
+be old, torn or missing, but never names a commit that did not reach the disk. `base` is in the data
+file itself, without the log: SQLite begins a new log only when the data file contains all of the
+former one. A file is refused only if its log is certainly missing, or certainly not the log of this
+file. In doubt, it is opened, and what is missing is reported. The check changes no file, but may
+make an empty log. An ordinary connection would change the data file, because closing the last one
+merges the log into it.
 """
 
 from __future__ import annotations

@@ -3,16 +3,13 @@
 Owns operations on whole files: copying a file while engines write to it, replacing a file and
 shrinking a file.
 
-Invariants:
+Invariant: A restored file never allocates an id that was allocated after the backup
+(test_maintenance.py::test_ids_handed_out_after_the_backup_are_not_reused_after_the_restore).
 
-1. If the process is killed at any moment, either the old file or the new file remains. A copy is
-   written under a temporary name, checked and synced; only then does it get its final name, in a
-   single step.
-2. Nothing is overwritten unless the caller requests it, and a file that is in use is never
-   overwritten.
-3. A restored file never allocates an id that was allocated after the backup. The counter of ids
-   advances by one for each microsecond since the backup, which is more than the number of ids that
-   can have been allocated.
+The counter of ids advances by one for each microsecond since the backup, which is more than the
+number of ids that can have been allocated. A copy is written under a temporary name, checked and
+synced; only then does it get its final name, in a single step. A file that is in use is never
+overwritten.
 """
 
 from __future__ import annotations

@@ -4,12 +4,9 @@ Owns the serialized form, the checksum and the indexed values of an entity that 
 store, and the same values of its old state if the transaction has read it. While one thread writes,
 all others wait, so the turn should contain only what depends on the other commits.
 
-Invariants:
-
-1. Indexed values are never changed, and depend only on the serialized form, which contains the
-   partition.
-2. An old state is used only in a commit that has verified the version of every entity that its
-   transaction has read, and only by the commit's first mutation of that entity.
+Indexed values are never changed, and depend only on the serialized form, which contains the
+partition. An old state is used only in a commit that has verified the version of every entity that
+its transaction has read, and only by the commit's first mutation of that entity.
 """
 
 from __future__ import annotations

@@ -2,12 +2,9 @@
 
 Owns the statements that read the tables (`schema`), and the meaning of a stored row.
 
-Invariants:
-
-1. A RowReader is used within one SQLite transaction, which its creator begins and ends, so
-   everything that it reads belongs to one version.
-2. Only this module (for reads), `row_writer` and `index_writer` (for writes) contain statements
-   that name a table.
+A RowReader is used within one SQLite transaction, which its creator begins and ends, so everything
+that it reads belongs to one version. Only this module (for reads), `row_writer` and `index_writer`
+(for writes) contain statements that name a table.
 """
 
 from __future__ import annotations

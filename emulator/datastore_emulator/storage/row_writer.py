@@ -3,10 +3,8 @@
 Owns the statements that change entities, their history, reserved keys and the file's state. The
 base class in `index_writer` writes the index entries.
 
-Invariants:
-
-1. An entity and its index entries change together, in the caller's SQLite transaction.
-   `group_commit` ensures that only one such transaction runs at a time, and commits it.
+An entity and its index entries change together, in the caller's SQLite transaction. `group_commit`
+ensures that only one such transaction runs at a time, and commits it.
 """
 
 from __future__ import annotations

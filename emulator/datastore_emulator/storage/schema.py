@@ -30,10 +30,6 @@ instead of continuing to write.
 
 The history contains no index entries; the module `history` computes them from the entities.
 Therefore a change to an entity adds one history row, regardless of the number of indexes.
-
-Invariants:
-
-1. Every released format can be upgraded step by step.
 """
 
 from __future__ import annotations

@@ -8,15 +8,11 @@ to pause new requests briefly, and empties the log once the requests in progress
 
     <data>-pause   exists during a pause; contains its end in 8 bytes (nanoseconds, monotonic)
 
-Invariants:
-
-1. Correctness does not depend on the pause: other processes may ignore it.
-2. The pause ends on its own, so a process that dies during a pause does not prolong it for the
-   others.
-3. Only a request that does not hold a snapshot or a lock yet may be paused. The pause waits for
-   requests that hold a snapshot or that others wait for, so pausing these requests would cause a
-   deadlock.
-4. A failure to empty the log never fails a commit, because the commit is already complete.
+Correctness does not depend on the pause: other processes may ignore it, and a failure to empty the
+log never fails a commit. The pause ends on its own, so a process that dies during a pause does not
+prolong it for the others. Only a request that does not hold a snapshot or a lock yet may be paused.
+The pause waits for requests that hold a snapshot or that others wait for, so pausing these requests
+would cause a deadlock.
 """
 
 from __future__ import annotations

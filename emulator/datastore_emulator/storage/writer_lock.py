@@ -10,15 +10,11 @@ file before it begins a transaction, and unlocks the file after the end:
 A process unlocks byte 0 only when it has locked byte 1. A process that has just written therefore
 cannot write again before the process that is next in line.
 
-Invariants:
-
-1. Correctness never depends on this lock. SQLite's own lock excludes programs that do not know this
-   file, and a process that cannot use the file relies on SQLite's lock alone.
-2. The kernel releases the locks when a process ends, for any reason. A forked child does not
-   inherit them.
-3. No process waits forever: after `data_file.BUSY_SECONDS`, the data file is busy.
-4. While a data file is open, only this module opens the file, because closing any descriptor of
-   the file would drop this process's locks on it.
+Correctness never depends on this lock. SQLite's own lock excludes programs that do not know this
+file, and a process that cannot use the file relies on SQLite's lock alone. The kernel releases the
+locks when a process ends, and a forked child does not inherit them. After `data_file.BUSY_SECONDS`,
+the data file is busy. While a data file is open, only this module opens the file, because closing
+any descriptor of the file would drop this process's locks on it.
 """
 
 from __future__ import annotations

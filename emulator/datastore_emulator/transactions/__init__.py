@@ -5,11 +5,9 @@ check and apply the changes in a commit (with `preconditions` and `property_tran
 pessimistic mode takes its locks from `lock_manager`; `lock_table` decides which transaction waits
 for which, and `shared_lock_files` shares locks between processes.
 
-Invariants:
+Invariant: Correctness never depends on a lock: inside the write transaction, a commit is refused
+with ABORTED if anything that its transaction read has changed since
+(test_lock_manager.py::test_without_a_lock_the_commit_is_still_validated).
 
-1. A commit is refused with ABORTED if anything that its transaction read has changed since. This
-   check runs inside the write transaction.
-2. Correctness never depends on a lock. A missing lock causes an ABORTED error, never a wrong
-   result.
-3. No request waits forever. If transactions wait for each other, the youngest is aborted.
+No request waits forever. If transactions wait for each other, the youngest is aborted.
 """

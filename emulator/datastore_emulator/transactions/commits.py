@@ -4,15 +4,11 @@ Owns the sequence of a Commit: find its transaction, if any; check everything th
 and prepare the rows; write, answer and meter. `mutations` decides what a mutation does, and
 `open_transactions` decides whether a transaction may commit.
 
-Invariants:
-
-1. A commit that returns OK or ABORTED ends its transaction. After any other error, the transaction
-   remains open.
-2. The response is serialized before the COMMIT, because a commit must fail if its response is too
-   large.
-3. A commit without a transaction applies its mutations in order, up to the first one that fails:
-   it stores those before, and then raises that one's error. What no stored data can make valid is
-   found before, and refuses the whole commit.
+A commit that returns OK or ABORTED ends its transaction. After any other error, the transaction
+remains open. The response is serialized before the COMMIT, because a commit must fail if its
+response is too large. A commit without a transaction applies its mutations in order, up to the
+first one that fails: it stores those before, and then raises that one's error. What no stored data
+can make valid is found before, and refuses the whole commit.
 """
 
 from __future__ import annotations

@@ -6,15 +6,12 @@ ends. A change announces its places before it commits, and locks them until it i
 with all commits that share its COMMIT, see `group_commit`). Readers of those places wait until
 then.
 
-Invariants:
-
-1. Correctness never depends on a lock. A commit is validated as in optimistic mode, so a lock that
-   is taken too late or released too early causes an ABORTED error, never a wrong result.
-2. No request waits forever. A request never waits for a dead process, for an expired transaction,
-   in a cycle (`lock_table`) or longer than the limits below.
-3. New readers wait for a waiting change, because a stream of new readers could otherwise delay the
-   change forever. The readers wait only for a limited time, because the change may itself be
-   waiting for a slow transaction.
+A commit is validated as in optimistic mode, so a lock that is taken too late or released too early
+causes an ABORTED error, never a wrong result. A request never waits for a dead process, for an
+expired transaction, in a cycle (`lock_table`) or longer than the limits below. New readers wait for
+a waiting change, because a stream of new readers could otherwise delay the change forever. The
+readers wait only for a limited time, because the change may itself be waiting for a slow
+transaction.
 
 Most transactions read only entities, but most of the places that a commit changes are entries of
 indexes. Therefore a commit announces entries only while a transaction holds a lock on entries of

@@ -8,14 +8,11 @@ Owns the folder of lock files next to the data file:
                     change when the file is rewritten, then one event (`lock_table`) per line, as
                     JSON
 
-Invariants:
-
-1. A process writes only its own file, and reads and writes only during its turn.
-2. When a process ends, for any reason and in any container, the kernel releases the lock on its
-   file, which immediately ends all locks of the process. A process id and a start time could not
-   reveal this across pid namespaces.
-3. The files need not survive a crash, because after a crash no process holds them and they are
-   removed. Therefore they are never synced.
+A process writes only its own file, and reads and writes only during its turn. When a process ends,
+for any reason and in any container, the kernel releases the lock on its file, which immediately
+ends all locks of the process. A process id and a start time could not reveal this across pid
+namespaces. The files are never synced, because after a crash no process holds them and they are
+removed.
 """
 
 from __future__ import annotations
