@@ -7,14 +7,13 @@
 The field names follow Cloud Logging. The log must reveal nothing about people who write or read
 comments: no text, address, network or token.
 
-Invariants:
+Invariant: For an exception, only the exception's class and stack are logged, because its message
+and the source lines may quote user input
+(test_logs.py::test_an_error_is_logged_as_its_class_and_location).
 
-1. For an exception, only the exception's class and stack are logged. The exception's message and
-   the source lines may quote user input.
-2. Messages of this project are logged in full. These messages may contain only routes, internal ids
-   and numbers.
-3. A library's message may contain parts of a request, so only its template is logged, without the
-   values. If the values are already part of the text, only the place of the call is logged.
+Messages of this project are logged in full, so they may contain only routes, internal ids and
+numbers. A library's message may contain parts of a request, so only its template is logged, without
+the values. If the values are already part of the text, only the place of the call is logged.
 """
 
 import logging

@@ -13,8 +13,7 @@ package writes Account, Identity, Session, ModerationSession, Ticket, SiteKeys a
     SiteKeys  the keys with which a site signs tokens for its readers
     Providers the OpenID Connect providers, and the people who can sign in through each
 
-Invariants:
-
-1. The store contains no password, token or address in plain text, only password hashes, keyed
-   hashes and encrypted values.
+Invariant: The store contains no password, token or address in plain text, only password hashes,
+keyed hashes and encrypted values
+(test_accounts.py::test_the_store_contains_no_password_token_or_address).
 """

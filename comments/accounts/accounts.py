@@ -3,15 +3,15 @@
 Owns the kinds Account and Identity. Each identity of an account (a sign-in name, a mail address, or
 a person at a provider) is a separate entity that stores the account's id.
 
-Invariants:
+Invariant: An identity belongs to at most one account: the transaction that assigns an identity
+reads its entity first (test_accounts.py::test_one_of_many_concurrent_requests_for_a_login_gets_it).
 
-1. An identity belongs to at most one account. The transaction that assigns an identity reads its
-   entity first, so only one of two concurrent requests for a name succeeds.
-2. Only authorized people can give grants, through `invitations` or the command line. No one gets a
-   grant by claiming it.
-3. `staff` is true if and only if the account has a grant.
-4. Every change that ends trust in earlier sign-ins (a new password, authenticator or role, or the
-   removal of one) changes `epoch`, which ends all sessions and tokens of the account.
+Invariant: Every change that ends trust in earlier sign-ins (a new password, authenticator or role,
+or the removal of one) changes `epoch`, which ends all sessions and tokens of the account
+(test_accounts.py::test_a_role_is_held_until_it_is_revoked_and_a_change_ends_sessions).
+
+`staff` is true if and only if the account has a grant. Only authorized people can give grants,
+through `invitations` or the command line.
 """
 
 import contextlib

@@ -12,18 +12,14 @@ Browsers and windows exchange nothing except the code that the reader types, and
 needed. An attacker who requests a mail for another person's address has the key but cannot get the
 code, because that requires access to the mailbox.
 
-Invariants:
+A response depends only on the request, never on whether this service knows the address. A mailbox
+gets at most `PER_ADDRESS` mails an hour, no matter which "+" suffixes and dots are used
+(`mail_addresses.mailbox`), and a network can make `PER_NETWORK` requests an hour. During a rush
+(unusually many requests for one domain or in total), each mail needs a proof of work
+(`login_mail_rush`). Whether a proof is required may depend on the domain, but not on the address.
 
-1. A response depends only on the request, never on whether this service knows the address.
-2. A mailbox gets at most `PER_ADDRESS` mails an hour, no matter which "+" suffixes and dots are
-   used (`mail_addresses.mailbox`). A network can make `PER_NETWORK` requests an hour.
-3. During a rush (unusually many requests for one domain or in total), each request needs a proof of
-   work, which is valid for one mail (`login_mail_rush`). Whether a proof is required may depend on
-   the domain, but not on the address.
-4. A code belongs to one token and one site. The code expires after `TERM`, after one use, or after
-   a few wrong guesses (`typed_codes`).
-5. Opening the link changes nothing. The button on the page can be pressed again; only the newest
-   code is valid.
+A code is valid until `TERM` ends, until it is used, or until a few wrong guesses (`typed_codes`).
+The button that shows it can be pressed again; only the newest code is valid.
 """
 
 import secrets

@@ -3,10 +3,8 @@
 Owns the file `first-owner` in the data folder. The file exists until the service gets its first
 owner, and each start of the service replaces the file.
 
-Invariants:
-
-1. The link gives control of the whole service. The link is therefore never logged, and only the
-   system user who runs the service can read the file.
+The link gives control of the whole service. It is therefore never logged, and only the system user
+who runs the service can read the file.
 """
 
 import contextlib

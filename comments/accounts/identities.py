@@ -6,12 +6,6 @@ Owns the format of an Identity's key. Keys are stored, so the format must not ch
 
 The provider is `login`, `mail`, `first` (the first owner of this service), "site/{site id}"
 (readers whom a site identifies) or "oidc/{issuer}" (people whom a provider identifies).
-
-Invariants:
-
-1. Mail addresses and providers' `sub` values are never stored in plain text.
-2. Two subjects never have the same key.
-3. No subject is empty: a provider's response without a subject identifies no one.
 """
 
 import re

@@ -10,17 +10,12 @@ Each link is shown or mailed once and works once. The content of a reset link's 
 used or the password is changed some other way. Links from older releases have no mark and are
 refused; such links were valid for only a day.
 
-Invariants:
-
-1. Only an invitation made by an operator can create the first owner; the first visitor never
-   becomes the owner automatically. At most one `first` invitation can be accepted, and none after
-   the service has had an owner.
-2. An invitation bound to an address can be accepted only by the account that has this address, or
-   by a new account; accepting it confirms the new account's address.
-3. Only an account's latest reset link works, and none works after a password was chosen.
-4. A reset replaces only the password. A reset requires the authenticator's code, unless an operator
-   made the link to remove the second factor too. Attempts are counted in the same way as sign-in
-   attempts.
+Only an invitation made by an operator can create the first owner, and none after the service has
+had an owner; the first visitor never becomes the owner automatically. An invitation bound to an
+address can be accepted only by the account that has this address, or by a new account, whose
+address it confirms. A reset replaces only the password: it requires the authenticator's code,
+unless an operator made the link to remove the second factor too. Its attempts are counted in the
+same way as sign-in attempts.
 """
 
 from datetime import datetime, timedelta

@@ -5,14 +5,10 @@ moderator grants a session in a window of this service, and the page that opened
 exchanges the window's code for the token (`window_codes`). Scripts of the page can read the token,
 so a session allows far less than its account: decisions about the comments of one site.
 
-Invariants:
-
-1. A session belongs to one site and one origin. It is valid while its account may moderate the
-   site.
-2. A session ends `TERM` after it began, when it is revoked, when an owner turns off moderation in
-   the thread, when the account begins too many others (`session_rows.MOST`), or when the account's
-   `epoch` changes (a different role, password or authenticator, or signing out everywhere),
-   whichever comes first. Use does not extend a session.
+A session is valid while its account may moderate the site. It ends `TERM` after it began, no matter
+how often it is used, or earlier: when it is revoked, when an owner turns off moderation in the
+thread, when the account begins too many others (`session_rows.MOST`), or when the account's `epoch`
+changes.
 """
 
 import re

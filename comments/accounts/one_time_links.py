@@ -3,14 +3,13 @@
 Owns the kind Ticket, which stores one-time tokens. A token is 256 random bits, and the store holds
 only a keyed digest of it.
 
-Invariants:
+Invariant: The transaction of the allowed action also marks the token as used, so exactly one of
+several concurrent uses succeeds
+(test_invitations.py::test_one_of_twenty_concurrent_acceptances_of_an_invitation_succeeds).
 
-1. The purpose of a token is stored in its row, not in the token. A token for one purpose is not
-   valid for another, and only this service can make tokens.
-2. The transaction of the allowed action also marks the token as used, so exactly one of several
-   concurrent uses succeeds.
-3. A used row is kept until its expiry. If the response to a transaction is lost, the transaction
-   runs again and recognizes its own attempt (`used`); every other attempt is refused.
+The purpose of a token is stored in its row, so a token for one purpose is not valid for another. A
+used row is kept until its expiry: if the response to a transaction is lost, the next run recognizes
+its own attempt (`used`), and every other attempt is refused.
 """
 
 import enum

@@ -9,11 +9,9 @@ The token is signed with a key of that site (`site_keys`). `sub` is the site's i
 must never be reused for another person; `name` is the display name and may change; `exp` is at most
 `LONGEST` in the future. Other claims are ignored, so a token cannot grant anything else.
 
-Invariants:
-
-1. The account of a site's reader is found only by the site and `sub`. Neither a name nor a mail
-   address, verified or not, leads to an account.
-2. A reader's account has no role and no password, so it gives no access to the admin console.
+The account of a site's reader is found only by the site and `sub`: neither a name nor a mail
+address, verified or not, leads to an account. It has no role and no password, so it gives no access
+to the admin console.
 """
 
 from datetime import datetime, timedelta

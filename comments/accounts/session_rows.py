@@ -1,11 +1,7 @@
 """What both kinds of sessions have in common: rows below their account, found by a token's digest.
 
-Invariants:
-
-1. The store holds only a keyed digest of the token, so a person who can read the store still cannot
-   use a session.
-2. A session is valid only with the `epoch` that its account had when it began.
-3. An ended session never becomes valid again: recording a use does not restore a deleted session.
+The store holds only a keyed digest of the token. A session is valid only with the `epoch` that its
+account had when it began. Recording a use does not restore a deleted session.
 """
 
 import re

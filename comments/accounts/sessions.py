@@ -3,14 +3,10 @@
 Owns the kind Session and the format of its token: "{account id}.{256 random bits}". One lookup
 reads the session and its account together.
 
-Invariants:
-
-1. A session ends `IDLE` after its last use, `LONGEST` after its beginning, at sign-out, or when the
-   account's `epoch` changes, whichever comes first.
-2. Every sign-in makes a new token and ends the browser's earlier session, so a token that was
-   planted in the browser earlier is useless.
-3. If the store does not answer, the request fails. The caller is treated as neither signed in nor
-   signed out.
+A session ends `IDLE` after its last use, `LONGEST` after its beginning, at sign-out, or when the
+account's `epoch` changes. Every sign-in makes a new token and ends the browser's earlier session,
+so a token that was planted in the browser earlier is useless. If the store does not answer, the
+request fails: the caller is treated as neither signed in nor signed out.
 """
 
 import functools

@@ -1,10 +1,10 @@
 """Codes that people type: the short half of a one-time link, whose token is the long half.
 
-Invariants:
+Invariant: Wrong codes are counted in the transaction that compares the code, so concurrent guesses
+all count (test_email_login.py::test_concurrent_guesses_are_counted_one_by_one).
 
-1. A code is valid once, for one site, and only with its link's token.
-2. The link is void after `TRIES` wrong codes. Wrong codes are counted in the transaction that
-   compares the code, so concurrent guesses all count.
+A code is valid once, for one site, and only with its link's token. The link is void after `TRIES`
+wrong codes.
 """
 
 import secrets

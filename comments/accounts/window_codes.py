@@ -12,11 +12,8 @@ The steps of the exchange:
 No token appears in an address, a message or the window. A person who sees the code lacks the
 verifier; a person who knows the challenge has neither the code nor the verifier.
 
-Invariants:
-
-1. A code belongs to one purpose, one site and one page's verifier. It can be used once, within
-   `TERM`, and is void after a few wrong guesses (`typed_codes`).
-2. A challenge never gets a second code.
+A code belongs to one purpose, one site and one page's verifier. It can be used once, within `TERM`,
+and is void after a few wrong guesses (`typed_codes`). A challenge never gets a second code.
 """
 
 import base64

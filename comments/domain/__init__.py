@@ -2,8 +2,4 @@
 
 This package owns the sort hash, the records that packages exchange, ids, roles, and the public form
 of a comment. `text` cleans what people write; `crypto` signs, encrypts and hashes.
-
-Invariants:
-
-1. Nothing here performs I/O or reads the clock; the import contracts enforce this.
 """

@@ -8,10 +8,7 @@ with `opinion`, an older word for an answer:
 
     opinion:akismet+webhook   held until both have approved it
 
-Invariants:
-
-1. An answer is untrusted input. An answer that does not have exactly the expected form counts as no
-   answer.
+An answer is untrusted input: one that does not have exactly the expected form counts as no answer.
 """
 
 import enum

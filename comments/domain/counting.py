@@ -18,10 +18,8 @@ The number of participants is derived from counters (`PRESENCE`). An author part
 while the author has an approved comment there. The number of participants therefore changes when an
 author's number of approved comments leaves 0 or returns to 0.
 
-Invariants:
-
-1. `increments` depends only on the two states, so every sequence of changes to a state gives the
-   same counters.
+Invariant: `increments` depends only on the two states, so every sequence of changes to a state
+gives the same counters (test_counting.py::test_increments_telescope_over_any_sequence_of_changes).
 """
 
 import base64

@@ -14,11 +14,8 @@ Comparisons are typed values, so no text of an owner is ever evaluated.
 A declaration becomes an entry of a registry of counters (`registry`), to which the usual formula
 (`counting.increments`) is applied.
 
-Invariants:
-
-1. A counter's numbers depend only on its declaration. A changed declaration therefore gets a new
-   generation with numbers of its own.
-2. A comment counts only under keys that it has: comments without an author do not count by author.
+A counter's numbers depend only on its declaration, so a changed declaration gets a new generation
+with numbers of its own.
 """
 
 import dataclasses

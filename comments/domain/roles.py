@@ -5,11 +5,8 @@ which means every site and the service itself. Guests and authors have no roles:
 follow, they need only their own token. A comment's author id, not a role, determines who may change
 it as its author (`posting`).
 
-Invariants:
-
-1. Only the actions in the tables are allowed.
-2. A role on one site allows nothing on other sites.
-3. An empty site id means no site; it never means all sites.
+Only the actions in the tables are allowed. An empty site id means no site; it never means all
+sites.
 """
 
 import enum

@@ -6,21 +6,21 @@ two paths of numbers: depth first, siblings by number, a parent before everythin
 query ordered by this string returns the whole discussion, and everything below a comment is one
 contiguous range.
 
-Invariants:
+Invariant: No segment is a prefix of another, so two hashes first differ within segments of the same
+level, and a hash is a string prefix of another only if its comment is an ancestor
+(test_sorthash.py::test_a_hash_is_a_prefix_of_its_descendants_alone).
 
-1. **No segment is a prefix of another.** Two hashes therefore first differ within segments of the
-   same level, and a hash is a string prefix of another only if its comment is an ancestor. Segments
-   of a single width would have that property, but would run out at `base ** width` siblings. Longer
-   segments therefore begin with one of two letters that are not digits and sort above all digits:
+Segments of a single width would have that property, but would run out at `base ** width` siblings.
+Longer segments therefore begin with one of two letters that are not digits and sort above all
+digits:
 
-       first     width digits           numbers 0 ..                      AZ
-       second    y + (width + 1) digits the next base ** (width + 1)      yAAA
-       third     z + (width + 3) digits the next base ** (width + 3)      zAAAAA
+    first     width digits           numbers 0 ..                      AZ
+    second    y + (width + 1) digits the next base ** (width + 1)      yAAA
+    third     z + (width + 3) digits the next base ** (width + 3)      zAAAAA
 
-   A short segment never begins with `y` or `z`, so a longer segment cannot start with a shorter
-   one. Both letters sort above every digit, so strings sort like numbers across the three classes.
-2. **Numbers are never reused.** They come from a counter on the parent that only grows, so a hash
-   that was once assigned never denotes a different comment.
+A short segment never begins with `y` or `z`, so a longer segment cannot start with a shorter one.
+Both letters sort above every digit, so strings sort like numbers across the three classes. Numbers
+are never reused (`tree`), so a hash that was once assigned never denotes a different comment.
 
 With the default scheme (base 50, width 2), two letters encode 2,500 siblings, four letters 127,500
 and six letters 312,627,500. Roots are numbered from 0 and children from 1. In the *padded* form,

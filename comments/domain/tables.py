@@ -1,9 +1,7 @@
 """Format the lines of a report as a table, CSV or JSON (pure).
 
-Invariants:
-
-1. User-written text cannot act on the program that shows it: control characters become "?" on
-   terminals, and a CSV cell that a spreadsheet would evaluate starts with "'".
+User-written text cannot act on the program that shows it: control characters become "?" on
+terminals, and a CSV cell that a spreadsheet would evaluate starts with "'".
 """
 
 import csv

@@ -6,9 +6,5 @@ recipient waits in the `message_queue` until the `message_sender` sends it throu
 webhooks or mail. `backlog` tracks the work that this process still has to do, and `dead_letters`
 shows the events and messages whose delivery was given up.
 
-Invariants:
-
-1. An event exists only if its commit was applied.
-2. An event is deleted only by an operator, or by the commit that records its last handler as done.
-3. Only `safe_http` sends requests to addresses that people entered.
+Only `safe_http` sends requests to addresses that people entered.
 """

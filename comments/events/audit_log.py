@@ -10,10 +10,10 @@ exception: an undo of their import deletes them.
                 verb, actor's id and name, `at`, `before`, `after`, `reason`, `back` (the previous
                 policy, ban or lock, in the form that `policy_changes` restores)
 
-Invariants:
+Invariant: An entry contains no comment text, no address and no network
+(test_decisions.py::test_the_log_names_the_decision_and_its_actor_but_nothing_of_the_comment).
 
-1. An entry contains no comment text, no address and no network. A moderator writes `reason` for
-   other moderators.
+A moderator writes `reason` for other moderators.
 """
 
 import dataclasses

@@ -6,12 +6,10 @@ list is due when one of its marks requests compaction; a comment is due `COUNT_A
 its first uncounted vote. An undo of an import is due immediately. Each of these is in the backlog
 only once, no matter how often it changes.
 
-Invariants:
-
-1. No work depends on the backlog alone. The commit of a change also stores the need for compaction,
-   counting or delivery, so if a process dies, a query (`scheduler`) finds its work.
-2. A process without a worker adds nothing to its backlog, so no backlog grows without being
-   processed. On App Engine, a task queue replaces the backlog (`cloud_tasks`).
+No work depends on the backlog alone. The commit of a change also stores the need for compaction,
+counting or delivery, so if a process dies, a query (`scheduler`) finds its work. A process without
+a worker adds nothing to its backlog. On App Engine, a task queue replaces the backlog
+(`cloud_tasks`).
 """
 
 import dataclasses

@@ -5,10 +5,8 @@ messages have ids, and both become *dead letters* when their delivery is given u
 retried, and are kept until an operator revives or drops them. A message id begins with the id of
 the message's event.
 
-Invariants:
-
-1. The cost of every operation is bounded, regardless of the number of letters.
-2. Only dead letters can be revived or dropped; normal delivery handles all other letters.
+The cost of every operation is bounded, regardless of the number of letters. Only dead letters can
+be revived or dropped; normal delivery handles all other letters.
 """
 
 import functools

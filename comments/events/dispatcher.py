@@ -20,16 +20,17 @@ handler.
 To notify external recipients, prefer an exact handler that writes a message for each recipient
 (`message_queue`): each message has its own attempts, pauses and outcome (`message_sender`).
 
-Invariants:
+Invariant: An event is deleted only by an operator, or by the commit that records its last handler
+as done (test_dispatcher.py::test_an_event_stays_until_every_handler_is_done).
 
-1. An event whose transaction did not commit does not exist, so no handler receives it.
-2. An event is deleted only by an operator, or by the commit that records its last handler as done.
-3. The result depends neither on the delivering process nor on concurrent deliveries or their order.
-4. A failed event is retried after pauses that double, and becomes a dead letter after
-   `outbox.MOST_ATTEMPTS` attempts. A dead letter stays in the store until an operator revives or
-   drops it (`dead_letters`).
-5. A failing event delays no other event, and a failing handler delays no other handler.
-6. `Overloaded` means that the store is busy; it never counts as a failure.
+Invariant: The result of exact handlers depends neither on the delivering process nor on concurrent
+deliveries or their order
+(test_counters_from_events.py::test_events_delivered_repeatedly_late_and_in_any_order_count_once).
+
+A failed event is retried after pauses that double, and becomes a dead letter after
+`outbox.MOST_ATTEMPTS` attempts (`dead_letters`). A failing event delays no other event, and a
+failing handler delays no other handler. `Overloaded` means that the store is busy; it never counts
+as a failure.
 """
 
 import dataclasses

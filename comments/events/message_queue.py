@@ -13,15 +13,11 @@ message per recipient. `message_sender` sends the messages.
 `at` is the time of the event. `since` equals `at` while the message is pending; after the message
 is given up, `since` and `due` are `outbox.NEVER`.
 
-Invariants:
-
-1. A message is deleted only if it was delivered, its recipient no longer exists, or an operator
-   drops it.
-2. A sender *claims* a message before sending it, which makes the message due again after `LEASE`.
-   Of two concurrent senders, therefore, only one sends the message. If a sender dies, another
-   sender sends the message again with the same id.
-3. A message is delivered at least once, and more than once only after a crash or if clocks differ
-   by more than the lease.
+A message is deleted only if it was delivered, its recipient no longer exists, or an operator drops
+it. A sender *claims* a message before sending it, which makes the message due again after `LEASE`.
+Of two concurrent senders, therefore, only one sends the message. If a sender dies, another sender
+sends the message again with the same id. A message is delivered at least once, and more than once
+only after a crash or if clocks differ by more than the lease.
 """
 
 from collections.abc import Iterable, Sequence

@@ -4,13 +4,10 @@ This module owns the delivery of messages (`message_queue`): it decides which qu
 concurrently, and what happens after each attempt. A *channel* finds the recipients of its queues
 (see `channels`).
 
-Invariants:
-
-1. A slow or dead recipient delays no other recipient. Several threads serve the queues, each queue
-   for at most `TURN` seconds plus one attempt, and a thread leaves a queue after a failed attempt.
-2. After any failure, the message stays in the store. A round always ends, no matter how its
-   recipients behave.
-3. The service's own errors never count against a recipient.
+Several threads serve the queues, each queue for at most `TURN` seconds plus one attempt, and a
+thread leaves a queue after a failed attempt, so a slow or dead recipient delays no other recipient.
+After any failure, the message stays in the store. The service's own errors never count against a
+recipient.
 """
 
 import dataclasses

@@ -3,17 +3,15 @@
 This module owns the defense against requests to the service's own network (SSRF). All requests to
 such addresses use `HttpClient`; no other code in the backend connects to them.
 
-Invariants:
+Invariant: A name is resolved once per request, and the socket connects only to one of the checked
+addresses, so an attacker gains nothing by changing the name's addresses
+(test_safe_http.py::test_a_name_is_resolved_once_and_its_address_pinned).
 
-1. A name is resolved once per request. If any address of the name is not public, the request is
-   refused. Otherwise, the socket connects only to one of the checked addresses, so an attacker
-   gains nothing by changing the name's addresses. `Host`, SNI and the certificate check use the
-   name.
-2. Redirects are not followed; a 3xx response is returned unchanged.
-3. A request always ends, even if the peer misbehaves. Connecting and the whole request have time
-   limits, and the response has a size limit. A watchdog shuts down the socket, because the
-   time-outs for single reads restart with every byte from a slow peer.
-4. Environment variables for proxies and the file .netrc have no effect.
+If any address of the name is not public, the request is refused. `Host`, SNI and the certificate
+check use the name. Redirects are not followed. Environment variables for proxies and the file
+.netrc have no effect. Connecting and the whole request have time limits, and the response has a
+size limit. A watchdog shuts down the socket, because the time-outs for single reads restart with
+every byte from a slow peer.
 
 This module does not use a library. urllib3 can connect to an address and check the certificate
 against a name, but its time-outs do not limit a response that arrives byte by byte. Its pools,

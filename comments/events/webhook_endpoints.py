@@ -8,15 +8,12 @@ This module owns the kind SiteHooks, with one row for each site that has hooks:
 All of a site's hooks are in one row, so the transaction that turns events into messages reads one
 entity per site and sees exactly the current hooks.
 
-Invariants:
-
-1. An address is checked when it is registered, and again at each attempt (`safe_http`).
-2. A failing hook is paused for a time that doubles with each failure, or for longer if its response
-   requested a longer pause. A hook is *disabled* with a reason if no delivery has succeeded for
-   `FAILING_FOR`, if it answered 410, or if its address is not public. A disabled hook receives no
-   messages until its owner enables it; its pending messages become dead letters.
-3. Secrets leave this module only in signatures, and once when they are created.
-4. Imports and changes that readers do not see cause no messages.
+An address is checked when it is registered, and again at each attempt (`safe_http`). A failing hook
+is paused for a time that doubles with each failure, or for longer if its response requested a
+longer pause. A hook is *disabled* with a reason if no delivery has succeeded for `FAILING_FOR`, if
+it answered 410, or if its address is not public. A disabled hook receives no messages until its
+owner enables it; its pending messages become dead letters. Imports and changes that readers do not
+see cause no messages.
 """
 
 from collections.abc import Callable, Iterable, Sequence

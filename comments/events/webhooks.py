@@ -4,15 +4,14 @@ The messages follow the conventions of Standard Webhooks (standardwebhooks.com).
 `webhook-id`, `webhook-timestamp` in seconds, and `webhook-signature`. The signature header contains
 `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, once for each secret.
 
-Invariants:
+Invariant: A message contains only what the public sees of a comment when the message is sent, so a
+message about a retracted comment contains none of its text
+(test_webhooks.py::test_the_message_of_a_retracted_comment_has_no_content).
 
-1. The message id is derived from the event's id, so a receiver recognizes a message that arrives
-   twice. A later attempt has the same id but a new timestamp and signature; its body is the same
-   unless the comment has changed.
-2. A message contains only what the public sees of a comment (`presentation`). A message is composed
-   when it is sent, so a message about a comment that has been retracted contains none of its text.
-3. While a secret is being rotated, messages are signed with both the old and the new secret, so the
-   receiver can switch at any time.
+The message id is derived from the event's id, so a receiver recognizes a message that arrives
+twice. A later attempt has the same id but a new timestamp and signature. While a secret is being
+rotated, messages are signed with both the old and the new secret, so the receiver can switch at any
+time.
 """
 
 import base64

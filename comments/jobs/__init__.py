@@ -4,7 +4,5 @@ The entry points are `scheduler` (decides what is due and in which order) and `w
 process's event handlers and channels). `background_worker`, cron and commands call the scheduler.
 `integrity` finds and repairs damage, and `migrations` converts stored data to another form.
 
-Invariants:
-
-1. Each job can be killed at any point and run again.
+Each job can be killed at any point and run again.
 """

@@ -6,10 +6,7 @@ starts after the fork. The worker also starts one thread for messages (`message_
 mail (`mail_worker`), because their recipients can be slow, and one for uploaded files
 (`upload_worker`), because an import takes minutes.
 
-Invariants:
-
-1. No failure ends the worker.
-2. `stop` waits for the end of the current step.
+No failure ends the worker. `stop` waits for the end of the current step.
 """
 
 import logging

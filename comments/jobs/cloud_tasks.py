@@ -11,17 +11,15 @@ This module does not use google-cloud-tasks, because a single POST is enough. Th
 would add 33 ms and 8 MB to the start of an instance; google-auth's session adds nothing, because
 the store needs it anyway.
 
-Invariants:
+Correctness does not depend on the tasks: within about a minute, cron's sweep finds all work for
+which no task was enqueued. No request waits longer than `WITHIN` for a task to be enqueued. After a
+failure, the process enqueues no tasks for `REST` seconds or for as long as the service asks, so a
+service that hangs delays only one request.
 
-1. Correctness does not depend on the tasks: within about a minute, cron's sweep finds all work for
-   which no task was enqueued.
-2. No request fails because of a task, and no request waits longer than `WITHIN` for a task to be
-   enqueued. After a failure, the process enqueues no tasks for `REST` seconds or for as long as the
-   service asks. If the service hangs, it therefore delays only one request, by `WITHIN`.
-3. Many commits share one task. A task's name consists of its path and the end of a time span of a
-   few seconds. The task runs at the end of the span, which is after every commit of any instance
-   within the span. If a task with that name already exists (409), the call counts as a success.
-   Each instance enqueues at most one task per path and span.
+Many commits share one task. A task's name consists of its path and the end of a time span of a few
+seconds. The task runs at the end of the span, which is after every commit of any instance within
+the span. If a task with that name already exists (409), the call counts as a success. Each instance
+enqueues at most one task per path and span.
 """
 
 import hashlib

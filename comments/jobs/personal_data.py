@@ -4,21 +4,19 @@ An author's data consists of their comments, votes, mail subscriptions, followed
 account. The author id is the key to all of this data. No public response contains that id, so a
 caller must present the author's token or run commands as an operator.
 
-Invariants:
+Invariant: For a caller with a token, each comment has the status that its author normally sees
+(`presentation.seeming`), so an export reveals no shadow ban
+(test_personal_data.py::test_an_export_by_token_hides_shadow_bans_and_an_operators_shows_them).
 
-1. An export contains nothing about other people: for a reply, it contains the id of the comment
-   that the author replied to, but nothing about that comment's author.
-2. Erasure does for each comment what its author could also do: it erases the text and the name but
-   keeps the comment's position, so threads stay intact. Repeating an interrupted erasure continues
-   it; repeating a finished erasure finds nothing.
-3. A site token gives access only to data on that site, because the site's page may know the token,
-   and an account may write on many sites. Data on other sites is neither exported nor erased, and
-   an account with such data is kept.
-4. An export contains the number of subscribed mail addresses, but not these addresses. The only
-   mail addresses that it contains are those that the author entered with comments.
-5. For a caller with a token, each comment has the status that its author normally sees
-   (`presentation.seeming`); otherwise, an export would reveal a shadow ban. Operators receive the
-   real status.
+An export contains nothing about other people: for a reply, it contains the id of the comment that
+the author replied to, but nothing about that comment's author. The only mail addresses in it are
+those that the author entered with comments; of subscribed addresses, it contains the number.
+Erasure erases the text and the name of a comment but keeps its position, so threads stay intact.
+Repeating an interrupted erasure continues it.
+
+A site token gives access only to data on that site, because the site's page may know the token, and
+an account may write on many sites. Data on other sites is neither exported nor erased, and an
+account with such data is kept.
 """
 
 import itertools

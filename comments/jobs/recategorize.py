@@ -15,16 +15,12 @@ requires a scan of all its comments. This module owns this scan and its journal,
 Setting the same categories again repeats the scan and corrects comments that are counted under
 wrong categories because of damage.
 
-Invariants:
-
-1. A comment that is added after step 1 has the new categories, because adding a comment reads its
-   thread. The scan finds every comment that was added earlier, because the scan starts later and
-   comment keys never change.
-2. In the commit that writes the event about the move, a comment is removed from the categories
-   under which it is actually counted. Counts are therefore correct after consecutive changes and
-   after concurrent changes to comments.
-3. A step does nothing if the journal has changed since the step read it, so two processes can share
-   a scan.
+A comment that is added after step 1 has the new categories, because adding a comment reads its
+thread. The scan finds every comment that was added earlier, because the scan starts later and
+comment keys never change. In the commit that writes the event about the move, a comment is removed
+from the categories under which it is actually counted, so counts are correct after concurrent
+changes. A step does nothing if the journal has changed since the step read it, so two processes can
+share a scan.
 """
 
 from collections.abc import Iterable

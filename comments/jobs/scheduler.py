@@ -15,11 +15,9 @@ so the call waits until the grace period is over. Replaced rankings are kept for
 call waits that long. Instead, the directory stores the time when its replaced rankings expire, by
 the clock of the process that replaced them, and any later call deletes them.
 
-Invariants:
-
-1. Failed work is retried later, and no failure ends a round.
-2. No work is lost with this process's memory: the flags are in the store, and each process searches
-   for flagged threads and sets when it starts and from time to time (`look`).
+Failed work is retried later, and no failure ends a round. No work is lost with this process's
+memory: the flags are in the store, and each process searches for flagged threads and sets when it
+starts and from time to time (`look`).
 """
 
 import dataclasses

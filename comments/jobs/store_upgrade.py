@@ -5,10 +5,8 @@
 
 The scheduler then runs the scans (`migrations.upgrades`), beside requests.
 
-Invariants:
-
-1. An embedded store is backed up as the older release left it, before anything in it changes.
-2. If an upgrade is killed at any moment, the next start continues it. It may make another backup.
+An embedded store is backed up as the older release left it, before anything in it changes. If an
+upgrade is killed at any moment, the next start continues it. It may make another backup.
 """
 
 import logging

@@ -1,9 +1,7 @@
 """List the event handlers and message channels of a process.
 
-Invariants:
-
-1. All processes of a service must have the same handlers, because a process deletes an event when
-   all handlers that it knows are done with the event.
+All processes of a service must have the same handlers, because a process deletes an event when all
+handlers that it knows are done with the event.
 """
 
 import functools

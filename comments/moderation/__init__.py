@@ -4,7 +4,5 @@ The entry points are `screening` (decides the status of a text by bans, rules an
 `decisions` (approve, reject, hide, restore, pin, undo), `review_queue`, `policy_changes`, `bans`,
 `reports` and `retention`. `classifiers` asks services such as Akismet.
 
-Invariants:
-
-1. Every decision is one transaction that also writes an audit log entry.
+Every decision is one transaction that also writes an audit log entry.
 """

@@ -3,13 +3,12 @@
 Each decision is one transaction. The caller must have checked that the actor is allowed to moderate
 the site.
 
-Invariants:
+Invariant: If the caller passes the revision that the moderator saw, the decision fails after any
+later change to the text or status
+(test_decisions.py::test_an_approval_races_with_the_authors_edit_and_approves_only_the_seen_text).
 
-1. A decision applies only to a comment on the given site. If the caller passes the revision that
-   the moderator saw, the decision fails after any later change to the text or status.
-2. The commit that changes the comment also writes the audit log entry.
-3. Repeating a decision is safe: if the comment already has the requested status, neither the
-   comment nor the audit log changes.
+The commit that changes the comment also writes the audit log entry. Repeating a decision changes
+nothing.
 """
 
 import dataclasses

@@ -3,15 +3,11 @@
 These settings are policies, rules, bans, locks and classifiers. The caller must have checked that
 the actor is allowed to make the change.
 
-Invariants:
-
-1. Each change is one transaction that also writes an audit log entry. If the transaction runs more
-   than once, the change is still made only once.
-2. The entry for a change to a policy, ban or lock stores the previous state (`back`, JSON). The
-   change can therefore be undone as long as no later change has replaced its result. The stored
-   state of a ban contains no caller marks.
-3. Entries about rules store no previous state, because a rule may name networks, which the log must
-   not contain. Disabling a rule has the same effect as removing it, and can be reversed.
+Each change is one transaction that also writes an audit log entry. The entry for a change to a
+policy, ban or lock stores the previous state (`back`, JSON), so the change can be undone as long as
+no later change has replaced its result. The stored state of a ban contains no caller marks. Entries
+about rules store no previous state, because a rule may name networks, which the log must not
+contain. Disabling a rule has the same effect as removing it, and can be reversed.
 """
 
 import secrets

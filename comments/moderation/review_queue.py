@@ -4,17 +4,13 @@ There are three listings: a site's comments by status, author and words, newest 
 threads, by activity and words or by creation; and one thread with comments of every status. The
 caller must have checked that the reader is allowed to see the whole site.
 
-Invariants:
-
-1. The number of reads per page has an upper limit, which does not depend on the size of the site.
-   Words have no index, so a page examines at most `LOOKED_THROUGH` comments or threads, and its
-   cursor continues after the last examined one.
-2. A page starts directly after the last comment that the previous page examined, in the order of
-   creation time, revision and id. No comment is skipped. A comment is listed twice only if it
-   changes between two pages and other comments were created at the same time.
-3. The same applies to threads, except that a thread with a new comment moves to the front of the
-   list by activity, where later pages do not list it. This list contains a thread of an older
-   release only after an upgrade has stored the thread's activity.
+The number of reads per page has an upper limit, which does not depend on the size of the site.
+Words have no index, so a page examines at most `LOOKED_THROUGH` comments or threads, and its cursor
+continues after the last examined one, in the order of creation time, revision and id. A comment is
+listed twice only if it changes between two pages and other comments were created at the same time.
+A thread with a new comment moves to the front of the list by activity, where later pages do not
+list it. This list contains a thread of an older release only after an upgrade has stored the
+thread's activity.
 """
 
 import dataclasses

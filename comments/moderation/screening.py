@@ -5,11 +5,11 @@ comments. This number is read only if the author has an id and the decision depe
 The rulebook comes from the process's cache. If a rule needs to know how often the text was posted
 within a day, `admission` counts the posts.
 
-Invariants:
+Invariant: Trust is tied to the author id from a token or an account, never to a name or mail
+address, which anyone can enter
+(test_screening.py::test_trust_belongs_to_the_author_id_and_not_to_a_name_or_address).
 
-1. Trust is tied to the author id from a token or an account, never to a name or mail address, which
-   anyone can enter.
-2. To its author, a shadowed comment looks as it would without the shadow.
+To its author, a shadowed comment looks as it would without the shadow.
 """
 
 import dataclasses

@@ -3,8 +3,4 @@
 The entry points are `double_opt_in` (requests and confirms subscriptions), `subscriptions` (stores
 them), `planner` (decides who gets which mail) and `moderation_links` (lets moderators decide from a
 mail). The followers of a thread are a large set (`store/large_sets`).
-
-Invariants:
-
-1. The service stores nothing about an address until its owner has confirmed it.
 """

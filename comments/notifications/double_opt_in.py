@@ -5,16 +5,15 @@ sent, the queued mail is the only stored copy of the request. The link opens a p
 and only a click on the button stores the subscription. Every mail about comments contains a link
 that ends the subscription, by one POST (RFC 8058) or by a button.
 
-Invariants:
+Invariant: A response depends only on the request, and `ask` performs the same reads and writes for
+every address, so a caller cannot learn who follows which threads
+(test_subscribing_limits.py::test_the_response_and_the_cost_are_the_same_for_every_address).
 
-1. A response depends only on the request, never on the data stored about an address. `ask` performs
-   the same reads and writes for every address, so a caller cannot learn who follows which threads.
-2. A mailbox (`mail_addresses.mailbox`) receives at most `PER_ADDRESS` confirmation mails per day,
-   no matter how many people request them. A network can make `PER_NETWORK` requests per hour.
-3. Confirmation mails contain nothing that a stranger chose: no name, no title, no text.
-4. A link is valid for only one purpose. A confirmation link works once, within `TERM`, so it cannot
-   resubscribe a person who has since unsubscribed. An unsubscribe link never expires, because
-   people keep mail.
+A mailbox (`mail_addresses.mailbox`) receives at most `PER_ADDRESS` confirmation mails per day, no
+matter how many people request them. A network can make `PER_NETWORK` requests per hour.
+Confirmation mails contain nothing that a stranger chose: no name, no title, no text. A confirmation
+link works once, within `TERM`, so it cannot resubscribe a person who has since unsubscribed. An
+unsubscribe link never expires, because people keep mail.
 """
 
 import hashlib

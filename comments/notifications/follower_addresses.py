@@ -3,11 +3,9 @@
 Subscribers agree on the page that confirms their subscription, and can withdraw there or on the
 page that ends it (`subscriptions`).
 
-Invariants:
-
-1. The list contains only addresses whose owners agreed, as of the moment when each is read.
-2. The audit log has an entry for each list, written before the first address is read. The entry
-   contains no address.
+The list contains only addresses whose owners agreed, as of the moment when each is read. The audit
+log has an entry for each list, written before the first address is read. The entry contains no
+address.
 """
 
 from collections.abc import Iterator

@@ -14,15 +14,11 @@ An event handler adds and removes replies, in the transaction that marks the eve
 an inbox returns only replies that readers see now. An inbox shows its newest `MOST` replies; the
 next compaction drops the others.
 
-Invariants:
-
-1. Each decision about a reply changes the inbox at most once, so repeating or delaying the delivery
-   of an event never returns a reply that was marked as read. A reply that moderators hide and then
-   show again is unread again.
-2. Marking as read writes only for replies that are in the inbox, so the number of writes is limited
-   by the number of replies.
-3. After the author is erased, no event creates the inbox again: the comments that were answered no
-   longer name the author.
+Each decision about a reply changes the inbox at most once, so repeating or delaying the delivery of
+an event never returns a reply that was marked as read. A reply that moderators hide and then show
+again is unread again. Marking as read writes only for replies that are in the inbox, so the number
+of writes is limited by the number of replies. After the author is erased, no event creates the
+inbox again: the comments that were answered no longer name the author.
 """
 
 import functools

@@ -3,13 +3,9 @@
 The background worker (`background_worker`) passes mail events to this thread, and recognizes them
 by their ids (`outbox.is_of_mail`). The thread delivers one event at a time.
 
-Invariants:
-
-1. Each event is claimed before it is sent (`dispatcher`), so several processes can safely find the
-   same event, and an event can safely be passed to this thread twice.
-2. Nothing depends on this thread's memory: if the process ends, its events are still in the store,
-   and a sweep finds them.
-3. The number of waiting events is limited to `MOST`.
+Each event is claimed before it is sent (`dispatcher`), so several processes can safely find the
+same event. Nothing depends on this thread's memory: if the process ends, its events are still in
+the store, and a sweep finds them. The number of waiting events is limited to `MOST`.
 """
 
 import logging

@@ -4,13 +4,9 @@ This module owns the content and validity of these links. A link is encrypted fo
 
     encrypted [site, comment id, revision, keyed digest of the address]
 
-Invariants:
-
-1. A link names the revision that the mail was about. The link has no effect if the comment has
-   since been edited or moderated.
-2. A link names the moderator to whom it was mailed. The link becomes void when that person is no
-   longer a moderator of the site.
-3. Opening a link changes nothing; only a POST may call `act`.
+A link names the revision that the mail was about, and has no effect if the comment has since been
+edited or moderated. It names the moderator to whom it was mailed, and becomes void when that person
+is no longer a moderator of the site. Opening a link changes nothing; only a POST may call `act`.
 """
 
 from collections.abc import Iterator

@@ -9,20 +9,16 @@ small, so a crash repeats little work:
 3. Followers of the thread: mail the next `PAGE` followers, and make an event for the remaining
    followers.
 
-Invariants:
+Subscribers receive mail only about comments that readers see, and moderators only about pending
+comments, because the comment is read when the mail is composed. No recipient receives two mails
+about one comment: step 3 omits the recipients of step 2. Authors, who receive no mail about their
+own comments, are recognized by their author ids, not by the addresses that they entered, which may
+belong to anyone.
 
-1. Subscribers receive mail only about comments that readers see, and moderators only about pending
-   comments, because the comment is read when the mail is composed. A comment that has been
-   retracted by then causes no mail.
-2. Authors receive no mail about their own comments, and no recipient receives two mails about one
-   comment: step 3 omits the recipients of step 2. Authors are recognized by their author ids, not
-   by the addresses that they entered, which may belong to anyone.
-3. All mails about one event to one address have the same Message-ID, so if a crash repeats a mail,
-   most mail programs show it only once. A crash repeats at most `PAGE` mails.
-4. If the mail server is unavailable, the remaining mails of the page are retried later. If a single
-   recipient is temporarily unreachable, only that mail is retried. The pause doubles after each
-   attempt, and after the last attempt the event is kept but no longer retried (`dispatcher`). A
-   mail that the server permanently refuses is not retried.
+All mails about one event to one address have the same Message-ID, so if a crash repeats a mail,
+most mail programs show it only once. A crash repeats at most `PAGE` mails. If the mail server is
+unavailable, the remaining mails of the page are retried later. If a single recipient is temporarily
+unreachable, only that mail is retried. A mail that the server permanently refuses is not retried.
 """
 
 import dataclasses

@@ -9,11 +9,9 @@ Following shows other people only a number, so a reader may follow a closed thre
 not prevent it; a refusal could also reveal a shadow ban. The limits are for programs that follow
 to raise that number. To stop following is always possible.
 
-Invariants:
-
-1. One commit writes the row, the mark in the thread's followers and the event that counts them.
-2. An erasure leaves no row. The marks that it writes request the compaction that removes the
-   author's id from the thread's followers.
+One commit writes the row, the mark in the thread's followers and the event that counts them. An
+erasure leaves no row. The marks that it writes request the compaction that removes the author's id
+from the thread's followers.
 """
 
 import dataclasses

@@ -15,12 +15,12 @@ subscriptions to replies, and to exclude authors from mail about their own comme
 former subscriber may remain in a segment until the set's next compaction; `set_compaction.erase`
 erases it immediately.
 
-Invariants:
+Invariant: Nothing about an address is stored before its owner has confirmed it, and then only in
+one place, encrypted, while its owner has a subscription
+(test_double_opt_in.py::test_an_address_gets_one_confirmation_mail_and_nothing_of_it_is_stored).
 
-1. An address is stored in only one place, encrypted, and only while its owner has a subscription.
-2. Nothing about an address is stored before its owner has confirmed it (`double_opt_in`).
-3. One commit writes a subscription, its mark in the thread's followers and the event that counts
-   followers, so the subscription and the set agree.
+One commit writes a subscription, its mark in the thread's followers and the event that counts
+followers, so the subscription and the set agree.
 """
 
 import hashlib

@@ -9,12 +9,8 @@ token and get none (`reader_follows`):
 A person who follows a thread in both ways is counted twice, because the service does not know that
 the address and the token belong to one person.
 
-Invariants:
-
-1. Readers sort after all subscribers, so a delivery of mail that reads the members in order ends
-   before the first reader.
-2. One commit writes a mark in the set, the row that says who follows, and the event that counts
-   followers, so all three agree.
+Readers sort after all subscribers, so a delivery of mail that reads the members in order ends
+before the first reader.
 """
 
 import secrets

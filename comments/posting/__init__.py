@@ -4,8 +4,4 @@ Entry points: `new_comment`, `own_comment`, `cast_vote`, `file_report`, `preview
 `admission.challenge`. Each action is one function; `web` decodes the request, calls the function
 and encodes its result. `new_comment.post` prepares, admits, screens, places and counts a comment,
 in that order.
-
-Invariants:
-
-1. If a post is refused before it is placed, no part of the comment is stored.
 """

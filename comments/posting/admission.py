@@ -32,21 +32,16 @@ network's row, because anyone can get a guest id. For signed-in authors, the oth
 author's row, because their accounts can be banned. The limit of the thread is counted with the
 comments of the thread (`tree.counters`).
 
-Invariants:
+A post that admission refuses is not counted. A post that admission admits is counted, and its proof
+is spent, even if the post is then refused: because a rule refuses the text, the author is banned,
+the thread is closed or above its limit, the answered comment is missing or accepts no reply, or the
+idempotency key was used for different content. The commit then contains only the counts.
 
-1. A post that admission refuses is not counted. A post that admission admits is counted, and its
-   proof is spent, even if the post is then refused: because a rule refuses the text, the author is
-   banned, the thread is closed or above its limit, the answered comment is missing or accepts no
-   reply, or the idempotency key was used for different content. The commit then contains only the
-   counts.
-2. A retry of an admitted post with the same idempotency key is admitted and not counted again. Both
-   rows remember the post, and before a retry is refused, the store is searched for the post's
-   comment. This also makes it safe to run the transaction several times.
-3. If posts are concurrent, exactly the allowed number is admitted, because the store serializes
-   their transactions.
-4. If the store does not answer within `PATIENCE` seconds, the post fails with 503, and nothing is
-   stored and nothing is counted. Skipping the limits would not help, because the comment must be
-   stored in the same store.
+A retry of an admitted post with the same idempotency key is admitted and not counted again. Both
+rows remember the post, and before a retry is refused, the store is searched for the post's comment.
+If the store does not answer within `PATIENCE` seconds, the post fails with 503, and nothing is
+stored and nothing is counted. Skipping the limits would not help, because the comment must be
+stored in the same store.
 """
 
 import dataclasses

@@ -7,14 +7,12 @@ when enough people have reported it since a moderator last approved it; the site
 A report counts as anonymous unless it comes from a signed-in account, because anyone can get a
 guest token.
 
-Invariants:
-
-1. The response does not depend on the effect of the report, so reporters cannot learn whether their
-   report caused the comment to be held.
-2. All anonymous reports on a comment from one area (`client_networks.area`) count as one.
-3. Anonymous reports never cause a comment to be held if a moderator has approved its current text,
-   or if its author is trusted (`_is_trusted`). The comment is then held only after enough reports
-   from accounts. Moderators still see the anonymous reports in the list of reported comments.
+The response does not depend on the effect of the report, so reporters cannot learn whether their
+report caused the comment to be held. All anonymous reports on a comment from one area
+(`client_networks.area`) count as one. They never cause a comment to be held if a moderator has
+approved its current text, or if its author is trusted (`_is_trusted`): it is then held only after
+enough reports from accounts. Moderators still see the anonymous reports in the list of reported
+comments.
 """
 
 from datetime import datetime, timedelta

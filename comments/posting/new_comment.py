@@ -5,11 +5,9 @@
 prepared *before* the transaction, so that invalid input uses no comment number and the transaction
 does no slow work.
 
-Invariants:
-
-1. A retry with the same idempotency key returns the same comment.
-2. A comment's id is derived from both the author and the idempotency key, so a key never leads to a
-   comment by a different author.
+Invariant: A comment's id is derived from both the author and the idempotency key, so a key never
+leads to a comment by a different author
+(test_new_comment.py::test_another_authors_same_key_never_returns_the_first_authors_comment).
 """
 
 import dataclasses

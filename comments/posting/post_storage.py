@@ -4,19 +4,15 @@ The transaction reads the rows of admission together with the rows of the thread
 together with the comment. Posts of one process that wait for the same thread are stored together
 (`store.batches`): one look-up, one commit, and each row that they share is written once.
 
-Invariants:
+Invariant: Posts that are stored together get the places, numbers, counts and errors that they would
+get one after another (test_post_batches.py::test_batches_have_the_effect_of_single_posts).
 
-1. One commit stores the comment, the thread's numbers, the event and the counts of admission. If
-   the commit fails, nothing is stored.
-2. The order of the checks is: admission, the thread and the answered comment, the site's policy,
-   bans and rules, the parent's number of children, and the thread's limit. The first failed check
-   decides the error.
-3. If a check after admission fails, the commit contains only the counts of admission.
-4. If the response to a commit is lost, the next run of the transaction finds the comment, or finds
-   that admission has counted the post, and counts nothing again.
-5. Posts that are stored together get the places, numbers, counts and errors that they would get one
-   after another. A refused post changes no row except the counts of its admission. If a batch
-   fails, each of its posts is stored alone.
+The order of the checks is: admission, the thread and the answered comment, the site's policy, bans
+and rules, the parent's number of children, and the thread's limit. The first failed check decides
+the error. If a check after admission fails, the commit contains only the counts of admission. If
+the response to a commit is lost, the next run of the transaction finds the comment, or finds that
+admission has counted the post, and counts nothing again. If a batch fails, each of its posts is
+stored alone.
 """
 
 import contextlib

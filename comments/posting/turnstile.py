@@ -3,17 +3,13 @@
 Owns the request to `siteverify` and the interpretation of its response. The reader waits for the
 response, so the time limit is short and a failed request is not retried.
 
-Invariants:
-
-1. A token is valid for one post, because Cloudflare accepts each token once. The request contains
-   an idempotency key derived from the post's id, so Cloudflare accepts the token again for the same
-   post.
-2. A token is accepted only if `hostname` and `action` in the response show that the token was
-   issued on a page of the site and for a comment.
-3. The token is the only data about the reader that Cloudflare gets. The API also accepts the
-   reader's IP address, but the address is optional and is not sent.
-4. If the request fails, the answer is `TurnstileAnswer.UNKNOWN`, not NO; the site's settings decide
-   whether the post is then held or refused.
+A token is valid for one post, because Cloudflare accepts each token once. The request contains an
+idempotency key derived from the post's id, so Cloudflare accepts the token again for the same post.
+A token is accepted only if `hostname` and `action` in the response show that the token was issued
+on a page of the site and for a comment. If the request fails, the answer is
+`TurnstileAnswer.UNKNOWN`, not NO; the site's settings decide whether the post is then held or
+refused. The token is the only data about the reader that Cloudflare gets. The API also accepts the
+reader's IP address, but the address is optional and is not sent.
 """
 
 import enum

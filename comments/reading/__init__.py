@@ -4,7 +4,5 @@ Entry points: `listings` (a page in any order), `full_thread` (a whole thread in
 `feeds`. `materialized` reads a thread from its buckets and from the rows that have changed since
 the last compaction. `compaction` writes the buckets.
 
-Invariants:
-
-1. Every page shows the thread as of one moment, regardless of the source of its rows.
+Every page shows the thread as of one moment, regardless of the source of its rows.
 """

@@ -14,10 +14,8 @@ feed does not depend on the size of the thread or site:
 
 This module writes nothing.
 
-Invariants:
-
-1. Feeds with the same tag are identical. If rows change after the tag is computed and before the
-   rows are read, the tag is computed again, or the feed gets no tag and its bytes identify it.
+Feeds with the same tag are identical. If rows change after the tag is computed and before the rows
+are read, the tag is computed again, or the feed gets no tag and its bytes identify it.
 """
 
 import contextlib

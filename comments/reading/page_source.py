@@ -5,13 +5,10 @@ materialized thread, and how to make it with the ordered query if the thread is 
 `look` finds the data for the page and returns the page's tag. A caller that already has a page with
 this tag need not make it again.
 
-Invariants:
-
-1. A tag covers the request and all data of the page. Pages with the same tag are identical in every
-   process.
-2. `make` builds the page from the data that `look` found. If the thread's buckets have been
-   replaced since, `make` looks again, which changes `tag`.
-3. While `lasts` is the thread's tag (`thread_view.tag`), the same request gives the same page.
+A tag covers the request and all data of the page, so pages with the same tag are identical in every
+process. `make` builds the page from the data that `look` found. If the thread's buckets have been
+replaced since, `make` looks again, which changes `tag`. While `lasts` is the thread's tag
+(`thread_view.tag`), the same request gives the same page.
 """
 
 import abc

@@ -5,12 +5,10 @@ Each process logs one warning when 80 % of a budget is used, and one when the bu
 (`records.Budget.then`) until the end of the day. Reading, retracting one's own comments and
 moderating are never restricted.
 
-Invariants:
-
-1. To decide whether a budget is spent, each process uses its own sums and the day's row, which it
-   reads once a minute (`usage`). A site without a budget causes no reads; a site with a budget
-   causes one read per minute in each process that accepts posts.
-2. A budget can be exceeded by at most the amount that all processes use within a minute and a half.
+To decide whether a budget is spent, each process uses its own sums and the day's row, which it
+reads once a minute (`usage`), so a budget can be exceeded by at most the amount that all processes
+use within a minute and a half. A site without a budget causes no reads; a site with a budget causes
+one read per minute in each process that accepts posts.
 """
 
 import dataclasses

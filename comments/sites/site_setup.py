@@ -7,12 +7,9 @@ A browser names the origin of a page that asks for comments. An origin that the 
 that its snippet works. Other origins are remembered, so that the site's owner can add them; being
 remembered gives them no access. Anybody can send any origin, so all that is stored is bounded.
 
-Invariants:
-
-1. Page views do not write. A process writes at most once a day for each site and origin, and for at
-   most `MOST_WRONG` unlisted origins of a site in an hour.
-2. At most `MOST_WRONG` unlisted origins are stored for a site, the latest ones.
-3. Nothing here makes a page view fail.
+Page views do not write, and nothing here makes a page view fail. A process writes at most once a
+day for each site and origin, and for at most `MOST_WRONG` unlisted origins of a site in an hour. At
+most `MOST_WRONG` unlisted origins are stored for a site, the latest ones.
 """
 
 import contextlib

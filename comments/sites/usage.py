@@ -11,14 +11,12 @@ last flush. The units are those that Datastore bills, in the lenient interpretat
 (docs/costs.md): one read for each entity that is looked up or found, one read for each keys-only or
 projection query that finds something, and one write for each entity that is put or deleted.
 
-Invariants:
-
-1. Each post is counted once, for the request that stored it. If the store did not answer that
-   request, the process does not know whether the comment exists: it records the post as a doubt,
-   and `flush` looks for the comment. A retry with the same idempotency key, in any process, finds a
-   comment that the retry did not store, so the retry is not counted.
-2. If the response to a flush is lost, the retry finds the flush's mark in the row and does not add
-   the sums again, unless another process has flushed to the same row in between.
+Each post is counted once, for the request that stored it. If the store did not answer that request,
+the process does not know whether the comment exists: it records the post as a doubt, and `flush`
+looks for the comment. A retry with the same idempotency key, in any process, finds a comment that
+the retry did not store, so the retry is not counted. If the response to a flush is lost, the retry
+finds the flush's mark in the row and does not add the sums again, unless another process has
+flushed to the same row in between.
 """
 
 import contextlib

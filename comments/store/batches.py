@@ -4,17 +4,13 @@ Each line of waiting threads has a leader. The leader does its own work together
 the threads that wait at that moment, and gives each of them its answer. Then the first thread that
 still waits becomes the leader. A thread that meets nobody does its work at once.
 
-Invariants:
-
-1. Work is done in the order in which threads join the line, and never by two threads of one line at
-   the same time.
-2. If a batch of several items fails, each item is done again alone, by its own thread and within
-   its own deadline. No item gets an error that another item caused. `Work` is told that an earlier
-   run may have been applied.
-3. A thread whose deadline passes leaves the line. If its item is part of a running batch, the item
-   may still be done.
-4. A batch contains at most `most` items, their sizes add up to at most `most_size` (unless a single
-   item is larger), and no two of its items have the same key.
+Work is done in the order in which threads join the line, and never by two threads of one line at
+the same time. If a batch of several items fails, each item is done again alone, by its own thread
+and within its own deadline, so no item gets an error that another item caused. `Work` is told that
+an earlier run may have been applied. A thread whose deadline passes leaves the line. If its item is
+part of a running batch, the item may still be done. A batch contains at most `most` items, their
+sizes add up to at most `most_size` (unless a single item is larger), and no two of its items have
+the same key.
 """
 
 import collections

@@ -3,15 +3,13 @@
 The values belong to the caller. The caller must never modify a cached value, only replace it with a
 new one.
 
-Invariants:
+Invariant: A value that was read before a drop of any key is not stored after it (`drops`, `keep`),
+so a process never keeps a copy that is older than its own change
+(test_caches.py::test_a_value_read_before_a_drop_is_not_stored_after_it).
 
-1. The sizes that callers state for the values add up to at most `most`. The least recently used
-   values are evicted first.
-2. A value older than `seconds` is never returned.
-3. A caller can note `drops` before it reads a value, and pass the number to `keep`. The value is
-   then not stored if any key was dropped in between, so a process never keeps a copy that is older
-   than its own change.
-4. Every method is thread-safe, and holds the lock only for a few dictionary operations.
+The sizes that callers state for the values add up to at most `most`; the least recently used values
+are evicted first. A value older than `seconds` is never returned. Every method is thread-safe, and
+holds the lock only for a few dictionary operations.
 """
 
 import threading

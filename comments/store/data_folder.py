@@ -5,10 +5,8 @@ have mode 0640 and folders 0750, and all belong to that group. The umask makes a
 from its first byte. At every start, the service restricts files that an older release or another
 program left readable.
 
-Invariants:
-
-1. This module never opens a file (see `datastore_emulator.storage.file_permissions`).
-2. This module never follows a symbolic link.
+This module never follows a symbolic link, and never opens a file (see
+`datastore_emulator.storage.file_permissions`).
 """
 
 import grp

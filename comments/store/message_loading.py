@@ -3,10 +3,8 @@
 Importing the client, which this service does not use, takes a third of the time and of the memory
 of importing the service: it loads `requests` and Google's authentication.
 
-Invariants:
-
-1. After `load`, importing the package or its client gives the whole package, with the same message
-   types.
+After `load`, importing the package or its client gives the whole package, with the same message
+types.
 """
 
 import importlib

@@ -6,11 +6,8 @@ The owning module declares an object once, and gets it where it is needed:
     ...
     copies = _COPIES.get()
 
-Invariants:
-
-1. Each store has its own objects, so two stores in one process share none.
-2. An object is created once, by the first thread that asks for it. The object is never created
-   again, even if it is empty or false. Only `put`, `forget` and `fresh_process` replace the object.
+Each store has its own objects, so two stores in one process share none. An object is created once,
+by the first thread that asks for it. Only `put`, `forget` and `fresh_process` replace it.
 """
 
 from collections.abc import Callable

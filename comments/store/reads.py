@@ -4,21 +4,20 @@ A store answers a query in batches and may end a batch anywhere (after 300 resul
 Outside a transaction, each batch shows a later moment than the previous one, so a row that changes
 between two batches may be returned twice or not at all.
 
-Invariants:
+Invariant: `fetch` yields the state at one moment, regardless of the number of batches
+(test_reads.py::test_a_page_misses_no_row_that_is_edited_between_two_batches_of_the_probe).
 
-1. `fetch` yields the state at one moment, regardless of the number of batches.
-2. A response with one batch costs one call. Nearly every response fits in one batch, including the
-   response to a page view's probe that finds few rows.
-3. A response with more batches is read again from its start in a read-only transaction, and
-   Datastore bills the first batch twice. A query for whole entities with a limit above `_ONE_BATCH`
-   therefore starts in a transaction. A caller that expects more than `_ONE_BATCH` entities but sets
-   no limit uses `at_one_moment`. Continuing after the first batch at its `read_time` would avoid
-   the double billing, but the embedded engine keeps no history (`main.py`); a transaction is
-   correct on every store.
-4. Only `walk` streams batches from different moments. Use `walk` for scans over very many entities
-   if the consumer handles each entity separately and reads the entity again before changing it.
-5. `count` sees one moment, in one call if possible. `get_multi`, `read` and `lookup` may take
-   several calls: a caller that needs one moment compares revisions or uses `at_one_moment`.
+A response with one batch costs one call. A response with more batches is read again from its start
+in a read-only transaction, and Datastore bills the first batch twice. A query for whole entities
+with a limit above `_ONE_BATCH` therefore starts in a transaction. A caller that expects more than
+`_ONE_BATCH` entities but sets no limit uses `at_one_moment`. Continuing after the first batch at
+its `read_time` would avoid the double billing, but the embedded engine keeps no history
+(`main.py`); a transaction is correct on every store.
+
+Only `walk` streams batches from different moments. Use `walk` for scans over very many entities if
+the consumer handles each entity separately and reads the entity again before changing it. `count`
+sees one moment, in one call if possible. `get_multi`, `read` and `lookup` may take several calls: a
+caller that needs one moment compares revisions or uses `at_one_moment`.
 """
 
 import dataclasses

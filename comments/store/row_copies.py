@@ -6,12 +6,10 @@ pages read none of them from the store.
 The embedded engine gives each entity a version, which costs a hundredth of a post to ask. Other
 stores cannot tell whether an entity has changed without a read, so there the age of a copy decides.
 
-Invariants:
-
-1. `current` returns what was stored when it was called or later, on the embedded engine. On other
-   stores, the result is at most `RECENT` seconds old.
-2. `get` returns a copy that is at most `GLANCE` or, on other stores, `LONGEST` seconds old.
-3. A copy that was read before a change by this process is not kept.
+`current` returns what was stored when it was called or later, on the embedded engine. On other
+stores, the result is at most `RECENT` seconds old. `get` returns a copy that is at most `GLANCE`
+or, on other stores, `LONGEST` seconds old. A copy that was read before a change by this process is
+not kept.
 """
 
 import time

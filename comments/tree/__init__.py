@@ -8,17 +8,16 @@ operation runs inside a transaction, decides on the change, and returns a `value
 whose writes the caller applies in the same transaction. Each operation can safely run again after
 its own commit.
 
-Invariants (`repair` checks them):
+Invariant: Numbers are never reused while the thread exists: a comment's number comes from its
+parent's child counter, or from the thread's for a root, which only grows
+(test_placement.py::test_the_number_of_a_retracted_comment_is_not_used_again).
 
-1. A comment's sort hash is its parent's sort hash followed by the segment for its number. A root's
-   sort hash is the segment alone.
-2. A comment's number comes from its parent's child counter, or from the thread's for a root, and is
-   never reused while the thread exists. One commit stores counter, number and comment, so there
-   are no orphans, and only the undo of an import leaves gaps.
-3. A comment is listed if it is approved or if a listed comment is below it.
-4. A retracted comment is never restored, except that an import may restore a comment that the undo
-   of an import erased. Only a moderator's decision restores a refused comment, and only while the
-   comment's text is kept.
+A comment's sort hash is its parent's sort hash followed by the segment for its number. A root's
+sort hash is the segment alone. One commit stores counter, number and comment, so there are no
+orphans, and only the undo of an import leaves gaps. A comment is listed if it is approved or if a
+listed comment is below it. A retracted comment is never restored, except that an import may restore
+a comment that the undo of an import erased. Only a moderator's decision restores a refused comment,
+and only while the comment's text is kept. `repair` checks these rules.
 
 A reply writes its parent's row but not its thread's row, so replies to different parents do not
 conflict.

@@ -6,16 +6,15 @@ has no flag, so `delete` also flags another comment of the thread as moved: unti
 compaction, which reads all rows, readers use the ordered query. The last comment of a thread is
 deleted only after a compaction has cleared its flag.
 
-Invariants:
+Invariant: A commit that deletes a row flags another row of the thread as moved, unless no directory
+can contain any row of the thread
+(test_undo_steps.py::test_readers_see_no_removed_comment_at_any_step).
 
-1. A commit that deletes a row flags another row of the thread as moved, unless no directory can
-   contain any row of the thread.
-2. A row is deleted only if no comment is below it, and no comment names it as the answered comment
-   (`reply_to`), which can be a sibling on the deepest level. Nobody can answer it later, because
-   retracted comments take no replies.
-3. Child counters do not change, so numbers are not reused while the thread exists.
-4. The commit that changes or deletes a comment also counts it, and writes the event for the other
-   counters.
+A row is deleted only if no comment is below it, and no comment names it as the answered comment
+(`reply_to`), which can be a sibling on the deepest level. Nobody can answer it later, because
+retracted comments take no replies. Child counters do not change, so numbers are not reused. The
+commit that changes or deletes a comment also counts it, and writes the event for the other
+counters.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

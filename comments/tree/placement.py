@@ -4,10 +4,8 @@ The comments of one transaction belong to one thread, and are placed one after a
 the thread's row, the rows of the answered comments and a counter shard, each read once and written
 once.
 
-Invariants:
-
-1. A comment that is refused changes no row.
-2. The comments get the places and numbers that they would get in separate transactions.
+A comment that is refused changes no row, and the others get the places and numbers that they would
+get in separate transactions.
 """
 
 from collections.abc import Sequence

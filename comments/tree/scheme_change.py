@@ -4,17 +4,16 @@ The transaction reads the thread and all its comments, computes the new places (
 patches the comments. One commit therefore moves the whole tree. A patch contains only the place,
 not the text, so tens of thousands of comments fit into one commit.
 
-Invariants:
+Every post reads the thread's row in its transaction. A post that races with the switch therefore
+either is one of the comments that the switch moves, or is placed by the new scheme. All comments of
+a thread have the thread's `shape`. If any place changes, the switch increments the thread's `shape`
+and stamps every comment. A reader that combines data of different shapes notices it, and a page
+cursor of an earlier shape is refused.
 
-1. Every post reads the thread's row in its transaction. A post that races with the switch therefore
-   either is one of the comments that the switch moves, or is placed by the new scheme.
-2. All comments of a thread have the thread's `shape`. If any place changes, the switch increments
-   the thread's `shape` and stamps every comment. A reader that combines data of different shapes
-   notices it, and a page cursor of an earlier shape is refused.
-3. Every comment gets a new revision, so no process uses a copy with the previous place. The texts,
-   the times of changes and the revisions of texts stay, so nobody sees an edit.
-4. One comment is flagged as moved, so no process uses the previous buckets after the commit
-   (`deltas.DeltaRow.moved`). Comments that become listed or unlisted are flagged too.
+Every comment gets a new revision, so no process uses a copy with the previous place. The texts, the
+times of changes and the revisions of texts stay, so nobody sees an edit. One comment is flagged as
+moved, so no process uses the previous buckets after the commit (`deltas.DeltaRow.moved`). Comments
+that become listed or unlisted are flagged too.
 """
 
 from collections.abc import Sequence

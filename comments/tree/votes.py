@@ -16,19 +16,16 @@ Votes from unrelated networks share no row except the VotesDue, which the first 
 writes. One transaction counts the Vote entities, updates the comment's row (`changes.count_votes`)
 and deletes the VotesDue.
 
-Invariants:
+Invariant: A comment with uncounted votes has a VotesDue: the transaction of a vote reads the
+VotesDue, and writes one if none exists
+(test_votes_counted.py::test_a_vote_between_count_and_commit_is_in_this_count_or_the_next).
 
-1. **A comment with uncounted votes has a VotesDue.** The transaction of a vote reads the VotesDue,
-   and writes one if none exists. Whether the store commits the vote or a count first, the vote is
-   included in that count or in the next. A burst of votes changes the comment's row only once.
-2. A count depends only on the Vote entities. Repeating a count, for example after a crash,
-   therefore counts nothing twice, and the stored numbers can be compared with a count at any time
-   (`recount`).
-3. A voter counts once, because the key contains the voter's id. At most `limit` voters count per
-   network, because the transaction of a first vote reads and writes the network's voters. A voter's
-   id is the caller's author id, which contains no "/". No response contains this id.
-4. A network is stored for `KEPT` after its first vote on a comment, but not longer than the comment
-   exists.
+Whether the store commits the vote or a count first, the vote is included in that count or in the
+next. A count depends only on the Vote entities, so repeating it counts nothing twice. A voter
+counts once, because the key contains the voter's id. At most `limit` voters count per network,
+because the transaction of a first vote reads and writes the network's voters. A voter's id is the
+caller's author id, which contains no "/" and is in no response. A network is stored for `KEPT`
+after its first vote on a comment, but not longer than the comment exists.
 """
 
 import dataclasses

@@ -3,13 +3,9 @@
 This module implements OpenID Connect Core 1.0, section 3.1.3.7. PyJWT checks the signature; it is
 imported only when a person signs in.
 
-Invariants:
-
-1. The algorithm is one of `ALGORITHMS`, no matter what the token's header or the provider's
-   document says, and the key is a public key from the provider's key set. Neither the algorithm
-   "none" nor a shared secret is ever accepted.
-2. A token must be from this issuer, for this service's client, for this sign-in (`nonce`), and not
-   expired (`exp`). A token that lacks a required claim is refused.
+Invariant: The algorithm is one of `ALGORITHMS` and the key is a public key from the provider's key
+set, no matter what the token's header or the provider's document says
+(test_id_tokens.py::test_a_shared_secret_among_the_providers_keys_verifies_nothing).
 """
 
 import base64

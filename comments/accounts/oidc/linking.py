@@ -1,14 +1,12 @@
 """Sign owners and moderators in through a provider, and link providers to their accounts.
 
-Invariants:
+Invariant: An identity at a provider leads to an account with a role only if the account's owner
+linked it while signed in, after entering the password, or accepted an invitation with it
+(test_provider_login.py::test_only_the_account_that_linked_a_provider_signs_in_by_it).
 
-1. An identity at a provider leads to an account with a role only in two cases: the account's owner
-   linked the identity while signed in, after entering the password (`link`), or accepted an
-   invitation with the identity (`accept`). Signing in never gives a role.
-2. If an account uses an authenticator, a sign-in through a provider also requires the
-   authenticator's code. From the provider's response until the session begins, the sign-in is
-   stored in a ticket that is valid for `TERM`. Code attempts are counted like password attempts.
-3. An identity that belongs to another account is refused, never moved.
+If an account uses an authenticator, a sign-in through a provider also requires the authenticator's
+code. Until the session begins, the sign-in is stored in a ticket that is valid for `TERM`. An
+identity that belongs to another account is refused, never moved.
 """
 
 from datetime import datetime, timedelta

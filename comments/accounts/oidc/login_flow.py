@@ -6,13 +6,9 @@ value in a cookie identifies the browser (`provider_redirects`), so a provider's
 only in the browser that started the flow. A prepared link therefore cannot sign anyone in as
 another person, and a stolen answer is useless in a different browser.
 
-Invariants:
-
-1. Only the browser that started a login flow can end it, once, within `TERM`. A request from a
-   different browser does not end the flow.
-2. The number of flows per network is limited to `PER_NETWORK`, because each flow costs a row and a
-   request to the provider.
-3. The return address is made from `PUBLIC_URL`, never from a request.
+A flow is valid once, within `TERM`. The number of flows per network is limited to `PER_NETWORK`,
+because each flow costs a row and a request to the provider. The return address is made from
+`PUBLIC_URL`, never from a request.
 """
 
 import enum

@@ -4,12 +4,9 @@ This module implements OpenID Connect Core 1.0, authorization code flow with PKC
 `state`, `nonce` and, if the provider announces it, `iss` (RFC 9207). All requests are sent through
 `safe_http`.
 
-Invariants:
-
-1. Identities come only from ID tokens (`id_tokens`), as issuer and `sub`. The provider may also be
-   asked for the name, which is used only if the response has the same `sub`.
-2. Mail addresses, verified or not, are neither requested nor used to find accounts.
-3. A response whose `sub` is missing, empty or not text identifies no one.
+Identities come only from ID tokens (`id_tokens`), as issuer and `sub`. The provider may also be
+asked for the name, which is used only if the response has the same `sub`. Mail addresses, verified
+or not, are neither requested nor used to find accounts.
 """
 
 import base64

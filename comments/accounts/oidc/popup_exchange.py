@@ -3,10 +3,8 @@
 `window_codes` makes and checks the codes. The content of a voucher is the encrypted person that the
 provider identified.
 
-Invariants:
-
-1. A reader's account is found only by issuer and `sub`. If the account does not exist, the exchange
-   creates it.
+A reader's account is found only by issuer and `sub`. If the account does not exist, the exchange
+creates it.
 """
 
 from datetime import datetime

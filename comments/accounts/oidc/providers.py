@@ -5,16 +5,10 @@ Owns the kind Providers, one row for the service:
     Providers  key: "service"
                providers: JSON, a list of `Provider`
 
-Invariants:
-
-1. A client secret is stored encrypted and never shown.
-2. `issuer` is exactly the string in the provider's documents, because people are identified by
-   `issuer` and `sub` (`identities.at_issuer`). A provider that is removed and added again under a
-   new name still identifies the same people; a provider with a different issuer does not.
-3. A site is marked (`Site.has_providers`) in the transaction that gives it its first provider or
-   takes its last one.
-4. The readers of a site, and owners and moderators, can use only the providers that an operator has
-   made available to them.
+`issuer` is exactly the string in the provider's documents, because people are identified by
+`issuer` and `sub` (`identities.at_issuer`). A provider that is removed and added again under a new
+name still identifies the same people. `Site.has_providers` is written in the transaction that gives
+a site its first provider or takes its last one.
 """
 
 import re

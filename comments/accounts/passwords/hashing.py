@@ -6,9 +6,7 @@ the parameters can be raised at any time; an older hash is renewed when its owne
 The functions that use argon2 or the list of common passwords import them, because most processes
 never check a password.
 
-Invariants:
-
-1. Checking a password takes as long for an unknown name as for a known one.
+Checking a password takes as long for an unknown name as for a known one.
 """
 
 import functools

@@ -3,14 +3,12 @@
 Known limitation: a person who knows a sign-in name can use up its attempts, which locks the owner
 out for `PER_NAME.window`. Reset links made by `account reset` still work.
 
-Invariants:
+Invariant: An unknown name causes the same lookups, the same hashing and the same response as a
+wrong password (test_sessions.py::test_a_wrong_name_and_a_wrong_password_are_indistinguishable).
 
-1. An unknown name takes as long as a wrong password: both cause the same lookups, the same hashing
-   and the same response. The response to a wrong authenticator code is also the same.
-2. Attempts are counted in the store before any credential is checked. The limits `PER_NETWORK` and
-   `PER_NAME` apply across all processes, and to unknown names too.
-3. An authenticator code is valid once: the transaction that begins the session stores the code's
-   step.
+Attempts are counted in the store before any credential is checked, across all processes and for
+unknown names too. An authenticator code is valid once: the transaction that begins the session
+stores the code's step.
 """
 
 from datetime import datetime, timedelta

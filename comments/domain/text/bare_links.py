@@ -9,10 +9,8 @@ impossible or mixes scripts in one word.
 body may contain (its time grows with the square of their number), does not know
 `www.example.dev`, and links `example.com`, `localhost` and hosts of mixed scripts.
 
-Invariants:
-
-1. The time to find the end of a link is proportional to the characters that it reads. A failed
-   attempt reads no further than the host.
+The time to find the end of a link is proportional to the characters that it reads: a failed attempt
+reads no further than the host.
 """
 
 import re

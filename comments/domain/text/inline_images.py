@@ -3,11 +3,8 @@
 Stored HTML contains a link in place of each image (`sanitizing.IMAGE_MARK`), because an owner may
 change the list at any time. The widget does the same in `widget/source/prose.js`.
 
-Invariants:
-
-1. An image's address begins with a listed origin. A policy with the same origins (`img-src`) makes
-   sure that redirects do not lead elsewhere either.
-2. Only text becomes an image's description, and it is escaped.
+An image's address begins with a listed origin. A policy with the same origins (`img-src`) makes
+sure that redirects do not lead elsewhere either. Only escaped text becomes an image's description.
 """
 
 import html

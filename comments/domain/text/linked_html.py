@@ -3,10 +3,8 @@
 Some systems store the HTML that people typed, and add such links only for display. Addresses are
 found as in Markdown (`bare_links`).
 
-Invariants:
-
-1. Text in a link, in code and in preformatted text does not change.
-2. Tags do not change. The result is as safe as its source, so it must be sanitized too.
+Text in a link, in code and in preformatted text does not change. The result is only as safe as its
+source, so it must be sanitized too.
 """
 
 import collections

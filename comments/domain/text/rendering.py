@@ -2,11 +2,6 @@
 
 A preview uses the same function.
 
-Invariants:
-
-1. The HTML is sanitized (`sanitizing`).
-2. The time to render a body of maximum size is bounded.
-
 `RENDERER` is stored with the HTML that it produced. Raise it with every change to the output, so
 that stored HTML is rendered again (`jobs/migrations/rerendering`).
 

@@ -2,18 +2,15 @@
 
 `mime` converts the messages to bytes, and the catalogue contains their sentences.
 
-Invariants:
+`plain_words` cleans the names, titles and texts that people wrote. Names are checked again when
+mail is composed, so no guest appears under a reserved name. The only links are those that the
+caller passes; they lead to this service's own host or to the site's own page. Messages contain no
+images.
 
-1. `plain_words` cleans the names, titles and texts that people wrote, so nothing in them becomes a
-   link, a header or an encoded word. HTML is escaped. Messages contain no images.
-2. The only links are those that the caller passes; they lead to this service's own host or to the
-   site's own page.
-3. No guest appears under a reserved name, because names are checked again when mail is composed.
-4. Each message is sent to one plain address.
-5. `Message-ID` is a digest of the event's id and the address. If a crash makes the service send a
-   message twice, most mail programs show it once.
-6. All notices about one thread refer to one id in `References` and `In-Reply-To`, so mail programs
-   group them. No mail has this id. The id does not depend on what a recipient received before.
+`Message-ID` is a digest of the event's id and the address. If a crash makes the service send a
+message twice, most mail programs show it once. All notices about one thread refer to one id in
+`References` and `In-Reply-To`, so mail programs group them. No mail has this id, and it does not
+depend on what a recipient received before.
 """
 
 import dataclasses

@@ -5,14 +5,10 @@ the values, so a name could add headers. Python releases also differ in the valu
 and they refuse them only when the message is serialized. This module therefore composes the bytes
 itself.
 
-Invariants:
-
-1. A header is printable ASCII. The only line breaks in a header are those that this module inserts,
-   each followed by a space.
-2. Text that people wrote is either ASCII without `=?`, or encoded here as encoded words (RFC 2047,
-   UTF-8, base64).
-3. Both parts are quoted-printable. A boundary contains a bare `=`, so no line within a part can
-   look like a boundary.
+A header is printable ASCII. The only line breaks in a header are those that this module inserts,
+each followed by a space. Text that people wrote is either ASCII without `=?`, or encoded here as
+encoded words (RFC 2047, UTF-8, base64). Both parts are quoted-printable. A boundary contains a bare
+`=`, so no line within a part can look like a boundary.
 """
 
 import base64

@@ -3,17 +3,12 @@
 Mail programs turn text that looks like a link into a link, and decode RFC 2047 encoded words
 wherever these occur. A stranger's text must not become either. All other characters stay as typed.
 
-Invariants:
-
-1. Links are detected without invisible characters, in the text itself and in its NFKC form, because
-   mail programs and browsers treat U+FE52 or U+2024 as a dot.
-2. Joiners and variation selectors stay only directly next to characters whose shape they change:
-   Persian and Indic words are misspelled without them, and emoji fall apart. Elsewhere they would
-   only make two equal names differ.
-3. The result of `line` contains no control characters, no line breaks, and no `=` next to `?`, not
-   even with spaces in between. The result stays plain text, no matter how often a program decodes
-   it.
-4. Both functions are idempotent.
+Links are detected without invisible characters, in the text itself and in its NFKC form, because
+mail programs and browsers treat U+FE52 or U+2024 as a dot. Joiners and variation selectors stay
+only directly next to characters whose shape they change: Persian and Indic words are misspelled
+without them, and emoji fall apart. Elsewhere they would only make two equal names differ. The
+result of `line` contains no `=` next to `?`, not even with spaces in between, so it stays plain
+text, no matter how often a program decodes it. Both functions are idempotent.
 """
 
 import re

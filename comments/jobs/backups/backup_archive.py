@@ -8,10 +8,8 @@
 covers the whole archive, and the manifest contains the SHA-256 digest of the data file, so a
 truncated or changed archive is refused.
 
-Invariants:
-
-1. `unpack` returns only if the archive is complete and contains exactly what `pack` wrote.
-2. The archive contains no secret, only a keyed digest that recognizes it (`secret_mark`).
+Invariant: The archive contains no secret, only a keyed digest that recognizes it (`secret_mark`)
+(test_backup_archive.py::test_the_secret_is_recognized_but_not_contained).
 """
 
 import contextlib

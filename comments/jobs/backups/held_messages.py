@@ -7,10 +7,8 @@ dead letters, which an owner can send or discard.
 First, the pending events about comments are delivered, so counters, inboxes and follower lists are
 complete. This only writes webhook messages and mail jobs, which are then held too.
 
-Invariants:
-
-1. After `hold`, nothing that was pending is sent to a person or a webhook unless an owner asks.
-2. Nothing is discarded.
+Invariant: After `hold`, nothing that was pending is sent to a person or a webhook unless an owner
+asks (test_held_messages.py::test_nothing_is_sent_again_after_a_restore).
 """
 
 from datetime import datetime

@@ -7,14 +7,10 @@
 A backup is due if none was made since the last time of day `BACKUP_AT`. A service that did not run
 at that time makes the backup when it starts.
 
-Invariants:
-
-1. Of several processes, only one makes a nightly backup. The kernel releases the lock when the
-   process ends.
-2. Backups are removed only after a newer one is complete, and only nightly ones.
-3. A failure is logged and shown to owners until a backup succeeds. It is retried after `RETRY`.
-4. Only `make` reads the backup's folder, which may be on a network disk that does not answer. The
-   serving processes read the record.
+Of several processes, only one makes a nightly backup. The kernel releases the lock when the process
+ends. A failure is logged and shown to owners until a backup succeeds, and is retried after `RETRY`.
+Only `make` reads the backup's folder, which may be on a network disk that does not answer; the
+serving processes read the record.
 """
 
 import contextlib

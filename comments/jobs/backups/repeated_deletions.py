@@ -4,10 +4,8 @@ A backup still contains comments that were retracted or erased since, accounts t
 since, and subscriptions that were ended since. If the store that the backup replaces can be read,
 it shows which ones. They are deleted again before the restored store serves requests.
 
-Invariants:
-
-1. Only the replaced store decides: what is not deleted there is not deleted here.
-2. Repeating the step changes nothing.
+Only the replaced store decides: what is not deleted there is not deleted here. Repeating the step
+changes nothing.
 """
 
 from collections.abc import Iterator

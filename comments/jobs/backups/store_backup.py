@@ -10,11 +10,11 @@ A backup is made in four steps, so readers and writers never wait for it:
 3. Pack the copy into a partial file next to the target, and read that file back.
 4. Give the partial file its name.
 
-Invariants:
+Invariant: Every post that was acknowledged before the backup was started is in it, and each commit
+is in it completely or not at all
+(test_store_backup.py::test_posts_acknowledged_before_a_backup_are_in_it_and_none_is_half).
 
-1. Every post that was acknowledged before the backup was started is in it, and each commit is in it
-   completely or not at all.
-2. Only a checked file gets the final name, and no file is ever overwritten.
+Only a checked file gets the final name, and no file is ever overwritten.
 """
 
 import contextlib

@@ -5,11 +5,11 @@ opens the unpacked store, which upgrades it if an older release wrote it, repeat
 (`repeated_deletions`), ends all sessions, because some have ended since, and holds the messages
 that were pending (`held_messages`). Then the engine gives the file its place in one step.
 
-Invariants:
+Invariant: If the restore is killed at any moment, the old store or the new one remains
+(test_store_restore.py::test_a_killed_restore_leaves_the_old_store_or_the_new_one).
 
-1. A damaged backup, one of another secret, and a store in use are refused, and nothing is changed.
-2. If the restore is killed at any moment, the old store or the new one remains.
-3. The replaced store keeps a name of its own: `flatthread.db.replaced-TIME`.
+A damaged backup, one of another secret, and a store in use are refused. The replaced store keeps a
+name of its own: `flatthread.db.replaced-TIME`.
 """
 
 from datetime import UTC, datetime

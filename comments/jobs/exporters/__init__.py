@@ -4,10 +4,10 @@
 the lines. `site_export` lets `json_lines_export` or `wxr_export` write them to a file, which
 `export_file` opens. `export_folder` keeps the latest files in a folder.
 
-Invariants:
+Invariant: An export contains no keys, hashes of passwords or networks, or tokens; it contains mail
+addresses and networks only if the operator asks for them
+(test_site_contents.py::test_an_export_contains_addresses_only_on_request_and_secrets_never).
 
-1. An export contains no secrets: no keys, no hashes of passwords or networks, no tokens. It
-   contains mail addresses and networks only if the operator asks for them.
-2. An export is one moment of the site. A file with its final name is complete.
-3. Two exports of an unchanged site differ only in the time in their headers.
+A file with its final name is complete. Two exports of an unchanged site differ only in the time in
+their headers.
 """

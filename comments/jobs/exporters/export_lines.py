@@ -10,11 +10,9 @@ An export is a text file with one JSON object on each line. The field `kind` nam
     audit       a decision in the audit log, newest first; only if the header includes them
     end         the numbers of lines, and a digest of all lines between header and end
 
-Invariants:
-
-1. Fields with their default value are omitted, and fields always have the same order.
-2. A change that older importers would misunderstand raises `VERSION`. New fields do not: importers
-   count unknown fields and ignore them.
+Fields with their default value are omitted, and fields always have the same order. A change that
+older importers would misunderstand raises `VERSION`. New fields do not: importers count unknown
+fields and ignore them.
 """
 
 from collections.abc import Mapping

@@ -7,13 +7,10 @@ Threads are read in the order of their key names, which is the order of their id
 more than 500 bytes come first. The comments of a thread are read in reading order, so a parent
 precedes its replies.
 
-Invariants:
-
-1. All lines are from one read-only transaction. A store ends such a transaction after some minutes,
-   so a site that cannot be read in `reads.LONGEST` seconds is refused.
-2. The numbers of votes include votes that were cast but are not counted yet. An export therefore
-   does not depend on when votes are counted.
-3. Memory holds the votes of one thread, and otherwise only rows of one batch.
+All lines are from one read-only transaction. A store ends such a transaction after some minutes, so
+a site that cannot be read in `reads.LONGEST` seconds is refused. The numbers of votes include votes
+that were cast but are not counted yet, so an export does not depend on when votes are counted.
+Memory holds the votes of one thread, and otherwise only rows of one batch.
 """
 
 import itertools

@@ -12,13 +12,10 @@ comment gets a number, and its id becomes the comment's metadata `flatthread_id`
 Texts are written as the HTML that readers see, sanitized. WXR has no place for edits, pins and the
 votes of single voters; `flatthread_up` and `flatthread_down` are the numbers of votes.
 
-Invariants:
-
-1. No text is empty. Isso's importer fails at an empty text.
-2. No two posts have the same path and query. Isso knows a page by these only, and fails at the
-   second one.
-3. No two posts have the same title and date. WordPress takes such posts for one.
-4. A post is older than its comments, so WordPress does not show it as written after them.
+No text is empty, because Isso's importer fails at an empty text. No two posts have the same path
+and query: Isso knows a page by these only, and fails at the second one. No two posts have the same
+title and date, because WordPress takes such posts for one. A post is older than its comments, so
+WordPress does not show it as written after them.
 """
 
 import re

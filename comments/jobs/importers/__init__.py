@@ -6,8 +6,6 @@ comments. `formats` has one module for each format, which yields the records def
 A `running_import` records in the `import_journal` what it adds. `import_undo` removes it again, and
 deletes the record when the import can no longer be undone.
 
-Invariants:
-
-1. An interrupted import can be continued by running it again, and repeating a finished import adds
-   nothing.
+An interrupted import can be continued by running it again, and repeating a finished import adds
+nothing.
 """

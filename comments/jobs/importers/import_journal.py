@@ -11,14 +11,13 @@ exactly what the import added.
                  After `TERM`, `import_undo.expire` deletes the row and erases the addresses of its
                  comments
 
-Invariants:
+Invariant: A comment that is imported again after an undo gets a revision that it never had
+(`Import.revision`), so no process and no directory takes it for the deleted comment
+(test_repeated_imports.py::test_a_comment_that_is_imported_again_with_another_text_is_shown_with_it).
 
-1. While an import of a site is being undone, no import into this site begins, and while an import
-   into a site runs, no undo begins.
-2. A comment that is imported again after an undo gets a revision that it never had, so no process
-   and no directory takes it for the deleted comment (`Import.revision`).
-3. The numbers of processed comments are only displayed. A repeated import finds the stored comments
-   itself (`import_writer`).
+While an import of a site is being undone, no import into this site begins, and while an import into
+a site runs, no undo begins. The numbers of processed comments are only displayed: a repeated import
+finds the stored comments itself (`import_writer`).
 """
 
 import itertools

@@ -6,11 +6,8 @@
 `undo_steps` has the phases of an undo. When an import can no longer be undone, `expire` ends its
 term.
 
-Invariants:
-
-1. An undo that has begun ends: while the import's row has `undoing` but not `undone`, each server
-   process that finds it continues it (`scheduler`).
-2. An undo sends no mail and no webhooks.
+An undo that has begun ends: while the import's row has `undoing` but not `undone`, each server
+process that finds it continues it (`scheduler`). An undo sends no mail and no webhooks.
 """
 
 import functools

@@ -6,15 +6,12 @@
 Threads are written in turn, with comments in the order of `write_order`. Each batch is one
 transaction, which also updates the counters of its threads.
 
-Invariants:
+Invariant: The transaction that adds comments also writes them to the import's journal
+(`import_journal`) (test_import_journal.py::test_the_journal_contains_what_each_commit_added).
 
-1. Nothing is stored if a comment in the file is already stored in a different thread.
-2. Comments that existed already stay as they are. A repeated import adds nothing; repeating an
-   interrupted import adds the missing comments in their places.
-3. An import sends no mail and no webhooks.
-4. The transaction that adds comments also writes them to the import's journal (`import_journal`).
-5. The votes on a comment are stored before or with the comment, and only if it does not exist yet,
-   so a repeated import never overwrites later votes.
+Nothing is stored if a comment in the file is already stored in a different thread. Comments that
+existed already stay as they are, and so do their votes: the votes on a comment are stored before or
+with the comment, and only if it does not exist yet. An import sends no mail and no webhooks.
 """
 
 import functools

@@ -1,13 +1,9 @@
 """A running import: it writes its journal and its progress (`import_journal`).
 
-Invariants:
-
-1. A batch is written in the transaction that adds its comments. A run that adds nothing writes no
-   batch, so a commit whose answer was lost does not leave two.
-2. Importing the same file into the same site in the same format continues its journal, until the
-   import was undone or its term has ended. Then a new journal begins.
-3. The transaction of a batch reads the import's row, so an import that is still running adds
-   nothing after an undo has begun.
+A run that adds nothing writes no batch, so a commit whose answer was lost does not leave two.
+Importing the same file into the same site in the same format continues its journal, until the
+import was undone or its term has ended. Then a new journal begins. The transaction of a batch reads
+the import's row, so an import that is still running adds nothing after an undo has begun.
 """
 
 import contextlib

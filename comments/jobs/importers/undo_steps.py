@@ -11,13 +11,12 @@ Each step is a transaction of bounded size:
 3. **End**: delete the batches of the journal, the threads that the import made and that have no
    comments left, and the counters and entries of the audit log that it added.
 
-Invariants:
+Invariant: Each step checks the stored rows, and its commit also counts the removed comments, so any
+process can continue an undo anywhere
+(test_undo_steps.py::test_an_undo_whose_answers_are_lost_removes_and_counts_each_comment_once).
 
-1. Each step checks the stored rows, and its commit also counts the removed comments. The undo can
-   therefore be interrupted anywhere and continued by any process, and several processes can share
-   it.
-2. Phase 2 begins when all comments are erased. Nobody can answer an erased comment, and no import
-   begins meanwhile, so no comment becomes necessary after the search for replies.
+Phase 2 begins when all comments are erased. Nobody can answer an erased comment, and no import
+begins meanwhile, so no comment becomes necessary after the search for replies.
 """
 
 import contextlib

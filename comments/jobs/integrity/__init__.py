@@ -4,8 +4,5 @@
 the comments. `recount` compares every counter with the rows that it counts. `thread_audit` checks
 all threads slowly, one after another, and remembers those with problems.
 
-Invariants:
-
-1. People can post meanwhile, and none of their changes is lost.
-2. A complete repair leaves no problem that another check would find.
+People can post meanwhile, and none of their changes is lost.
 """

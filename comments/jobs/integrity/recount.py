@@ -13,14 +13,12 @@ counters.
 
 An interrupted recount of a site continues after the last thread that its Job row names.
 
-Invariants:
+Invariant: A counter is corrected by adding the difference, so concurrent increments are not lost,
+and each correction stores its number in the corrected row (`mended`), so the difference is added
+only once (test_recount_races.py::test_two_concurrent_recounts_repair_once).
 
-1. Each comparison reads one snapshot (a read-only transaction) and takes into account what
-   undelivered events will add, so concurrent writes cause no differences.
-2. A counter is corrected by adding the difference, not by storing the expected number, so
-   concurrent increments are not lost.
-3. A difference is added only once: each correction stores its number in the corrected row
-   (`mended`) and is refused if the row has been corrected since the comparison.
+Each comparison reads one snapshot (a read-only transaction) and takes into account what undelivered
+events will add, so concurrent writes cause no differences.
 """
 
 import dataclasses

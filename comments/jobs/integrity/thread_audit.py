@@ -5,11 +5,9 @@ order of their keys, as `repair` does without `--fix`. It writes nothing but its
 all processes share. Its reads in an hour are bounded; a thread with more comments than that is
 skipped.
 
-Invariants:
-
-1. A process claims a thread, and the reads for it, in one transaction, so processes together stay
-   below the bound, and no two of them check the same thread.
-2. A failed check is not repeated before the next pass.
+A process claims a thread, and the reads for it, in one transaction, so processes together stay
+below the bound, and no two of them check the same thread. A failed check is not repeated before the
+next pass.
 """
 
 import functools

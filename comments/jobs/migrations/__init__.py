@@ -5,8 +5,6 @@ again. `rescheming` moves a site to another scheme of sort hashes, `reencryption
 secret, `declared_backfill` counts existing comments in new counters, and `thread_count_rows`
 completes the rows with the comment counts of threads.
 
-Invariants:
-
-1. Each migration can be interrupted at any point; another process continues it, or it is run again.
-2. A row that a migration has not reached is read in its previous form.
+Each migration can be interrupted at any point; another process continues it, or it is run again. A
+row that a migration has not reached is read in its previous form.
 """

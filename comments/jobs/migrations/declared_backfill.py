@@ -8,15 +8,11 @@ The job compares what the numbers should be with the stored numbers, in one snap
 all comments, minus what undelivered events will add. It adds the differences in parts, one
 transaction for each.
 
-Invariants:
-
-1. Deliveries change what is stored and what is pending by the same amount, so a difference stays
-   the same until a job adds it, no matter how many changes happen in between.
-2. A difference is added only once: each part is added only if the part before it was the last
-   correction of the website's numbers. Otherwise, the job compares again.
-3. A counter is complete only after the last part of a comparison that includes it.
-4. Numbers of a removed generation are never written again, so they can be deleted in any number of
-   transactions.
+Deliveries change what is stored and what is pending by the same amount, so a difference stays the
+same until a job adds it, no matter how many changes happen in between. Each part is added only if
+the part before it was the last correction of the website's numbers. Otherwise, the job compares
+again. A counter is complete only after the last part of a comparison that includes it. Numbers of a
+removed generation are never written again, so they can be deleted in any number of transactions.
 """
 
 import functools

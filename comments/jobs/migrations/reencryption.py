@@ -3,10 +3,8 @@
 This module handles all values that stay encrypted for longer than a few days. Encrypted values in
 links and questions expire on their own; docs/secrets.md lists both.
 
-Invariants:
-
-1. Each row is changed in its own transaction, and rows that are encrypted with the current secret
-   stay unchanged. The job can be interrupted, repeated, and run while the service is in use.
+Each row is changed in its own transaction, and rows that are encrypted with the current secret stay
+unchanged. The job can be interrupted, repeated, and run while the service is in use.
 """
 
 from typing import NamedTuple

@@ -2,15 +2,12 @@
 
 `upgrades` calls `rerender` for all comments in key order, once for each version of the renderers.
 
-Invariants:
-
-1. Only the HTML changes: the comment is not marked as edited, and nobody gets mail or webhooks. The
-   revision of the text stays the same, so an edit form that is open can still be sent.
-2. A comment whose HTML stays the same is not written.
-3. The comment is flagged for compaction in the same commit, so readers see the new HTML at once,
-   and the buckets get it later. Old HTML was safe when it was written; it need not leave the
-   buckets at once.
-4. If the new renderer refuses a body, the comment keeps its HTML, sanitized again.
+Only the HTML changes: the comment is not marked as edited, and nobody gets mail or webhooks. The
+revision of the text stays the same, so an edit form that is open can still be sent. A comment whose
+HTML stays the same is not written. If the new renderer refuses a body, the comment keeps its HTML,
+sanitized again. The comment is flagged for compaction in the same commit, so readers see the new
+HTML at once, and the buckets get it later. Old HTML was safe when it was written; it need not leave
+the buckets at once.
 
 During a rolling release, a process of the older release may store a comment in a range that the
 scan has already passed. That comment keeps the older HTML until the next version of the renderer.

@@ -13,13 +13,10 @@ The job's journal is a Job row. The job has three phases:
 A thread that cannot move keeps its scheme, and everything else works there as before. The journal
 lists such threads. The finished journal is kept until the site's next job.
 
-Invariants:
-
-1. Readers see the previous or the new tree of a thread, because one commit moves it.
-2. A thread that is made before step 2 has the previous scheme and is found by phase 3, whose scan
-   begins later.
-3. A step does nothing if the journal has changed since the step read it, so two processes can share
-   a job. `finish` continues jobs whose process has ended.
+Readers see the previous or the new tree of a thread, because one commit moves it. A thread that is
+made before step 2 has the previous scheme and is found by phase 3, whose scan begins later. A step
+does nothing if the journal has changed since the step read it, so two processes can share a job.
+`finish` continues jobs whose process has ended.
 """
 
 from datetime import datetime

@@ -7,10 +7,8 @@ needs no scan (`upgrades`). Other releases leave the format as it is, so that an
 to an older one. The data file of the embedded engine has a format of its own, which the engine
 checks.
 
-Invariants:
-
-1. A process refuses a store with a newer format before it reads or writes anything else.
-2. Only the start of a service or `upgrade` raises the format, after the backup (`store_upgrade`).
+A process refuses a store with a newer format before it reads or writes anything else. Only the
+start of a service or `upgrade` raises the format, after the backup (`store_upgrade`).
 """
 
 from typing import NamedTuple

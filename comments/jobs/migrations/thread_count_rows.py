@@ -5,10 +5,8 @@ the threads' own counters, in one snapshot, and adds the difference, as a recoun
 that finds incomplete rows requests this, for example the first delivery of a new website.
 `upgrades` does it for the websites of older releases.
 
-Invariants:
-
-1. The difference is added only once, because it is a step of a repair (`counter_repair`).
-2. Changes between the snapshot and the commit are not lost, because deliveries also only add.
+The difference is added only once, because it is a step of a repair (`counter_repair`). Changes
+between the snapshot and the commit are not lost, because deliveries also only add.
 """
 
 import functools

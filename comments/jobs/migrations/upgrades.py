@@ -7,10 +7,8 @@ process starts and every five minutes; `repair --fix` runs every scan to its end
 A scan begins with its Job row, which `begin` writes when a new release starts, after the backup
 (`store_upgrade`). A new store needs no scan, so `note_new` marks all of them as finished.
 
-Invariants:
-
-1. A row that a scan has not reached yet is read in the form of the older release. Only the list of
-   threads by activity does not contain such a row (`review_queue`).
+A row that a scan has not reached yet is read in the form of the older release. Only the list of
+threads by activity does not contain such a row (`review_queue`).
 """
 
 import functools

@@ -3,9 +3,4 @@
 The entry points are `registration` (registers a site's services), `classifier_requests` (asks them
 and applies their verdicts) and `classifier_answers` (stores their answers). `akismet` and
 `site_service` each implement the protocol of one service.
-
-Invariants:
-
-1. Answers are untrusted input. An answer is discarded unless it is exactly one of the defined
-   verdicts.
 """

@@ -3,14 +3,11 @@
 This module implements version 1.1 of the Akismet protocol (akismet.com/developers): forms posted to
 `comment-check`, `submit-ham` and `submit-spam`, with one-word responses.
 
-Invariants:
-
-1. Akismet receives only the data about the sender that it needs for a verdict: the IP address, the
-   browser, and the name, mail address and website that the author entered. For IPv6, the service
-   knows only the network, so Akismet receives the network's first address. If the network is
-   unknown, as in corrections, Akismet receives `NOBODY`.
-2. The API key appears only in request bodies.
-3. Akismet's advice to discard a comment counts as an ordinary spam verdict.
+Akismet receives only the data about the sender that it needs for a verdict: the IP address, the
+browser, and the name, mail address and website that the author entered. For IPv6, the service knows
+only the network, so Akismet receives the network's first address. If the network is unknown, as in
+corrections, Akismet receives `NOBODY`. The API key appears only in request bodies. Akismet's advice
+to discard a comment counts as an ordinary spam verdict.
 """
 
 from datetime import UTC

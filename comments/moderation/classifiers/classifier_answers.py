@@ -13,10 +13,7 @@ Questions are messages (`message_queue`). The commit that completes a new text's
 questions, and `classifier_requests` sends them. If a moderator's decision contradicts Akismet's
 verdict, the commit of the decision queues a correction to Akismet.
 
-Invariants:
-
-1. A row contains verdicts and reasons but no data about the sender.
-2. The row is deleted when the comment is erased.
+A row contains no data about the sender, and is deleted when the comment is erased.
 """
 
 import enum

@@ -3,18 +3,16 @@
 Classifiers' verdicts are applied in the same way as moderators' decisions. The classifier is the
 actor, and the audit log receives an entry with the classifier's reason.
 
-Invariants:
+Invariant: A verdict never overrides people: it is ignored if the comment has been edited or
+moderated since the question was asked
+(test_classifier_requests.py::test_a_moderators_decision_during_the_request_is_not_overruled).
 
-1. A verdict never overrides people: it is ignored if the comment has been edited or moderated since
-   the question was asked. Duplicate, late and unsolicited verdicts are also ignored.
-2. A verdict never releases a comment that is held for any reason other than waiting for
-   classifiers.
-3. Questions are sent outside transactions, and no reader's request waits for an answer. Questions
-   are sent like other messages, each with its own attempts (`message_sender`). If the last attempt
-   fails, the site's settings determine whether the comment keeps its status or is shown. Moderators
-   see the reason for the failure.
-4. Data about the sender is stored only in the question. This data is encrypted, and it is deleted
-   after the answer or the last attempt.
+Duplicate, late and unsolicited verdicts are also ignored. A verdict never releases a comment that
+is held for any reason other than waiting for classifiers. Questions are sent outside transactions
+like other messages, each with its own attempts (`message_sender`). If the last attempt fails, the
+site's settings determine whether the comment keeps its status or is shown. Data about the sender is
+stored only in the question. This data is encrypted, and it is deleted after the answer or the last
+attempt.
 """
 
 import enum

@@ -2,11 +2,8 @@
 
 Each change adds an audit log entry (`policy_changes`) and applies to the next text (`rulebook`).
 
-Invariants:
-
-1. An address is checked before it is stored.
-2. Secrets are encrypted before they are stored. A secret that this module generates is returned
-   once; a secret that the owner entered is never returned.
+An address is checked before it is stored. Secrets are stored encrypted. A secret that this module
+generates is returned once; a secret that the owner entered is never returned.
 """
 
 import secrets

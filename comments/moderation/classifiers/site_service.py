@@ -5,12 +5,11 @@ This module owns the format of questions and answers. A question is sent like a 
 body of its response. The service can also answer later, in a request that it signs in the same way
 with the same secret.
 
-Invariants:
+Invariant: A question contains no mail address, network or author id
+(test_classifier_requests.py::test_a_request_contains_what_moderators_see_and_nothing_about_the_sender).
 
-1. A question contains no mail address, network or author id.
-2. The name of a question (`name`) includes a digest that is made with a secret key. The name
-   identifies one text of one comment, and only a service that received the question can know the
-   name.
+The name of a question (`name`) includes a digest that is made with a secret key. The name
+identifies one text of one comment, and only a service that received the question can know it.
 """
 
 import hmac

@@ -1,9 +1,7 @@
 """Write the buckets and the ranking for one attempt to compact a thread.
 
-Invariants:
-
-1. Each entity's key contains the token of the attempt, so no directory names the entity yet.
-2. Each entity is written only while the directory from which the attempt started is current.
+Each entity's key contains the token of the attempt, so no directory names the entity yet. Each
+entity is written only while the directory from which the attempt started is current.
 """
 
 import functools

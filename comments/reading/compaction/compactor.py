@@ -15,19 +15,17 @@ five steps:
    compactions left behind (`leftovers`). Then clear the flag of each row that is still at its
    compacted revision.
 
-Invariants:
+Invariant: Until step 5, every compacted row is also in the delta, so readers with an old directory
+still see all changes
+(test_compactor_processes.py::test_a_compactor_stopped_before_any_commit_misleads_no_reader).
 
-1. No step trusts the clock of another machine.
-2. A bucket's key is never reused.
-3. Until step 5, every compacted row is also in the delta, so readers with an old directory still
-   see all changes.
-4. After a crash in any step, some rows are still flagged, so a later compaction finishes the work.
-5. **While a thread has an unreferenced bucket, at least one of its rows is flagged**, which
-   guarantees a later compaction. Every unreferenced bucket is written before the next compaction's
-   switch, and that compaction deletes the bucket before it clears any flag.
-6. The transaction that deletes a bucket first reads the directory, to find the buckets that the
-   directory names or lists for deletion. The transaction therefore never deletes a bucket that a
-   concurrent switch starts to use.
+Invariant: While a thread has an unreferenced bucket, at least one of its rows is flagged, which
+guarantees a later compaction
+(test_compactor_crashes.py::test_a_compactor_that_dies_before_any_commit_leaves_nothing_behind).
+
+Every unreferenced bucket is written before the next compaction's switch, and that compaction
+deletes the bucket before it clears any flag. A bucket's key is never reused. No step trusts the
+clock of another machine.
 
 The first compaction of a thread includes all listed rows. Rows that a release without the flag
 wrote are flagged first and then treated like the others. When a row has a new sort hash, or when a

@@ -1,10 +1,8 @@
 """Collect garbage: delete unreferenced buckets and expired rankings.
 
-Invariants:
-
-1. The transaction that deletes a bucket or ranking first reads the directory, to find the entities
-   that the directory names or lists for deletion. The transaction therefore never deletes an entity
-   that a concurrent switch starts to use.
+Invariant: The transaction that deletes a bucket or ranking first reads what the directory names or
+lists for deletion, so it never deletes an entity that a concurrent switch starts to use
+(test_compactor_hazards.py::test_a_bucket_that_a_switch_named_since_the_sweep_is_not_deleted).
 """
 
 import functools

@@ -7,13 +7,11 @@ compaction finds it. A rebuild ignores the old directory. It has two steps:
    process answers with the ordered query, so readers see the comments as they are stored.
 2. **Compact** as usual: a compaction that finds a moved comment reads all listed comments.
 
-Invariants:
-
-1. After a crash between the steps, or during the second one, the flag is still set, so the next
-   compaction of any process rebuilds the thread.
-2. Comments that are written during a rebuild are in the delta, as during every compaction.
-3. A thread without comments has no row for the flag, so its directory is deleted. A process that
-   holds the deleted directory may use it for up to `view_cache.CACHE_MAX_AGE` seconds.
+After a crash between the steps, or during the second one, the flag is still set, so the next
+compaction of any process rebuilds the thread. Comments that are written during a rebuild are in the
+delta, as during every compaction. A thread without comments has no row for the flag, so its
+directory is deleted. A process that holds the deleted directory may use it for up to
+`view_cache.CACHE_MAX_AGE` seconds.
 """
 
 import functools

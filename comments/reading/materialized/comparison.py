@@ -5,11 +5,8 @@ stored first page. Every page that is made from them must equal the ordered quer
 did not go through `tree` does not reach them. The caller reads the rows and calls `load` in the
 same snapshot.
 
-Invariants:
-
-1. A thread that only `tree` and the compactor have changed has no mismatch at any moment, whichever
-   rows are flagged and whichever steps of a compaction are done.
-2. If there is no mismatch, each page equals the ordered query.
+A thread that only `tree` and the compactor have changed has no mismatch at any moment, whichever
+rows are flagged and whichever steps of a compaction are done.
 """
 
 import functools

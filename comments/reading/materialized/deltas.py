@@ -2,10 +2,8 @@
 
 Owns the queries for these rows, and the type that represents them.
 
-Invariants:
-
-1. The properties `shelved`, `rewrites` and `moved` of each row record whether and how a directory
-   may contain the row. `tree` writes these properties together with the row.
+The properties `shelved`, `rewrites` and `moved` of each row record whether and how a directory may
+contain the row. `tree` writes these properties together with the row.
 """
 
 from collections.abc import Iterable, Iterator

@@ -2,11 +2,8 @@
 
 This module has no cache and does not write; `compactor` writes.
 
-Invariants:
-
-1. If a directory consists of several entities, it is returned only if all parts were found.
-   Otherwise, the directory is read again.
-2. Missing buckets are reported to the caller, never skipped.
+If a directory consists of several entities, it is returned only if all parts were found. Otherwise,
+the directory is read again. Missing buckets are reported to the caller, never skipped.
 """
 
 import zlib

@@ -15,10 +15,8 @@ Nothing is compressed, because reading a few more pages of data is faster than d
 A thread has no head if its first rows are too long, or if an older release compacted the thread. A
 head in an unknown format is treated as missing. Threads without a head are read from a view.
 
-Invariants:
-
-1. A head shows the same page, and has the same tag, as the view of its directory without a delta.
-2. Readers use a head only while nothing has changed since the directory was written.
+A head shows the same page, and has the same tag, as the view of its directory without a delta.
+Readers use a head only while nothing has changed since the directory was written.
 """
 
 import itertools

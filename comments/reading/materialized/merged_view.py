@@ -4,10 +4,8 @@ A view is a directory plus *marks*, the rows that differ from its buckets. A vie
 rows of a range, subtree sizes, positions, discussions) are the same as the results of the ordered
 query over the listed rows. A view loads only the buckets that it needs.
 
-Invariants:
-
-1. Each mark records whether the buckets also contain its row (`ChangedEntry.held`), so no bucket is
-   ever loaded only to find this out.
+Each mark records whether the buckets also contain its row (`ChangedEntry.held`), so no bucket is
+ever loaded only to find this out.
 """
 
 from __future__ import annotations

@@ -8,12 +8,10 @@ probe finds are read only if neither the directory nor this process has these ro
 found. Callers may accept a probe that is at most `age` seconds old; with 0, a new probe is always
 sent.
 
-Invariants. Together with the invariants of `view_cache`, they keep readers from seeing outdated
-rows:
-
-1. If the directory contains one of a view's rows, the row has the same hash in both. The commit in
-   `tree` that gives a row a new hash also sets the row's `moved` flag.
-2. This module writes nothing. The caches contain no private data, only data that all readers get.
+If the directory contains one of a view's rows, the row has the same hash in both, because the
+commit in `tree` that gives a row a new hash also sets the row's `moved` flag. The caches contain no
+private data, only data that all readers get. Together with the rules of `view_cache`, this keeps
+readers from seeing outdated rows.
 """
 
 from collections.abc import Callable, Sequence

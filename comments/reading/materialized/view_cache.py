@@ -8,17 +8,16 @@ Each process has one bounded cache. The first part of a key names the cached dat
     moment     the directory version and the probed rows of the last view, and its tag
     recent     the last probe, for sites with a `freshness`
 
-Invariants:
+Invariant: A process uses a directory for at most `CACHE_MAX_AGE` seconds, counted from a time
+before the read by a clock that also runs while the machine sleeps, because the compactor clears a
+row's flag only after every directory without that row has exceeded this age
+(test_compactor_processes.py::test_a_process_stopped_past_its_directorys_age_answers_from_a_new_one).
 
-1. A process uses a directory for at most `CACHE_MAX_AGE` seconds. The age counts from a time before
-   the read, by a clock that also runs while the machine sleeps. The compactor clears a row's flag
-   only after every directory without that row has exceeded this age.
-2. The directory is read before the probe, so the probe is never older than the directory. A probe
-   is valid only together with its directory; the two together show the thread as of the probe's
-   moment.
-3. A probe is reused only if this process has committed nothing to the thread since the probe
-   started, and only if the caller accepts the probe's age, counted from its start.
-4. Rows are used at the revision that the probe found, or at a later one.
+The directory is read before the probe, so the probe is never older than the directory. A probe is
+valid only together with its directory; the two together show the thread as of the probe's moment. A
+probe is reused only if this process has committed nothing to the thread since the probe started,
+and only if the caller accepts the probe's age, counted from its start. Rows are used at the
+revision that the probe found, or at a later one.
 """
 
 import threading

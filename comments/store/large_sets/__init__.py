@@ -17,10 +17,6 @@ A caller only chooses a set's name, which begins with the purpose of the set, su
 the followers of a thread. The calls for changes say when a compaction is due; pass the name to
 `backlog.asked` then. Without that call, the scheduler finds the request later.
 
-Invariants:
-
-1. A change that was committed is never lost, neither by concurrent compactions nor by a crash.
-2. A crash in a compaction leaves only rows that no reader uses, and the next compaction deletes
-   them.
-3. A read shows the set at a single moment.
+A read shows the set at a single moment. A crash in a compaction leaves only rows that no reader
+uses, and the next compaction deletes them.
 """

@@ -13,17 +13,14 @@ at most 3 reads. Counting marks would require a read each time, or an entity for
 contend. Instead, about one in `_between` marks, chosen by a digest of its key, requests a
 compaction (`asks`). The request is stored with the mark, so it cannot be lost.
 
-Invariants:
+Invariant: A mark is written for the generation that is open when the mark commits, so a closed
+generation never grows
+(test_membership_machine.py::test_a_mark_read_before_a_generation_is_closed_belongs_to_the_next_one).
 
-1. A mark is written for the generation that is open when the mark commits. If a generation closes
-   after a transaction has read it as open, the transaction conflicts and runs again, so a closed
-   generation never grows.
-2. Marks of newer generations override older marks, and all marks override the segments.
-3. Each read sees the set at a single moment: within a snapshot, all segments that a set names
-   exist.
-4. For each id, the order of commits in the store is decisive. Overlapping calls for one id can take
-   effect in either order. If the response to a call is lost, repeating the call ensures that it
-   takes effect.
+Marks of newer generations override older marks, and all marks override the segments. Within a
+snapshot, all segments that a set names exist. For each id, the order of commits in the store is
+decisive: overlapping calls for one id can take effect in either order. If the response to a call is
+lost, repeating the call ensures that it takes effect.
 """
 
 import dataclasses

@@ -13,10 +13,7 @@ segments of lines, and then has one line for each of these.
 Ids are sorted by their UTF-8 bytes, which is also the order of Python's strings and Datastore's
 keys.
 
-Invariants:
-
-1. Functions take and return sets as sorted iterators, so memory never contains a whole set.
-2. Stored data outlives releases, so the stored forms must not change; golden tests check them.
+Functions take and return sets as sorted iterators, so memory never contains a whole set.
 """
 
 import bisect

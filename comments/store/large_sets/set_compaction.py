@@ -20,20 +20,15 @@ must never show them also limits what it reads.
 `remove` deletes a set: it empties the set in one commit, deletes the rows that are no longer used,
 and then deletes the set's entity if nothing has joined meanwhile.
 
-Invariants:
+Invariant: A segment that the set does not name can be deleted as soon as the generation in its key
+is compacted, because the attempt that wrote it can switch only until then
+(test_set_compaction.py::test_cleaning_spares_the_segments_of_an_attempt_that_may_still_switch).
 
-1. A closed generation never grows (`membership`), so step 2 reads all of its marks.
-2. A segment's key is never reused.
-3. No mark or segment is deleted before the switch that replaces it.
-4. If two processes compact a set at the same time, both write segments but only one switches.
-5. A crash in any step leaves marks, which readers merge, or unreferenced segments. In both cases, a
-   mark that requests a compaction remains. The next compaction finishes the work and deletes the
-   unreferenced segments.
-6. A segment's key starts with the generation for which the segment was written, and the attempt
-   that wrote the segment can switch only until that generation is compacted. After that, a segment
-   that the set does not name will never be used, so it can be deleted without a grace period.
-7. A set that was removed starts again with the first generation, but with a new version. A
-   compaction that began before the removal finds a different version and does not switch.
+A segment's key is never reused, and no mark or segment is deleted before the switch that replaces
+it. A crash in any step leaves marks, which readers merge, or unreferenced segments. In both cases,
+a mark that requests a compaction remains, and the next compaction finishes the work. A set that was
+removed starts again with the first generation, but with a new version. A compaction that began
+before the removal finds a different version and does not switch.
 """
 
 import dataclasses

@@ -13,12 +13,6 @@ numbers, counted exactly once from events), `totals` (the numbers that readers g
 `leaderboard`, `counter_repair`; for declared counters, `declarations`, `declared_counts` (counted
 from events too) and `declared_reports`.
 
-Invariants:
-
-1. A thread's numbers are written in the commit of the change that they count. Under contention, the
-   numbers are spread over shards (`sharding`).
-2. Writers read the number of shards from the thread's row, and readers read it from the first
-   shard. One commit writes both, so no reader misses a shard.
-3. A row without numbers is deleted: an author who retracts their last comment in a thread leaves no
-   trace there.
+A row without numbers is deleted: an author who retracts their last comment in a thread leaves no
+trace there.
 """

@@ -17,12 +17,9 @@ The cost is known before a scan, from the counters of the scopes:
 - Finding out the cost takes one read for each category, site and day with comments, and for each
   1,000 authors of a thread. Days without commenters are not scanned.
 
-Invariants:
-
-1. A scan, together with the counters from which its cost is known, reads the store at one moment,
-   in a read-only transaction.
-2. A scan ends a range only at a page that is not full, so its result does not depend on the
-   counters, except that it omits scopes whose counters say that nobody takes part.
+A scan, together with the counters from which its cost is known, reads the store at one moment, in a
+read-only transaction. A scan ends a range only at a page that is not full, so its result does not
+depend on the counters, except that it omits scopes whose counters say that nobody takes part.
 """
 
 import heapq

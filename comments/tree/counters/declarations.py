@@ -10,13 +10,10 @@ for them.
             exists while a counter is incomplete, or while numbers of a removed counter are left;
             `position` is the time at which a process last began to work on it
 
-Invariants:
-
-1. A delivery reads the declarations in the transaction that counts its events. A counter that is
-   added therefore counts all events from its declaration on, and only these; the job
-   `declared_backfill` adds the comments from before.
-2. A generation is used once. A changed counter gets a new one, and a removed one is never written
-   again, so that the job can delete its numbers.
+A delivery reads the declarations in the transaction that counts its events. A counter that is added
+therefore counts all events from its declaration on, and only these; the job `declared_backfill`
+adds the comments from before. A generation is used once. A changed counter gets a new one, and a
+removed one is never written again, so that the job can delete its numbers.
 """
 
 from collections.abc import Callable

@@ -7,12 +7,10 @@ detail is the name of the last number to which they have been added. Only number
 order of their names, are still to be counted. An event of this kind that does not fit either is
 replaced by the next one.
 
-Invariants:
-
-1. Each change is added once to each number: the commit that adds it also deletes the event, or
-   replaces it with one that begins after the last number.
-2. One commit writes at most `outbox.MOST_ROWS` rows of counters, including all other counters.
-3. Only numbers of declared generations are written (`declarations`).
+Each change is added once to each number: the commit that adds it also deletes the event, or
+replaces it with one that begins after the last number. One commit writes at most `outbox.MOST_ROWS`
+rows of counters, including all other counters. Only numbers of declared generations are written
+(`declarations`).
 """
 
 import dataclasses

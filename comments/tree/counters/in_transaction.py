@@ -2,10 +2,6 @@
 
 Owns the transaction's counter reads (one of the thread's shards and the rows of the authors
 involved) and its counter writes.
-
-Invariants:
-
-1. A change and the numbers that count it are stored in one commit.
 """
 
 import functools

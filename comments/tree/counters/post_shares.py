@@ -3,10 +3,8 @@
 Each shard has a share of the limit, so that writers who use different shards do not wait for each
 other. A writer whose shard is full counts the post in the share of another shard.
 
-Invariants:
-
-1. Together, the shards never count more posts in a period than the limit.
-2. A post is refused only if all shards are full.
+Together, the shards never count more posts in a period than the limit. A post is refused only if
+all shards are full.
 """
 
 from collections.abc import Sequence

@@ -6,12 +6,12 @@ that shard for the same writer, so the process's writers use different shards, a
 process that did not abort. After such a commit, the counters are spread over more shards; when the
 thread is quiet again, the shards are merged into one.
 
-Invariants:
+Invariant: The thread's row and its first shard both store the number of shards, and one commit
+writes both, so readers read every shard in which a writer counts
+(test_counters_in_transaction.py::test_gathering_and_spreading_during_writes_loses_no_count).
 
-1. The thread's row and its first shard both store the number of shards. One commit writes both, so
-   readers read every shard in which a writer counts.
-2. A process's information about busy threads (`Shards`) is only a hint. A transaction corrects the
-   hint from the row that it reads, and the process may drop the hint at any time.
+A process's information about busy threads (`Shards`) is only a hint. A transaction corrects the
+hint from the row that it reads, and the process may drop the hint at any time.
 """
 
 import contextlib

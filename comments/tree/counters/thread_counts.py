@@ -14,17 +14,15 @@ no such rows, and `groups` is 0.
 Group 0 is in a row that each delivery reads and writes anyway. For up to `MOST` threads, the counts
 therefore cost a delivery no read or write, and their readers one read.
 
-Invariants:
+Only deliveries of events change the numbers, in the transaction that marks the events as done, and
+recounts, which add differences (`counter_repair`). The numbers therefore equal the threads' own
+counters minus the changes in undelivered events. Threads without a number have no listed comments,
+once the rows are complete. Until then, the rows contain only changes, and readers do not use them.
 
-1. Only deliveries of events change the numbers, in the transaction that marks the events as done,
-   and recounts, which add differences (`counter_repair`). The numbers therefore equal the threads'
-   own counters minus the changes in undelivered events.
-2. Threads without a number have no listed comments, once the rows are complete. Until then, the
-   rows contain only changes, and readers do not use them.
-3. All groups of a website store the same number of groups, because one commit writes all rows when
-   this number changes. A reader that finds different numbers reads again.
-4. Whatever loses a row, such as an older release that writes group 0 without `listings`, makes the
-   rows incomplete. The next delivery completes them (`jobs/migrations/thread_count_rows`).
+All groups of a website store the same number of groups, because one commit writes all rows when
+this number changes. A reader that finds different numbers reads again. Whatever loses a row, such
+as an older release that writes group 0 without `listings`, makes the rows incomplete. The next
+delivery completes them (`jobs/migrations/thread_count_rows`).
 """
 
 import re

@@ -1,13 +1,10 @@
 """The time of a thread's newest comment, for lists of threads.
 
-Invariants:
-
-1. `Thread.active` is at most `PACE` earlier than the newest comment that was ever posted. A reply
-   therefore writes the thread's row at most once in `PACE`; other replies do not change this row,
-   so they do not conflict with each other.
-2. `Thread.active` never decreases, also if comments are removed.
-3. An import sets it for the threads that it creates, and does not change it for others: its
-   comments are old, and an undo of the import could not restore it.
+`Thread.active` is at most `PACE` earlier than the newest comment that was ever posted, and never
+decreases. A reply therefore writes the thread's row at most once in `PACE`; other replies do not
+change this row, so they do not conflict with each other. An import sets `Thread.active` for the
+threads that it creates, and does not change it for others: its comments are old, and an undo of the
+import could not restore it.
 """
 
 from datetime import datetime, timedelta

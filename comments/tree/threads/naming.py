@@ -4,17 +4,16 @@ Every comment stores the thread data (title, address and categories) that was po
 (`Comment.brought`). A thread shows the data of its oldest approved comment, the naming comment.
 Fields that a moderator set (`Thread.own`) do not change.
 
-Invariants:
+Invariant: `Thread.title`, `url` and `categories` contain no data from a comment that is not
+approved now: a transaction that withdraws the naming comment also chooses a new one
+(test_thread_overrides.py::test_a_removed_comments_title_disappears_at_once).
 
-1. `Thread.title`, `url` and `categories` contain no data from a comment that is not approved now: a
-   transaction that withdraws the naming comment also chooses a new one.
-2. Erasing a comment also erases its thread data.
-3. Threads from releases that stored neither `brought` nor `named_by` are adopted (`details.adopt`),
-   assuming that the data that a thread shows comes from its first comment. The data of later
-   comments was not stored, so these comments cannot name the thread; a new comment can.
-4. An imported comment names a thread only if no other comment names it, because the imported
-   comment was added later, regardless of its date.
-5. A comment from a test page (`cors.is_test_page`) has no thread data, so it never names a thread.
+Erasing a comment also erases its thread data. Threads from releases that stored neither `brought`
+nor `named_by` are adopted (`details.adopt`), assuming that the data that a thread shows comes from
+its first comment. The data of later comments was not stored, so these comments cannot name the
+thread; a new comment can. An imported comment names a thread only if no other comment names it,
+because the imported comment was added later, regardless of its date. A comment from a test page
+(`cors.is_test_page`) has no thread data, so it never names a thread.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -5,11 +5,9 @@ The directory of a compacted thread therefore stores a copy of them, and a proce
 with the directory. The terms are not part of the compaction: a thread may be closed without a
 change to its comments, and then nothing would be compacted.
 
-Invariants:
-
-1. The copy in a directory equals the thread's row: the transaction that changes the terms changes
-   both, and the transaction that switches to another directory keeps the copy.
-2. A process uses terms for at most a minute. It uses its own change at once.
+The copy in a directory equals the thread's row: the transaction that changes the terms changes
+both, and the transaction that switches to another directory keeps the copy. A process uses terms
+for at most a minute. It uses its own change at once.
 """
 
 import msgspec

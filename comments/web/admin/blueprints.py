@@ -4,17 +4,13 @@ Each module in `pages` contains one page or a group of related pages. The server
 `widget/pages/desk.js` adds keyboard shortcuts and shows outcomes in place; every action is also
 available as a form.
 
-Invariants:
-
-1. Every view first calls `site_visit.enter`, which checks the account's role on the site. Ids in a
-   form or a query are looked up only in that site; an id from a different site gets 404.
-2. Only a POST that `signed_in.guard` accepts can change data. A GET changes nothing.
-3. Pages show the HTML that was sanitized when a comment was stored. Pages show an author's name,
-   website, id and counts, but never an e-mail address or a network.
-4. A link leads to a page of this service, to one of the site's own origins (`thread_info.address`),
-   or to the author's website, which is marked with `rel`. The target of a redirect after a form
-   never comes from the request.
-5. The number of reads per page is bounded and does not grow with the site (`review_queue`).
+Every view first calls `site_visit.enter`, which checks the account's role on the site. Ids in a
+form or a query are looked up only in that site; an id from a different site gets 404. Only a POST
+that `signed_in.guard` accepts can change data. Pages show an author's name, website, id and counts,
+but never an e-mail address or a network. A link leads to a page of this service, to one of the
+site's own origins (`thread_info.address`), or to the author's website, which is marked with `rel`.
+The target of a redirect after a form never comes from the request. The number of reads per page
+does not grow with the site (`review_queue`).
 """
 
 from comments.web.admin.pages import (

@@ -3,13 +3,10 @@
 The page of the thread gets the token from the service's own window (`moderation_window_page`). Only
 routes of blueprints from this module accept the token, and they accept no other.
 
-Invariants:
-
-1. A token is valid only for its own site. If a request has an `Origin` header, as all such requests
-   of browsers from other origins do, it must be the origin for which the token was granted.
-2. Every call looks up the session, so a call that arrives after the end of a session is refused. A
-   call that is running at that moment may still complete.
-3. No call is accepted while the site's option `moderation` is off.
+A token is valid only for its own site, while the site's option `moderation` is on. If a request has
+an `Origin` header, as all such requests of browsers from other origins do, it must be the origin
+for which the token was granted. Every call looks up the session, so a call that arrives after the
+end of a session is refused. A call that is running at that moment may still complete.
 """
 
 import re

@@ -4,16 +4,12 @@ Most requests ask for a page that was just sent. Flask takes three times as long
 shows whether the page is unchanged. This middleware therefore answers such requests before Flask
 does, with the headers that Flask set earlier and the bytes that `responses` cached.
 
-Invariants:
-
-1. A cached answer is sent only for the same cache key (path, query, coding), and only while its
-   basis is unchanged. The basis is the site's settings, the page's members that do not come from
-   its comments (`page_members`), and the thread's tag. The tag comes from a probe during this
-   request, or from a probe that is no older than the site's `freshness`.
-2. All other requests go through Flask: other methods, first requests, requests after a change,
-   requests whose bytes are no longer cached, and requests while the store is slow. Errors always
-   come from Flask.
-3. No cached answer depends on the caller.
+A cached answer is sent only for the same cache key (path, query, coding), and only while its basis
+is unchanged. The basis is the site's settings, the page's members that do not come from its
+comments (`page_members`), and the thread's tag. The tag comes from a probe during this request, or
+from a probe that is no older than the site's `freshness`. All other requests go through Flask:
+other methods, first requests, requests after a change, requests whose bytes are no longer cached,
+and requests while the store is slow. Errors always come from Flask.
 """
 
 import functools

@@ -4,16 +4,17 @@ Every public answer has a strong ETag. A client that already has this ETag gets 
 rendered. Each process has a bounded cache of encoded pages, so it renders and compresses an
 unchanged page only once.
 
-Invariants:
+Invariant: No cached page depends on the caller
+(test_responses.py::test_the_page_does_not_depend_on_the_caller).
 
-1. A whole thread is cached and sent in pieces, one piece per bucket. After a change, only the
-   affected pieces are rendered and compressed again. The cache does not store the joined pieces,
-   which would double its size. All pieces are made before the first byte is sent, so that the
-   length and any error are known in time.
-2. No cached page depends on the caller. A cached page is stored under its cache key, with the tag
-   of its content. A page with a different tag replaces the cached page, so the next request for the
-   page removes a deleted text from the cache.
-3. This cache never contains errors or answers to writes.
+A cached page is stored under its cache key, with the tag of its content. A page with a different
+tag replaces the cached page, so the next request for the page removes a deleted text from the
+cache. This cache never contains errors or answers to writes.
+
+A whole thread is cached and sent in pieces, one piece per bucket. After a change, only the affected
+pieces are rendered and compressed again. The cache does not store the joined pieces, which would
+double its size. All pieces are made before the first byte is sent, so that the length and any error
+are known in time.
 """
 
 import hashlib

@@ -1,12 +1,9 @@
 """Atom documents (RFC 4287) with the threading extension's `in-reply-to` (RFC 4685). Pure.
 
-Invariants:
-
-1. The ids of feeds and entries never change, even if the service moves to a different host. An
-   entry's id is the comment's own 128 bits as a UUID.
-2. A link leads to the page on the site if the thread's address is known (`thread_info.address`).
-   Otherwise, the link leads to the service's own page for the thread.
-3. All links are absolute.
+The ids of feeds and entries never change, even if the service moves to a different host. An entry's
+id is the comment's own 128 bits as a UUID. A link leads to the page on the site if the thread's
+address is known (`thread_info.address`). Otherwise, the link leads to the service's own page for
+the thread. All links are absolute.
 """
 
 import base64

@@ -6,13 +6,10 @@ site and continues only when the reader presses a button, so no page can identif
 consent. After the provider has identified the reader, the window sends a code to the page that
 opened it. The window receives no messages.
 
-Invariants:
-
-1. The code is sent only to the exact origin that opened the window, which must be one of the site's
-   origins.
-2. Only these pages keep the connection to their opener; they set the Cross-Origin-Opener-Policy
-   `unsafe-none`. If a provider's page severs the connection to the opener, the reader types the
-   code.
+The code is sent only to the exact origin that opened the window, which must be one of the site's
+origins. Only these pages keep the connection to their opener; they set the
+Cross-Origin-Opener-Policy `unsafe-none`. If a provider's page severs the connection to the opener,
+the reader types the code.
 """
 
 from datetime import UTC, datetime

@@ -1,11 +1,8 @@
 """What the pages that mailed links open have in common: subscriptions, and held comments.
 
-Invariants:
-
-1. Opening a link changes nothing, because mail scanners follow every link. Only pressing a button
-   has an effect: it posts a form token that is valid for half an hour (`form_tokens`).
-2. The pages use no cookies: anyone who has the link may use it.
-3. Comments and titles are shown as plain text.
+Opening a link changes nothing, because mail scanners follow every link. Only pressing a button has
+an effect: it posts a form token that is valid for half an hour (`form_tokens`). The pages use no
+cookies: anyone who has the link may use it. Comments and titles are shown as plain text.
 """
 
 from datetime import UTC, datetime

@@ -5,14 +5,12 @@ is first-party. The window names the site and the origin of the page, and says w
 Only the window's button grants access. A person who is not signed in, or who has no role on the
 site, signs in here first. The window then sends a code to the page that opened it (`window_codes`).
 
-Invariants:
-
-1. The code is sent only to the exact origin that opened the window, which must be one of the site's
-   origins.
-2. A grant requires a session with a role on the site, and the token of this window's own form.
-3. Like the windows for readers, these pages stay connected to their opener and receive no messages.
-   The sign-in is part of this window because pages under `/admin` would sever the connection.
-4. A redirect leads only back to this window. Its query contains the values that the window checks.
+The code is sent only to the exact origin that opened the window, which must be one of the site's
+origins. A grant requires a session with a role on the site, and the token of this window's own
+form. Like the windows for readers, these pages stay connected to their opener and receive no
+messages. The sign-in is part of this window because pages under `/admin` would sever the
+connection. A redirect leads only back to this window. Its query contains the values that the window
+checks.
 """
 
 from datetime import UTC, datetime

@@ -1,11 +1,9 @@
 """The data of the form for comments without JavaScript (pure).
 
-Invariants:
-
-1. A page with the form is the same for all readers, because caches store it. The form contains
-   nothing about a reader; only the answer to a refused post contains what the reader typed.
-2. The form's key depends only on the thread as the page shows it. A reader who presses the button
-   twice sends the same key twice.
+A page with the form is the same for all readers, because caches store it. The form contains nothing
+about a reader; only the answer to a refused post contains what the reader typed. The form's key
+depends only on the thread as the page shows it, so a reader who presses the button twice sends the
+same key twice.
 """
 
 import hashlib

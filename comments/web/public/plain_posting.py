@@ -2,12 +2,9 @@
 
 A post is answered with a redirect, so that reloading the next page does not send the form again.
 
-Invariants:
-
-1. These calls use no cookies and no tokens: the form has no authority that another page could
-   borrow, except the reader's network. `cors` therefore refuses posts from pages of other origins.
-2. No cache stores an answer.
-3. Two posts with the same content from one network and one page become one comment.
+These calls use no cookies and no tokens: the form has no authority that another page could borrow,
+except the reader's network. `cors` therefore refuses posts from pages of other origins. No cache
+stores an answer. Two posts with the same content from one network and one page become one comment.
 """
 
 import hashlib

@@ -7,8 +7,4 @@ Use `checked_import`: it reads a file and yields the comments to store in batche
 pages. `doubled_posts` finds posts that were sent twice, and `write_order` sorts the comments.
 `spool` keeps their texts in a temporary file, and `import_report` reports the results to the
 operator.
-
-Invariants:
-
-1. Nothing in this package writes to the store.
 """

@@ -4,10 +4,6 @@
         show(plan.report)
 
 A checked import yields the comments to store, with their ids, in batches.
-
-Invariants:
-
-1. An invalid file is refused before anything is stored.
 """
 
 import itertools

@@ -10,14 +10,11 @@ A mapping is a text `OLD=NEW`, as operators write it:
 Addresses are compared in their canonical form (`thread_ids`), so the scheme, letter case and
 percent-encoding make no difference.
 
-Invariants:
-
-1. A path matches whole segments: `/blog` matches `/blog` and `/blog/a`, but not `/blogger`.
-2. The longest match applies. A mapping of one page is longer than any path; of two mappings of the
-   same path, the one that names the host applies. If the host alone has a mapping too, it
-   determines the host, unless the mapping of the path names a new one.
-3. Each address is mapped once: the result of a mapping is not mapped again.
-4. The order of the mappings makes no difference.
+A path matches whole segments: `/blog` matches `/blog` and `/blog/a`, but not `/blogger`. The
+longest match applies. A mapping of one page is longer than any path; of two mappings of the same
+path, the one that names the host applies. If the host alone has a mapping too, it determines the
+host, unless the mapping of the path names a new one. The result of a mapping is not mapped again,
+and the order of the mappings makes no difference.
 """
 
 from collections.abc import Iterable

@@ -2,16 +2,15 @@
 
 Comments are numbered in writing order, so this order becomes the order of the thread.
 
-Invariants:
+A comment is written after the comment that it replies to. Siblings (comments with the same parent
+in the tree) are written by date, then by source id. A reply to a comment on the deepest level
+becomes a child of that comment's parent (`tree`) and is sorted by its own date. One exception
+handles wrong dates: if a reply on the deepest level is dated before the comment that it replies to,
+the reply is written as soon after that comment as its date allows. The comments of an export of
+Flatthread keep the order of the file.
 
-1. A comment is written after the comment that it replies to.
-2. Siblings (comments with the same parent in the tree) are written by date, then by source id. A
-   reply to a comment on the deepest level becomes a child of that comment's parent (`tree`) and is
-   sorted by its own date. One exception handles wrong dates: if a reply on the deepest level is
-   dated before the comment that it replies to, the reply is written as soon after that comment as
-   its date allows. The comments of an export of Flatthread keep the order of the file.
-3. The comments are written in preorder. An interrupted import therefore leaves no gaps that a later
-   run would fill out of order.
+The comments are written in preorder. An interrupted import therefore leaves no gaps that a later
+run would fill out of order.
 """
 
 import dataclasses

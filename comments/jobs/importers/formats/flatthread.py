@@ -8,14 +8,13 @@ of another system.
 Settings, counters and the audit log are not part of the comments; `own_format.site_restore` reads
 them.
 
-Invariants of `read_untrusted`:
+Invariant: No file that an owner uploads makes anyone an author, a voter, a moderator or a member of
+the staff of this service (test_untrusted_import.py::test_nobody_becomes_an_author_of_this_service).
 
-1. A comment gets a new id and its author a new id. Both are derived from those in the file, so the
-   same file gives the same ids, and former permalinks lead to the comment (`imported_ids`).
-2. Votes are only numbers. No person is stored as a voter, a moderator or a member of the staff.
-3. Only threads and comments are stored.
-4. Times more than a year in the future become the time of the export. A comment has at most
-   `MOST_VOTES` votes in each direction.
+`read_untrusted` gives each comment and its author new ids. Both are derived from those in the file,
+so the same file gives the same ids, and former permalinks lead to the comment (`imported_ids`).
+Votes are only numbers: a comment has at most `MOST_VOTES` votes in each direction. Times more than
+a year in the future become the time of the export.
 """
 
 from collections.abc import Iterator

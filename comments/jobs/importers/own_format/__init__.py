@@ -4,9 +4,7 @@
 values in threads and comments; `site_restore` applies a file's settings, counters and audit log.
 `formats.flatthread` takes from an uploaded file only what an owner may import.
 
-Invariants:
-
-1. Every file may be damaged, or written by other people. Every text is rendered or sanitized again,
-   and every value is checked against the limits that apply to owners.
-2. A file decides who wrote, voted and moderated only if an operator imports it and trusts it.
+Every file may be damaged, or written by other people. Every text is therefore rendered or sanitized
+again, and every value is checked against the limits that apply to owners. A file decides who wrote,
+voted and moderated only if an operator imports it and trusts it.
 """

@@ -5,9 +5,6 @@ the line or record.
 
 `xml_reader` reads XML, whose text `xml_repairs` corrects before it is parsed.
 
-Invariants:
-
-1. Memory does not grow with the size of a file.
-2. A file with a DOCTYPE is refused, so no entity is expanded or fetched.
-3. A fault is corrected only if the file can have only one meaning.
+Memory does not grow with the size of a file. A file with a DOCTYPE is refused, so no entity is
+expanded or fetched. A fault is corrected only if the file can have only one meaning.
 """

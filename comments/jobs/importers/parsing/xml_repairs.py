@@ -9,12 +9,8 @@
 A library that recovers from errors (libxml2) would instead drop what it cannot read: of a section
 with a control character, the whole text.
 
-Invariants:
-
-1. The parser reads from a corrected well-formed file (without a DOCTYPE) what it would read from
-   the file itself.
-2. Lines keep their numbers.
-3. The corrections do not depend on how the file is divided into chunks.
+The parser reads from a corrected well-formed file (without a DOCTYPE) what it would read from the
+file itself. Lines keep their numbers.
 """
 
 import html.entities

@@ -8,14 +8,11 @@ App Engine need no higher limit for bodies.
     ImportPart  key: "{site id}/{upload id}/{number of the part}"; `content` is the part, encrypted
                 and in base64
 
-Invariants:
-
-1. A part is stored in a transaction that reads the upload, so no part is left behind by an upload
-   that was replaced. Sending a part again replaces the same row.
-2. One process at a time changes an upload that is worked on: it claims the upload until a time, and
-   moves that time forward while it works. A claim also ends with its process, as far as another
-   process on the same machine can tell. Each claim has an id, so a process whose claim expired
-   and was given to another one changes nothing any more.
+A part is stored in a transaction that reads the upload, so no part is left behind by an upload that
+was replaced. One process at a time changes an upload that is worked on: it claims the upload until
+a time, and moves that time forward while it works. A claim also ends with its process, as far as
+another process on the same machine can tell. Each claim has an id, so a process whose claim expired
+and was given to another one changes nothing any more.
 """
 
 import base64

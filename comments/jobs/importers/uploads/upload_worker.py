@@ -2,11 +2,8 @@
 
 Uploads take minutes, so they have a thread of their own beside the background worker's.
 
-Invariants:
-
-1. No failure ends the thread.
-2. Nothing depends on this thread's memory: `upload_store` has the state of each upload, and each
-   process looks for uploads that no process works on.
+No failure ends the thread. Nothing depends on this thread's memory: `upload_store` has the state of
+each upload, and each process looks for uploads that no process works on.
 """
 
 import logging

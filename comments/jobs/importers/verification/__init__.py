@@ -5,12 +5,8 @@
 `thread_comparison` verifies one thread, with `comment_comparison` (pure).
 `verification_report` groups what is found, and reports it.
 
-Invariants:
-
-1. A verification writes nothing.
-2. Memory does not grow with the texts: at any time, only one batch of texts is in memory.
-3. Each batch of comments is read as of one moment, so people may post, edit, vote and moderate
-   meanwhile.
+A verification writes nothing. At any time, only one batch of texts is in memory. Each batch of
+comments is read as of one moment, so people may post, edit, vote and moderate meanwhile.
 
 The expected values come from the plan of the import (`import_plan`). A verification therefore does
 not find faults of the reader of a format or of the plan; the tests of the formats compare those
