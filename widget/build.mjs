@@ -1,17 +1,10 @@
 // Build the files that browsers load: `scripts/build-widget`, or with `--check`, compare the
-// committed files with a new build.
+// committed files with a new build. docs/widget.md lists the files.
 //
-//   source/entry.js           flatthread.js          the file that pages embed
-//   source/count.js          count.js               another file that pages embed
-//   source/reader.js          widget-DIGEST.js       everything that a reader needs, with the styles
-//   source/writer.js          writer-DIGEST.js       what readers need when they act
-//   source/moderating.js      moderating-DIGEST.js   what moderators need
-//   domain/languages/LANG     strings-LANG-DIGEST.json, and writing-LANG-DIGEST.json, which loads later
-//   pages/                    the same names         scripts and styles of the service's own pages
-//
-// A later bundle imports the modules that an earlier bundle already contains from that bundle. Each
-// module therefore exists once in a page, and readers load no file with shared code. The earlier
-// bundle exports those modules' names with the module's name as prefix (`words_t`).
+// A bundle is built from the folder of its name in `source/`, and imports the modules of earlier
+// bundles from those bundles. Each module therefore exists once in a page, and readers load no file
+// with shared code. The earlier bundle exports those modules' names with the module's name as prefix
+// (`words_t`).
 //
 // The entry names the other files by the digests of their contents, except that the strings of a
 // language name the file of its later texts. Nothing else may refer to a later bundle or to strings,
@@ -26,253 +19,228 @@ import * as esbuild from "esbuild";
 
 const HERE = path.dirname(fileURLToPath(import.meta.url));
 const SOURCE = path.join(HERE, "source");
-const PAGES = path.join(HERE, "pages");
 const LANGUAGES = path.join(HERE, "../comments/domain/languages");
 const TARGET = path.join(HERE, "../comments/web/static/widget");
 
-// The bundles by the names of their modules, in the order in which a page loads them. Each bundle
-// needs the ones before it.
-const BUNDLES = ["reader", "writer", "moderating"];
-// The stems of the files' names that differ from the bundles' names.
-const STEMS = { reader: "widget" };
+// The folders of `source/`. A folder imports only itself and folders to its left.
+const ROOMS = (
+  "shared page reader/comments reader " +
+  "writer/base writer/identity writer/comments writer/forms writer/actions writer moderation"
+).split(" ");
+// The bundles, in the order in which a page loads them, with the stems of their files' names. The
+// first one contains the folder `shared/` too.
+const BUNDLES = { reader: "widget", writer: "writer", moderation: "moderating" };
 // The surfaces of the catalogue whose texts load later.
 const WRITING = ["widget-writing", "errors", "reasons"];
 // The surfaces for which the server sends an English sentence too.
 const SERVERS = ["errors", "reasons"];
 
-const COMMON = {
-  absWorkingDir: HERE,
-  bundle: true,
-  minify: true,
-  write: false,
-  metafile: true,
-  format: "esm",
-  target: "es2022",
-  charset: "utf8",
-  legalComments: "none",
-  logLevel: "error",
-  logOverride: { "import-is-undefined": "error" },
-};
+/** The built files, by name. */
+const built = new Map();
 
-/** Build modules with the options. Return the output's text and its metadata. */
-async function bundle(options) {
-  const { outputFiles, metafile } = await esbuild.build({
-    ...COMMON,
-    ...options,
-  });
-  const { text } = outputFiles[0];
-  if (text.includes("defineProperty")) {
-    throw new Error("namespace objects break on pages that changed Object.prototype: name exports");
-  }
-  return { text, metafile };
+function put(name, content) {
+  if (built.has(name)) throw new Error(`two files are named ${name}`);
+  built.set(name, content);
 }
+
+/** Add a file whose name contains its digest, like those of source/page/files.js. Return both. */
+function putHashed(stem, suffix, content) {
+  const digest = createHash("sha256").update(content).digest("base64");
+  const name = `${stem}-${digest.slice(0, 12).replace(/\W/g, "_")}.${suffix}`;
+  put(name, content);
+  return { digest, name };
+}
+
+function roomOf(file) {
+  return path.relative(SOURCE, path.dirname(file));
+}
+
+function bundleOf(file) {
+  return roomOf(file).split("/")[0].replace("shared", "reader");
+}
+
+/** A plugin: a folder may not import a folder to its right. */
+const rooms = {
+  name: "rooms",
+  setup(build) {
+    build.onResolve({ filter: /^\./ }, ({ importer, resolveDir, path: target }) => {
+      const [from, to] = [importer, path.resolve(resolveDir, target)].map(roomOf);
+      if (!ROOMS.includes(from) || ROOMS.slice(0, ROOMS.indexOf(from) + 1).includes(to)) return;
+      return { errors: [{ text: `${from}/ may not import ${to}/, which is not to its left` }] };
+    });
+  },
+};
 
 /** A plugin: an imported style sheet becomes a string. */
 const styles = {
   name: "styles",
   setup(build) {
     build.onLoad({ filter: /\.css$/ }, async ({ path: file }) => {
-      const { text } = await bundle({ entryPoints: [file] });
-      return { contents: text.trimEnd(), loader: "text", watchFiles: [file] };
+      const contents = (await bundle({ entryPoints: [file], plugins: [] })).trimEnd();
+      return { contents, loader: "text" };
     });
   },
 };
 
-const fileOf = (input) => path.resolve(HERE, input);
-
-/**
- * Return {file: {bundle, names}} for the modules that later bundles import: the first bundle that
- * contains the module, and the names that the others import from it.
- */
-async function sharedModules() {
-  const owners = new Map();
-  const shared = new Set();
-  for (const name of BUNDLES) {
-    const { metafile } = await bundle({ entryPoints: [source(name)], plugins: [styles] });
-    const inputs = Object.entries(metafile.inputs).filter(([input]) => !owners.has(fileOf(input)));
-    for (const { imports } of inputs.map(([, input]) => input))
-      for (const each of imports) if (owners.has(fileOf(each.path))) shared.add(fileOf(each.path));
-    for (const [input] of inputs) owners.set(fileOf(input), name);
-  }
-  const described = [...shared].sort().map(async (file) => {
-    const bundle = owners.get(file);
-    const later = [...owners].filter(([, owner]) => owner !== bundle).map(([each]) => each);
-    const needed = namesIn(later, path.basename(file));
-    const names = (await exportsOf(file)).filter((name) => needed.has(name));
-    return [file, { bundle, names }];
+/** Build a module with the options. Return its text. */
+async function bundle(options) {
+  const { outputFiles } = await esbuild.build({
+    bundle: true,
+    minify: true,
+    write: false,
+    format: "esm",
+    target: "es2022",
+    charset: "utf8",
+    legalComments: "none",
+    logLevel: "error",
+    logOverride: { "import-is-undefined": "error" },
+    plugins: [rooms, styles],
+    ...options,
   });
-  return Object.fromEntries(await Promise.all(described));
+  const { text } = outputFiles[0];
+  if (text.includes("defineProperty")) {
+    throw new Error("namespace objects break on pages that changed Object.prototype: name exports");
+  }
+  return text;
 }
 
-/** Return the names that source files import from the module `./name`. */
-function namesIn(files, name) {
-  const found = new Set();
-  const from = `from "\\./${name.replace(".", "\\.")}"`;
-  for (const file of files.filter((each) => each.endsWith(".js"))) {
+/** Return {file: names} for the names that later bundles import from modules of earlier bundles. */
+function sharedNames() {
+  const shared = {};
+  for (const at of fs.readdirSync(SOURCE, { recursive: true })) {
+    const file = path.join(SOURCE, at);
+    if (!(bundleOf(file) in BUNDLES) || !file.endsWith(".js")) continue;
     const text = fs.readFileSync(file, "utf8");
-    for (const [, list] of text.matchAll(new RegExp(`\\{([^{}]*)\\}\\s*${from}`, "g")))
-      for (const each of list.split(",")) found.add(each.trim().split(" as ")[0]);
-    for (const [, space] of text.matchAll(new RegExp(`\\* as (\\w+) ${from}`, "g")))
-      for (const [, each] of text.matchAll(new RegExp(`\\b${space}\\.(\\w+)`, "g")))
-        found.add(each);
+    for (const [, clause, target] of text.matchAll(/^import ([^"]*) from "(.*\.js)";/gm)) {
+      const module = path.resolve(path.dirname(file), target);
+      if (bundleOf(module) === bundleOf(file)) continue;
+      const names = (shared[module] ??= new Set());
+      const space = clause.match(/^\* as (\w+)/)?.[1];
+      const found = space
+        ? text.matchAll(RegExp(`(?<![\\w/])${space}\\.(\\w+)`, "g"))
+        : clause.matchAll(/(\w+)(?: as \w+)?\s*[,}]/g);
+      for (const [, name] of found) names.add(name);
+    }
   }
-  return found;
+  return shared;
 }
 
-async function exportsOf(file) {
-  const { metafile } = await bundle({ entryPoints: [file], bundle: false });
-  return Object.values(metafile.outputs)[0].exports.sort();
-}
-
-function source(name) {
-  return path.join(SOURCE, `${name}.js`);
-}
-
-/** Return the name under which the reader bundle exports a module's export. */
-function prefixed(file, name) {
-  const module = path.relative(SOURCE, file).replace(/\.js$/, "").replace(/\W/g, "_");
-  return `${module}_${name}`;
-}
-
-/**
- * Build a bundle. It exports the shared modules that it contains, and imports those of earlier
- * bundles from `files`, which has the names of their files.
- */
-async function codeOf(name, shared, files) {
-  const lines = [`export * from "./${name}.js";`];
-  for (const [file, { bundle: owner, names }] of Object.entries(shared)) {
-    if (owner !== name) continue;
-    const list = names.map((each) => `${each} as ${prefixed(file, each)}`).join(", ");
-    lines.push(`export { ${list} } from ${JSON.stringify(file)};`);
-  }
+/** Build the files of BUNDLES. Return their digests by stem. */
+async function buildBundles() {
+  const shared = sharedNames();
+  const digests = {};
+  const files = {};
+  /** Write an export of a module's shared names; list(name, prefixed) is an item. */
+  const exporting = (module, from, list) => {
+    const prefix = path.basename(module, ".js");
+    const items = [...shared[module]].sort().map((name) => list(name, `${prefix}_${name}`));
+    return `export { ${items.join(", ")} } from ${JSON.stringify(from)};`;
+  };
+  /** A plugin: the modules of earlier bundles are in those bundles' files. */
   const earlier = {
     name: "earlier",
     setup(build) {
-      build.onResolve({ filter: /^\./ }, (args) => {
-        const url = path.basename(args.path);
-        if (Object.values(files).includes(url)) return { path: `./${url}`, external: true };
-        const file = path.resolve(args.resolveDir, args.path);
-        return shared[file]?.bundle in files ? { path: file, namespace: "earlier" } : undefined;
+      build.onResolve({ filter: /^\./ }, ({ namespace, resolveDir, path: target }) => {
+        if (namespace === "earlier") return { path: target, external: true };
+        const file = path.resolve(resolveDir, target);
+        return bundleOf(file) in files ? { path: file, namespace: "earlier" } : undefined;
       });
-      build.onLoad({ filter: /.*/, namespace: "earlier" }, ({ path: file }) => {
-        const { bundle: owner, names } = shared[file];
-        const list = names.map((each) => `${prefixed(file, each)} as ${each}`).join(", ");
-        return { contents: `export { ${list} } from "./${files[owner]}";`, resolveDir: SOURCE };
+      build.onLoad({ filter: /./, namespace: "earlier" }, ({ path: module }) => {
+        const from = `./${files[bundleOf(module)]}`;
+        return { contents: exporting(module, from, (name, prefixed) => `${prefixed} as ${name}`) };
       });
     },
   };
-  const stdin = { contents: lines.join("\n"), resolveDir: SOURCE, loader: "js" };
-  return (await bundle({ stdin, plugins: [earlier, styles] })).text;
+  const modules = Object.keys(shared).sort((a, b) =>
+    path.basename(a) < path.basename(b) ? -1 : 1,
+  );
+  for (const [name, stem] of Object.entries(BUNDLES)) {
+    const exports = modules
+      .filter((module) => bundleOf(module) === name)
+      .map((module) => exporting(module, module, (each, prefixed) => `${each} as ${prefixed}`));
+    const contents = [`export * from "./${name}/${name}.js";`, ...exports].join("\n");
+    const text = await bundle({
+      stdin: { contents, resolveDir: SOURCE },
+      plugins: [earlier, rooms, styles],
+    });
+    ({ digest: digests[stem], name: files[name] } = putHashed(stem, "js", text));
+  }
+  return digests;
 }
 
 /**
- * Return {language: {surface: entries}}. English texts fill gaps, so no language lacks a text. Gaps
- * in `errors` and `reasons` stay: then the widget shows the server's English sentence.
+ * Build the texts of all languages. English texts fill gaps, so no language lacks a text. Gaps in
+ * `errors` and `reasons` stay: then the widget shows the server's English sentence. Return the
+ * digests by language.
  */
-function catalogues() {
-  const read = (language) => {
-    const folder = path.join(LANGUAGES, language);
-    const files = fs.readdirSync(folder).filter((file) => file.endsWith(".json"));
-    const parsed = (file) => JSON.parse(fs.readFileSync(path.join(folder, file), "utf8"));
-    return Object.fromEntries(files.map((file) => [file.replace(/\.json$/, ""), parsed(file)]));
+function buildTexts() {
+  const read = (language, surface) => {
+    const file = path.join(LANGUAGES, language, `${surface}.json`);
+    return fs.existsSync(file) ? JSON.parse(fs.readFileSync(file, "utf8")) : undefined;
   };
-  const english = read("en");
+  const merged = (language, surface) =>
+    SERVERS.includes(surface)
+      ? read(language, surface)
+      : { ...read("en", surface), ...read(language, surface) };
   const folders = fs.readdirSync(LANGUAGES, { withFileTypes: true });
   const languages = folders.filter((each) => each.isDirectory() && /^[a-z]/.test(each.name));
-  return Object.fromEntries(
-    languages.map(({ name }) => {
-      const own = read(name);
-      const merged = Object.entries(english).map(([surface, texts]) => [
-        surface,
-        SERVERS.includes(surface) ? own[surface] : { ...texts, ...own[surface] },
-      ]);
-      return [name, Object.fromEntries(merged)];
-    }),
-  );
-}
-
-/** The built files, by name, and the digests that the entry contains. */
-class Built {
-  files = new Map();
-
-  put(name, content) {
-    if (this.files.has(name)) throw new Error(`two files are named ${name}`);
-    this.files.set(name, content);
+  const digests = {};
+  for (const { name: language } of languages) {
+    const later = Object.fromEntries(
+      WRITING.map((surface) => [surface, merged(language, surface)]),
+    );
+    const { digest: writing } = putHashed(`writing-${language}`, "json", JSON.stringify(later));
+    const widget = JSON.stringify({ widget: merged(language, "widget"), writing });
+    digests[language] = putHashed(`strings-${language}`, "json", widget).digest;
   }
-
-  /** Add a file whose name contains its digest. Return the digest (SHA-256, base64). */
-  putHashed(stem, suffix, content) {
-    const digest = createHash("sha256").update(content).digest("base64");
-    this.put(hashedName(stem, digest, suffix), content);
-    return digest;
-  }
-}
-
-// source/files.js computes the same names.
-function hashedName(stem, digest, suffix) {
-  return `${stem}-${digest.slice(0, 12).replace(/\W/g, "_")}.${suffix}`;
-}
-
-async function build() {
-  const built = new Built();
-  const texts = catalogues();
-  const digests = { strings: {} };
-  for (const [language, { widget, ...others }] of Object.entries(texts)) {
-    const later = Object.fromEntries(WRITING.map((surface) => [surface, others[surface]]));
-    const writing = built.putHashed(`writing-${language}`, "json", JSON.stringify(later));
-    const content = JSON.stringify({ widget, writing });
-    digests.strings[language] = built.putHashed(`strings-${language}`, "json", content);
-  }
-  const shared = await sharedModules();
-  const files = {};
-  for (const name of BUNDLES) {
-    const stem = STEMS[name] ?? name;
-    digests[stem] = built.putHashed(stem, "js", await codeOf(name, shared, files));
-    files[name] = hashedName(stem, digests[stem], "js");
-  }
-  const { failed, again } = texts.en.widget; // until the strings arrive
-  const define = {
-    DIGESTS: JSON.stringify(digests),
-    FAILURE: JSON.stringify({ language: "en", failed, again }),
-  };
-  built.put(
-    "flatthread.js",
-    (await bundle({ entryPoints: [source("entry")], define, plugins: [styles] })).text,
-  );
-  built.put("count.js", (await bundle({ entryPoints: [source("count")] })).text);
-  await buildPages(built);
-  return built.files;
+  return { digests, failure: merged("en", "widget") };
 }
 
 /** Build the scripts that templates name, and the styles and pictures of the service's own pages. */
-async function buildPages(built) {
-  const parts = ["desk-texts.js"]; // imported by others
-  for (const name of fs.readdirSync(PAGES).sort()) {
-    const file = path.join(PAGES, name);
-    if (parts.includes(name)) continue;
-    if (/\.(js|css)$/.test(name)) built.put(name, (await bundle({ entryPoints: [file] })).text);
-    else built.put(name, fs.readFileSync(file, "utf8"));
+async function buildPages() {
+  for (const room of ["console", "public"]) {
+    const folder = path.join(HERE, "pages", room);
+    for (const entry of fs.readdirSync(folder, { withFileTypes: true })) {
+      if (!entry.isFile()) continue; // `parts/` has what the scripts import
+      const file = path.join(folder, entry.name);
+      const isBuilt = /\.(js|css)$/.test(file);
+      const plugins = [rooms];
+      put(
+        entry.name,
+        isBuilt ? await bundle({ entryPoints: [file], plugins }) : fs.readFileSync(file, "utf8"),
+      );
+    }
   }
 }
 
 /** Return the names of the committed files that differ from the built ones. */
-function differences(files) {
-  const names = new Set([...fs.readdirSync(TARGET), ...files.keys()]);
+function differences() {
+  const names = new Set([...fs.readdirSync(TARGET), ...built.keys()]);
   return [...names].sort().filter((name) => {
     const file = path.join(TARGET, name);
-    return !fs.existsSync(file) || fs.readFileSync(file, "utf8") !== files.get(name);
+    return !fs.existsSync(file) || fs.readFileSync(file, "utf8") !== built.get(name);
   });
 }
 
-const files = await build();
+const { digests: strings, failure } = buildTexts();
+const define = {
+  DIGESTS: JSON.stringify({ strings, ...(await buildBundles()) }),
+  // Until the strings arrive.
+  FAILURE: JSON.stringify({ language: "en", failed: failure.failed, again: failure.again }),
+};
+const page = (name) => [path.join(SOURCE, "page", name)];
+put("flatthread.js", await bundle({ entryPoints: page("entry.js"), define }));
+put("count.js", await bundle({ entryPoints: page("count.js") }));
+await buildPages();
+
 if (process.argv.includes("--check")) {
-  const found = differences(files);
-  if (found.length > 0) {
-    console.error(`These files are not up to date, run scripts/build-widget: ${found.join(", ")}`);
+  const names = differences();
+  if (names.length > 0) {
+    console.error(`These files are not up to date, run scripts/build-widget: ${names.join(", ")}`);
     process.exit(1);
   }
 } else {
   fs.rmSync(TARGET, { recursive: true, force: true });
   fs.mkdirSync(TARGET, { recursive: true });
-  for (const [name, content] of files) fs.writeFileSync(path.join(TARGET, name), content);
+  for (const [name, content] of built) fs.writeFileSync(path.join(TARGET, name), content);
 }

@@ -1,7 +1,7 @@
 """Show images of the origins that a site lists, within their links (pure).
 
 Stored HTML contains a link in place of each image (`sanitizing.IMAGE_MARK`), because an owner may
-change the list at any time. The widget does the same in `widget/source/prose.js`.
+change the list at any time. The widget does the same in `widget/source/shared/prose.js`.
 
 An image's address begins with a listed origin. A policy with the same origins (`img-src`) makes
 sure that redirects do not lead elsewhere either. Only escaped text becomes an image's description.

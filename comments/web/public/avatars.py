@@ -1,8 +1,8 @@
 """Avatars: an author's initials and a color that depends on the name (pure).
 
-The widget draws the same avatars (`widget/source/avatar.js`), so an author looks the same on a page
-with and without JavaScript. No picture is loaded, because a request to another server would tell it
-who reads the page.
+The widget draws the same avatars (`widget/source/reader/comments/avatar.js`), so an author looks
+the same on a page with and without JavaScript. No picture is loaded, because a request to another
+server would tell it who reads the page.
 """
 
 import re

@@ -13,8 +13,11 @@ from comments.domain import site_options
 from tests.support import programs
 
 SOURCE = programs.ROOT / "widget" / "source"
-SCRIPTS = {path.name: path.read_text() for path in sorted(SOURCE.glob("*.js"))}
-STYLES = [*sorted(SOURCE.glob("*.css")), programs.ROOT / "widget" / "pages" / "tokens.css"]
+SCRIPTS = {path.name: path.read_text() for path in sorted(SOURCE.rglob("*.js"))}
+STYLES = [
+    *sorted(SOURCE.rglob("*.css")),
+    programs.ROOT / "widget" / "pages" / "public" / "tokens.css",
+]
 EMBEDDING = (programs.ROOT / "docs" / "embedding.md").read_text()
 EXAMPLES = {
     path.name: path.read_text()

@@ -22,7 +22,7 @@ COMMENTS = Path(__file__).parents[3] / "comments"
 WIDGET = COMMENTS.parent / "widget"
 # Folders in comments/web/templates.
 TEMPLATES = ("admin", "public")
-# Modules in the folders below widget, each with the catalogue surface of its functions.
+# Modules below these folders of widget, each with the catalogue surface of its functions.
 SCRIPTS: Mapping[str, Mapping[str, str]] = {
     "pages": {"desk-texts.js": "admin"},
     "source": {"words.js": "widget", "writing.js": "widget-writing"},
@@ -234,13 +234,13 @@ def _read(texts: Iterable[str], pattern: re.Pattern[str]) -> Iterator[str]:
 
 STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`')
 COMMENT = re.compile(r"/\*.*?\*/|(?:^|(?<=[\s;{}(),]))//[^\n]*", re.DOTALL | re.MULTILINE)
-IMPORT = re.compile(r'import \{([^}]*)\} from "\./([^"]+)";')
+IMPORT = re.compile(r'import \{([^}]*)\} from "\.[^"]*/([^"/]+)";')
 
 
 def _scripts() -> Iterator[tuple[str, str, Mapping[str, str]]]:
     """Yield scripts without comments, each with the surfaces of functions that fill in texts."""
     for folder, modules in SCRIPTS.items():
-        for file in sorted((WIDGET / folder).glob("*.js")):
+        for file in sorted((WIDGET / folder).rglob("*.js")):
             source = COMMENT.sub("", file.read_text("utf-8"))
             functions = {
                 name.rpartition(" as ")[2].strip(): modules[module]

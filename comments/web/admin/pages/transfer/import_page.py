@@ -1,7 +1,7 @@
 """The imports of a site: a form to upload a file, the upload's report, and the journal of imports.
 
-A script (`widget/pages/uploading.js`) sends the file in parts to `upload_calls`. The rest of the
-page needs no script.
+A script (`widget/pages/console/uploading.js`) sends the file in parts to `upload_calls`. The rest
+of the page needs no script.
 """
 
 from collections.abc import Sequence

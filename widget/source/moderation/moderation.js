@@ -1,0 +1,226 @@
+/**
+ * A moderator's session in the thread: "Moderate here", the bar with the moderator's name and the
+ * end of the session, and the return to the readers' view.
+ *
+ * A window of the service asks the moderator for consent and sends a code (codewindow.js). During
+ * the session, the forms post as the moderator, and `Decisions` shows the held comments. If the
+ * server refuses the token, or the token expires, the bar says so and the readers' view returns.
+ */
+
+import { part } from "../shared/api.js";
+import * as clock from "../shared/clock.js";
+import * as codes from "../writer/identity/codewindow.js";
+import { Decisions } from "./deciding.js";
+import { button, el } from "../shared/dom.js";
+import { dressing } from "../writer/base/dress.js";
+import css from "./moderating.css";
+import * as moderator from "./moderator.js";
+import { language, t as widgetText } from "../shared/words.js";
+import { t } from "../writer/base/writing.js";
+
+/** @typedef {import("../reader/comments/comment.js").Comment} Comment */
+
+/** Error codes that end a session although its token may be valid. */
+const ENDS = ["moderation-off", "origin-not-allowed"];
+
+const dress = dressing(css);
+
+export class Moderation {
+  #guest;
+  #place;
+  #thread;
+  #decisions;
+  /** @type {Moderator | null} */
+  #session = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #clock;
+  #bar = el("div", { class: "ft-moderating", role: "group", tabindex: "-1" });
+  #panel = el("div", { class: "ft-sign-in" });
+
+  /**
+   * @param {import("../reader/guest.js").Guest} guest
+   * @param {Place} place
+   * @param {import("../writer/actions/actions.js").Owner} thread
+   */
+  constructor(guest, place, thread) {
+    this.#guest = guest;
+    this.#place = place;
+    this.#thread = thread;
+    this.#decisions = new Decisions(guest, place, thread, {
+      token: () => this.#session?.token ?? "",
+      refused: (error) => this.#refused(error),
+      changed: () => this.#tell(),
+    });
+    this.#bar.setAttribute("aria-label", t("moderation"));
+  }
+
+  get isOn() {
+    return this.#session !== null;
+  }
+
+  /** Continue the session that this tab keeps, if there is one. */
+  async resume() {
+    const session = moderator.kept(this.#place.site);
+    if (session && !this.isOn) await this.#start(session);
+  }
+
+  /**
+   * Begin a session: open the service's window, and ask for its code in `box`.
+   *
+   * @param {HTMLElement} box
+   */
+  async begin(box) {
+    const { site } = this.#place;
+    await this.resume();
+    if (this.isOn) {
+      this.#bar.focus();
+      return;
+    }
+    if (!codes.isPossible()) {
+      this.#thread.say(t("moderate-https"), { isVisible: true });
+      return;
+    }
+    const { verifier, challenge } = await codes.secrets();
+    const opener = this.#focused;
+    dress(this.#root);
+    const address = new URL(`../moderate/sites/${part(site)}`, import.meta.url);
+    box.append(this.#panel);
+    codes.ask(this.#panel, address, challenge, {
+      submit: widgetText("moderate-here"),
+      blocked: t("moderate-blocked"),
+      link: t("moderate-open"),
+      use: async (code) => {
+        const session = await moderator.begin(site, verifier, code);
+        this.#panel.remove();
+        const loaded = this.#start(session);
+        this.#bar.focus(); // now, because the moderator may open a menu while the comments load
+        await loaded;
+      },
+      cancel: () => {
+        this.#panel.remove();
+        opener?.focus();
+      },
+    });
+  }
+
+  /** End the session, here and on the server, and return to the readers' view. */
+  async stop() {
+    const token = this.#session?.token;
+    this.#leave();
+    this.#bar.remove();
+    this.#thread.title.focus();
+    this.#thread.say(t("moderation-stopped"), { isVisible: true });
+    // If this fails, the session on the server expires later.
+    await moderator.end(this.#place.site, token).catch(() => {});
+  }
+
+  /**
+   * Return the moderator's menu items for a comment.
+   *
+   * @param {Comment} comment
+   */
+  choices(comment) {
+    return this.isOn ? this.#decisions.choices(comment) : [];
+  }
+
+  /** Show the held comments at their places, after any change of the list. */
+  place() {
+    if (this.isOn) this.#decisions.place();
+  }
+
+  get #root() {
+    return /** @type {HTMLElement} */ (this.#thread.pages.listing.element.parentElement);
+  }
+
+  get #focused() {
+    const { activeElement } = /** @type {ShadowRoot} */ (this.#root.getRootNode());
+    return /** @type {HTMLElement | null} */ (activeElement);
+  }
+
+  /** @param {Moderator} session */
+  async #start(session) {
+    dress(this.#root);
+    const left = Date.parse(session.expires) - clock.now();
+    this.#thread.pages.listing.aside.before(this.#bar);
+    if (left <= 0) {
+      this.#end(t("moderation-expired"));
+      return;
+    }
+    this.#session = session;
+    moderator.keep(this.#place.site, session);
+    this.#guest.staff = {
+      name: session.name,
+      post: (values, key) => moderator.post(this.#place, values, { key, token: session.token }),
+      refused: (error) => this.#refused(error),
+    };
+    this.#clock = setTimeout(() => this.#end(t("moderation-expired")), left);
+    this.#reform();
+    this.#tell();
+    await this.#load();
+  }
+
+  async #load() {
+    try {
+      await this.#decisions.load();
+    } catch (error) {
+      if (!this.#refused(error)) this.#tell(error.message);
+    }
+  }
+
+  /** Show in the bar who moderates until when and how many comments are held, or show a problem. */
+  #tell(problem = "") {
+    if (this.#session === null) return;
+    const { name, expires } = this.#session;
+    const format = new Intl.DateTimeFormat(language, { timeStyle: "short" });
+    const { count, hasMore } = this.#decisions;
+    const held = problem
+      ? [
+          el("span", { role: "alert" }, problem),
+          button("ft-again", widgetText("again"), () => this.#load()),
+        ]
+      : count > 0
+        ? [button("ft-next-held", t("held", { count }), () => this.#decisions.goOn())]
+        : [t("held-none")];
+    this.#bar.replaceChildren(
+      el("span", {}, t("moderating-as", { name, time: format.format(Date.parse(expires)) })),
+      el("span", { class: "ft-held-count" }, ...held),
+      ...(hasMore ? [el("span", { class: "ft-hint" }, t("held-more"))] : []),
+      button("ft-stop", t("moderate-stop"), () => this.stop()),
+    );
+  }
+
+  /** If the server refuses the session, end it and return true. */
+  #refused({ status, code, message }) {
+    if (status !== 401 && !ENDS.includes(code)) return false;
+    if (this.isOn) this.#end(status === 401 ? t("moderation-refused") : message);
+    return true;
+  }
+
+  /** Return to the readers' view, say why, and offer to begin again. */
+  #end(why) {
+    this.#leave();
+    const again = button("ft-moderate", widgetText("moderate-here"), () => this.begin(this.#bar));
+    this.#bar.replaceChildren(el("p", { role: "alert" }, why), again);
+  }
+
+  #leave() {
+    clearTimeout(this.#clock);
+    moderator.forget(this.#place.site);
+    this.#session = this.#guest.staff = null;
+    this.#decisions.clear();
+    this.#reform();
+  }
+
+  /** Switch the forms and menus between moderator and reader. Keep all drafts. */
+  #reform() {
+    const isTyping = this.#focused?.matches(".ft-top *") ?? false;
+    const { listing, thread } = this.#thread.pages;
+    for (const comment of listing) {
+      if (!comment.composer?.element.isConnected) continue;
+      comment.close();
+      thread.shown(comment); // opens the form again if it has a draft
+    }
+    this.#thread.reform(isTyping);
+    this.#thread.redraw();
+  }
+}

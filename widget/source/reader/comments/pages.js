@@ -1,0 +1,365 @@
+/**
+ * The loaded pages of a thread, and loading of more pages.
+ *
+ * This class contains the list of comments, the pinned comments above it, and the buttons that load
+ * more. It adds the reader's pending comments, and polls for new ones by other authors.
+ */
+
+import * as api from "../../shared/api.js";
+import { button, el, isBusy, isTyping, setBusy } from "../../shared/dom.js";
+import { Listing } from "./listing.js";
+import { t } from "../../shared/words.js";
+
+/** @typedef {import("./comment.js").Comment} Comment */
+
+export class Pages {
+  #place;
+  #guest;
+  #signal;
+  /** @type {string | null} */
+  #cursor = null;
+  /** @type {UncountedComment[]} */
+  #own = [];
+  #total = 0;
+  /** @type {number | null} */
+  #told = null; // the total that the last event told the page
+  /** @type {Position} */
+  #start = null; // position of the page that was loaded first: null, or {around}
+  /** @type {string | undefined} */
+  #order; // of the loaded pages
+  #chosen = ""; // the order to ask for
+  #latest = 0; // time of the last change that is shown
+  #polled = 0; // time of the last change that a poll has announced
+  #whole = el("div", { class: "ft-whole" });
+  #pinned = el("div", { class: "ft-pins" });
+  #none = el("p", { class: "ft-none" }, t("no-comments"));
+  #foot = el("div", { class: "ft-foot" });
+  listing = new Listing();
+  /** Above the list: failures, and new comments. */
+  bar = el("div", { class: "ft-bar" });
+
+  /**
+   * `signal` is aborted when the thread is closed. The thread's make(data) returns a comment,
+   * card(data) a pinned comment, context() the context in which comments are drawn, and load() the
+   * writer bundle. This class calls shown(comment) for each comment on a page, loadVotes() and
+   * replaced() when it has replaced all comments, changed() after any change of the list,
+   * heard(page) for each page, count(total, waiting) to show the total, counted(total) when the
+   * total has changed, reveal(comment) to expand what hides a comment, and say(text) for a status
+   * message.
+   *
+   * @param {Place} place
+   * @param {import("../guest.js").Guest} guest
+   * @param {AbortSignal} signal
+   * @param {{
+   *   make: (data: CommentData) => Comment,
+   *   card: (data: CommentData) => Node,
+   *   context: () => import("./comment.js").Context,
+   *   shown: (comment: Comment) => void,
+   *   replaced: () => void,
+   *   loadVotes: () => Promise<void>,
+   *   changed: () => void,
+   *   heard: (page: CommentPage) => void,
+   *   count: (total: number, waiting: number) => void,
+   *   counted: (total: number) => void,
+   *   reveal: (comment: Comment) => void,
+   *   load: () => Promise<import("../../shared/lazy.js").Writer>,
+   *   say: (text: string) => void,
+   * }} thread
+   */
+  constructor(place, guest, signal, thread) {
+    this.#place = place;
+    this.#guest = guest;
+    this.#signal = signal;
+    /** The thread; see the constructor's parameter. */
+    this.thread = thread;
+    this.#chosen = place.order;
+  }
+
+  /** Return the elements below the form; `back` is shown above the list. */
+  elements(back) {
+    return [
+      this.bar,
+      this.listing.aside,
+      this.#pinned,
+      this.#whole,
+      back,
+      this.listing.element,
+      this.#none,
+      this.#foot,
+    ];
+  }
+
+  async openFirst(asked = this.#list(null)) {
+    this.#replace(await asked, null);
+  }
+
+  /** Load the page that contains a comment; the first page if the comment is not in the thread. */
+  async openAround(id, asked = api.list(this.#place, { around: id })) {
+    try {
+      const page = await asked;
+      this.#replace(page, { around: id });
+      this.listing.former.set(id, page.around);
+      this.#offerWhole();
+    } catch (error) {
+      if (error.status !== 404 && error.status !== 400) throw error;
+      await this.openFirst();
+    }
+  }
+
+  /** Load the first page again. */
+  reload() {
+    return this.attempt("page", () => this.openFirst());
+  }
+
+  /** Load the first page in a different order. */
+  sort(order) {
+    return this.attempt("page", async () => {
+      await this.openFirst(api.list(this.#place, { order }));
+      this.#chosen = order;
+    });
+  }
+
+  /** Show a comment at its place in this thread, and load its page if necessary. */
+  async goTo(id) {
+    if (id === null) return;
+    await this.attempt("page", async () => {
+      const known = this.listing.get(id);
+      if (!known || known.isAside) await this.openAround(id);
+      this.point(this.listing.get(id));
+    });
+  }
+
+  /** @param {Comment | undefined} comment */
+  point(comment) {
+    if (!comment) return;
+    this.thread.reveal(comment);
+    this.listing.point(comment);
+  }
+
+  /**
+   * Change the total number of comments. `changed` is the time of a change that is shown.
+   *
+   * @param {number} change
+   * @param {string} [changed]
+   */
+  countMore(change, changed) {
+    this.#hear({ changed, total: this.#total + change });
+    this.thread.changed();
+  }
+
+  /**
+   * Show the pinned comments above the list.
+   *
+   * @param {CommentData[]} [pinned]
+   */
+  pin(pinned = []) {
+    this.#pinned.replaceChildren(...pinned.map((data) => this.thread.card(data)));
+  }
+
+  /**
+   * Show changes by others: reload the page that was loaded first, and update the total. If a cache
+   * returns an older page, change nothing.
+   */
+  async catchUp() {
+    const start = this.#start;
+    const [page, writer] = await Promise.all([this.#list(start), this.thread.load()]);
+    // The page's scores may contain own votes that an earlier page's scores did not.
+    await this.thread.loadVotes();
+    const isNew = Date.parse(page.changed) >= this.#latest;
+    if (!isNew || start !== this.#start || this.#signal.aborted) return;
+    writer.weave(this.listing, page.comments, {
+      make: this.thread.make,
+      context: this.thread.context(),
+      stays: (comment) => comment.isPending || this.#guest.own(comment.id) !== null,
+      isStart: start === null,
+      isEnd: page.cursor === null,
+    });
+    this.#hear(page);
+    this.#offerRest(page.cursor);
+    this.thread.changed();
+  }
+
+  /** Check for new comments, and offer to show them. Return whether there are any. */
+  async poll() {
+    const start = this.#start;
+    const page = await this.#list(start);
+    const changed = Date.parse(page.changed);
+    if (!(changed > Math.max(this.#latest, this.#polled))) return false;
+    const { announce } = await this.thread.load();
+    if (start !== this.#start || this.#signal.aborted) return false;
+    this.#polled = changed;
+    this.thread.heard(page);
+    announce(this, page.comments, page.total - this.#total);
+    return true;
+  }
+
+  /** Whether new discussions appear among the loaded comments, instead of on a later page. */
+  get isOpenEnded() {
+    return this.#start === null && (this.#cursor === null || this.#order !== "thread");
+  }
+
+  /** Announce a message to screen readers. */
+  say(text) {
+    this.thread.say(text);
+  }
+
+  /** @param {Position} start */
+  #list(start) {
+    // A poll repeats the first request exactly, so the browser adds the ETag (If-None-Match).
+    return api.list(this.#place, start ?? (this.#chosen ? { order: this.#chosen } : null));
+  }
+
+  /**
+   * @param {CommentPage} page
+   * @param {Position} start
+   */
+  #replace(page, start) {
+    this.#start = start;
+    this.#order = page.order ?? this.#order;
+    this.listing.clear();
+    this.#own = [];
+    this.bar.querySelector(".ft-show-new")?.remove();
+    this.thread.heard(page);
+    this.pin(page.pinned);
+    this.#append(page);
+    this.thread.replaced();
+    this.loadOwn();
+    this.#whole.replaceChildren();
+  }
+
+  /** @param {CommentPage} page */
+  #append(page) {
+    this.#cursor = page.cursor;
+    for (const data of page.comments) {
+      const comment = this.thread.make(data);
+      this.listing.append(comment);
+      this.thread.shown(comment);
+    }
+    this.#hear(page);
+    this.#insertOwn();
+    this.#showMore();
+    this.thread.changed();
+  }
+
+  /** Load the reader's votes and pending comments. A reader whose token is refused has none. */
+  loadOwn() {
+    return this.attempt("own", async () => {
+      await Promise.all([this.thread.loadVotes(), this.#showHeld()]).catch((error) => {
+        if (!error.isFinal) throw new Error(t("own-missing"));
+      });
+    });
+  }
+
+  async #showHeld() {
+    const { token } = this.#guest;
+    if (!token) return;
+    const { held, note } = await this.thread.load();
+    const { comments } = await held(this.#place, token);
+    for (const data of comments) note(this.#guest, data);
+    this.#own = comments;
+    this.#insertOwn();
+    this.thread.changed();
+  }
+
+  /** Insert own pending comments, and after the last page the others, which pages may contain. */
+  #insertOwn() {
+    const isWhole = this.#cursor === null && this.listing.size >= this.#total;
+    const isDue = (data) => data.status === "pending" || isWhole;
+    for (const data of this.#own.filter(isDue)) {
+      if (this.listing.get(data.id)) continue;
+      this.listing.insert(this.thread.make({ replies: 0, ...data }));
+    }
+    this.#own = this.#own.filter((data) => !isDue(data));
+    this.#count(this.#total);
+  }
+
+  /** Offer the first page, unless the page around a comment contains all comments. */
+  #offerWhole() {
+    if (this.listing.size >= this.#total) return;
+    this.#whole.replaceChildren(button("ft-show-whole", t("whole"), () => this.#showWhole()));
+  }
+
+  /** Offer more pages if all comments were visible until now. */
+  #offerRest(cursor) {
+    const shown = [...this.listing].filter((comment) => !comment.isPending);
+    if (this.#cursor === null && shown.length < this.#total) {
+      this.#cursor = cursor;
+      this.#showMore();
+    }
+    if (this.#start !== null) this.#offerWhole();
+  }
+
+  /** Update the data about the whole thread from a page. */
+  #hear({ changed, total }) {
+    this.#latest = Math.max(this.#latest, Date.parse(changed) || 0);
+    this.#count(total);
+  }
+
+  #count(total) {
+    if (total !== this.#told) this.thread.counted(total);
+    this.#told = this.#total = total;
+    const waiting = [...this.listing].filter((each) => each.isPending && !each.isHeld).length;
+    this.thread.count(total, waiting);
+    this.#none.hidden = this.listing.size > 0;
+  }
+
+  #showMore() {
+    this.#foot.replaceChildren();
+    if (this.#cursor === null) return;
+    this.#foot.append(button("ft-more", t("more"), (event) => this.#loadMore(event.target)));
+  }
+
+  async #loadMore(control) {
+    if (isBusy(control)) return;
+    setBusy(control, true);
+    control.textContent = t("loading");
+    this.thread.say(t("loading"));
+    const before = this.listing.last;
+    for (const old of this.#foot.querySelectorAll(".ft-error")) old.remove();
+    try {
+      const page = await api.list(this.#place, {
+        ...(this.#order && { order: this.#order }),
+        cursor: this.#cursor,
+      });
+      this.#append(page);
+      this.thread.say(t("loaded", { count: page.comments.length }));
+      const next = /** @type {HTMLElement | null | undefined} */ (before?.nextElementSibling);
+      if (!isTyping()) next?.focus({ preventScroll: true });
+    } catch (error) {
+      // The thread has another tree now, so no cursor leads on from the comments that are shown.
+      if (error.status === 410) return this.sort(this.#order);
+      this.thread.say("");
+      this.#foot.append(el("p", { class: "ft-error", role: "alert" }, error.message));
+    }
+    control.textContent = t("more");
+    setBusy(control, false);
+  }
+
+  async #showWhole() {
+    history.replaceState(history.state, "", location.href.split("#")[0]);
+    if (await this.reload()) this.thread.say(t("whole-shown"));
+  }
+
+  /**
+   * Try an action. On failure, say why above the list, with a button that tries again. Return
+   * whether the action succeeded. An action with the same name replaces the sentence.
+   *
+   * @param {string} name
+   * @param {() => Promise<unknown>} action
+   */
+  async attempt(name, action) {
+    const old = this.bar.querySelector(`[data-of=${name}]`);
+    const isUsed = old?.matches(":focus-within");
+    old?.remove();
+    try {
+      await action();
+      return true;
+    } catch (error) {
+      const again = button("ft-again", t("again"), () => this.attempt(name, action));
+      const text = `${error.message} `;
+      this.bar.append(el("p", { class: "ft-error", role: "alert", "data-of": name }, text, again));
+      if (isUsed && !isTyping()) again.focus(); // the clicked button is gone
+      return false;
+    }
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * The entrance to the forms for writing. Until the reader uses one, the form at the top is one line,
+ * and the writer bundle is not loaded.
+ */
+
+import { button, el, isTyping } from "../shared/dom.js";
+import * as lazy from "../shared/lazy.js";
+import * as memory from "../shared/memory.js";
+import { unreachable } from "../shared/offline.js";
+import { stub } from "./stub.js";
+import { t } from "../shared/words.js";
+
+/** @typedef {import("./comments/comment.js").Comment} Comment */
+
+/**
+ * @typedef {{
+ *   options: () => SiteOptions,
+ *   pages: () => import("./comments/pages.js").Pages,
+ *   tell: (name: string, detail: object) => void,
+ *   welcome: () => void,
+ *   entered: (member: Member) => void,
+ *   refused: (state: string) => void,
+ *   writer: () => Promise<import("../shared/lazy.js").Writer | null>,
+ * }} Owner The thread: options() returns the site's options, tell(name, detail) sends an event to the
+ *   page, welcome() shows the reader's name, and writer() loads the modules for writing, or returns
+ *   null. The forms call entered(member) when the reader has signed in, and refused(state) when the
+ *   server refuses a post.
+ */
+
+export class Forms {
+  #guest;
+  #place;
+  #thread;
+  /** @type {import("../writer/forms/postforms.js").PostForms | null} */
+  #forms = null;
+  /** @type {import("../writer/forms/composer.js").Composer | null} */
+  #composer = null;
+  /** @type {import("./stub.js").Stub | null} */
+  #stub = null;
+
+  /**
+   * @param {import("./guest.js").Guest} guest
+   * @param {Place} place
+   * @param {Owner} thread
+   */
+  constructor(guest, place, thread) {
+    this.#guest = guest;
+    this.#place = place;
+    this.#thread = thread;
+  }
+
+  /** Make the form for the top of the thread. */
+  main() {
+    const made = stub(t("write"), t("write-here"));
+    this.#stub = made;
+    this.#composer = null;
+    const begin = () => this.#begin(made);
+    made.form.addEventListener("focusin", begin);
+    made.form.addEventListener("pointerenter", () => lazy.writer().catch(() => {}));
+    if (memory.load(`draft:${this.#place.spot}`)) begin();
+    return made.form;
+  }
+
+  /** Focus the form at the top. */
+  focus() {
+    if (!isTyping()) this.#stub?.body.focus();
+  }
+
+  /** Let a guest change the name, in the form at the top. */
+  async rename() {
+    if (this.#stub) (await this.#begin(this.#stub))?.rename();
+  }
+
+  /** Make the notice that replaces the form if only signed-in readers can comment. */
+  entrance() {
+    const anchor = el("div", {});
+    const open = button("ft-submit", t("sign-in-first"), async () => {
+      const writer = await this.#thread.writer();
+      if (!writer) return;
+      open.remove();
+      writer.offerEntrance(anchor, this.#place.site, this.#thread.entered);
+    });
+    return el(
+      "div",
+      { class: "ft-entrance" },
+      el("p", { class: "ft-notice" }, t("members-only")),
+      open,
+      anchor,
+    );
+  }
+
+  /**
+   * Open the form below a comment, or focus it if it is open.
+   *
+   * @param {Comment} comment
+   */
+  async reply(comment) {
+    (await this.#ready())?.reply(comment);
+  }
+
+  /**
+   * Open the form below a comment if the reader has a draft of a reply.
+   *
+   * @param {Comment} comment
+   */
+  async reopen(comment) {
+    if (!memory.load(`draft:${this.#place.spot}:${comment.id}`)) return;
+    (await this.#ready())?.reopen(comment);
+  }
+
+  /** Make the form at the top complete; return its composer, or null if the code does not load. */
+  async #begin(made) {
+    if (made === this.#stub && this.#composer) return this.#composer;
+    const forms = await this.#ready();
+    if (made !== this.#stub) return null;
+    for (const old of made.form.querySelectorAll(".ft-again")) old.parentElement.remove();
+    if (forms === null) {
+      const again = button("ft-again", t("again"), () => this.#begin(made));
+      made.form.append(el("p", { class: "ft-error", role: "alert" }, `${unreachable()} `, again));
+      return null;
+    }
+    return (this.#composer ??= forms.main(made));
+  }
+
+  async #ready() {
+    const writer = await this.#thread.writer();
+    if (writer === null) return null;
+    return (this.#forms ??= new writer.PostForms(this.#guest, this.#place, this.#thread));
+  }
+}

@@ -1,0 +1,101 @@
+/** The top of a thread: its title, the sort menu, and the menu of the reader. */
+
+import { avatar } from "./comments/avatar.js";
+import { button, el } from "../shared/dom.js";
+import { icon } from "../shared/icons.js";
+import { menuButton } from "../shared/menubutton.js";
+import { t } from "../shared/words.js";
+
+/** The orders that readers can choose; the API has more. */
+export const ORDERS = ["best", "recent", "thread"];
+
+export class Header {
+  #thread;
+  #order = "thread";
+  #sorting = el("div", { class: "ft-tool" });
+  #reader = el("div", { class: "ft-tool" });
+  #following = el("div", { class: "ft-tool" });
+  #waiting = el("span", { class: "ft-waiting" });
+  title = el("h2", { class: "ft-title", tabindex: "-1" });
+  /** Forms that belong to the header open here. */
+  panel = el("div", { class: "ft-panel" });
+
+  /**
+   * @param {{
+   *   sort: (order: string) => unknown,
+   *   follow: () => unknown,
+   *   signIn: () => unknown,
+   *   readerItems: (writer: import("../shared/lazy.js").Writer) => import("../writer/base/menu.js").Item[],
+   *   writer: () => Promise<import("../shared/lazy.js").Writer | null>,
+   * }} thread
+   */
+  constructor(thread) {
+    this.#thread = thread;
+    this.element = el(
+      "header",
+      { class: "ft-header" },
+      el("div", { class: "ft-heading" }, this.title, this.#waiting),
+      el("div", { class: "ft-tools" }, this.#sorting, this.#following, this.#reader),
+      this.panel,
+    );
+  }
+
+  /** Show the number of comments, and of the reader's own comments that await approval. */
+  count(total, waiting) {
+    this.title.textContent = t("title", { count: total });
+    this.#waiting.textContent = waiting > 0 ? t("own-waiting", { count: waiting }) : "";
+    this.#sorting.hidden = total < 2;
+    this.#following.hidden = total < 1; // the server does not know an empty thread
+  }
+
+  /** Offer the orders; `order` is the current one. */
+  offerOrders(order) {
+    if (order === this.#order && this.#sorting.hasChildNodes()) return; // it may have the focus
+    this.#order = order;
+    const name = ORDERS.includes(order) ? t(`order-${order}`) : "";
+    const content = [el("span", { class: "ft-order" }, name), icon("open")];
+    const label = t("sorted-by", { order: name });
+    this.#sorting.replaceChildren(
+      menuButton("ft-sort", content, label, this.#thread.writer, () =>
+        ORDERS.map((each) => ({
+          label: t(`order-${each}`),
+          checked: each === this.#order,
+          act: () => this.#thread.sort(each),
+        })),
+      ),
+    );
+  }
+
+  /** Offer to follow the thread, if the service sends mail. */
+  offerMail(isOffered) {
+    this.#following.replaceChildren(...(isOffered ? [this.#follow()] : []));
+  }
+
+  #follow() {
+    const label = el("span", { class: "ft-follow-label" }, t("follow"));
+    const follow = button("ft-follow", icon("bell"), this.#thread.follow);
+    follow.append(label);
+    return follow;
+  }
+
+  /**
+   * Show the menu of a reader with this name. A reader without a name gets a button to sign in if
+   * `mayEnter` is true.
+   */
+  welcome(name, mayEnter) {
+    if (!name) {
+      const enter = button("ft-enter", t("sign-in"), this.#thread.signIn);
+      this.#reader.replaceChildren(...(mayEnter ? [enter] : []));
+      return;
+    }
+    const content = [
+      avatar(name),
+      el("bdi", { class: "ft-reader-name", "aria-hidden": "true" }, name),
+      el("span", { class: "ft-hidden" }, t("reader-menu", { name })),
+      icon("open"),
+    ];
+    this.#reader.replaceChildren(
+      menuButton("ft-reader", content, null, this.#thread.writer, this.#thread.readerItems),
+    );
+  }
+}

@@ -1,0 +1,396 @@
+/**
+ * A thread in its element: it connects the comments, the reader and their actions.
+ *
+ * `Pages` loads comments, and `Forms` opens the forms for new comments.
+ */
+
+import * as api from "../shared/api.js";
+import * as clock from "../shared/clock.js";
+import { Clamps } from "./comments/clamps.js";
+import { Comment } from "./comments/comment.js";
+import { button, el } from "../shared/dom.js";
+import { Folding } from "./comments/folding.js";
+import { Forms } from "./forms.js";
+import { Guest } from "./guest.js";
+import { Header } from "./header.js";
+import { icon } from "../shared/icons.js";
+import * as lazy from "../shared/lazy.js";
+import { Live } from "./live.js";
+import * as memory from "../shared/memory.js";
+import { Pages } from "./comments/pages.js";
+import { card } from "./comments/pins.js";
+import * as prose from "../shared/prose.js";
+import { wantedComment } from "../shared/request.js";
+import * as surroundings from "./surroundings.js";
+import * as times from "../shared/times.js";
+import { Mutes, visit } from "./visits.js";
+import { Votes } from "./comments/votes.js";
+import { t } from "../shared/words.js";
+
+const MINUTE = 60_000; // milliseconds
+
+export class Thread {
+  #place;
+  #first;
+  #tell;
+  #guest;
+  #votes;
+  #pages;
+  #forms;
+  #mutes;
+  /** @type {import("../writer/actions/actions.js").Actions | null} */
+  #actions = null;
+  /** @type {InstanceType<import("../shared/lazy.js").Writer["Ballots"]> | null} */
+  #sending = null;
+  #folding;
+  /** @type {number | undefined} */
+  #seen;
+  /** @type {SiteOptions} from the last page */
+  #options = /** @type {any} */ (null);
+  #state = "open";
+  #stop = new AbortController();
+  #clamps = new Clamps(this.#stop.signal);
+  #header;
+  #top = el("div", { class: "ft-top" });
+  #status = el("p", { class: "ft-status", role: "status" });
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #fading;
+
+  /**
+   * @param {Place} place
+   * @param {Promise<Response>} first the response with the first page
+   * @param {(name: string, detail: object) => void} tell sends an event to the page
+   */
+  constructor(place, first, tell) {
+    this.#tell = tell;
+    this.#place = place;
+    this.#first = first;
+    this.#guest = new Guest(place.site);
+    this.#mutes = new Mutes(place.site);
+    this.#votes = new Votes(async (id, value) => (await this.#ballots()).send(id, value));
+    this.#forms = new Forms(this.#guest, place, {
+      options: () => this.#options,
+      pages: () => this.#pages,
+      tell,
+      welcome: () => this.#welcome(),
+      entered: (member) => this.#entered(member),
+      refused: (state) => this.#refused(state),
+      writer: () => this.#writer(),
+    });
+    this.#header = new Header({
+      sort: (order) => this.#sort(order),
+      follow: async () => (await this.#writer())?.follow(this.#header.panel, this.#place),
+      signIn: async () => this.#act(await this.#writer())?.signIn(),
+      writer: () => this.#writer(),
+      readerItems: (writer) => this.#act(writer).readerItems(),
+    });
+    this.element = el("section", { class: "ft-thread", "aria-label": t("comments") });
+    this.#pages = new Pages(place, this.#guest, this.#stop.signal, {
+      make: (data) => this.#make(data),
+      card: (data) => card(data, this.#prose(data.html), () => this.#pages.goTo(data.id)),
+      context: () => this.#context,
+      shown: (comment) => this.#forms.reopen(comment),
+      replaced: () => this.#folding.reset(),
+      loadVotes: () => this.#loadVotes(),
+      changed: () => this.#arrange(),
+      heard: (page) => this.#heard(page),
+      count: (total, waiting) => this.#header.count(total, waiting),
+      counted: (total) => this.#tell("count", { total }),
+      reveal: (comment) => this.#folding.reveal(comment),
+      load: () => this.#load(),
+      say: (text) => this.#say(text),
+    });
+    this.#folding = new Folding(this.#listing, this.element);
+    this.element.append(
+      this.#header.element,
+      this.#top,
+      ...this.#pages.elements(this.#folding.back),
+      this.#status,
+    );
+    this.#listen();
+  }
+
+  /** Load the first page, or the page with the comment that the URL names. */
+  async open() {
+    const wanted = wantedComment();
+    const first = api.answer(this.#first);
+    if (this.#place.account) {
+      const entered = this.#pages.attempt("sign-in", () => this.#enter());
+      await Promise.race([entered, first.catch(() => {})]); // comments never wait for a sign-in
+    }
+    await (wanted ? this.#pages.openAround(wanted, first) : this.#pages.openFirst(first));
+    this.#reform({ refocus: false });
+    const { signal } = this.#stop;
+    if (signal.aborted) return;
+    const follow = () => {
+      this.#pages.goTo(wantedComment());
+      this.#offerModeration();
+    };
+    addEventListener("hashchange", follow, { signal });
+    const ageing = setInterval(() => times.refresh(this.element), MINUTE);
+    signal.addEventListener("abort", () => clearInterval(ageing));
+    if (this.#options.live > 0) new Live(() => this.#poll(), this.#options.live, signal);
+  }
+
+  /** Arrange parts whose layout depends on sizes, and scroll to the comment that the URL names. */
+  arrive() {
+    const root = /** @type {ShadowRoot} */ (this.element.getRootNode());
+    // The next calls read styles and sizes, which browsers compute much faster without the comments.
+    const parts = [...this.element.childNodes];
+    this.element.replaceChildren();
+    surroundings.follow(root.host, this.element, this.#stop.signal);
+    this.#folding.apply();
+    this.element.append(...parts);
+    this.#arrange();
+    this.#pages.point(this.#listing.get(wantedComment()));
+    this.#offerModeration();
+  }
+
+  close() {
+    this.#stop.abort();
+  }
+
+  /** Aborted when the thread is closed. */
+  get signal() {
+    return this.#stop.signal;
+  }
+
+  async #poll() {
+    let isChanged = false;
+    await this.#pages.attempt("poll", async () => {
+      isChanged = await this.#pages.poll();
+    });
+    return isChanged;
+  }
+
+  /**
+   * Add the button "Moderate here" below everything else, and continue this tab's session.
+   *
+   * Only moderators see the button: in a browser that has moderated the site, or at "#moderate".
+   */
+  #offerModeration() {
+    const key = `moderator:${this.#place.site}`;
+    const isWanted = location.hash === "#moderate";
+    const session = memory.loadVisit(key);
+    if (!this.#options.moderation || !(isWanted || session || memory.load(key))) return;
+    const moderate = async (box) => this.#act(await this.#writer())?.moderate(box);
+    let foot = this.element.querySelector(".ft-end");
+    if (!foot) {
+      foot = el("div", { class: "ft-end" });
+      foot.append(button("ft-moderate", t("moderate-here"), () => moderate(foot)));
+      this.element.append(foot);
+      if (session) moderate(null);
+    }
+    if (isWanted) foot.querySelector("button")?.focus();
+  }
+
+  get #listing() {
+    return this.#pages.listing;
+  }
+
+  /** Make a click on a line beside a comment collapse the comment that the line belongs to. */
+  #listen() {
+    this.element.addEventListener("click", async (event) => {
+      const target = /** @type {HTMLElement} */ (event.target);
+      if (!target.matches?.(".ft-gutter")) return;
+      const above = (await this.#writer())?.commentOfLine(this.#listing, target, event.clientX);
+      if (above && !above.isRemoved) this.#folding.toggle(above);
+    });
+  }
+
+  /** @param {CommentPage} page */
+  #heard(page) {
+    this.#options = page.options;
+    this.#seen ??= visit(this.#place.spot, Date.parse(page.changed) || clock.now());
+    const state = isRegistered(page.options) ? (page.thread?.state ?? "open") : "elsewhere";
+    const isOther = state !== this.#state;
+    this.#state = state;
+    if (isOther && state === "elsewhere") {
+      const tell = ({ hint }) => hint({ code: "origin-not-allowed" }, this.#place);
+      this.#load().then(tell, () => {}); // the form says it too
+    }
+    this.#header.offerOrders(page.order ?? this.#place.order ?? this.#options.order);
+    this.#header.offerMail(this.#options.mail);
+    if (isOther && this.#top.hasChildNodes()) this.#reform({ refocus: false });
+    const { theme } = this.#options;
+    if (!this.#place.theme && theme !== "auto") this.element.dataset.theme = theme;
+  }
+
+  /** Hide collapsed and deep replies, and shorten long bodies. */
+  #arrange() {
+    if (!this.element.isConnected) return;
+    this.#actions?.arrange();
+    this.#folding.apply();
+    this.#clamps.watch(this.#listing);
+  }
+
+  /** Load the reader's votes. If that fails, no button is pressed, and voting still works. */
+  async #loadVotes() {
+    if (this.#guest.token) this.#votes.replace(...(await (await this.#ballots()).load()));
+    else this.#votes.replace(new Map(), new Map());
+  }
+
+  /** Return the object that sends votes, which the writer bundle contains. */
+  async #ballots() {
+    const { Ballots } = await lazy.writer();
+    return (this.#sending ??= new Ballots(this.#guest, this.#place));
+  }
+
+  #sort(order) {
+    memory.save("order", order);
+    return this.#pages.sort(order);
+  }
+
+  /** Sign in with the site's token. */
+  async #enter() {
+    const { enter } = await lazy.writer();
+    const { site, account } = this.#place;
+    const member = await enter(site, account).catch(({ message: why }) => {
+      throw new Error(t("not-signed-in", { why }));
+    });
+    this.#guest.enter(member);
+    if (this.#top.hasChildNodes()) this.#changeReader({ refocus: false });
+  }
+
+  /** Show the forms for a reader who signed in with the widget, and keep the typed text. */
+  #entered(member) {
+    this.#guest.enter(member, { stays: true });
+    this.#changeReader();
+  }
+
+  #welcome() {
+    this.#header.welcome(this.#guest.name ?? this.#guest.profile.name, this.#options.sign_in);
+  }
+
+  #signOut() {
+    this.#guest.signOut();
+    this.#changeReader();
+  }
+
+  /** @param {{ refocus?: boolean }} [options] */
+  #changeReader(options) {
+    this.#reform(options);
+    this.#redraw();
+    this.#pages.loadOwn();
+  }
+
+  /** Show the form at the top, or say why there is none. */
+  #reform({ refocus = true } = {}) {
+    const { name } = this.#guest;
+    this.#welcome();
+    if (this.#state !== "open") {
+      const text = t(`state-${this.#state}`);
+      this.#top.querySelector(".ft-notice")?.remove();
+      // Keep the text that the reader has typed, although it cannot be posted.
+      if (!this.#top.querySelector("textarea")?.value) this.#top.replaceChildren();
+      this.#top.prepend(el("p", { class: "ft-notice" }, icon("lock"), text));
+      return;
+    }
+    if (name === null && !this.#options.guests) {
+      this.#top.replaceChildren(this.#forms.entrance());
+      return;
+    }
+    const isUsed = this.#top.matches(":focus-within");
+    this.#top.replaceChildren(this.#forms.main());
+    if (refocus || isUsed) this.#forms.focus();
+  }
+
+  #redraw() {
+    for (const comment of this.#listing) comment.show(comment.data, this.#context);
+    this.#arrange();
+  }
+
+  /** @param {CommentData} data */
+  #make(data) {
+    const actions = {
+      reply: (comment) => this.#forms.reply(comment),
+      share: async (comment) => this.#act(await this.#writer())?.share(comment),
+      toggle: (comment) => this.#folding.toggle(comment),
+      unmute: async (comment) => this.#act(await this.#writer())?.mute(comment, false),
+      goTo: (id) => this.#pages.goTo(id),
+    };
+    return new Comment(data, actions, this.#context);
+  }
+
+  /** @returns {import("./comments/comment.js").Context} */
+  get #context() {
+    return {
+      nameOf: (id) => this.#listing.get(id)?.name ?? null,
+      votes: (comment) =>
+        this.#options.votes
+          ? this.#votes.elements(comment, this.#guest.own(comment.id) === null)
+          : [],
+      writer: () => this.#writer(),
+      items: (writer, comment) => this.#act(writer).items(comment),
+      isMuted: ({ id, data }) => this.#guest.own(id) === null && this.#mutes.has(data.author),
+      isNew: ({ id, data }) =>
+        Date.parse(data.created) > (this.#seen || Infinity) && this.#guest.own(id) === null,
+      mayReply: () => this.#state === "open" && (this.#options.guests || this.#guest.name !== null),
+      body: (html) => this.#prose(html),
+    };
+  }
+
+  /** Return the reader's actions, or null if the writer bundle did not load. */
+  #act(writer) {
+    if (writer === null) return null;
+    return (this.#actions ??= new writer.Actions(this.#guest, this.#mutes, this.#place, {
+      options: () => this.#options,
+      toggle: (comment) => this.#folding.toggle(comment),
+      redraw: () => this.#redraw(),
+      rename: () => this.#forms.rename(),
+      entered: (member) => this.#entered(member),
+      signOut: () => this.#signOut(),
+      panel: this.#header.panel,
+      title: this.#header.title,
+      pages: this.#pages,
+      reform: (refocus) => this.#reform({ refocus }),
+      say: (text, options) => this.#say(text, options),
+    }));
+  }
+
+  /** Load the writer bundle, and add its styles. */
+  async #load() {
+    const writer = await lazy.writer();
+    writer.dress(this.element);
+    return writer;
+  }
+
+  /** Load the writer bundle. If that fails, say so and return null. */
+  async #writer() {
+    try {
+      return await this.#load();
+    } catch (error) {
+      this.#say(error.message, { isVisible: true });
+      return null;
+    }
+  }
+
+  #prose(html) {
+    return prose.nodes(html, this.#options.images);
+  }
+
+  /** React to a refused post: if the thread was closed in the meantime, remove the form. */
+  #refused(state) {
+    this.#state = state;
+    this.#reform({ refocus: false });
+  }
+
+  /** Announce a message to screen readers. With `isVisible`, also show it for a few seconds. */
+  #say(text, { isVisible = false } = {}) {
+    clearTimeout(this.#fading);
+    this.#status.textContent = text;
+    this.#status.classList.toggle("ft-toast", isVisible);
+    if (!isVisible) return;
+    this.#fading = setTimeout(() => this.#status.classList.remove("ft-toast"), 4000);
+  }
+}
+
+/**
+ * Tell whether the service accepts comments from this page: from the site's pages and its own.
+ *
+ * @param {{ origins?: string[] }} options
+ */
+function isRegistered({ origins }) {
+  const { origin } = new URL(import.meta.url);
+  return origins?.concat(origin).includes(location.origin) ?? true; // caches have older answers
+}

@@ -1,0 +1,43 @@
+/**
+ * Error messages for readers. Loads when a call fails.
+ *
+ * The server sends a stable code with parameters for each error. The message is the first text in
+ * this list that exists and has values for all its placeholders: the text for readers, the text for
+ * the code and field, the text for the code, and the text for the status. If there is no such text,
+ * the message is the server's own English sentence.
+ */
+
+import { duration } from "./durations.js";
+import { unreachable } from "../../shared/offline.js";
+import { texts } from "../../shared/words.js";
+import { ofErrors, ofWriting } from "./writing.js";
+
+/**
+ * @param {Response} response
+ * @param {{
+ *   code?: string,
+ *   field?: string,
+ *   detail?: string,
+ *   params?: Record<string, string | number>,
+ * } | null} content
+ */
+export function explain({ status, headers }, content) {
+  const { code, field = "", detail = unreachable(), params } = content ?? {};
+  const seconds = Number(params?.seconds ?? headers.get("Retry-After"));
+  const label = filled(ofWriting, `field-${field}`, {}) ?? field;
+  const values = { ...params, field: label, wait: seconds ? duration(seconds, "long") : undefined };
+  const said =
+    filled(ofWriting, `error-${code}`, values) ??
+    filled(ofErrors, `${code}.${field}`, values) ??
+    filled(ofErrors, `${code}`, values) ??
+    filled(ofWriting, `error-${status}`, values) ??
+    detail;
+  return said.charAt(0).toUpperCase() + said.slice(1);
+}
+
+/** Fill a text. Return null if it does not exist or a placeholder has no value. */
+function filled(entries, name, values) {
+  if (!Object.hasOwn(entries, name)) return null;
+  const said = texts(entries).parts(name, values);
+  return said.includes(undefined) ? null : said.join("");
+}

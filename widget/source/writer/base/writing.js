@@ -1,0 +1,30 @@
+/** The texts for modules that load when the reader writes, and for errors. */
+
+import { texts } from "../../shared/words.js";
+
+/** The texts of errors, by code. */
+/** @type {import("../../shared/words.js").Entries} */
+export let ofErrors = {};
+/** @type {import("../../shared/words.js").Entries} */
+export let ofWriting = {};
+/** The texts of the reasons for which comments are held, by code. */
+/** @type {import("../../shared/words.js").Entries} */
+export let ofReasons = {};
+let own = texts(ofWriting);
+
+/** Loads a bundle that needs this one. @type {(name: string) => Promise<any>} */
+export let loadLater;
+
+/** Set the texts, and the loader of further bundles, before any module that loads later is used. */
+export function use({ errors, reasons, "widget-writing": writing }, load) {
+  loadLater = load;
+  ofErrors = errors;
+  ofReasons = reasons;
+  ofWriting = writing;
+  own = texts(writing);
+}
+
+/** @type {(name: string, values?: Record<string, string | number>) => string} */
+export function t(name, values) {
+  return own.t(name, values);
+}
