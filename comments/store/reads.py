@@ -5,7 +5,7 @@ Outside a transaction, each batch shows a later moment than the previous one, so
 between two batches may be returned twice or not at all.
 
 Invariant: `fetch` yields the state at one moment, regardless of the number of batches
-(test_reads.py::test_a_page_misses_no_row_that_is_edited_between_two_batches_of_the_probe).
+(test_reads.py::test_a_read_of_many_batches_is_from_one_moment).
 
 A response with one batch costs one call. A response with more batches is read again from its start
 in a read-only transaction, and Datastore bills the first batch twice. A query for whole entities

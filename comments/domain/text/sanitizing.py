@@ -4,7 +4,7 @@ HTML from Markdown and from other systems passes through this module once, when 
 
 Invariant: The HTML contains only the tags and attributes of the lists below, and parsing and
 serializing it gives the same HTML again, so no browser can interpret it differently
-(test_sanitizing.py::test_any_html_is_sanitised_to_a_fixpoint).
+(test_sanitizing.py::test_imported_html_keeps_only_allowed_elements).
 
 Code blocks and tables scroll when they are wide, so they can be focused with the keyboard.
 

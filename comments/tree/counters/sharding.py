@@ -8,7 +8,7 @@ thread is quiet again, the shards are merged into one.
 
 Invariant: The thread's row and its first shard both store the number of shards, and one commit
 writes both, so readers read every shard in which a writer counts
-(test_counters_in_transaction.py::test_gathering_and_spreading_during_writes_loses_no_count).
+(test_counters_in_transaction.py::test_counts_of_a_spread_thread_are_from_one_moment).
 
 A process's information about busy threads (`Shards`) is only a hint. A transaction corrects the
 hint from the row that it reads, and the process may drop the hint at any time.

@@ -1,7 +1,7 @@
 """The page that the mail about a held comment links to: the comment and three buttons.
 
-A button has no effect if the comment has changed since the mail was sent. `mailed_links` has the
-other invariants.
+A button has no effect if the comment has changed since the mail was sent. The rules of
+`mailed_links` apply too.
 """
 
 import functools

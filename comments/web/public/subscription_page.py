@@ -1,6 +1,6 @@
 """The pages that subscription mail links to: confirm and unsubscribe.
 
-`mailed_links` has the invariants. The exception is the one-click unsubscribe request (RFC 8058):
+The rules of `mailed_links` apply, except to the one-click unsubscribe request (RFC 8058):
 mail programs send a POST to the link itself, so that request needs no form token.
 """
 
