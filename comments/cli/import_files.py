@@ -9,8 +9,8 @@ import click
 
 from comments.cli import console, import_progress
 from comments.domain import imported_ids, records
-from comments.jobs.importers import import_journal, import_source, running_import
-from comments.jobs.importers.checking import checked_import
+from comments.jobs.importers import import_journal, import_source
+from comments.jobs.importers.checking import checked_import, imported_file
 from comments.jobs.importers.formats import format_registry
 from comments.jobs.importers.verification import import_verification, verification_report
 
@@ -76,8 +76,8 @@ def last_reader(
     """Return the reader of a file's latest import: files that owners uploaded are not trusted."""
     if found.name == imported_ids.OWN:
         readers = {
-            running_import.digest(file): found.read,
-            running_import.untrusted_digest(file): found.read_untrusted,
+            imported_file.digest(file): found.read,
+            imported_file.untrusted_digest(file): found.read_untrusted,
         }
         for each in import_journal.of(site_id):
             if each.digest in readers:

@@ -45,6 +45,7 @@ from comments.store import ownership, reads
 from comments.store.models import event_rows, schema
 
 _OWNER = "outbox"
+COUNTERS = "counters"  # The name of the handler that updates the counters.
 SWEPT_AFTER = timedelta(seconds=30)  # Time for an event's process to deliver it before a sweep.
 FIRST_PAUSE = timedelta(seconds=10)  # Pause after a failure, doubled after each further failure.
 LONGEST_PAUSE = timedelta(hours=1)

@@ -15,7 +15,6 @@ from comments.moderation.classifiers import classifier_answers, classifier_reque
 from comments.notifications import inbox, planner
 from comments.tree.counters import from_events
 
-COUNTERS = "counters"
 WEBHOOKS = "webhooks"
 FOLLOWERS = "followers"
 ERASURES = "erasures"
@@ -23,7 +22,7 @@ QUESTIONS = "questions"
 ADVICE = "advice"
 INBOX = "inbox"
 HANDLERS: tuple[dispatcher.Handler, ...] = (
-    dispatcher.Exact(COUNTERS, from_events.from_events, outbox.COUNTED | outbox.OF_RESTS),
+    dispatcher.Exact(outbox.COUNTERS, from_events.from_events, outbox.COUNTED | outbox.OF_RESTS),
     dispatcher.Exact(WEBHOOKS, webhook_endpoints.from_events),
     dispatcher.Exact(ERASURES, retention_marks.from_events, retention_marks.TOLD_OF),
     dispatcher.Exact(QUESTIONS, classifier_answers.from_events, classifier_answers.ASKED_OF),

@@ -12,16 +12,11 @@ from comments.events import outbox
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, conversion, schema
 from comments.tree import bulk_removal, votes
-from comments.tree.comment_writes import (
-    OWNER,
-    at_once,
-    changed_at,
-    touch,
-)
 from comments.tree.counters import in_transaction
 from comments.tree.placement import new_row, new_thread, place, site_scheme
 from comments.tree.status_changes import MOST_PINS
 from comments.tree.threads import naming
+from comments.tree.threads.comment_flags import OWNER, at_once, changed_at, touch
 from comments.tree.values import Draft, Imported, ImportedThread, RenderedText
 
 # The maximum number of votes that are stored in the same transaction as their comment.

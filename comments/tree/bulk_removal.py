@@ -29,9 +29,9 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion, counter_rows, schema, vote_rows
 from comments.tree import votes
 from comments.tree.changes import erase_content
-from comments.tree.comment_writes import OWNER, flagged_as_moved, touch
 from comments.tree.counters import in_transaction
 from comments.tree.threads import category_journal, naming, thread_terms
+from comments.tree.threads.comment_flags import OWNER, flagged_as_moved, touch
 from comments.tree.values import ThreadSettings
 from comments.tree.visibility import Changed
 

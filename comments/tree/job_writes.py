@@ -8,7 +8,9 @@ from comments.domain.counting import CountedChange as Counted
 from comments.events import outbox
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, conversion, schema
-from comments.tree.comment_writes import (
+from comments.tree.counters import in_transaction
+from comments.tree.threads import thread_terms
+from comments.tree.threads.comment_flags import (
     OWNER,
     at_once,
     changed_at,
@@ -17,8 +19,6 @@ from comments.tree.comment_writes import (
     touch,
     touch_around_text,
 )
-from comments.tree.counters import in_transaction
-from comments.tree.threads import thread_terms
 from comments.tree.values import Recategorized, RenderedText, TreePlace
 
 

@@ -19,9 +19,9 @@ from comments.domain.records import Status
 from comments.events import outbox
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion, schema
-from comments.tree.comment_writes import AT_ONCE, IN_TIME, OWNER
 from comments.tree.counters import in_transaction, sharding
 from comments.tree.threads import activity, naming
+from comments.tree.threads.comment_flags import AT_ONCE, IN_TIME, OWNER
 from comments.tree.values import ChangeResult, Decide, Draft
 
 _SHADOW = "shadow"  # the rule of a reply to a shadowed comment; stored as text

@@ -25,9 +25,9 @@ from comments.domain.counting import CountedChange as Counted
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree import reshaping
-from comments.tree.comment_writes import AT_ONCE, OWNER
 from comments.tree.counters import in_transaction
 from comments.tree.threads import naming
+from comments.tree.threads.comment_flags import AT_ONCE, OWNER
 
 # Bytes of one commit. Datastore's limit is 10 MiB; the rest is for the counters and the journal.
 MOST_BYTES = 9 << 20

@@ -14,7 +14,8 @@ from comments.domain import classifier_verdicts, counting, decoders, reasons, re
 from comments.domain.records import Status
 from comments.store import reads
 from comments.store.models import comment_rows, conversion
-from comments.tree.comment_writes import changed_at, parent_row, touch
+from comments.tree.comment_writes import parent_row
+from comments.tree.threads.comment_flags import changed_at, touch
 
 Changed = tuple[counting.CountedState, comment_rows.CommentRow]
 

@@ -11,6 +11,7 @@ from comments.domain.records import Policy, Verb
 from comments.events import dispatcher
 from comments.jobs import wiring
 from comments.jobs.importers import running_import
+from comments.jobs.importers.checking import imported_file
 from comments.moderation import decisions, policy_changes, rules
 from comments.store import connection
 from tests.browser.conftest import OpenTab, Say, Tab
@@ -79,7 +80,7 @@ def test_on_a_small_screen_the_bar_is_one_row_and_imports_fit(
     with open_store.context():
         account_holders.account("bob", OWNER)
         name = "wordpress-of-the-garden.xml"
-        file = running_import.ImportedFile("wordpress", name, "digest", 12_345)
+        file = imported_file.ImportedFile("wordpress", name, "digest", 12_345)
         here = account_holders.here
         journal = running_import.RunningImport("demo", file, here(), here)
         journal.begin()

@@ -13,7 +13,7 @@ from comments.domain.records import Status, Verb
 from comments.moderation import decisions, policy_changes, rulebook, rules
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
-from comments.tree import comment_writes
+from comments.tree.threads import comment_flags
 from tests.browser import route_holding, widget_form
 from tests.browser.conftest import OpenTab, Say, Tab, Website
 from tests.browser.moderator_page import (
@@ -126,7 +126,7 @@ def test_a_held_comment_without_a_reason_awaits_approval(
     def forget_reason() -> None:  # Imported comments have none.
         row = reads.get(key)
         row.rule = row.why = ""
-        transactions.apply(ownership.Writes(comment_writes.OWNER, put=(row,)))
+        transactions.apply(ownership.Writes(comment_flags.OWNER, put=(row,)))
 
     with open_store.context():
         transactions.transaction(forget_reason)

@@ -37,7 +37,6 @@ from hypothesis.stateful import (
 from comments import errors
 from comments.domain import counting
 from comments.events import dispatcher, outbox
-from comments.jobs import wiring
 from comments.jobs.integrity import recount, repair
 from comments.moderation import policy_changes, rules
 from comments.notifications import thread_followers
@@ -352,7 +351,7 @@ def _recount(found: list[recount.Difference]) -> None:
 
 def _is_uncounted(done: set[str] | None) -> bool:
     """Return whether an event is still uncounted, given the handlers that have finished it."""
-    return done is not None and wiring.COUNTERS not in done
+    return done is not None and outbox.COUNTERS not in done
 
 
 def _outcome(act: Callable[[], object]) -> str:

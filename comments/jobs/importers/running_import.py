@@ -12,8 +12,6 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -21,22 +19,13 @@ from comments import errors
 from comments.domain import declared_counters
 from comments.domain.crypto import keyed_hashes
 from comments.jobs.importers import import_journal, import_process
+from comments.jobs.importers.checking.imported_file import ImportedFile
 from comments.store import ownership, transactions
 from comments.store.models import event_rows
 
 PAUSE = 2.0  # Minimum seconds between two writes of the progress.
 _LONGEST_NAME = 200  # Characters.
 _ID_LENGTH = 10  # Characters.
-
-
-class ImportedFile(NamedTuple):
-    """A file to import: its format, its name, a digest (`digest`), and its comments."""
-
-    system: str
-    name: str
-    digest: str
-    comments: int
-    mapping: tuple[str, ...] = ()
 
 
 class RunningImport:
@@ -148,20 +137,6 @@ class RunningImport:
         if found is not None:
             writes = import_journal.changed(self.site, found, at=self._clock(), **changed)
             transactions.apply(writes)
-
-
-def digest(path: Path) -> str:
-    """Return a digest of the bytes of a file, which identifies the file's imports into a site."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def untrusted_digest(path: Path) -> str:
-    """Return the digest of an export of Flatthread that is not trusted.
-
-    It differs from `digest`, because an import that trusts the file stores other values.
-    """
-    return f"untrusted-{digest(path)}"
 
 
 def _id(site: str, file: ImportedFile, number: int) -> str:

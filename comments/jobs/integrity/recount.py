@@ -31,7 +31,6 @@ from comments import errors
 from comments.domain import counting, records
 from comments.domain.counting import Scope
 from comments.events import outbox
-from comments.jobs import wiring
 from comments.jobs.migrations import declared_backfill, thread_count_rows
 from comments.notifications import thread_followers
 from comments.posting import cast_vote
@@ -324,7 +323,7 @@ def _pending() -> dict[Scope, dict[str, int]]:
     return counting.by_scope(
         counting.total(
             counting.increments(counting.FROM_EVENTS, change.old, change.new)
-            for event in outbox.pending(wiring.COUNTERS)
+            for event in outbox.pending(outbox.COUNTERS)
             for change in event.changes
         )
     )

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from comments import errors
 from comments.domain import counting, declared_counters
 from comments.domain.declared_counters import DeclaredCounter
-from comments.jobs import wiring
+from comments.events import outbox
 from comments.store import reads, transactions
 from comments.store.models import conversion
 from comments.tree.counters import declarations, declared_counts
@@ -122,7 +122,7 @@ def _expected(site_id: str, counters: Sequence[DeclaredCounter]) -> dict[str, in
         for message in reads.fetch(query)
     )
     expected = declared_counters.increments(counters, changes)
-    for name, amount in declared_counts.pending(site_id, counters, wiring.COUNTERS).items():
+    for name, amount in declared_counts.pending(site_id, counters, outbox.COUNTERS).items():
         expected[name] = expected.get(name, 0) - amount
     return expected
 

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from comments import errors
 from comments.domain import counting
 from comments.events import outbox
-from comments.jobs import wiring
 from comments.store import ownership, reads, transactions
 from comments.store.models import counter_rows
 from comments.tree.counters import counter_repair, thread_counts
@@ -89,7 +88,7 @@ def _pending(site_id: str) -> dict[str, int]:
     """Return what undelivered events will add."""
     sums = counting.total(
         counting.increments(counting.OF_LISTINGS, change.old, change.new)
-        for event in outbox.pending(wiring.COUNTERS)
+        for event in outbox.pending(outbox.COUNTERS)
         for change in event.changes
     )
     return counting.by_scope(sums).get(counting.listings_scope(site_id), {})

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from comments.domain import records
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, conversion
-from comments.tree.comment_writes import OWNER
+from comments.tree.threads.comment_flags import OWNER
 
 PACE = timedelta(minutes=10)
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from comments.domain import records
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, schema
-from comments.tree.comment_writes import OWNER, at_once
 from comments.tree.threads import naming
+from comments.tree.threads.comment_flags import OWNER, at_once, raise_revision
 
 
 def set_fields(
@@ -83,9 +83,7 @@ def _shown(thread: comment_rows.ThreadRow) -> list[comment_rows.CommentRow]:
         row for row in reads.get_multi([*map(comment_rows.comment_key, ids)]) if row is not None
     ]
     for row in rows:
-        text_revision = row.text_revision or row.revision
-        row.revision += 1
-        row.text_revision = text_revision
+        raise_revision(row)
         row.unfolded = True
         row.fold_by = at_once(row)
     return rows

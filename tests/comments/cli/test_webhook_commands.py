@@ -199,7 +199,7 @@ def dead(store: connection.Store, site: records.Site) -> list[str]:
 
     for _ in range(outbox.MOST_ATTEMPTS):
         dispatcher.deliver(
-            [event], now=sample_threads.START, handlers=(dispatcher.Exact(wiring.COUNTERS, fail),)
+            [event], now=sample_threads.START, handlers=(dispatcher.Exact(outbox.COUNTERS, fail),)
         )
     rows = message_queue.made(event, ["hook/demo/a", "hook/demo/b"], "{}", at=sample_threads.START)
     transactions.transaction(lambda: transactions.apply(message_queue.writes(rows)))

@@ -16,7 +16,8 @@ from comments.reading.compaction import compactor, leftovers
 from comments.reading.materialized import directories, ranking, view_cache
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
-from comments.tree import comment_writes, placement
+from comments.tree import placement
+from comments.tree.threads import comment_flags
 from tests.support import datastores
 from tests.support.threads import compaction, reader_processes, sample_threads
 
@@ -71,7 +72,7 @@ class Instance(reader_processes.Reader):
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use small buckets; compact without a delay, because the comments' time never advances."""
     compaction.small_buckets(monkeypatch, 3)
-    for module in (placement, comment_writes):
+    for module in (placement, comment_flags):
         monkeypatch.setattr(module, "IN_TIME", timedelta(0))
 
 

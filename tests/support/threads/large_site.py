@@ -23,6 +23,7 @@ from comments.domain import records
 from comments.domain.records import Status
 from comments.events import outbox
 from comments.jobs.importers import running_import
+from comments.jobs.importers.checking import imported_file
 from comments.moderation import policy_changes, rules
 from comments.sites import site_settings
 from comments.store import connection, reads
@@ -208,7 +209,7 @@ def _rulebook(now: datetime) -> None:
     for number in range(BANS):
         policy_changes.ban(SITE, f"g:author{number}", ADA, now=now - timedelta(days=1))
     for system in ("disqus", "wordpress"):
-        file = running_import.ImportedFile(system, f"{system}.xml", "digest", 1_145)
+        file = imported_file.ImportedFile(system, f"{system}.xml", "digest", 1_145)
         journal = running_import.RunningImport(SITE, file, now, lambda: now)
         journal.begin()
         journal.advance(1_145)

@@ -14,11 +14,12 @@ from typing import Self
 import msgspec
 
 from comments.domain import imported_ids, records, sorthash
-from comments.jobs.importers import import_source, running_import
+from comments.jobs.importers import import_source
 from comments.jobs.importers.checking import (
     import_batches,
     import_plan,
     import_report,
+    imported_file,
     page_mapping,
     source_pages,
     write_order,
@@ -111,11 +112,11 @@ class CheckedImport:
         """Return whether the site has a comment of an untrusted file under its own id."""
         return self._is_untrusted and self._settled.get(source_id) == source_id
 
-    def file(self) -> running_import.ImportedFile:
+    def file(self) -> imported_file.ImportedFile:
         """Describe the file for the journal."""
         path = Path(self.report.file)
-        of_file = running_import.untrusted_digest if self._is_untrusted else running_import.digest
-        return running_import.ImportedFile(
+        of_file = imported_file.untrusted_digest if self._is_untrusted else imported_file.digest
+        return imported_file.ImportedFile(
             self.system, path.name, of_file(path), self.report.comments, self._mapping
         )
 

@@ -8,7 +8,6 @@ import pytest
 from comments import errors
 from comments.domain import records
 from comments.events import outbox
-from comments.jobs import wiring
 from comments.jobs.importers import import_writer
 from tests.support.store_interceptors import Commits, InterceptorSlot
 from tests.support.threads.sample_exports import NOW, SCHEME, plan_of, rows, threads_of
@@ -48,7 +47,7 @@ def test_an_import_outlasts_a_busy_store(
     assert len(busy.pauses) == 3
     assert summary == import_writer.ImportSummary(added=5, present=0, threads=2)
     assert len(rows()) == 5
-    assert told == [event.id for event in outbox.pending(wiring.COUNTERS)]
+    assert told == [event.id for event in outbox.pending(outbox.COUNTERS)]
 
 
 def test_an_import_ends_if_the_store_stays_busy(

@@ -48,7 +48,7 @@ def import_and_count(store_path: Path, path: Path) -> None:
 
 
 def deliver() -> None:
-    events = [event.id for event in outbox.pending(wiring.COUNTERS)]
+    events = [event.id for event in outbox.pending(outbox.COUNTERS)]
     dispatcher.deliver(events, now=NOW, handlers=wiring.HANDLERS)
 
 

@@ -9,6 +9,7 @@ from comments import config
 from comments.domain import records
 from comments.events import audit_log
 from comments.jobs.importers import import_journal, running_import
+from comments.jobs.importers.checking import imported_file
 from comments.sites import site_settings, usage
 from comments.web.admin import labels
 from tests.support.people.console_browser import DESK, OWN, Desk
@@ -115,7 +116,7 @@ def test_imports_are_shown_with_their_progress(
     owner: Desk, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "No imports yet." in owner.page("/imports")
-    file = running_import.ImportedFile("disqus", "a<b>.xml", "digest", 1_000)
+    file = imported_file.ImportedFile("disqus", "a<b>.xml", "digest", 1_000)
     journal = running_import.RunningImport("demo", file, now(), now)
     journal.begin()
     journal.advance(100)  # too soon after the start to be written
@@ -131,7 +132,7 @@ def test_imports_are_shown_with_their_progress(
     assert "<td>Finished: all 1,000 comments processed. 0 added.<p" in page
     assert ">Can be undone until <time" in page
     assert "a&lt;b&gt;.xml" in page
-    other = running_import.ImportedFile("wordpress", "b.xml", "another digest", 1)
+    other = imported_file.ImportedFile("wordpress", "b.xml", "another digest", 1)
     running_import.RunningImport("demo", other, now(), now).begin()
     late = now() + timedelta(minutes=2)
     assert [each.goes_on(late) for each in import_journal.of("demo")] == [False, False]

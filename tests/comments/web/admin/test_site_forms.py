@@ -18,6 +18,7 @@ from comments.events import audit_log, dead_letters, dispatcher, outbox
 from comments.jobs import wiring
 from comments.jobs.backups import nightly_backup
 from comments.jobs.importers import running_import
+from comments.jobs.importers.checking import imported_file
 from comments.moderation import decisions, policy_changes, rulebook
 from comments.sites import site_settings, usage
 from comments.store import transactions
@@ -419,7 +420,7 @@ def test_these_pages_are_valid_html_too(owner: Desk, site: records.Site) -> None
     row = sample_threads.post(site, "text casino", author=EVE, now=now())
     sample_threads.post(site, "more", author=EVE, now=now())
     policy_changes.ban("demo", "g:eve", ADA, now=now(), is_shadow=True)
-    file = running_import.ImportedFile("disqus", "export.xml", "digest", 9)
+    file = imported_file.ImportedFile("disqus", "export.xml", "digest", 9)
     running_import.RunningImport("demo", file, now(), now).begin()
     events = [stored_state.name_of(each) for each in stored_state.rows("Event")]
     documents = [owner.client.get("/admin/health").text]

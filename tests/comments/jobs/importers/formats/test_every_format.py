@@ -238,7 +238,7 @@ def imported(name: str, path: Path) -> int:
     import_batches.BATCH = BATCH
     with plan_of(name, path) as plan:
         added = sample_exports.write(plan).added
-    events = [event.id for event in outbox.pending(wiring.COUNTERS)]
+    events = [event.id for event in outbox.pending(outbox.COUNTERS)]
     dispatcher.deliver(events, now=NOW, handlers=wiring.HANDLERS)
     return added
 
