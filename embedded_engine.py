@@ -12,7 +12,8 @@ from pathlib import Path
 
 import flatthread
 from comments import config, errors
-from comments.store import connection, data_folder
+from comments.store import connection
+from comments.store.folder import data_folder
 from datastore_emulator import data_files, inprocess
 from datastore_emulator.errors import DatastoreError
 
@@ -59,7 +60,7 @@ def _engine(path: Path) -> inprocess.Engine:
 
 
 class DataFiles:
-    """Copies, checks and replaces data files: the `EngineFiles` of `comments.jobs.backups`."""
+    """Copies, checks and replaces data files: the `EngineFiles` of `comments.upkeep.backups`."""
 
     def copy(self, path: Path, target: Path) -> None:
         with _reported():

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     import grpc
 
     from comments import config
-    from comments.jobs.backups import engine_files
     from comments.store import connection
+    from comments.upkeep.backups import engine_files
 
 # gunicorn's exit status for "do not retry": gunicorn stops instead of starting further workers.
 _MISCONFIGURED = 3
@@ -93,7 +93,8 @@ def _open(
     `serves` also begins the other changes of a new release.
     """
     from comments import config
-    from comments.store import data_folder, message_loading
+    from comments.store import message_loading
+    from comments.store.folder import data_folder
 
     message_loading.load()
     data_folder.begin()
@@ -116,7 +117,7 @@ def _is_backed_up(
     change = files.upgrade_of(settings.data_file)
     if not (change and backs_up):
         return False
-    from comments.jobs import store_upgrade
+    from comments.upkeep import store_upgrade
 
     store_upgrade.back_up(settings, files, change, now=datetime.now(UTC))
     return True
@@ -124,10 +125,10 @@ def _is_backed_up(
 
 def _check_format() -> None:
     """Refuse a store of a newer release, and mark a new store. Other modules are not needed."""
-    from comments.jobs.migrations import store_format
+    from comments.upkeep.migrations import store_format
 
     if store_format.found() is None:
-        from comments.jobs.migrations import upgrades
+        from comments.upkeep.migrations import upgrades
 
         upgrades.note_new()
 
@@ -135,7 +136,7 @@ def _check_format() -> None:
 def _begin_upgrade(
     settings: "config.Settings", files: "engine_files.EngineFiles | None", *, is_backed_up: bool
 ) -> None:
-    from comments.jobs import store_upgrade
+    from comments.upkeep import store_upgrade
 
     store_upgrade.begin(settings, None if is_backed_up else files, now=datetime.now(UTC))
 

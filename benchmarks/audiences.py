@@ -19,7 +19,7 @@ from google.cloud.datastore_v1.types import entity as entity_types
 from benchmarks import measuring
 from benchmarks.bars import Bar
 from benchmarks.threads import loading
-from comments.domain import audiences, counting
+from comments.domain.counters import audiences, counting
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import counter_rows
 from comments.store.wire import codec

@@ -23,19 +23,20 @@ from benchmarks import measuring, servers
 from benchmarks.bars import Bar
 from benchmarks.threads import loading
 from comments import config, setting_values
-from comments.domain import counting, records
+from comments.domain import records
+from comments.domain.counters import counting
 from comments.domain.crypto import encryption
 from comments.events import dispatcher, outbox
-from comments.jobs import wiring
-from comments.jobs.integrity import recount
+from comments.limits.site_request import SiteRequest
 from comments.notifications import double_opt_in, planner, subscriptions, thread_followers
 from comments.posting import admission, new_comment
 from comments.sites import site_settings
-from comments.sites.site_request import SiteRequest
 from comments.store import reads
 from comments.store.large_sets import set_compaction, set_search
 from comments.store.models import comment_rows
 from comments.tree.counters import totals
+from comments.upkeep import wiring
+from comments.upkeep.integrity import recount
 from datastore_emulator import inprocess
 
 THREAD = records.ThreadName("demo", "page")

@@ -23,11 +23,11 @@ from benchmarks import exports, measuring, servers
 from benchmarks.bars import Bar
 from benchmarks.threads import loading
 from comments.cli import import_files
-from comments.jobs.importers import import_writer
-from comments.jobs.importers.checking import checked_import
-from comments.jobs.importers.formats import format_registry
-from comments.jobs.importers.verification import import_verification
 from comments.sites import site_settings
+from comments.transfer.checking import checked_import
+from comments.transfer.formats import format_registry
+from comments.transfer.importing import import_writer
+from comments.transfer.verification import import_verification
 
 SITE = "bench"
 # The first pass / the parser. Python's JSON parser is much faster than its XML parser.

@@ -20,13 +20,13 @@ from benchmarks.bars import Bar
 from comments import config
 from comments.domain import records
 from comments.events import dispatcher, outbox
-from comments.jobs import wiring
+from comments.limits.site_request import SiteRequest
 from comments.notifications import inbox
 from comments.posting import admission, new_comment
 from comments.sites import site_settings
-from comments.sites.site_request import SiteRequest
 from comments.store import connection, transactions
 from comments.store.large_sets import many_marks, membership, set_compaction
+from comments.upkeep import wiring
 from datastore_emulator import inprocess, testing
 
 NAME = records.SetName("a set")

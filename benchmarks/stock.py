@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 from benchmarks import measuring
 from benchmarks.threads import conversations, loading, shapes
 from comments.domain import records
-from comments.jobs.integrity import recount
 from comments.sites import site_settings
+from comments.upkeep.integrity import recount
 from datastore_emulator import inprocess
 
 SITE = "bench"

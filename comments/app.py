@@ -20,15 +20,18 @@ import werkzeug.test
 
 import flatthread
 from comments import config
-from comments.accounts import first_owner, invitations
+from comments.accounts import first_owner
+from comments.accounts.links import invitations
 from comments.cli import commands
 from comments.domain import records
 from comments.events import backlog
-from comments.jobs import background_worker, cloud_tasks, wiring
-from comments.jobs.backups import backup_process
+from comments.limits import usage
 from comments.reading.materialized import directories
-from comments.sites import site_settings, usage
-from comments.store import connection, server_address
+from comments.sites import site_settings
+from comments.store import connection
+from comments.store.folder import server_address
+from comments.upkeep import background_worker, cloud_tasks, wiring
+from comments.upkeep.backups import backup_process
 from comments.web import cron
 from comments.web.admin import account_pages, blueprints, home_page, provider_login
 from comments.web.api import (

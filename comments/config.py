@@ -15,8 +15,8 @@ from datetime import time
 from pathlib import Path
 
 from comments import errors, setting_values
-from comments.domain import sorthash
 from comments.domain.crypto import secret_rotation
+from comments.domain.ids import sorthash
 
 # Settings that are whole numbers: the default, the least and the greatest value.
 _NUMBERS = {

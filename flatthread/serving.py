@@ -32,7 +32,7 @@ import msgspec
 import comments.app
 import comments.config
 import comments.errors
-import comments.jobs.background_worker
+import comments.upkeep.background_worker
 import comments.web.http.cors
 import comments.web.http.problems
 import comments.web.http.response_shapes
@@ -79,7 +79,7 @@ _PER_PEER = 64
 _PAUSE = 0.05
 _STOPS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 _STOP_SECONDS = 2.0  # Well within graceful_timeout, even on a busy machine.
-_workers: "list[comments.jobs.background_worker.BackgroundWorker]" = []
+_workers: "list[comments.upkeep.background_worker.BackgroundWorker]" = []
 # The worker that has printed the URL holds this lock forever.
 _said = multiprocessing.Lock()
 

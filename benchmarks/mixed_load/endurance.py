@@ -23,7 +23,7 @@ from benchmarks.bars import Bar
 from benchmarks.mixed_load import kills, load_clients, operators
 from benchmarks.mixed_load.load_clients import World
 from comments.domain import records
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
 
 _SAMPLES = 60  # Samples in a run.
 _PATIENCE = 300.0

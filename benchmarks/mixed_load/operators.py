@@ -16,8 +16,9 @@ from benchmarks import exports, measuring, servers
 from benchmarks.mixed_load import load_clients
 from benchmarks.mixed_load.load_clients import Client, World
 from benchmarks.threads import loading
-from comments.accounts import accounts, identities, moderation_sessions, window_codes
-from comments.domain import roles
+from comments.accounts import accounts, identities, moderation_sessions
+from comments.accounts.links import window_codes
+from comments.domain.moderation import roles
 from comments.sites import site_settings
 
 SITE = "demo"

@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 from benchmarks.threads.conversations import START, Said
 from comments import config
-from comments.domain import records, sorthash
+from comments.domain import records
+from comments.domain.ids import sorthash
 from comments.reading.compaction import compactor
 from comments.reading.materialized import view_cache
 from comments.sites import site_settings
-from comments.store import caches, connection, ownership, reads, transactions
+from comments.store import connection, ownership, reads, transactions
+from comments.store.memory import caches
 from comments.store.models import comment_rows
-from comments.tree import bulk_append, values
+from comments.tree import values
+from comments.tree.bulk import bulk_append
 from datastore_emulator import inprocess, protobufs
 
 PROJECT = "bench"

@@ -19,15 +19,16 @@ from comments import app as apps
 from comments import config
 from comments.domain import records
 from comments.domain.text import rendering
-from comments.jobs.integrity import recount
+from comments.limits.site_request import SiteRequest
 from comments.moderation import decisions
 from comments.posting import admission, new_comment
 from comments.reading.compaction import compactor
 from comments.sites import site_settings
-from comments.sites.site_request import SiteRequest
 from comments.store import connection, transactions
 from comments.store.models import comment_rows
-from comments.tree import bulk_append, values
+from comments.tree import values
+from comments.tree.bulk import bulk_append
+from comments.upkeep.integrity import recount
 
 _SETTINGS = config.Settings(secret="a secret of the pictures, long enough")  # noqa: S106 - data in memory only
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--font-render-hinting=none")

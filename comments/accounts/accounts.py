@@ -23,8 +23,10 @@ import msgspec
 
 from comments import errors
 from comments.accounts import identities
-from comments.domain import author_ids, records, roles
+from comments.domain import records
 from comments.domain.crypto import encryption, keyed_hashes
+from comments.domain.ids import author_ids
+from comments.domain.moderation import roles
 from comments.domain.text import cleaning
 from comments.store import ownership, reads, transactions
 from comments.store.models import account_rows, schema

@@ -28,20 +28,14 @@ from datetime import datetime, timedelta
 import msgspec
 
 from comments import config, errors
-from comments.accounts import (
-    accounts,
-    identities,
-    login_mail_rush,
-    one_time_links,
-    reader_accounts,
-    typed_codes,
-)
+from comments.accounts import accounts, identities, reader_accounts
+from comments.accounts.links import one_time_links, typed_codes
 from comments.domain import decoders, records
 from comments.domain.crypto import encryption, proof_of_work
-from comments.domain.text import cleaning, mail_addresses
-from comments.events import backlog, outbox
-from comments.events.mail import mail_jobs
-from comments.sites import proof_policy, rate_limits
+from comments.domain.text import cleaning
+from comments.domain.text.addresses import mail_addresses
+from comments.events import backlog, mail_jobs, outbox
+from comments.limits import login_mail_rush, proof_policy, rate_limits
 from comments.store import ownership, transactions
 
 TERM = timedelta(minutes=30)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from comments import config, errors
 from comments.accounts import accounts
-from comments.store import per_process
+from comments.store.memory import per_process
 
 _NAME = "first-owner"
 # Set once the service has had an owner, which never ends.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from comments import errors
 from comments.domain.crypto import keyed_hashes
-from comments.domain.text import mail_addresses
+from comments.domain.text.addresses import mail_addresses
 
 LOGIN, MAIL, FIRST = "login", "mail", "first"
 # These subjects are not personal data. They must be found even after the secret has changed and the

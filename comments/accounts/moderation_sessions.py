@@ -18,14 +18,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from comments.accounts import (
-    accounts,
-    one_time_links,
-    reader_accounts,
-    session_rows,
-    window_codes,
-)
-from comments.domain import decoders, roles
+from comments.accounts import accounts, reader_accounts, session_rows
+from comments.accounts.links import one_time_links, window_codes
+from comments.domain import decoders
+from comments.domain.moderation import roles
 from comments.store import reads, transactions
 from comments.store.models import account_rows
 

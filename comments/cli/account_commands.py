@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 
 import click
 
-from comments.accounts import accounts, first_owner, identities, invitations
+from comments.accounts import accounts, first_owner, identities
+from comments.accounts.links import invitations
 from comments.accounts.passwords import credentials
 from comments.cli import console
-from comments.domain import roles
-from comments.store import server_address
+from comments.domain.moderation import roles
+from comments.store.folder import server_address
 
 _HERE = "http://127.0.0.1:8080/"  # The default of `flatthread serve`.
 _ROLES = click.Choice([role.value for role in roles.GRANTED])

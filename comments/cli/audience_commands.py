@@ -6,7 +6,8 @@ from typing import BinaryIO
 import click
 
 from comments.cli import console
-from comments.domain import audiences, tables
+from comments.domain.counters import audiences
+from comments.domain.reports import tables
 from comments.tree.counters import audience_scan, statistics
 
 _PERIOD = re.compile(r"\A(.*)@([\d-]+)(?:\.\.([\d-]+))?", re.DOTALL)

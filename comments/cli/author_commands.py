@@ -12,10 +12,10 @@ import msgspec
 from comments import errors
 from comments.accounts import accounts, identities
 from comments.cli import console
-from comments.domain import author_ids
-from comments.jobs import personal_data
+from comments.domain.ids import author_ids
 from comments.notifications import double_opt_in, reader_follows
 from comments.store.models import comment_rows
+from comments.transfer import personal_data
 
 author = console.Group("author", help="Export or erase an author's data.")
 

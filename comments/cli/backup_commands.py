@@ -10,7 +10,7 @@ import flask
 
 from comments import config, errors
 from comments.cli import console
-from comments.jobs.backups import nightly_backup, store_backup, store_restore
+from comments.upkeep.backups import nightly_backup, store_backup, store_restore
 
 _NICE = 10  # How much lower the priority of a nightly backup is.
 _log = logging.getLogger("flatthread")

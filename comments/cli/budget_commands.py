@@ -8,7 +8,8 @@ import msgspec
 from comments import errors
 from comments.cli import console
 from comments.domain import records
-from comments.sites import budgets, site_settings, usage
+from comments.limits import budgets, usage
+from comments.sites import site_settings
 
 budget = console.Group("budget", help="Show and set a website's daily budget.")
 _NAMES = records.Budget.__struct_fields__

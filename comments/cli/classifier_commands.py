@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from comments.cli import console
-from comments.domain import classifier_verdicts, records
+from comments.domain import records
+from comments.domain.moderation import classifier_verdicts
 from comments.events import safe_http
 from comments.moderation.classifiers import classifier_requests, registration
 

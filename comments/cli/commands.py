@@ -24,7 +24,7 @@ import flask
 from comments.cli import console
 
 if TYPE_CHECKING:
-    from comments.jobs.backups import engine_files
+    from comments.upkeep.backups import engine_files
 
 
 class _LazyFinder(importlib.abc.MetaPathFinder):

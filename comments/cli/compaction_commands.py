@@ -10,8 +10,8 @@ from comments import errors
 from comments.cli import console
 from comments.domain import records
 from comments.events import backlog
-from comments.jobs import background_worker, scheduler
 from comments.reading.compaction import compactor
+from comments.upkeep import background_worker, scheduler
 
 
 @console.command("compact")

@@ -23,8 +23,8 @@ from comments import errors
 if TYPE_CHECKING:
     from comments import config
     from comments.domain import records
-    from comments.jobs.backups import engine_files
     from comments.store import connection
+    from comments.upkeep.backups import engine_files
 
 _NAME = "flatthread"  # The key of the application's settings and store.
 _OPENER = "flatthread-opener"
@@ -93,7 +93,7 @@ def settings_without_store(*, creates: bool) -> "config.Settings":
     Raises:
         errors.BackupFailed: the settings name another store.
     """
-    from comments.store import data_folder
+    from comments.store.folder import data_folder
 
     found = read_settings(creates=creates)
     if found.datastore != "embedded":
@@ -142,7 +142,7 @@ def _starting() -> Iterator[None]:
 def applies() -> str:
     """Say how soon a change applies to new comments and to pages."""
     from comments.domain.languages import catalogue
-    from comments.store import row_copies
+    from comments.store.memory import row_copies
 
     if seconds := row_copies.delay():
         return catalogue.ENGLISH.text("admin.applies-within-seconds", seconds=round(seconds))
@@ -177,7 +177,8 @@ def thread(site_id: str, given: str) -> "records.ThreadName":
     Raises:
         errors.NotFound: there is no such site.
     """
-    from comments.domain import records, thread_ids
+    from comments.domain import records
+    from comments.domain.ids import thread_ids
     from comments.store import reads
     from comments.store.models import comment_rows
 

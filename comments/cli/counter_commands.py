@@ -8,9 +8,10 @@ import msgspec
 
 from comments import errors
 from comments.cli import console
-from comments.domain import declared_counters, tables
-from comments.jobs.migrations import declared_backfill
-from comments.tree.counters import declarations, declared_reports, statistics
+from comments.domain.counters import declared_counters
+from comments.domain.reports import tables
+from comments.tree.counters import statistics
+from comments.tree.counters.declared import declarations, declared_backfill, declared_reports
 
 counter = console.Group("counter", help="Declare counters of comments, and show their numbers.")
 _form = click.option(

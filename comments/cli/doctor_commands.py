@@ -32,11 +32,13 @@ from comments.accounts import accounts, first_owner
 from comments.cli import console
 from comments.domain.crypto import client_networks, proof_of_work
 from comments.events import dead_letters
-from comments.events.mail import smtp
-from comments.jobs.backups import nightly_backup
-from comments.jobs.integrity import thread_audit
-from comments.sites import proof_policy, site_settings
-from comments.store import connection, message_loading, server_address, storage_faults
+from comments.limits import proof_policy
+from comments.notifications.mail import smtp
+from comments.sites import site_settings
+from comments.store import connection, message_loading
+from comments.store.folder import server_address, storage_faults
+from comments.upkeep.backups import nightly_backup
+from comments.upkeep.integrity import thread_audit
 
 _SOON = 3600  # Seconds within which every delivery should have been tried.
 _SPARE = 100_000_000  # Bytes that should be free, besides those for a copy of the data.

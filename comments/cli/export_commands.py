@@ -12,7 +12,7 @@ from typing import IO
 import click
 
 from comments.cli import console
-from comments.jobs.exporters import export_file, export_folder, site_contents, site_export
+from comments.transfer.exporting import export_file, export_folder, site_contents, site_export
 
 _JSON_LINES, _WXR = "jsonl", "wxr"
 _STANDARD_OUTPUT = Path("-")

@@ -9,12 +9,12 @@ import click
 
 from comments.cli import console, import_files, import_progress, import_restoring
 from comments.domain import records
-from comments.jobs import scheduler, wiring
-from comments.jobs.importers import import_journal, import_writer, running_import
-from comments.jobs.importers.checking import checked_import, source_pages
-from comments.jobs.importers.proposals import mapping_proposals
-from comments.jobs.importers.verification import verification_report
-from comments.sites import thread_info
+from comments.threads import thread_info
+from comments.transfer.checking import checked_import, source_pages
+from comments.transfer.importing import import_journal, import_writer, running_import
+from comments.transfer.proposals import mapping_proposals
+from comments.transfer.verification import verification_report
+from comments.upkeep import scheduler, wiring
 
 
 @console.command("import")

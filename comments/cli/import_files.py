@@ -8,11 +8,13 @@ from pathlib import Path
 import click
 
 from comments.cli import console, import_progress
-from comments.domain import imported_ids, records
-from comments.jobs.importers import import_journal, import_source
-from comments.jobs.importers.checking import checked_import, imported_file
-from comments.jobs.importers.formats import format_registry
-from comments.jobs.importers.verification import import_verification, verification_report
+from comments.domain import records
+from comments.domain.ids import imported_ids
+from comments.transfer import import_source, imported_file
+from comments.transfer.checking import checked_import
+from comments.transfer.formats import format_registry
+from comments.transfer.importing import import_journal
+from comments.transfer.verification import import_verification, verification_report
 
 # New objects until a garbage collection. An import makes millions of objects, but few cycles.
 # Collections after every 700 objects took a tenth of its processor time.

@@ -8,9 +8,9 @@ import click
 from comments import errors
 from comments.cli import compaction_commands, console, import_progress, moderation_commands
 from comments.events import audit_log
-from comments.jobs import scheduler, wiring
-from comments.jobs.importers import import_journal, import_undo
 from comments.reading.compaction import due_threads
+from comments.transfer.importing import import_journal, import_undo
+from comments.upkeep import scheduler, wiring
 
 imports = console.Group("imports", help="List, show and undo imports.")
 

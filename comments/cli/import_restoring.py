@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 import msgspec
 
-from comments.domain import imported_ids, records
-from comments.jobs.importers import running_import
-from comments.jobs.importers.own_format import site_restore
-from comments.sites import thread_info
-from comments.tree.counters import declarations
+from comments.domain import records
+from comments.domain.ids import imported_ids
+from comments.threads import thread_info
+from comments.transfer.importing import running_import
+from comments.transfer.own_format import site_restore
+from comments.tree.counters.declared import declarations
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -15,15 +15,8 @@ from comments.cli import console
 from comments.domain import records
 from comments.domain.text import sanitizing
 from comments.events import audit_log
-from comments.moderation import (
-    bans,
-    decisions,
-    dry_run,
-    policy_changes,
-    review_queue,
-    rulebook,
-    rules,
-)
+from comments.moderation import bans, decisions, review_queue
+from comments.moderation.policy import dry_run, policy_changes, rulebook, rules
 from comments.store.models import comment_rows
 
 ACTOR = records.Actor("cli", "the command line")

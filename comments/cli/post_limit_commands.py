@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 import click
 
 from comments.cli import console
-from comments.posting import turnstile_settings
-from comments.sites import post_limits as limits
-from comments.sites import site_settings
+from comments.limits import post_limits as limits
+from comments.sites import site_settings, turnstile_settings
 
 post_limits = console.Group("post-limits", help="Show and set a website's limits for posts.")
 _NAMES = tuple(limits.RANGES)

@@ -7,15 +7,16 @@ import click
 
 from comments import errors
 from comments.cli import compaction_commands, console, difference_report
-from comments.domain import counting, records
-from comments.jobs import scheduler
-from comments.jobs.integrity import recount as recounts
-from comments.jobs.integrity import repair as repairs
-from comments.jobs.integrity import thread_audit
-from comments.jobs.migrations import upgrades
+from comments.domain import records
+from comments.domain.counters import counting
 from comments.sites import site_settings
 from comments.store import reads
 from comments.store.models import comment_rows
+from comments.upkeep import scheduler
+from comments.upkeep.integrity import recount as recounts
+from comments.upkeep.integrity import repair as repairs
+from comments.upkeep.integrity import thread_audit
+from comments.upkeep.migrations import upgrades
 
 
 @console.command("repair")

@@ -7,8 +7,8 @@ import click
 from comments.cli import console
 from comments.domain import records
 from comments.domain.crypto import secret_rotation
-from comments.jobs.migrations import reencryption
 from comments.moderation.classifiers import registration
+from comments.upkeep.migrations import reencryption
 
 secret = console.Group("secret", help="Manage the secret for signatures and encryption.")
 

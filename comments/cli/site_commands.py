@@ -7,11 +7,12 @@ import click
 
 from comments.accounts import moderation_sessions
 from comments.cli import console, moderation_commands
-from comments.domain import site_ids, site_options
+from comments.domain import site_options
+from comments.domain.ids import site_ids
 from comments.domain.languages import error_texts
-from comments.domain.text import web_origins
-from comments.jobs.migrations import rescheming
+from comments.domain.text.addresses import web_origins
 from comments.sites import site_settings
+from comments.upkeep.migrations import rescheming
 
 site = console.Group("site", help="Add, list and change websites.")
 # The options of `site set` that change the site's own fields; the others change its `options`.

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from comments.cli import audience_commands, console
-from comments.domain import tables
+from comments.domain.reports import tables
 from comments.tree.counters import statistics
 
 S = TypeVar("S", bound=msgspec.Struct)

@@ -8,13 +8,15 @@ import click
 import msgspec
 
 from comments.cli import compaction_commands, console, moderation_commands
-from comments.domain import counting, decoders, records, tables
-from comments.jobs import scheduler, thread_overrides
-from comments.moderation import review_queue
+from comments.domain import decoders, records
+from comments.domain.counters import counting
+from comments.domain.reports import tables
+from comments.moderation import review_queue, thread_overrides
 from comments.notifications import follower_addresses, thread_followers
 from comments.reading import tree_table
-from comments.tree import ordered_query
 from comments.tree.counters import totals
+from comments.tree.lists import ordered_query
+from comments.upkeep import scheduler
 
 Line = TypeVar("Line", bound=msgspec.Struct)
 

@@ -10,13 +10,13 @@ import flask
 
 import flatthread
 from comments.cli import console
-from comments.jobs import store_upgrade
-from comments.jobs.backups import working_files
-from comments.jobs.migrations import store_format, upgrades
+from comments.upkeep import store_upgrade
+from comments.upkeep.backups import working_files
+from comments.upkeep.migrations import store_format, upgrades
 
 if TYPE_CHECKING:
     from comments import config
-    from comments.jobs.backups import engine_files
+    from comments.upkeep.backups import engine_files
 
 
 @click.command("upgrade")

@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from comments.cli import console, difference_report, import_files
-from comments.jobs.importers.verification import verification_report
+from comments.transfer.verification import verification_report
 
 
 @console.command("verify")

@@ -12,9 +12,9 @@ import click
 
 from comments import errors
 from comments.cli import console
-from comments.domain import outcomes
+from comments.domain.reports import outcomes
 from comments.events import dead_letters, message_sender, safe_http, webhook_endpoints, webhooks
-from comments.jobs.backups import held_messages
+from comments.upkeep.backups import held_messages
 
 _SECRET_BYTES = 32
 _TYPES = ("comment.posted", "comment.edited", "comment.retracted")

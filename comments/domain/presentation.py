@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from comments.domain import author_ids, decoders, records
+from comments.domain import decoders, records
+from comments.domain.ids import author_ids
 
 
 class Shown(enum.StrEnum):

@@ -13,8 +13,9 @@ from typing import Literal
 
 import msgspec
 
-from comments.domain import site_options, sorthash
-from comments.domain.reasons import HoldReason
+from comments.domain import site_options
+from comments.domain.ids import sorthash
+from comments.domain.moderation.reasons import HoldReason
 
 
 class Status(enum.StrEnum):

@@ -12,7 +12,7 @@ import msgspec
 
 from comments import errors
 from comments.domain.languages import catalogue
-from comments.domain.text import web_origins
+from comments.domain.text.addresses import web_origins
 
 DefaultOrder = Literal["thread", "recent", "best", "oldest", "newest"]
 Theme = Literal["auto", "light", "dark"]

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from comments.domain import records
-from comments.store import per_process
+from comments.store.memory import per_process
 
 Name = records.ThreadName | records.SetName | records.VotedComment | records.ImportUndo
 TELL_AFTER = 0.5  # Seconds after the last event until the collected events are delivered together.

@@ -42,7 +42,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from comments import errors
-from comments.domain import counting
+from comments.domain.counters import counting
 from comments.events import backlog, outbox
 from comments.store import ownership, transactions
 from comments.store.models import event_rows

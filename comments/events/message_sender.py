@@ -21,9 +21,10 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
 from comments import errors
-from comments.domain import outcomes
+from comments.domain.reports import outcomes
 from comments.events import message_queue, outbox, safe_http, webhook_endpoints
-from comments.store import connection, per_process
+from comments.store import connection
+from comments.store.memory import per_process
 
 _log = logging.getLogger("flatthread")
 

@@ -39,8 +39,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from comments.domain import counting, decoders
-from comments.domain.counting import CountedChange, Following
+from comments.domain import decoders
+from comments.domain.counters import counting
+from comments.domain.counters.counting import CountedChange, Following
 from comments.store import ownership, reads
 from comments.store.models import event_rows, schema
 

@@ -17,9 +17,11 @@ from comments.accounts import accounts
 from comments.domain import records
 from comments.domain.crypto import caller_marks, guest_addresses
 from comments.domain.text import sanitizing
-from comments.moderation import policy_changes, review_queue, rulebook
+from comments.moderation import review_queue
+from comments.moderation.policy import policy_changes, rulebook
 from comments.sites import site_settings
-from comments.store import per_process, reads, transactions
+from comments.store import reads, transactions
+from comments.store.memory import per_process
 
 LONGEST = 365  # Maximum number of days for which a network is banned.
 _LOOKED_AT = 20  # The number of the author's newest comments that are examined.

@@ -25,7 +25,8 @@ from comments.events import backlog
 from comments.moderation import reports, retention_marks
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion, event_rows, schema
-from comments.tree import changes, job_writes, values, votes
+from comments.tree import changes, values, votes
+from comments.tree.bulk import job_writes
 
 TERM = timedelta(days=30)
 AT_ONCE = 100

@@ -19,11 +19,14 @@ from datetime import datetime
 
 from comments import errors
 from comments.accounts import accounts
-from comments.domain import author_ids, classifier_verdicts, reasons, records
-from comments.domain.counting import APPROVED
+from comments.domain import records
+from comments.domain.counters.counting import APPROVED
 from comments.domain.crypto import caller_marks, encryption
+from comments.domain.ids import author_ids
+from comments.domain.moderation import classifier_verdicts, reasons
 from comments.domain.records import Policy, Ruling, Status
-from comments.moderation import rulebook, rules, thread_access
+from comments.moderation import thread_access
+from comments.moderation.policy import rulebook, rules
 from comments.store import reads
 from comments.store.models import counter_rows
 

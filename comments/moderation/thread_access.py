@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 from comments.domain import records
 from comments.domain.records import Policy
-from comments.moderation import rulebook
-from comments.sites import budgets
+from comments.limits import budgets
+from comments.moderation.policy import rulebook
 
 
 class ThreadAccess(enum.StrEnum):

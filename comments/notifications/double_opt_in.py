@@ -25,19 +25,19 @@ import itsdangerous
 import msgspec
 
 from comments import errors
-from comments.accounts import one_time_links
+from comments.accounts.links import one_time_links
 from comments.domain import decoders, records
 from comments.domain.crypto import encryption, keyed_hashes, secret_rotation
 from comments.domain.languages import catalogue
-from comments.domain.text import mail_addresses
-from comments.events import backlog, outbox
-from comments.events.mail import mail_jobs
+from comments.domain.text.addresses import mail_addresses
+from comments.events import backlog, mail_jobs, outbox
+from comments.limits import rate_limits
+from comments.limits.site_request import SiteRequest
 from comments.notifications import subscriptions
-from comments.sites import rate_limits, thread_info
-from comments.sites.site_request import SiteRequest
 from comments.store import ownership, reads, transactions
 from comments.store.large_sets import set_compaction, set_search
 from comments.store.models import comment_rows
+from comments.threads import thread_info
 
 TERM = timedelta(days=2)
 PER_ADDRESS = rate_limits.Limit("confirmations", 3, timedelta(days=1))

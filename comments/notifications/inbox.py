@@ -27,14 +27,17 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from comments import errors
-from comments.domain import author_ids, counting, records
+from comments.domain import records
+from comments.domain.counters import counting
 from comments.domain.crypto import cursors
+from comments.domain.ids import author_ids
 from comments.domain.records import Status
 from comments.events import backlog, outbox
-from comments.sites import site_settings, thread_info
+from comments.sites import site_settings
 from comments.store import ownership, reads, transactions
 from comments.store.large_sets import many_marks, membership, set_compaction
 from comments.store.models import comment_rows, conversion, counter_rows
+from comments.threads import thread_info
 
 MOST = 200  # Replies in an inbox; reading it reads all of them.
 _PURPOSE = "inbox:"

@@ -29,20 +29,17 @@ from datetime import datetime, timedelta
 from comments import config, errors, setting_values
 from comments.accounts import email_login
 from comments.domain import records
-from comments.domain.outcomes import End
 from comments.domain.records import Status
-from comments.events import dispatcher, outbox
-from comments.events.mail import compose, mail_jobs, mime, smtp
+from comments.domain.reports.outcomes import End
+from comments.events import dispatcher, mail_jobs, outbox
+from comments.limits import rate_limits, usage
 from comments.moderation.classifiers import classifier_answers
-from comments.notifications import (
-    comment_mail,
-    double_opt_in,
-    subscriptions,
-    thread_followers,
-)
-from comments.sites import rate_limits, site_settings, thread_info, usage
+from comments.notifications import double_opt_in, subscriptions, thread_followers
+from comments.notifications.mail import comment_mail, compose, mime, smtp
+from comments.sites import site_settings
 from comments.store import reads
 from comments.store.models import comment_rows, conversion, event_rows
+from comments.threads import thread_info
 
 PAGE = 25  # Maximum number of mails per event.
 TERM = timedelta(minutes=15)  # Enough time for `PAGE` mails with a slow server.

@@ -22,12 +22,13 @@ from typing import Any
 from comments import errors
 from comments.domain import records
 from comments.domain.crypto import cursors
+from comments.limits import rate_limits
+from comments.limits.site_request import SiteRequest
 from comments.notifications import thread_followers
-from comments.sites import rate_limits, thread_info
-from comments.sites.site_request import SiteRequest
 from comments.store import ownership, reads, transactions
 from comments.store.large_sets import membership, set_compaction, set_search
 from comments.store.models import conversion, follow_rows
+from comments.threads import thread_info
 
 MOST = 1_000  # Threads that a reader can follow on a site.
 _HOUR = timedelta(hours=1)

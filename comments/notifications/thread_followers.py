@@ -17,7 +17,8 @@ import secrets
 from datetime import datetime
 from typing import NamedTuple
 
-from comments.domain import counting, records
+from comments.domain import records
+from comments.domain.counters import counting
 from comments.events import backlog, outbox
 from comments.store import ownership, transactions
 from comments.store.large_sets import membership, set_search

@@ -54,14 +54,17 @@ from datetime import datetime, timedelta
 import msgspec
 
 from comments import errors
-from comments.domain import author_ids, reasons, records
+from comments.domain import records
 from comments.domain.crypto import client_networks, keyed_hashes, proof_of_work
+from comments.domain.ids import author_ids
+from comments.domain.moderation import reasons
 from comments.domain.records import Ruling, Status
-from comments.moderation import rulebook, rules, screening
-from comments.posting import turnstile
-from comments.sites import budgets, post_limits, proof_policy, rate_limits
-from comments.sites.site_request import SiteRequest
-from comments.store import caches, connection, ownership, per_process, reads
+from comments.limits import budgets, post_limits, proof_policy, rate_limits, turnstile
+from comments.limits.site_request import SiteRequest
+from comments.moderation import screening
+from comments.moderation.policy import rulebook, rules
+from comments.store import connection, ownership, reads
+from comments.store.memory import caches, per_process
 from comments.store.models import comment_rows
 from comments.tree.values import Draft
 

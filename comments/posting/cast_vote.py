@@ -20,8 +20,8 @@ from comments import errors
 from comments.domain import records
 from comments.domain.crypto import client_networks, cursors, keyed_hashes, secret_rotation
 from comments.events import backlog
-from comments.sites import proof_policy
-from comments.sites.site_request import SiteRequest
+from comments.limits import proof_policy
+from comments.limits.site_request import SiteRequest
 from comments.store import transactions
 from comments.store.models import schema
 from comments.tree import changes, values, votes

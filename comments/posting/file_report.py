@@ -18,14 +18,17 @@ comments.
 from datetime import datetime, timedelta
 
 from comments import errors
-from comments.domain import author_ids, counting, presentation, records
+from comments.domain import presentation, records
+from comments.domain.counters import counting
 from comments.domain.crypto import client_networks, secret_rotation
-from comments.domain.reasons import HoldReason
+from comments.domain.ids import author_ids
+from comments.domain.moderation.reasons import HoldReason
 from comments.domain.records import Ruling, Status
 from comments.events import audit_log, backlog
-from comments.moderation import reports, rulebook
-from comments.sites import proof_policy, rate_limits
-from comments.sites.site_request import SiteRequest
+from comments.limits import proof_policy, rate_limits
+from comments.limits.site_request import SiteRequest
+from comments.moderation import reports
+from comments.moderation.policy import rulebook
 from comments.store import reads, transactions
 from comments.store.models import comment_rows, counter_rows, moderation_rows
 from comments.tree import status_changes, values

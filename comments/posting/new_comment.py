@@ -18,17 +18,19 @@ import msgspec
 
 from comments import errors
 from comments.accounts import accounts
-from comments.domain import author_ids, categories, records, thread_ids
+from comments.domain import categories, records
 from comments.domain.crypto import caller_marks, guest_addresses, keyed_hashes, secret_rotation
+from comments.domain.ids import author_ids, thread_ids
 from comments.domain.text import cleaning, rendering
-from comments.moderation import rulebook, screening
+from comments.limits import post_limits, usage
+from comments.limits.site_request import SiteRequest
+from comments.moderation import screening
+from comments.moderation.policy import rulebook
 from comments.posting import admission, post_storage
-from comments.sites import post_limits, usage
-from comments.sites.site_request import SiteRequest
 from comments.store import reads
 from comments.store.models import comment_rows
+from comments.threads import naming
 from comments.tree import values
-from comments.tree.threads import naming
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

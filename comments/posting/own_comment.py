@@ -8,10 +8,12 @@ import hmac
 from datetime import datetime, timedelta
 
 from comments import config, errors
-from comments.domain import classifier_verdicts, records
+from comments.domain import records
+from comments.domain.moderation import classifier_verdicts
 from comments.domain.text import cleaning, rendering
 from comments.events import backlog
-from comments.moderation import rulebook, screening
+from comments.moderation import screening
+from comments.moderation.policy import rulebook
 from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree import changes, values, votes

@@ -20,10 +20,11 @@ from collections.abc import Sequence
 
 from comments import errors
 from comments.events import backlog
+from comments.limits import rate_limits
 from comments.posting import admission
 from comments.posting.admission import PreparedPost
-from comments.sites import rate_limits
-from comments.store import batches, connection, per_process, reads, transactions
+from comments.store import batches, connection, reads, transactions
+from comments.store.memory import per_process
 from comments.tree import placement, values
 from comments.tree.counters import sharding
 

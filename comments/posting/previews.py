@@ -14,9 +14,9 @@ from collections.abc import Callable
 from comments import errors
 from comments.domain.crypto import client_networks
 from comments.domain.text import cleaning, rendering
-from comments.sites import budgets, usage
-from comments.sites.site_request import SiteRequest
-from comments.store import per_process
+from comments.limits import budgets, usage
+from comments.limits.site_request import SiteRequest
+from comments.store.memory import per_process
 
 _MINUTE = 60.0
 MOST_NETWORKS = (

@@ -6,8 +6,8 @@ from datetime import datetime
 from comments import config
 from comments.domain import records
 from comments.domain.languages import catalogue
+from comments.limits.site_request import SiteRequest
 from comments.posting import admission, new_comment
-from comments.sites.site_request import SiteRequest
 
 THREAD = "demo"
 # Each comment: the key of its text, its author, and the number of the comment that it answers.

@@ -7,8 +7,9 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 from comments import errors
-from comments.domain import presentation, records, sorthash
+from comments.domain import presentation, records
 from comments.domain.crypto import cursors
+from comments.domain.ids import sorthash
 from comments.reading.materialized import (
     arrangements,
     buckets,
@@ -22,7 +23,7 @@ from comments.reading.page_source import Found
 from comments.reading.thread_pages import ListingOrder, ListingPage, PageRequest, view_of
 from comments.store import reads, transactions
 from comments.store.models import comment_rows
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
 
 
 class RecentDiscussions(ListingPage):

@@ -33,10 +33,11 @@ from comments.reading.materialized import first_page, merged_view, thread_view
 from comments.reading.materialized.view_cache import NotMaterialized
 from comments.reading.page_source import Found, PageSource
 from comments.reading.thread_pages import view_of
-from comments.sites import thread_info
-from comments.store import caches, per_process, reads, transactions
+from comments.store import reads, transactions
+from comments.store.memory import caches, per_process
 from comments.store.models import comment_rows, conversion
-from comments.tree import ordered_query
+from comments.threads import thread_info
+from comments.tree.lists import ordered_query
 
 T = TypeVar("T")
 

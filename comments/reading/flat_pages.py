@@ -8,7 +8,7 @@ from comments.reading.materialized import first_page, merged_view, thread_view
 from comments.reading.materialized.view_cache import NotMaterialized
 from comments.reading.page_source import Found
 from comments.reading.thread_pages import ListingOrder, ListingPage, PageRequest, view_of
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
 
 
 class Flat(ListingPage):

@@ -10,14 +10,15 @@ from collections.abc import Container
 import msgspec
 
 from comments import errors
-from comments.domain import records, sorthash
+from comments.domain import records
 from comments.domain.crypto import cursors
+from comments.domain.ids import sorthash
 from comments.reading.materialized import chunks, first_page, merged_view, thread_view
 from comments.reading.page_source import Found, PageSource
 from comments.reading.thread_pages import view_of
 from comments.store import transactions
 from comments.store.models import comment_rows
-from comments.tree import listed_comments, ordered_query
+from comments.tree.lists import listed_comments, ordered_query
 
 MOST = 20_000  # comments in one response (about 10 MB); App Engine's limit is 32 MB
 

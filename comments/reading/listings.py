@@ -18,7 +18,8 @@ not materialized has no ranking, so `best` equals `thread`.
 """
 
 from comments import errors
-from comments.domain import presentation, records, sorthash
+from comments.domain import presentation, records
+from comments.domain.ids import sorthash
 from comments.reading.discussion_pages import BestDiscussions, RecentDiscussions
 from comments.reading.flat_pages import Flat
 from comments.reading.thread_pages import (
@@ -29,7 +30,7 @@ from comments.reading.thread_pages import (
     ListingPage,
     PageRequest,
 )
-from comments.tree import listed_comments
+from comments.tree.lists import listed_comments
 
 
 def page(

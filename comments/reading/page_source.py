@@ -20,7 +20,7 @@ from comments.domain import records
 from comments.domain.crypto import cursors
 from comments.reading.materialized import directories, first_page, merged_view, thread_view
 from comments.reading.materialized.view_cache import HOLDINGS, NotMaterialized
-from comments.sites import thread_info
+from comments.threads import thread_info
 
 Made = TypeVar("Made")
 Found = first_page.FirstPage | merged_view.View

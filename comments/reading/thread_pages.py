@@ -12,15 +12,16 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from comments import errors
-from comments.domain import presentation, records, sorthash
+from comments.domain import presentation, records
 from comments.domain.crypto import cursors
+from comments.domain.ids import sorthash
 from comments.reading.materialized import arrangements, buckets, first_page, merged_view
 from comments.reading.materialized.view_cache import NotMaterialized
 from comments.reading.page_source import Found, PageSource
-from comments.sites import thread_info
 from comments.store import transactions
 from comments.store.models import comment_rows
-from comments.tree import ordered_query, slugs
+from comments.threads import thread_info
+from comments.tree.lists import ordered_query, slugs
 
 
 class ListingOrder(enum.StrEnum):

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from comments import errors
-from comments.domain import records, sorthash
+from comments.domain import records
+from comments.domain.ids import sorthash
 from comments.reading.materialized import buckets, directories
 from comments.store import connection, reads, transactions
 from comments.store.models import comment_rows, conversion

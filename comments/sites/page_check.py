@@ -16,10 +16,10 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 from comments import errors
 from comments.domain import records
-from comments.domain.text import web_origins
+from comments.domain.text.addresses import web_origins
 from comments.events import safe_http
-from comments.sites import rate_limits
-from comments.store import per_process
+from comments.limits import rate_limits
+from comments.store.memory import per_process
 
 # At most this many checks of a site.
 LIMIT = rate_limits.Limit("page check", 30, timedelta(minutes=10))

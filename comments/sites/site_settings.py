@@ -14,11 +14,13 @@ from typing import Any
 import msgspec
 
 from comments import errors
-from comments.domain import categories, records, site_ids, site_options, sorthash, thread_ids
-from comments.domain.text import mail_addresses, web_origins
+from comments.domain import categories, records, site_options
+from comments.domain.ids import site_ids, sorthash, thread_ids
+from comments.domain.text.addresses import mail_addresses, web_origins
 from comments.events import audit_log
-from comments.sites import budgets, post_limits
-from comments.store import ownership, per_process, reads, row_copies, transactions
+from comments.limits import budgets, post_limits
+from comments.store import ownership, reads, transactions
+from comments.store.memory import per_process, row_copies
 from comments.store.models import comment_rows, conversion, schema
 
 # Seconds. A longer time would show retracted text for longer than users expect.

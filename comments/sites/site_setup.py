@@ -21,8 +21,9 @@ import msgspec
 
 from comments import errors
 from comments.domain import decoders, records
-from comments.domain.text import web_origins
-from comments.store import caches, connection, ownership, per_process, reads, transactions
+from comments.domain.text.addresses import web_origins
+from comments.store import connection, ownership, reads, transactions
+from comments.store.memory import caches, per_process
 from comments.store.models import comment_rows
 
 # The origin of a page that has none, such as a file on a disk.

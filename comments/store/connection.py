@@ -24,7 +24,7 @@ from google.cloud.datastore_v1.types import entity as entity_types
 from google.cloud.datastore_v1.types import query as query_types
 
 from comments import errors
-from comments.store import storage_faults
+from comments.store.folder import storage_faults
 
 SERVICE = "/google.datastore.v1.Datastore/"
 P = TypeVar("P")

@@ -9,7 +9,8 @@ from google.api_core import exceptions as api
 from google.cloud.datastore_v1.types import datastore as rpc_types
 
 from comments import errors
-from comments.store import commit_counts, connection
+from comments.store import connection
+from comments.store.memory import commit_counts
 from comments.store.models import schema
 from comments.store.ownership import Patch, Writes, may_write
 from comments.store.wire import codec

@@ -3,10 +3,9 @@
 Entry points: `placement` (a new comment), `changes` (edit, retract, votes), `status_changes`
 (moderators' decisions), `bulk_append` (imports), `bulk_removal` (their undo), `job_writes` (flags,
 repaired places, categories), `ordered_query` (the thread as one query), `votes`. `counters`
-maintains the numbers, and `threads` maintains threads' titles, addresses and categories. Each
-operation runs inside a transaction, decides on the change, and returns a `values.ChangeResult`,
-whose writes the caller applies in the same transaction. Each operation can safely run again after
-its own commit.
+maintains the numbers. Each operation runs inside a transaction, decides on the change, and returns
+a `values.ChangeResult`, whose writes the caller applies in the same transaction. Each operation can
+safely run again after its own commit.
 
 Invariant: Numbers are never reused while the thread exists: a comment's number comes from its
 parent's child counter, or from the thread's for a root, which only grows

@@ -4,12 +4,13 @@ from collections.abc import Callable
 from datetime import datetime
 
 from comments import errors
-from comments.domain import classifier_verdicts, records
+from comments.domain import records
+from comments.domain.moderation import classifier_verdicts
 from comments.domain.records import Status
 from comments.events import outbox
 from comments.store.models import comment_rows, conversion
+from comments.threads.comment_flags import touch, touch_around_text
 from comments.tree.comment_writes import changed_rows, existing
-from comments.tree.threads.comment_flags import touch, touch_around_text
 from comments.tree.values import ChangeResult, RenderedText
 from comments.tree.visibility import (
     has_listed_below,

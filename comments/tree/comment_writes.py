@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from comments import errors
-from comments.domain import counting, records
-from comments.domain.counting import CountedChange as Counted
+from comments.domain import records
+from comments.domain.counters import counting
+from comments.domain.counters.counting import CountedChange as Counted
 from comments.events import outbox
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, conversion
+from comments.threads import naming
+from comments.threads.comment_flags import OWNER
 from comments.tree.counters import in_transaction
-from comments.tree.threads import naming
-from comments.tree.threads.comment_flags import OWNER
 from comments.tree.values import ChangeResult
 
 

@@ -13,15 +13,17 @@ from datetime import datetime
 from typing import Any
 
 from comments import errors
-from comments.domain import reasons, records, sorthash
-from comments.domain.counting import CountedChange as Counted
+from comments.domain import records
+from comments.domain.counters.counting import CountedChange as Counted
+from comments.domain.ids import sorthash
+from comments.domain.moderation import reasons
 from comments.domain.records import Status
 from comments.events import outbox
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion, schema
+from comments.threads import activity, naming
+from comments.threads.comment_flags import AT_ONCE, IN_TIME, OWNER
 from comments.tree.counters import in_transaction, sharding
-from comments.tree.threads import activity, naming
-from comments.tree.threads.comment_flags import AT_ONCE, IN_TIME, OWNER
 from comments.tree.values import ChangeResult, Decide, Draft
 
 _SHADOW = "shadow"  # the rule of a reply to a shadowed comment; stored as text

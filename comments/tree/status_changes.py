@@ -15,9 +15,9 @@ from comments.domain.records import Status
 from comments.events import audit_log, outbox
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion
+from comments.threads import naming
+from comments.threads.comment_flags import OWNER, touch
 from comments.tree.comment_writes import changed_rows, existing
-from comments.tree.threads import naming
-from comments.tree.threads.comment_flags import OWNER, touch
 from comments.tree.values import ChangeResult
 from comments.tree.visibility import Changed, previous_ruling, with_status
 

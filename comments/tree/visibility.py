@@ -10,12 +10,15 @@ from datetime import datetime
 
 import msgspec
 
-from comments.domain import classifier_verdicts, counting, decoders, reasons, records, sorthash
+from comments.domain import decoders, records
+from comments.domain.counters import counting
+from comments.domain.ids import sorthash
+from comments.domain.moderation import classifier_verdicts, reasons
 from comments.domain.records import Status
 from comments.store import reads
 from comments.store.models import comment_rows, conversion
+from comments.threads.comment_flags import changed_at, touch
 from comments.tree.comment_writes import parent_row
-from comments.tree.threads.comment_flags import changed_at, touch
 
 Changed = tuple[counting.CountedState, comment_rows.CommentRow]
 

@@ -20,11 +20,11 @@ from datetime import UTC, datetime
 import flask
 
 from comments import config, errors
-from comments.jobs import scheduler, wiring
-from comments.jobs.importers import import_undo
-from comments.jobs.importers.uploads import upload_worker
-from comments.jobs.integrity import thread_audit
-from comments.sites import usage
+from comments.limits import usage
+from comments.transfer.importing import import_undo
+from comments.transfer.uploads import upload_worker
+from comments.upkeep import scheduler, wiring
+from comments.upkeep.integrity import thread_audit
 from comments.web.http import context
 
 # Each sweep delivers up to 200 events. All sweeps of a call together take at most two minutes; App

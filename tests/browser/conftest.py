@@ -22,12 +22,12 @@ from comments import config
 from comments.accounts import accounts
 from comments.domain import records
 from comments.domain.records import Verb
-from comments.jobs import scheduler, wiring
+from comments.limits.site_request import SiteRequest
 from comments.moderation import decisions
 from comments.posting import admission, new_comment
 from comments.sites import site_settings
-from comments.sites.site_request import SiteRequest
 from comments.store import connection
+from comments.upkeep import scheduler, wiring
 from comments.web.public import service_pages
 from tests.browser.moderator_page import ROOT, Hold, widget
 from tests.support import optional_tools

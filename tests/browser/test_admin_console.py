@@ -9,11 +9,12 @@ from playwright.sync_api import expect
 from comments.domain import records
 from comments.domain.records import Policy, Verb
 from comments.events import dispatcher
-from comments.jobs import wiring
-from comments.jobs.importers import running_import
-from comments.jobs.importers.checking import imported_file
-from comments.moderation import decisions, policy_changes, rules
+from comments.moderation import decisions
+from comments.moderation.policy import policy_changes, rules
 from comments.store import connection
+from comments.transfer import imported_file
+from comments.transfer.importing import running_import
+from comments.upkeep import wiring
 from tests.browser.conftest import OpenTab, Say, Tab
 from tests.browser.test_conversation import choose, comment, write
 from tests.support import stored_state

@@ -15,7 +15,8 @@ from playwright.sync_api import expect
 
 from comments.domain import records
 from comments.domain.records import Policy, Verb
-from comments.moderation import decisions, policy_changes
+from comments.moderation import decisions
+from comments.moderation.policy import policy_changes
 from comments.sites import site_settings
 from comments.store import connection
 from tests.browser import widget_form

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from comments.domain import records
-from comments.moderation import policy_changes, rules
+from comments.moderation.policy import policy_changes, rules
 from comments.store import connection
 from tests.browser import widget_form
 from tests.browser.conftest import OpenTab, Say

@@ -9,7 +9,7 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments.domain import sorthash
+from comments.domain.ids import sorthash
 from tests.browser import widget_form
 from tests.browser.conftest import OpenTab, Say, Website
 from tests.browser.test_conversation import comment

@@ -6,11 +6,12 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments.domain import records, sorthash
-from comments.jobs.migrations import rescheming
+from comments.domain import records
+from comments.domain.ids import sorthash
 from comments.store import connection
 from comments.store.models import comment_rows
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
+from comments.upkeep.migrations import rescheming
 from tests.browser.conftest import OpenTab, Say
 from tests.support.importing import uploading
 from tests.support.importing.samples import flatthread

@@ -10,10 +10,11 @@ from playwright.sync_api import expect
 
 from comments.accounts import accounts, moderation_sessions
 from comments.domain.records import Status, Verb
-from comments.moderation import decisions, policy_changes, rulebook, rules
+from comments.moderation import decisions
+from comments.moderation.policy import policy_changes, rulebook, rules
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
-from comments.tree.threads import comment_flags
+from comments.threads import comment_flags
 from tests.browser import route_holding, widget_form
 from tests.browser.conftest import OpenTab, Say, Tab, Website
 from tests.browser.moderator_page import (

@@ -11,7 +11,7 @@ from comments import app as apps
 from comments import config
 from comments.domain import records
 from comments.domain.records import Policy
-from comments.moderation import policy_changes
+from comments.moderation.policy import policy_changes
 from comments.sites import site_settings
 from comments.store import connection
 from tests.browser.conftest import OpenTab, Say, Website, served

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from comments.sites import site_settings, usage
+from comments.limits import usage
+from comments.sites import site_settings
 from comments.store import connection
 from tests.browser import widget_form
 from tests.browser.conftest import OpenTab, Say, Website, built

@@ -7,7 +7,8 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments.accounts import accounts, invitations
+from comments.accounts import accounts
+from comments.accounts.links import invitations
 from comments.accounts.passwords import totp
 from comments.store import connection
 from tests.browser.conftest import OpenTab, Website

@@ -7,8 +7,7 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments.accounts import login_mail_rush
-from comments.sites import proof_policy
+from comments.limits import login_mail_rush, proof_policy
 from tests.browser import widget_form
 from tests.browser.conftest import OpenTab, Website
 from tests.browser.test_conversation import choices, comment, sign_out, signed_in

@@ -15,8 +15,8 @@ from playwright.sync_api import expect
 
 from comments import config
 from comments.domain import records
-from comments.posting import turnstile, turnstile_settings
-from comments.sites import site_settings
+from comments.limits import turnstile
+from comments.sites import site_settings, turnstile_settings
 from comments.store import connection
 from tests.browser.conftest import OpenTab, Website
 from tests.browser.test_widget_embedding import STRICT, post, script

@@ -9,10 +9,10 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments.jobs import scheduler
-from comments.jobs.importers import import_journal, import_undo
-from comments.jobs.importers.uploads import upload_worker
 from comments.store import connection
+from comments.transfer.importing import import_journal, import_undo
+from comments.transfer.uploads import upload_worker
+from comments.upkeep import scheduler
 from tests.browser.conftest import OpenTab, Tab, Website
 from tests.browser.test_admin_console import sign_in
 from tests.support.html import accessibility

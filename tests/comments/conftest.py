@@ -15,9 +15,11 @@ from flask.testing import FlaskClient
 from comments import app as apps
 from comments import config
 from comments.domain import records
+from comments.limits import demand
 from comments.posting import previews
-from comments.sites import demand, site_settings
-from comments.store import connection, per_process
+from comments.sites import site_settings
+from comments.store import connection
+from comments.store.memory import per_process
 from comments.web.http import context, response_cache
 from datastore_emulator import inprocess
 from datastore_emulator.transactions import open_transactions

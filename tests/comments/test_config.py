@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from comments import config, errors
-from comments.domain import sorthash
 from comments.domain.crypto import secret_rotation
+from comments.domain.ids import sorthash
 
 ROOT = Path(__file__).parents[2]
 SECRET = "0123456789abcdef"

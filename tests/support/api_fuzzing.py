@@ -23,13 +23,14 @@ from werkzeug import serving
 from comments import app as apps
 from comments import config
 from comments.accounts import email_login
-from comments.domain import declared_counters, records
+from comments.domain import records
+from comments.domain.counters import declared_counters
 from comments.domain.crypto import encryption
+from comments.limits.site_request import SiteRequest
 from comments.posting import admission, new_comment
 from comments.sites import site_settings
-from comments.sites.site_request import SiteRequest
 from comments.store import connection
-from comments.tree.counters import declarations
+from comments.tree.counters.declared import declarations
 from comments.web.api import api_tokens, operations
 from tests.support.people import account_holders, moderators, site_tokens
 from tests.support.threads import sample_threads

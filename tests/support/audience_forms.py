@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from comments.domain import audiences
+from comments.domain.counters import audiences
 
 Form = dict[str, Any]
 

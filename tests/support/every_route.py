@@ -29,13 +29,15 @@ from werkzeug.test import TestResponse
 
 from comments import app as apps
 from comments import config
-from comments.accounts import accounts, email_login, invitations, one_time_links
-from comments.domain import records, roles
+from comments.accounts import accounts, email_login
+from comments.accounts.links import invitations, one_time_links
+from comments.domain import records
 from comments.domain.crypto import encryption
+from comments.domain.moderation import roles
+from comments.limits.site_request import SiteRequest
 from comments.notifications import double_opt_in, form_tokens, moderation_links
 from comments.posting import admission, new_comment
 from comments.sites import site_settings
-from comments.sites.site_request import SiteRequest
 from comments.store import connection, transactions
 from comments.web.admin import signed_in
 from comments.web.api import api_tokens

@@ -27,13 +27,13 @@ import embedded_engine
 from comments import config
 from comments.domain import records
 from comments.domain.records import Verb
-from comments.jobs.importers import import_writer
-from comments.jobs.migrations import store_format, upgrades
 from comments.moderation import decisions, reports
 from comments.posting import file_report, own_comment
 from comments.sites import site_settings
 from comments.store import connection
-from comments.tree import ordered_query
+from comments.transfer.importing import import_writer
+from comments.tree.lists import ordered_query
+from comments.upkeep.migrations import store_format, upgrades
 from datastore_emulator import data_files
 from tests.support.people import account_holders
 from tests.support.threads import (

@@ -28,10 +28,12 @@ from collections.abc import Callable, Iterator
 import comments
 from comments import app as apps
 from comments import config, errors
-from comments.domain import categories, thread_ids
-from comments.domain.text import cleaning, imported_html, mail_addresses, rendering, sanitizing
-from comments.events.mail import compose, plain_words
-from comments.moderation import rules
+from comments.domain import categories
+from comments.domain.ids import thread_ids
+from comments.domain.text import cleaning, imported_html, rendering, sanitizing
+from comments.domain.text.addresses import mail_addresses
+from comments.moderation.policy import rules
+from comments.notifications.mail import compose, plain_words
 from comments.web.public import json_ld
 from datastore_emulator import inprocess
 from tests.conftest import ROOT

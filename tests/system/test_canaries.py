@@ -18,21 +18,23 @@ import pytest
 from werkzeug.test import TestResponse
 
 from comments import config
-from comments.accounts import accounts, invitations, site_keys
+from comments.accounts import accounts, site_keys
+from comments.accounts.links import invitations
 from comments.accounts.passwords import credentials
 from comments.domain import records
 from comments.domain.crypto import client_networks, encryption
 from comments.domain.records import Verb
 from comments.events import safe_http, webhook_endpoints, webhooks
-from comments.jobs import personal_data
-from comments.moderation import decisions, policy_changes
+from comments.limits.site_request import SiteRequest
+from comments.moderation import decisions
 from comments.moderation.classifiers import registration
-from comments.moderation.rules import Action, Rule
+from comments.moderation.policy import policy_changes
+from comments.moderation.policy.rules import Action, Rule
 from comments.posting import admission, new_comment, own_comment
 from comments.sites import site_settings
-from comments.sites.site_request import SiteRequest
 from comments.store import connection, reads
 from comments.store.models import account_rows
+from comments.transfer import personal_data
 from comments.web.public import service_pages
 from tests.support import datastores
 from tests.support.every_route import ROWS, SETTINGS, AllRoles, Row, opened, path_of

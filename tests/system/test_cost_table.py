@@ -10,11 +10,11 @@ import pytest
 from werkzeug.test import TestResponse
 
 from comments.domain import records
-from comments.jobs import scheduler
-from comments.moderation import rulebook
+from comments.moderation.policy import rulebook
 from comments.sites import site_settings
 from comments.store import connection
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
+from comments.upkeep import scheduler
 from datastore_emulator import inprocess, testing
 from tests.support import datastores, prepared_stores, programs
 from tests.support.histories import counter_oracle

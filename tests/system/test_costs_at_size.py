@@ -21,8 +21,8 @@ from comments.reading.materialized import directories, view_cache
 from comments.reading.thread_pages import ListingOrder
 from comments.sites import site_settings
 from comments.store import connection
-from comments.tree import listed_comments
-from comments.tree.threads import thread_cache
+from comments.threads import thread_cache
+from comments.tree.lists import listed_comments
 from comments.web.http import responses
 from datastore_emulator import inprocess, testing
 from tests.conftest import ROOT

@@ -35,17 +35,17 @@ from hypothesis.stateful import (
 )
 
 from comments import errors
-from comments.domain import counting
+from comments.domain.counters import counting
 from comments.events import dispatcher, outbox
-from comments.jobs.integrity import recount, repair
-from comments.moderation import policy_changes, rules
+from comments.moderation.policy import policy_changes, rules
 from comments.notifications import thread_followers
 from comments.reading.compaction import compactor
 from comments.store import connection, ownership, reads, transactions
 from comments.store.large_sets import membership, set_compaction
 from comments.store.models import counter_rows, schema
-from comments.tree import ordered_query
 from comments.tree.counters import sharding, thread_counts, totals
+from comments.tree.lists import ordered_query
+from comments.upkeep.integrity import recount, repair
 from datastore_emulator import faults, inprocess
 from tests.conftest import ROOT
 from tests.support import stored_state

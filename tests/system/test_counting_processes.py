@@ -27,15 +27,16 @@ import pytest
 
 from comments.domain import records
 from comments.events import dispatcher, outbox
-from comments.jobs import recategorize, wiring
-from comments.jobs.integrity import recount, repair
-from comments.jobs.migrations import thread_count_rows
 from comments.notifications import thread_followers
 from comments.posting import cast_vote
 from comments.sites import site_settings
 from comments.store import connection
 from comments.store.large_sets import membership, set_compaction
+from comments.tree.bulk import recategorize
 from comments.tree.counters import sharding
+from comments.upkeep import wiring
+from comments.upkeep.integrity import recount, repair
+from comments.upkeep.migrations import thread_count_rows
 from datastore_emulator import faults, inprocess
 from tests.support import forked_programs, programs, stored_state
 from tests.support.threads import sample_threads
@@ -60,15 +61,16 @@ from concurrent.futures import ThreadPoolExecutor
 from comments import errors
 from comments.store import connection
 from comments.events import dispatcher
-from comments.jobs import recategorize
+from comments.upkeep import recategorize
 from comments.store.large_sets import membership
 from comments.events import outbox
 from comments.posting import own_comment
-from comments.domain import records, sorthash
+from comments.domain import records
+from comments.domain.ids import sorthash
 from comments.notifications import reader_follows
 from comments.posting import cast_vote, own_comment
-from comments.jobs import background_worker
-from comments.jobs import wiring
+from comments.upkeep import background_worker
+from comments.upkeep import wiring
 from datastore_emulator import inprocess
 from datastore_emulator import faults
 from tests.support.threads import sample_threads

@@ -14,14 +14,16 @@ import pytest
 from comments.domain import records
 from comments.domain.records import Policy, Status, Verb
 from comments.events import dispatcher
-from comments.jobs import background_worker, personal_data, scheduler, wiring
-from comments.moderation import decisions, policy_changes
+from comments.moderation import decisions
+from comments.moderation.policy import policy_changes
 from comments.posting import own_comment
 from comments.reading.compaction import compactor
 from comments.reading.materialized import view_cache
 from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
+from comments.transfer import personal_data
+from comments.upkeep import background_worker, scheduler, wiring
 from datastore_emulator import data_files, inprocess
 from tests.support import forked_programs, programs
 from tests.support.histories import counter_oracle

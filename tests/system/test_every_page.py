@@ -14,9 +14,9 @@ from werkzeug.test import TestResponse
 from comments.domain import records
 from comments.domain.records import Verb
 from comments.domain.text import cleaning
+from comments.limits.site_request import SiteRequest
 from comments.moderation import decisions
 from comments.posting import admission, new_comment
-from comments.sites.site_request import SiteRequest
 from comments.web.public import nesting
 from tests.support.every_route import ROWS, AllRoles, Row, path_of
 from tests.support.html import html_reader

@@ -16,13 +16,13 @@ from comments import (
 from comments import config
 from comments.accounts import accounts
 from comments.domain import records
-from comments.jobs import personal_data
+from comments.limits.site_request import SiteRequest
 from comments.notifications import double_opt_in, subscriptions
 from comments.posting import admission, cast_vote, new_comment
 from comments.sites import site_settings
-from comments.sites.site_request import SiteRequest
 from comments.store import connection, reads
 from comments.store.models import subscription_rows
+from comments.transfer import personal_data
 from comments.tree import votes
 from comments.web.api import api_tokens
 from tests.support import store_snapshot

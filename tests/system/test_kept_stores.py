@@ -10,17 +10,17 @@ import pytest
 
 from comments import app as apps
 from comments import errors
-from comments.domain import sorthash
+from comments.domain.ids import sorthash
 from comments.events import audit_log
-from comments.jobs import scheduler, store_upgrade
-from comments.jobs.importers import import_journal, import_undo
-from comments.jobs.importers.verification import import_verification
-from comments.jobs.integrity import recount, repair
-from comments.jobs.migrations import rescheming, store_format, upgrades
 from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection, reads
-from comments.tree import ordered_query
+from comments.transfer.importing import import_journal, import_undo
+from comments.transfer.verification import import_verification
+from comments.tree.lists import ordered_query
+from comments.upkeep import scheduler, store_upgrade
+from comments.upkeep.integrity import recount, repair
+from comments.upkeep.migrations import rescheming, store_format, upgrades
 from datastore_emulator import data_files
 from tests.support import kept_store
 from tests.support.people import account_holders

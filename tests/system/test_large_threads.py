@@ -7,10 +7,10 @@ import pytest
 
 from benchmarks.threads import shapes
 from comments.domain import records
-from comments.jobs.integrity import repair
 from comments.store import connection
 from comments.store.models import comment_rows
-from comments.tree import listed_comments, ordered_query
+from comments.tree.lists import listed_comments, ordered_query
+from comments.upkeep.integrity import repair
 from tests.support.threads import sample_threads
 
 pytestmark = pytest.mark.slow

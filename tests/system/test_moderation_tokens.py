@@ -5,7 +5,8 @@ The test uses the routes in `every_route`, so new routes are included.
 
 import pytest
 
-from comments.moderation import decisions, policy_changes
+from comments.moderation import decisions
+from comments.moderation.policy import policy_changes
 from comments.web.admin import signed_in
 from tests.support import store_snapshot
 from tests.support.every_route import ROWS, AllRoles, Row

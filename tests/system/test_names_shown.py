@@ -19,13 +19,13 @@ from comments.domain import presentation, records
 from comments.domain.crypto import encryption
 from comments.domain.records import Verb
 from comments.events import dispatcher
-from comments.jobs import wiring
 from comments.moderation import decisions, reports
 from comments.notifications import double_opt_in, moderation_links
 from comments.posting import file_report
 from comments.sites import site_settings
 from comments.store import connection
 from comments.store.models import comment_rows
+from comments.upkeep import wiring
 from comments.web.api import api_tokens
 from tests.support import stored_state
 from tests.support.people import account_holders, api_requests, site_tokens

@@ -11,7 +11,7 @@ from pathlib import Path
 import flask
 import pytest
 
-from comments.jobs import scheduler
+from comments.upkeep import scheduler
 from tests.support import optional_tools, shown_numbers
 from tests.support.histories import mixed_day
 from tests.support.people import account_holders, console_browser

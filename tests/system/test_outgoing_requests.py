@@ -21,12 +21,12 @@ from comments.domain import records
 from comments.domain.crypto import encryption
 from comments.domain.records import Policy
 from comments.events import message_sender, webhook_endpoints, webhooks
-from comments.jobs import scheduler, wiring
-from comments.moderation import policy_changes
+from comments.moderation.policy import policy_changes
 from comments.notifications import double_opt_in, subscriptions
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import comment_rows
+from comments.upkeep import scheduler, wiring
 from tests.support import loopback_servers, programs
 from tests.support.histories import counter_oracle
 from tests.support.loopback_servers import Receiver

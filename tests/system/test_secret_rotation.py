@@ -14,7 +14,8 @@ from comments import (
     app as apps,
 )
 from comments import config, errors
-from comments.accounts import accounts, identities, invitations
+from comments.accounts import accounts, identities
+from comments.accounts.links import invitations
 from comments.accounts.oidc import providers
 from comments.domain.crypto import client_networks, secret_rotation
 from comments.moderation import reports

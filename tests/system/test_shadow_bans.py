@@ -15,8 +15,8 @@ from comments import app as apps
 from comments import config
 from comments.domain import records
 from comments.domain.records import Policy
-from comments.moderation import policy_changes
-from comments.moderation.rules import Action, Rule
+from comments.moderation.policy import policy_changes
+from comments.moderation.policy.rules import Action, Rule
 from comments.web.api import api_tokens
 from comments.web.http import context
 from tests.support import datastores, prepared_stores

@@ -17,10 +17,10 @@ from werkzeug.test import TestResponse
 
 from comments.domain import records
 from comments.events import dispatcher
-from comments.jobs import wiring
-from comments.jobs.integrity import repair
 from comments.posting import cast_vote
 from comments.store import connection
+from comments.upkeep import wiring
+from comments.upkeep.integrity import repair
 from datastore_emulator import faults, inprocess
 from tests.support import prepared_stores, stored_state
 from tests.support.histories import counter_oracle

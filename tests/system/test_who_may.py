@@ -2,7 +2,7 @@
 
 import pytest
 
-from comments.tree import listed_comments
+from comments.tree.lists import listed_comments
 from tests.support.every_route import CALLERS, ROWS, AllRoles, Row
 
 pytestmark = pytest.mark.slow

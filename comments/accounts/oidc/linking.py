@@ -15,7 +15,8 @@ from typing import NamedTuple
 import msgspec
 
 from comments import errors
-from comments.accounts import accounts, identities, invitations, one_time_links, sessions
+from comments.accounts import accounts, identities, sessions
+from comments.accounts.links import invitations, one_time_links
 from comments.accounts.oidc import oidc_client
 from comments.accounts.passwords import password_login
 from comments.domain import decoders

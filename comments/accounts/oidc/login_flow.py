@@ -20,12 +20,12 @@ from typing import NamedTuple
 import msgspec
 
 from comments import config, errors
-from comments.accounts import one_time_links
+from comments.accounts.links import one_time_links
 from comments.accounts.oidc import oidc_client, providers
 from comments.domain import decoders
 from comments.domain.crypto import encryption, keyed_hashes
 from comments.events import safe_http
-from comments.sites import rate_limits
+from comments.limits import rate_limits
 from comments.store import transactions
 
 TERM = timedelta(minutes=10)

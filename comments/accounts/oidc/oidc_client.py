@@ -27,7 +27,7 @@ from comments.domain import decoders
 from comments.domain.languages import error_texts
 from comments.domain.text import cleaning
 from comments.events import safe_http
-from comments.store import caches, per_process
+from comments.store.memory import caches, per_process
 
 T = TypeVar("T")
 

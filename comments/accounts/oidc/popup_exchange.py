@@ -12,7 +12,8 @@ from datetime import datetime
 import msgspec
 
 from comments import errors
-from comments.accounts import accounts, one_time_links, reader_accounts, window_codes
+from comments.accounts import accounts, reader_accounts
+from comments.accounts.links import one_time_links, window_codes
 from comments.accounts.oidc import oidc_client
 from comments.domain import decoders
 from comments.domain.crypto import encryption

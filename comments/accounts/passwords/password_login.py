@@ -17,7 +17,7 @@ from typing import NamedTuple
 from comments import errors
 from comments.accounts import accounts, identities, sessions
 from comments.accounts.passwords import hashing, totp
-from comments.sites import rate_limits
+from comments.limits import rate_limits
 from comments.store import ownership, reads, transactions
 from comments.store.models import account_rows
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from comments import errors
 from comments.domain.crypto import client_networks, encryption, keyed_hashes, secret_rotation
-from comments.domain.text import mail_addresses
+from comments.domain.text.addresses import mail_addresses
 
 _PURPOSE = "network of a comment"
 

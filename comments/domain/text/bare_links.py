@@ -16,7 +16,8 @@ reads no further than the host.
 import re
 
 from comments import errors
-from comments.domain.text import cleaning, host_names
+from comments.domain.text import cleaning
+from comments.domain.text.addresses import host_names
 
 # Where a link may begin: not within a word, another address or a mail address.
 START = r"(?<![A-Za-z0-9_@/.+-])(?:[Hh][Tt][Tt][Pp][Ss]?://|[Ww][Ww][Ww]\.)"

@@ -10,7 +10,8 @@ import unicodedata
 from collections.abc import Iterable
 
 from comments import errors
-from comments.domain.text import host_names, role_names
+from comments.domain.text import role_names
+from comments.domain.text.addresses import host_names
 
 # In characters. The limit is about three printed pages; the rendering time grows with the length of
 # the body (docs/settings.md).

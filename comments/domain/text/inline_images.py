@@ -12,7 +12,8 @@ import re
 from collections.abc import Sequence
 
 from comments import errors
-from comments.domain.text import cleaning, host_names, sanitizing
+from comments.domain.text import cleaning, sanitizing
+from comments.domain.text.addresses import host_names
 
 # A link in the sanitizer's format whose content is text.
 _LINK = re.compile(r'<a((?: [a-z-]+="[^"]*")*)>([^<]*)</a>')

@@ -3,7 +3,7 @@
 A preview uses the same function.
 
 `RENDERER` is stored with the HTML that it produced. Raise it with every change to the output, so
-that stored HTML is rendered again (`jobs/migrations/rerendering`).
+that stored HTML is rendered again (`upkeep/migrations/rerendering`).
 
 The dialect is CommonMark with tables, strikethrough and bare links (`bare_links`), without HTML. An
 image becomes a link with `sanitizing.IMAGE_MARK`, because the site may change at any time which

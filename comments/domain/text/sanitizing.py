@@ -9,7 +9,7 @@ serializing it gives the same HTML again, so no browser can interpret it differe
 Code blocks and tables scroll when they are wide, so they can be focused with the keyboard.
 
 `SANITISER` is stored with the HTML of imports. Raise it, and `rendering.RENDERER`, with every
-change to the output, so stored HTML is rendered again (`jobs/migrations/rerendering`).
+change to the output, so stored HTML is rendered again (`upkeep/migrations/rerendering`).
 """
 
 import html

@@ -14,8 +14,10 @@ from datetime import UTC
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from comments.domain import classifier_verdicts, outcomes, records
+from comments.domain import records
 from comments.domain.languages import catalogue
+from comments.domain.moderation import classifier_verdicts
+from comments.domain.reports import outcomes
 from comments.events import safe_http, webhooks
 
 ADDRESS = "https://rest.akismet.com/1.1"

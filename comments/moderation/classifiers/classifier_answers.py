@@ -22,7 +22,8 @@ from datetime import datetime
 
 import msgspec
 
-from comments.domain import classifier_verdicts, decoders, records
+from comments.domain import decoders, records
+from comments.domain.moderation import classifier_verdicts
 from comments.domain.records import Status
 from comments.events import message_queue, outbox
 from comments.store import ownership, reads

@@ -25,28 +25,31 @@ import msgspec
 
 from comments import config, errors
 from comments.accounts import accounts
-from comments.domain import classifier_verdicts, outcomes, records
-from comments.domain.classifier_verdicts import Verdict
+from comments.domain import records
 from comments.domain.crypto import encryption, guest_addresses
+from comments.domain.moderation import classifier_verdicts
+from comments.domain.moderation.classifier_verdicts import Verdict
 from comments.domain.records import Ruling, Status, Verb
+from comments.domain.reports import outcomes
 from comments.events import (
     audit_log,
     backlog,
+    mail_jobs,
     message_queue,
     message_sender,
     outbox,
     safe_http,
     webhooks,
 )
-from comments.events.mail import mail_jobs
-from comments.moderation import rulebook
 from comments.moderation.classifiers import akismet, classifier_answers, registration, site_service
 from comments.moderation.classifiers.classifier_answers import AnswerState, StoredAnswer
-from comments.sites import site_settings, thread_info
-from comments.store import per_process, reads, transactions
+from comments.moderation.policy import rulebook
+from comments.sites import site_settings
+from comments.store import reads, transactions
+from comments.store.memory import per_process
 from comments.store.models import comment_rows, conversion, event_rows, moderation_rows
+from comments.threads import naming, thread_info
 from comments.tree import status_changes, values
-from comments.tree.threads import naming
 
 LIMITS = safe_http.RequestLimits(connect=3.0, total=5.0, answer=16 * 1024)
 OUTBOUND = per_process.PerProcess(lambda: safe_http.HttpClient(LIMITS))

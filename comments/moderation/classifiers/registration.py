@@ -13,11 +13,12 @@ from typing import NamedTuple
 import msgspec
 
 from comments import config, errors
-from comments.domain import classifier_verdicts, records
+from comments.domain import records
 from comments.domain.crypto import encryption
+from comments.domain.moderation import classifier_verdicts
 from comments.events import safe_http, webhooks
-from comments.moderation import policy_changes, rulebook
 from comments.moderation.classifiers import akismet
+from comments.moderation.policy import policy_changes, rulebook
 from comments.store import reads
 from comments.store.models import comment_rows
 

@@ -8,7 +8,8 @@ import functools
 import secrets
 from collections.abc import Iterator, Sequence
 
-from comments.domain import records, sorthash
+from comments.domain import records
+from comments.domain.ids import sorthash
 from comments.reading.compaction import bucket_layout
 from comments.reading.materialized import (
     buckets,

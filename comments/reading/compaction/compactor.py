@@ -44,7 +44,8 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from comments.domain import presentation, records, sorthash
+from comments.domain import presentation, records
+from comments.domain.ids import sorthash
 from comments.reading.compaction import bucket_layout, bucket_writer, due_threads, leftovers
 from comments.reading.compaction.leftovers import delete_orphans
 from comments.reading.materialized import (
@@ -58,8 +59,9 @@ from comments.reading.materialized import (
 )
 from comments.store import ownership, reads, transactions
 from comments.store.models import bucket_rows, comment_rows, conversion
-from comments.tree import job_writes, ordered_query
-from comments.tree.threads import thread_terms
+from comments.threads import thread_terms
+from comments.tree.bulk import job_writes
+from comments.tree.lists import ordered_query
 
 BUCKET_ROWS = 128  # Maximum number of rows in a new bucket.
 BUCKET_BYTES = (

@@ -18,11 +18,12 @@ import functools
 from datetime import datetime
 
 from comments import errors
-from comments.domain import records, sorthash
+from comments.domain import records
+from comments.domain.ids import sorthash
 from comments.reading.compaction import compactor, leftovers
 from comments.store import ownership, reads, transactions
 from comments.store.models import bucket_rows, comment_rows
-from comments.tree import job_writes
+from comments.tree.bulk import job_writes
 
 _TRIES = 5
 _CANDIDATES = 20  # comments of which one is flagged

@@ -13,7 +13,7 @@ import functools
 import itertools
 from collections.abc import Iterator
 
-from comments.domain import sorthash
+from comments.domain.ids import sorthash
 from comments.reading.materialized import buckets, merged_view, ranking
 
 

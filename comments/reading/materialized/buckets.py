@@ -26,8 +26,9 @@ rows.
 - `replaced` lists rankings of earlier directories, with the times when cursors that name them
   expire: [ranking, until].
 - `pinned` lists the pinned comments in reading order: [hash, id].
-- `shape` and `scheme` are those of the tree that the directory shows (`tree/scheme_change`), with
-  the scheme in its stored form; "" in directories of older releases, for the site's scheme.
+- `shape` and `scheme` are those of the tree that the directory shows
+  (`tree/schemes/scheme_change`), with the scheme in its stored form; "" in directories of older
+  releases, for the site's scheme.
 
 Stored data outlives releases, so these formats must not change; golden tests check this.
 """
@@ -43,7 +44,8 @@ from datetime import datetime
 
 import msgspec
 
-from comments.domain import decoders, records, sorthash
+from comments.domain import decoders, records
+from comments.domain.ids import sorthash
 
 _OVERHEAD = 200  # Approximate bytes of Python objects for a line or a row.
 _ROOT = 100  # Approximate bytes of Python objects for a discussion.

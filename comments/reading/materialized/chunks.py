@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from comments.domain import presentation, sorthash
+from comments.domain import presentation
+from comments.domain.ids import sorthash
 from comments.reading.materialized import buckets, merged_view
 
 

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from comments import errors
-from comments.domain import presentation, records, sorthash
+from comments.domain import presentation, records
+from comments.domain.ids import sorthash
 from comments.reading.materialized import (
     buckets,
     deltas,
@@ -26,7 +27,7 @@ from comments.reading.materialized import (
 )
 from comments.store import reads
 from comments.store.models import bucket_rows, comment_rows
-from comments.tree.threads import thread_terms
+from comments.threads import thread_terms
 
 T = TypeVar("T")
 # The fields of a comment whose mismatch the delta cannot correct: the buckets' own bookkeeping.

@@ -17,7 +17,7 @@ from comments.domain import records
 from comments.reading.materialized import buckets, first_page
 from comments.store import reads
 from comments.store.models import bucket_rows, comment_rows, conversion
-from comments.tree.threads import thread_terms
+from comments.threads import thread_terms
 
 A = TypeVar("A")
 T = TypeVar("T")

@@ -21,7 +21,8 @@ from datetime import datetime
 
 import msgspec
 
-from comments.domain import presentation, sorthash
+from comments.domain import presentation
+from comments.domain.ids import sorthash
 from comments.reading.materialized import buckets
 
 # A function that loads buckets by key in one call.

@@ -34,7 +34,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from comments.domain import decoders, sorthash
+from comments.domain import decoders
+from comments.domain.ids import sorthash
 from comments.reading.materialized import buckets, merged_view
 
 KEPT = 3600.0  # Seconds for which a ranking outlives its directory, for cursors that name it.

@@ -29,7 +29,7 @@ from comments.reading.materialized import (
     view_cache,
 )
 from comments.reading.materialized.view_cache import HOLDINGS, Kept, Moment, NotMaterialized
-from comments.tree.threads import thread_terms
+from comments.threads import thread_terms
 
 T = TypeVar("T")
 

@@ -30,7 +30,8 @@ import msgspec
 from comments import errors
 from comments.domain import records
 from comments.reading.materialized import buckets, deltas, directories, first_page, ranking
-from comments.store import caches, commit_counts, per_process, reads
+from comments.store import reads
+from comments.store.memory import caches, commit_counts, per_process
 from comments.store.models import bucket_rows, comment_rows
 
 CACHE_MAX_AGE = 60.0  # Seconds for which a directory may be used.

@@ -27,7 +27,7 @@ orders by are indexed, because each indexed property costs an index row.
               key: "{site id}/{category, or empty}/{date, or empty}/{author's id}"
     DeclaredCount
               key: "{site id}/{generation}/{category, day, thread, author's id}"; see
-              domain/declared_counters.py
+              domain/counters/declared_counters.py
     Event     key: "{comment id}.{revision}"
     Message   key: "{event id}/{channel}/{recipient}"
     Usage     key: "{site id, or *}/{date}"

@@ -6,7 +6,10 @@ Times are in UTC.
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from comments.domain import counting, decoders, reasons, records, site_options, sorthash
+from comments.domain import decoders, records, site_options
+from comments.domain.counters import counting
+from comments.domain.ids import sorthash
+from comments.domain.moderation import reasons
 from comments.store.models.comment_rows import CommentRow, SiteRow, ThreadRow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from comments.domain import counting, decoders, records
+from comments.domain import decoders, records
+from comments.domain.counters import counting
 from comments.store.models import schema
 from comments.store.models.comment_rows import thread_key, thread_key_name
 

@@ -29,7 +29,8 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from comments import errors
-from comments.domain import audiences, counting, records
+from comments.domain import records
+from comments.domain.counters import audiences, counting
 from comments.store import connection, reads, transactions
 from comments.store.models import comment_rows, counter_rows, schema
 from comments.tree.counters import statistics

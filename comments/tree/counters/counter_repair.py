@@ -8,7 +8,8 @@ one makes corrections, and the steps of an interrupted recount are not repeated.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from comments.domain import counting, records
+from comments.domain import records
+from comments.domain.counters import counting
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, counter_rows, schema
 from comments.tree.counters import from_events, thread_counts

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from comments.domain import counting
+from comments.domain.counters import counting
 from comments.events import outbox
 from comments.store import ownership, reads
 from comments.store.models import counter_rows, schema
-from comments.tree.counters import declared_counts, thread_counts
+from comments.tree.counters import thread_counts
+from comments.tree.counters.declared import declared_counts
 
 
 def from_followings(events: Sequence[outbox.Event]) -> ownership.Writes:

@@ -10,8 +10,9 @@ from datetime import datetime
 from typing import Any
 
 from comments import errors
-from comments.domain import counting, records
-from comments.domain.counting import CountedChange
+from comments.domain import records
+from comments.domain.counters import counting
+from comments.domain.counters.counting import CountedChange
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, counter_rows, schema
 from comments.tree.counters import post_shares, sharding

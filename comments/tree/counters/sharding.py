@@ -22,7 +22,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from comments import errors
 from comments.domain import records
-from comments.store import connection, ownership, per_process, reads, transactions
+from comments.store import connection, ownership, reads, transactions
+from comments.store.memory import per_process
 from comments.store.models import comment_rows, conversion, counter_rows
 from comments.tree.counters import post_shares, totals
 

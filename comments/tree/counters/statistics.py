@@ -23,7 +23,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from comments import errors
-from comments.domain import categories, counting, records
+from comments.domain import categories, records
+from comments.domain.counters import counting
 from comments.store import reads
 from comments.store.models import comment_rows, counter_rows, schema
 from comments.tree.counters import totals

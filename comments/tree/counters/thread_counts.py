@@ -22,7 +22,7 @@ once the rows are complete. Until then, the rows contain only changes, and reade
 All groups of a website store the same number of groups, because one commit writes all rows when
 this number changes. A reader that finds different numbers reads again. Whatever loses a row, such
 as an older release that writes group 0 without `listings`, makes the rows incomplete. The next
-delivery completes them (`jobs/migrations/thread_count_rows`).
+delivery completes them (`upkeep/migrations/thread_count_rows`).
 """
 
 import re
@@ -31,8 +31,10 @@ from typing import Any
 
 import msgspec
 
-from comments.domain import counting, decoders
-from comments.store import caches, ownership, per_process, reads
+from comments.domain import decoders
+from comments.domain.counters import counting
+from comments.store import ownership, reads
+from comments.store.memory import caches, per_process
 from comments.store.models import counter_rows
 
 # Threads in a row, which then has about 30 kB. Two rows are enough for 2,000 threads, and eight for

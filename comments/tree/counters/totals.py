@@ -7,8 +7,10 @@ that is not spread over shards.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from comments.domain import counting, records
-from comments.store import commit_counts, reads, transactions
+from comments.domain import records
+from comments.domain.counters import counting
+from comments.store import reads, transactions
+from comments.store.memory import commit_counts
 from comments.store.models import comment_rows, counter_rows
 from comments.tree.counters import thread_counts
 

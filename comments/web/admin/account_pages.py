@@ -13,7 +13,8 @@ import flask
 import markupsafe
 
 from comments import errors
-from comments.accounts import accounts, first_owner, invitations, moderation_sessions, sessions
+from comments.accounts import accounts, first_owner, moderation_sessions, sessions
+from comments.accounts.links import invitations
 from comments.accounts.oidc import linking, providers
 from comments.accounts.passwords import credentials, password_login, totp
 from comments.web.admin import labels, signed_in

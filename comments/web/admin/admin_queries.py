@@ -10,7 +10,8 @@ import msgspec
 from comments import errors
 from comments.domain import records, site_options
 from comments.domain.records import Status
-from comments.moderation import review_queue, rules
+from comments.moderation import review_queue
+from comments.moderation.policy import rules
 from comments.web.http.request_shapes import Typed
 
 ANY = "any"

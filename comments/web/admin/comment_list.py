@@ -10,9 +10,8 @@ from comments.domain import presentation, records
 from comments.domain.records import Status, Verb
 from comments.moderation import reports, review_queue
 from comments.moderation.classifiers import classifier_answers
-from comments.sites import thread_info
 from comments.store.models import counter_rows
-from comments.tree.threads import naming
+from comments.threads import naming, thread_info
 from comments.web.admin import decision_forms, labels
 from comments.web.public import nesting
 

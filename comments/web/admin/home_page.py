@@ -13,8 +13,10 @@ import msgspec
 
 from comments import errors
 from comments.accounts import accounts
-from comments.domain import records, roles, site_ids
-from comments.domain.text import web_origins
+from comments.domain import records
+from comments.domain.ids import site_ids
+from comments.domain.moderation import roles
+from comments.domain.text.addresses import web_origins
 from comments.sites import site_settings, site_setup
 from comments.web.admin import admin_queries, labels, signed_in
 from comments.web.http import context

@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, time
 
 from comments import errors
-from comments.domain import classifier_verdicts, records, sorthash
-from comments.domain import time_left as estimates
+from comments.domain import records
+from comments.domain.ids import sorthash
 from comments.domain.languages import catalogue, error_texts, formats
-from comments.moderation import rulebook, rules
-from comments.store import row_copies
+from comments.domain.moderation import classifier_verdicts
+from comments.domain.reports import time_left as estimates
+from comments.moderation.policy import rulebook, rules
+from comments.store.memory import row_copies
 
 _TEXTS = catalogue.ENGLISH.entries["admin"]
 _SURFACE = "admin."

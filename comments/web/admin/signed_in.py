@@ -36,9 +36,9 @@ import markupsafe
 
 from comments import errors
 from comments.accounts import accounts, sessions
-from comments.domain import roles
 from comments.domain.crypto import keyed_hashes
 from comments.domain.languages import catalogue
+from comments.domain.moderation import roles
 from comments.web.admin import labels
 from comments.web.http import context, problems, response_shapes
 from comments.web.http.decode import forms

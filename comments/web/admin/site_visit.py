@@ -8,7 +8,8 @@ import flask
 
 from comments import config, errors
 from comments.accounts import accounts
-from comments.domain import records, roles
+from comments.domain import records
+from comments.domain.moderation import roles
 from comments.events import audit_log
 from comments.sites import site_settings
 from comments.web.admin import signed_in

@@ -13,11 +13,12 @@ import flask
 
 from comments import config
 from comments.accounts import accounts
-from comments.domain import records, roles
+from comments.domain import records
+from comments.domain.moderation import roles
 from comments.errors import NotFound
 from comments.moderation import review_queue
 from comments.sites import site_settings
-from comments.tree import listed_comments
+from comments.tree.lists import listed_comments
 from comments.web.api import api_tokens
 from comments.web.http import context, problems
 

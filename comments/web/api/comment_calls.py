@@ -13,14 +13,16 @@ import flask
 import msgspec
 
 from comments import errors
-from comments.domain import presentation, records, thread_ids
+from comments.domain import presentation, records
+from comments.domain.ids import thread_ids
+from comments.limits import budgets, proof_policy
+from comments.limits.site_request import SiteRequest
 from comments.notifications import double_opt_in
 from comments.posting import admission, cast_vote, new_comment, own_comment, previews
 from comments.reading import full_thread, listings, thread_pages
-from comments.sites import budgets, proof_policy, site_settings
-from comments.sites.site_request import SiteRequest
-from comments.tree import listed_comments, slugs
+from comments.sites import site_settings
 from comments.tree.counters import leaderboard, totals
+from comments.tree.lists import listed_comments, slugs
 from comments.web.api import api_callers, list_queries, moderation_calls, openapi
 from comments.web.http import (
     context,

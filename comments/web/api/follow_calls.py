@@ -7,9 +7,10 @@ a thread, but never who.
 import flask
 
 from comments.domain import records
+from comments.limits.site_request import SiteRequest
 from comments.notifications import reader_follows, thread_followers
-from comments.sites import site_settings, thread_info
-from comments.sites.site_request import SiteRequest
+from comments.sites import site_settings
+from comments.threads import thread_info
 from comments.web.api import api_callers, comment_calls
 from comments.web.http import context, cors, request_shapes, response_shapes, responses
 from comments.web.http.decode import query_strings

@@ -10,7 +10,8 @@ from comments import errors
 from comments.domain import presentation, records
 from comments.notifications import inbox
 from comments.reading import thread_pages
-from comments.sites import site_settings, thread_info
+from comments.sites import site_settings
+from comments.threads import thread_info
 from comments.web.api import api_callers, comment_calls
 from comments.web.http import context, cors, request_shapes, response_shapes, responses
 from comments.web.http.decode import json_bodies, query_strings

@@ -10,12 +10,13 @@ from datetime import UTC, datetime
 import flask
 
 from comments import errors
-from comments.domain import classifier_verdicts, presentation, records
+from comments.domain import presentation, records
+from comments.domain.moderation import classifier_verdicts
+from comments.limits.site_request import SiteRequest
 from comments.moderation import decisions
 from comments.moderation.classifiers import classifier_requests
 from comments.posting import file_report, own_comment
 from comments.sites import site_settings
-from comments.sites.site_request import SiteRequest
 from comments.web.api import api_callers
 from comments.web.http import (
     context,

@@ -10,13 +10,15 @@ from datetime import UTC, datetime, timedelta
 import flask
 import msgspec
 
-from comments.accounts import moderation_sessions, window_codes
+from comments.accounts import moderation_sessions
+from comments.accounts.links import window_codes
 from comments.domain import presentation, records
 from comments.domain.records import Status, Verb
-from comments.moderation import bans, decisions, policy_changes, review_queue
+from comments.limits.site_request import SiteRequest
+from comments.moderation import bans, decisions, review_queue
+from comments.moderation.policy import policy_changes
 from comments.posting import new_comment
 from comments.sites import site_settings
-from comments.sites.site_request import SiteRequest
 from comments.web.api import api_callers, comment_calls, moderator_callers
 from comments.web.http import (
     context,

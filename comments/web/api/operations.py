@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from comments.domain.crypto import proof_of_work
-from comments.jobs import personal_data
+from comments.transfer import personal_data
 from comments.tree.counters import audience_scan
 from comments.web.http import request_shapes, response_shapes, statistics_shapes
 

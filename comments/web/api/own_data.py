@@ -12,9 +12,9 @@ from comments.accounts import accounts, email_login, reader_accounts
 from comments.accounts.oidc import popup_exchange, providers
 from comments.domain import records
 from comments.domain.crypto import keyed_hashes
-from comments.jobs import personal_data
 from comments.posting import cast_vote
 from comments.sites import site_settings
+from comments.transfer import personal_data
 from comments.web.api import api_callers, comment_calls
 from comments.web.http import (
     context,

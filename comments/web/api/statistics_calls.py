@@ -15,10 +15,13 @@ import flask
 import msgspec
 
 from comments import errors
-from comments.domain import audiences, categories, records, tables
+from comments.domain import categories, records
+from comments.domain.counters import audiences
 from comments.domain.crypto import cursors
+from comments.domain.reports import tables
 from comments.sites import site_settings
-from comments.tree.counters import audience_scan, declarations, declared_reports, statistics
+from comments.tree.counters import audience_scan, statistics
+from comments.tree.counters.declared import declarations, declared_reports
 from comments.web.api import moderator_callers
 from comments.web.http import context, request_shapes, responses, statistics_shapes
 from comments.web.http.decode import query_strings

@@ -17,9 +17,10 @@ import flask
 import msgspec
 
 from comments import config
-from comments.domain import classifier_verdicts, records
+from comments.domain import records
 from comments.domain.crypto import client_networks
-from comments.sites.site_request import SiteRequest
+from comments.domain.moderation import classifier_verdicts
+from comments.limits.site_request import SiteRequest
 from comments.store import connection
 
 _NAME = "flatthread"

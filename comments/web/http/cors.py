@@ -18,7 +18,7 @@ import flask
 
 from comments import errors
 from comments.domain import records
-from comments.domain.text import host_names
+from comments.domain.text.addresses import host_names
 from comments.sites import site_settings, site_setup
 from comments.web.http import context
 

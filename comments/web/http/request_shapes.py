@@ -10,12 +10,13 @@ from typing import Annotated, Literal
 import msgspec
 
 from comments import errors
-from comments.domain import categories, classifier_verdicts
+from comments.domain import categories
+from comments.domain.moderation import classifier_verdicts
+from comments.limits import proof_policy, turnstile
 from comments.moderation import reports
 from comments.notifications import inbox
-from comments.posting import cast_vote, turnstile
+from comments.posting import cast_vote
 from comments.reading import thread_pages
-from comments.sites import proof_policy
 from comments.tree.counters import leaderboard
 from comments.web.http.decode import field_errors
 

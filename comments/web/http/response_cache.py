@@ -23,7 +23,8 @@ from werkzeug.http import parse_accept_header, parse_etags, remove_entity_header
 from comments import errors
 from comments.reading.materialized import thread_view
 from comments.sites import site_settings
-from comments.store import caches, connection
+from comments.store import connection
+from comments.store.memory import caches
 from comments.web.http import content_coding, context, page_members, responses
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import msgspec
 
 from comments.accounts.oidc import providers as oidc_providers
 from comments.domain import presentation, records, site_options
-from comments.domain.reasons import HoldReason
+from comments.domain.moderation.reasons import HoldReason
 from comments.moderation import thread_access
 from comments.reading import thread_pages
 

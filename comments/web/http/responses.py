@@ -29,7 +29,7 @@ import msgspec
 from comments.domain import presentation, records
 from comments.reading import full_thread, page_source, thread_pages
 from comments.reading.materialized import chunks
-from comments.store import caches, per_process
+from comments.store.memory import caches, per_process
 from comments.web.http import content_coding, context, page_members
 
 _JSON = "application/json"

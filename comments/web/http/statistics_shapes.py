@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from comments.tree.counters import audience_scan, declared_reports, statistics
+from comments.tree.counters import audience_scan, statistics
+from comments.tree.counters.declared import declared_reports
 from comments.web.http import request_shapes
 
 DEFAULT_LIMIT = 100

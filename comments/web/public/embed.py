@@ -15,14 +15,16 @@ from pathlib import Path
 import flask
 import msgspec
 
-from comments.domain import presentation, records, site_options, thread_ids
+from comments.domain import presentation, records, site_options
+from comments.domain.ids import thread_ids
 from comments.domain.languages import catalogue, error_texts
 from comments.domain.text import cleaning, inline_images
 from comments.moderation import thread_access
 from comments.reading import listings, thread_pages
 from comments.reading.materialized import thread_view
-from comments.sites import site_settings, thread_info
-from comments.tree import listed_comments
+from comments.sites import site_settings
+from comments.threads import thread_info
+from comments.tree.lists import listed_comments
 from comments.web.http import (
     context,
     problems,

@@ -16,7 +16,8 @@ import flask
 from comments.domain import records
 from comments.domain.languages import catalogue
 from comments.reading import feeds, thread_pages
-from comments.sites import site_settings, thread_info
+from comments.sites import site_settings
+from comments.threads import thread_info
 from comments.web.http import context, request_shapes, responses
 from comments.web.http.decode import query_strings
 from comments.web.public import atom, nesting, page_language

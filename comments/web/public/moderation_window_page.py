@@ -22,7 +22,8 @@ from comments import errors
 from comments.accounts import accounts, moderation_sessions, sessions
 from comments.accounts.oidc import linking, login_flow, providers
 from comments.accounts.passwords import password_login
-from comments.domain import records, roles
+from comments.domain import records
+from comments.domain.moderation import roles
 from comments.web.admin import account_pages, labels, provider_login, signed_in
 from comments.web.http import context, request_shapes
 from comments.web.http.decode import forms, query_strings

@@ -12,8 +12,8 @@ import msgspec
 
 from comments import config
 from comments.domain import presentation, records
+from comments.limits import post_limits
 from comments.posting import admission
-from comments.sites import post_limits
 from comments.web.public import nesting
 
 _LONGEST_KEY = 32

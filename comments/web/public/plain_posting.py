@@ -16,9 +16,9 @@ import msgspec
 from comments import errors
 from comments.domain import records
 from comments.domain.languages import catalogue, error_texts
+from comments.limits.site_request import SiteRequest
 from comments.posting import admission, new_comment
 from comments.reading import thread_pages
-from comments.sites.site_request import SiteRequest
 from comments.web.http import context, cors, problems, request_shapes, response_shapes
 from comments.web.http.decode import forms, json_bodies, query_strings
 from comments.web.public import embed, nesting, page_language, plain_form

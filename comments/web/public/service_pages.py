@@ -15,9 +15,10 @@ from pathlib import Path
 import flask
 
 from comments import config, errors
-from comments.jobs.backups import nightly_backup
-from comments.jobs.integrity import thread_audit
-from comments.store import connection, storage_faults
+from comments.store import connection
+from comments.store.folder import storage_faults
+from comments.upkeep.backups import nightly_backup
+from comments.upkeep.integrity import thread_audit
 from comments.web import recipes
 from comments.web.http import context, responses
 from comments.web.public import first_owner_hint

@@ -7,7 +7,7 @@ one of the site's origins. Therefore it stays connected to its opener, unlike ot
 import flask
 
 from comments import errors
-from comments.accounts import window_codes
+from comments.accounts.links import window_codes
 from comments.domain import records
 from comments.sites import site_settings
 from comments.web.admin import signed_in

@@ -9,7 +9,8 @@ import pytest
 from comments import errors
 from comments.accounts import accounts, identities, sessions
 from comments.accounts.passwords import credentials, hashing
-from comments.domain import records, roles
+from comments.domain import records
+from comments.domain.moderation import roles
 from comments.store import connection, reads
 from datastore_emulator import inprocess
 from tests.support.people import account_holders

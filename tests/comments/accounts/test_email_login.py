@@ -13,11 +13,13 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from comments import config, errors
-from comments.accounts import accounts, email_login, login_mail_rush, reader_accounts, typed_codes
+from comments.accounts import accounts, email_login, reader_accounts
+from comments.accounts.links import typed_codes
 from comments.domain import records
-from comments.jobs import scheduler, wiring
-from comments.sites import post_limits, proof_policy, site_settings
+from comments.limits import login_mail_rush, post_limits, proof_policy
+from comments.sites import site_settings
 from comments.store import connection, reads
+from comments.upkeep import scheduler, wiring
 from datastore_emulator import inprocess, testing
 from tests.support import programs
 from tests.support.histories import counter_oracle

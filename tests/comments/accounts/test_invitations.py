@@ -7,9 +7,10 @@ import pytest
 from google.api_core import exceptions as api
 
 from comments import errors
-from comments.accounts import accounts, invitations, one_time_links, sessions
+from comments.accounts import accounts, sessions
+from comments.accounts.links import invitations, one_time_links
 from comments.accounts.passwords import credentials, password_login, totp
-from comments.domain import roles
+from comments.domain.moderation import roles
 from comments.store import connection, reads, transactions
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER, PASSWORD, SECRET, moderator

@@ -5,15 +5,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from comments.accounts import (
-    accounts,
-    moderation_sessions,
-    one_time_links,
-    reader_accounts,
-    session_rows,
-    window_codes,
-)
-from comments.domain import roles
+from comments.accounts import accounts, moderation_sessions, reader_accounts, session_rows
+from comments.accounts.links import one_time_links, window_codes
+from comments.domain.moderation import roles
 from comments.store import connection, reads, transactions
 from tests.support.people import account_holders, moderators
 from tests.support.people.account_holders import SECRET, here, moderator

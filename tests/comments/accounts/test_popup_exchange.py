@@ -11,7 +11,8 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from comments import errors
-from comments.accounts import accounts, identities, reader_accounts, typed_codes, window_codes
+from comments.accounts import accounts, identities, reader_accounts
+from comments.accounts.links import typed_codes, window_codes
 from comments.accounts.oidc import oidc_client, popup_exchange, providers
 from comments.domain import records
 from comments.sites import site_settings

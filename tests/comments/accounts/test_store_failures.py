@@ -15,8 +15,8 @@ from werkzeug.test import TestResponse
 
 from comments.accounts import accounts, identities
 from comments.accounts.oidc import oidc_client, popup_exchange
-from comments.jobs import personal_data
 from comments.store import connection, reads
+from comments.transfer import personal_data
 from datastore_emulator import faults, inprocess
 from tests.support import prepared_stores
 from tests.support.people import account_holders, api_requests, provider_login, site_tokens

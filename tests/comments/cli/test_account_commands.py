@@ -9,7 +9,8 @@ import flask
 import pytest
 
 from comments import errors
-from comments.accounts import accounts, invitations
+from comments.accounts import accounts
+from comments.accounts.links import invitations
 from comments.accounts.passwords import credentials, totp
 from comments.store import connection
 from tests.support.people import account_holders

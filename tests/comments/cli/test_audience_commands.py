@@ -9,8 +9,8 @@ import pytest
 
 from comments.domain import records
 from comments.events import dispatcher
-from comments.jobs import wiring
 from comments.store import connection
+from comments.upkeep import wiring
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads
 

@@ -11,12 +11,13 @@ import flask
 import pytest
 
 from comments import errors
-from comments.domain import declared_counters, records
+from comments.domain import records
+from comments.domain.counters import declared_counters
 from comments.events import dispatcher
-from comments.jobs import wiring
-from comments.jobs.migrations import declared_backfill
 from comments.posting import cast_vote
 from comments.store import connection
+from comments.tree.counters.declared import declared_backfill
+from comments.upkeep import wiring
 from tests.support import programs
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads, sample_votes

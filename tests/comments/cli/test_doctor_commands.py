@@ -20,8 +20,9 @@ from comments import config
 from comments.cli import commands, doctor_commands
 from comments.domain import records
 from comments.events import message_queue
-from comments.jobs.backups import nightly_backup
-from comments.store import connection, server_address, transactions
+from comments.store import connection, transactions
+from comments.store.folder import server_address
+from comments.upkeep.backups import nightly_backup
 from tests.support import api_fuzzing, loopback_servers, optional_tools, prepared_stores
 from tests.support.outside import mail_server
 from tests.support.threads import sample_threads

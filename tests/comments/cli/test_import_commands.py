@@ -11,11 +11,11 @@ import pytest
 
 from comments.domain import records
 from comments.events import dispatcher
-from comments.jobs.importers import import_journal
-from comments.jobs.importers.formats import format_registry
-from comments.jobs.integrity import repair
 from comments.store import connection
+from comments.transfer.formats import format_registry
+from comments.transfer.importing import import_journal
 from comments.tree.counters import thread_counts
+from comments.upkeep.integrity import repair
 from tests.comments.cli.conftest import Runner
 from tests.support.threads import sample_threads
 

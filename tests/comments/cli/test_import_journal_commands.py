@@ -15,9 +15,9 @@ import msgspec
 import pytest
 
 from comments.domain import records
-from comments.jobs.importers import import_journal, import_process
 from comments.reading.compaction import compactor
 from comments.store import connection, transactions
+from comments.transfer.importing import import_journal, import_process
 from tests.conftest import ROOT
 from tests.support.threads import sample_exports, sample_threads
 from tests.support.threads.sample_exports import post
@@ -177,7 +177,7 @@ def test_the_same_file_can_be_imported_again(
 def test_an_import_whose_process_has_ended_is_interrupted(
     run: Run, imported: str, open_store: connection.Store
 ) -> None:
-    mark = "from comments.jobs.importers import import_process; print(import_process.own())"
+    mark = "from comments.transfer.importing import import_process; print(import_process.own())"
     ended = subprocess.run(
         [sys.executable, "-c", mark], check=True, capture_output=True, text=True, cwd=ROOT
     )

@@ -7,7 +7,7 @@ import flask
 import pytest
 
 from comments.domain import records
-from comments.jobs.importers import import_journal
+from comments.transfer.importing import import_journal
 from tests.support import stored_state
 from tests.support.importing import stored_imports
 from tests.support.threads import sample_exports

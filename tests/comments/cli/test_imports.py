@@ -45,7 +45,7 @@ try:
             assert end.code == 0, name
 """,
 )
-ROOMS = {"cli", "config", "domain", "errors", "logs", "setting_values", "sites"}
+ROOMS = {"cli", "config", "domain", "errors", "limits", "logs", "setting_values", "sites"}
 
 
 def run(

@@ -12,7 +12,8 @@ from comments.cli import moderation_commands
 from comments.domain import records
 from comments.domain.records import Status
 from comments.events import audit_log
-from comments.moderation import decisions, rulebook
+from comments.moderation import decisions
+from comments.moderation.policy import rulebook
 from comments.store import connection
 from tests.support.threads import sample_threads
 from tests.support.threads.sample_exports import THREAD, post

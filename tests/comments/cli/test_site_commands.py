@@ -4,10 +4,11 @@ import flask
 import pytest
 
 from comments import config
-from comments.domain import records, site_options, sorthash
+from comments.domain import records, site_options
+from comments.domain.ids import sorthash
 from comments.sites import site_settings
 from comments.store import connection
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
 from tests.comments.cli.conftest import Runner
 from tests.support.threads import sample_threads
 

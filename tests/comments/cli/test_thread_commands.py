@@ -8,7 +8,8 @@ import click.testing
 import flask
 import pytest
 
-from comments.domain import records, sorthash
+from comments.domain import records
+from comments.domain.ids import sorthash
 from comments.moderation import decisions
 from comments.reading.compaction import compactor
 from comments.store import connection, ownership, reads, transactions

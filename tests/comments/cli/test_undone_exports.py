@@ -8,10 +8,10 @@ import pytest
 
 from comments.domain import records
 from comments.events import audit_log
-from comments.jobs.importers import import_journal, import_undo
-from comments.jobs.migrations import declared_backfill
-from comments.sites import thread_info
 from comments.store import connection
+from comments.threads import thread_info
+from comments.transfer.importing import import_journal, import_undo
+from comments.tree.counters.declared import declared_backfill
 from tests.comments.cli.conftest import Runner
 from tests.support.importing.samples import flatthread as samples
 from tests.support.people.console_browser import Desk

@@ -10,11 +10,12 @@ import flask
 import pytest
 
 from comments.cli import import_progress
-from comments.domain import imported_ids, records
+from comments.domain import records
+from comments.domain.ids import imported_ids
 from comments.domain.records import Verb
-from comments.jobs.importers.checking import checked_import
 from comments.moderation import decisions
 from comments.store import connection
+from comments.transfer.checking import checked_import
 from tests.support.threads import raw_changes, sample_threads
 from tests.support.threads.sample_exports import post
 

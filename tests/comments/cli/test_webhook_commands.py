@@ -11,7 +11,7 @@ import pytest
 
 from comments.cli import webhook_commands
 from comments.domain import records
-from comments.domain.outcomes import End, Outcome
+from comments.domain.reports.outcomes import End, Outcome
 from comments.events import (
     dead_letters,
     dispatcher,
@@ -21,8 +21,8 @@ from comments.events import (
     webhook_endpoints,
     webhooks,
 )
-from comments.jobs import wiring
 from comments.store import connection, ownership, transactions
+from comments.upkeep import wiring
 from tests.support import loopback_servers
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from comments import errors
-from comments.domain import audiences
+from comments.domain.counters import audiences
 from tests.support import audience_forms
 from tests.support.audience_forms import Form
 

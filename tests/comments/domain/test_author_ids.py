@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from comments.domain import author_ids
+from comments.domain.ids import author_ids
 from tests.support.threads import sample_threads
 
 NOW = sample_threads.START

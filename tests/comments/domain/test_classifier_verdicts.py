@@ -5,8 +5,8 @@ import json
 import pytest
 
 from comments import errors
-from comments.domain import classifier_verdicts
-from comments.domain.classifier_verdicts import Classifier, ClassifierAnswer, Verdict
+from comments.domain.moderation import classifier_verdicts
+from comments.domain.moderation.classifier_verdicts import Classifier, ClassifierAnswer, Verdict
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))

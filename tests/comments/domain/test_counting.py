@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments.domain import categories, counting
-from comments.domain.counting import CountedState, Key, Scope
+from comments.domain import categories
+from comments.domain.counters import counting
+from comments.domain.counters.counting import CountedState, Key, Scope
 from comments.domain.records import Status
 from tests.support.histories import ledger
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comments import errors
-from comments.domain import declared_counters
-from comments.domain.counting import CountedChange, CountedState
-from comments.domain.declared_counters import CounterKey, DeclaredCounter
+from comments.domain.counters import declared_counters
+from comments.domain.counters.counting import CountedChange, CountedState
+from comments.domain.counters.declared_counters import CounterKey, DeclaredCounter
 from comments.domain.records import Status
 
 CONTROVERSIAL = declared_counters.declare(

@@ -4,9 +4,9 @@ import hashlib
 
 from comments.domain import records
 from comments.domain.crypto import guest_addresses, keyed_hashes, secret_rotation
-from comments.jobs import personal_data
 from comments.store import connection, reads
 from comments.store.models import comment_rows
+from comments.transfer import personal_data
 from tests.support.threads import sample_threads
 
 SECRET = sample_threads.SETTINGS.secret

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comments import errors
-from comments.domain.text import host_names
+from comments.domain.text.addresses import host_names
 
 
 @pytest.mark.parametrize(

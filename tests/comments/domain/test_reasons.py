@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments.domain import reasons
 from comments.domain.languages import catalogue
-from comments.domain.reasons import HoldReason
+from comments.domain.moderation import reasons
+from comments.domain.moderation.reasons import HoldReason
 from comments.moderation import reports
 
 PARAMS = st.dictionaries(st.text(max_size=9), st.text(max_size=9) | st.integers(0, 2**53))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments.domain import roles
+from comments.domain.moderation import roles
 
 SITES = ("blog", "shop", "b", "blo")
 GRANTS = st.builds(

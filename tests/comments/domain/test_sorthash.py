@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from comments.domain import sorthash
+from comments.domain.ids import sorthash
 
 DEFAULT = sorthash.Scheme()
 DECIMAL = sorthash.Scheme("0123456789", 2, 3)

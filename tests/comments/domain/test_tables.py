@@ -7,8 +7,8 @@ import json
 import msgspec
 import pytest
 
-from comments.domain import tables
-from comments.domain.tables import TableFormat
+from comments.domain.reports import tables
+from comments.domain.reports.tables import TableFormat
 
 
 class Row(msgspec.Struct):

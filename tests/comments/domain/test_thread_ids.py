@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comments import errors
-from comments.domain import records, thread_ids
+from comments.domain import records
+from comments.domain.ids import thread_ids
 
 SITE = records.Site(id="s", origins=(), digits="AB", width=2, query_keys=("p",))
 BLOG = records.Site(id="s", origins=("http://blog.example", "https://docs"), digits="AB", width=2)

@@ -3,8 +3,8 @@
 import pytest
 
 from comments import errors
-from comments.domain import site_ids
-from comments.domain.text import web_origins
+from comments.domain.ids import site_ids
+from comments.domain.text.addresses import web_origins
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import pytest
 from comments import errors
 from comments.domain import records
 from comments.events import dead_letters, dispatcher, message_queue, outbox
-from comments.jobs import wiring
 from comments.notifications import reader_follows
 from comments.store import connection, ownership, transactions
+from comments.upkeep import wiring
 from datastore_emulator import inprocess, testing
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads

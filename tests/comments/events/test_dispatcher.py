@@ -10,11 +10,11 @@ import pytest
 from comments import errors
 from comments.domain import records
 from comments.events import dead_letters, dispatcher, outbox
-from comments.jobs import wiring
 from comments.posting import own_comment
 from comments.store import connection, ownership
 from comments.store.models import counter_rows
 from comments.tree.counters import from_events, totals
+from comments.upkeep import wiring
 from tests.support import datastores
 from tests.support.histories import counter_oracle
 from tests.support.store_interceptors import Commits, InterceptorSlot

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from comments.domain import categories, classifier_verdicts, records
+from comments.domain import categories, records
+from comments.domain.moderation import classifier_verdicts
 from comments.events import (
     dispatcher,
     message_queue,
@@ -18,9 +19,10 @@ from comments.events import (
     webhook_endpoints,
     webhooks,
 )
-from comments.jobs import recategorize, wiring
 from comments.store import connection, ownership
+from comments.tree.bulk import recategorize
 from comments.tree.counters import totals
+from comments.upkeep import wiring
 from tests.support.histories import counter_oracle
 from tests.support.store_interceptors import InterceptorSlot
 from tests.support.threads import sample_threads

@@ -13,10 +13,10 @@ from comments import app as apps
 from comments import config
 from comments.domain import records
 from comments.events import backlog, outbox
-from comments.jobs import background_worker
-from comments.jobs.migrations import thread_count_rows
 from comments.reading.compaction import compactor
 from comments.store import connection
+from comments.upkeep import background_worker
+from comments.upkeep.migrations import thread_count_rows
 from tests.comments.conftest import Clock
 from tests.support.histories import counter_oracle
 from tests.support.store_interceptors import Commits, InterceptorSlot

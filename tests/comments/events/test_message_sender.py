@@ -20,9 +20,9 @@ from comments.events import (
     safe_http,
     webhook_endpoints,
 )
-from comments.jobs import background_worker, wiring
 from comments.posting import own_comment
 from comments.store import connection, transactions
+from comments.upkeep import background_worker, wiring
 from tests.support import loopback_servers
 from tests.support.histories import counter_oracle
 from tests.support.outside import webhook_site

@@ -5,13 +5,14 @@ from datetime import timedelta
 import pytest
 
 from comments import errors
-from comments.domain import records, sorthash
-from comments.domain.outcomes import End, Outcome
+from comments.domain import records
+from comments.domain.ids import sorthash
+from comments.domain.reports.outcomes import End, Outcome
 from comments.events import dispatcher, message_queue, safe_http, webhook_endpoints, webhooks
-from comments.jobs import wiring
 from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection, reads
+from comments.upkeep import wiring
 from datastore_emulator import errors as engine_errors
 from datastore_emulator import inprocess, testing
 from tests.support import datastores

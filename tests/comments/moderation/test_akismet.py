@@ -13,14 +13,16 @@ import pytest
 
 from comments import errors
 from comments.accounts import accounts
-from comments.domain import classifier_verdicts, records
+from comments.domain import records
+from comments.domain.moderation import classifier_verdicts
 from comments.domain.records import Status, Verb
 from comments.events import audit_log, dead_letters, outbox
-from comments.jobs import personal_data
-from comments.moderation import decisions, rulebook
+from comments.moderation import decisions
 from comments.moderation.classifiers import akismet, classifier_answers, registration
+from comments.moderation.policy import rulebook
 from comments.posting import own_comment
 from comments.store import connection, reads
+from comments.transfer import personal_data
 from tests.support import loopback_servers
 from tests.support.histories import counter_oracle
 from tests.support.outside import classifier_site

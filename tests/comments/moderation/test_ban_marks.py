@@ -9,15 +9,18 @@ import pytest
 
 from comments import app as apps
 from comments import config, errors
-from comments.domain import classifier_verdicts, records
+from comments.domain import records
 from comments.domain.crypto import caller_marks, client_networks, secret_rotation
+from comments.domain.moderation import classifier_verdicts
 from comments.domain.records import Status
 from comments.events import audit_log
-from comments.moderation import bans, policy_changes, retention, rulebook
+from comments.limits.site_request import SiteRequest
+from comments.moderation import bans, retention
+from comments.moderation.policy import policy_changes, rulebook
 from comments.posting import admission, new_comment
 from comments.sites import site_settings
-from comments.sites.site_request import SiteRequest
-from comments.store import connection, per_process, reads
+from comments.store import connection, reads
+from comments.store.memory import per_process
 from comments.store.models import comment_rows
 from tests.support.people import account_holders
 from tests.support.people.console_browser import Desk

@@ -8,7 +8,8 @@ import pytest
 from comments import errors
 from comments.domain import records
 from comments.domain.records import Status, Verb
-from comments.moderation import decisions, policy_changes, rulebook
+from comments.moderation import decisions
+from comments.moderation.policy import policy_changes, rulebook
 from comments.posting import own_comment
 from tests.support.threads import moderated_site, sample_threads
 

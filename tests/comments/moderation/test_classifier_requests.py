@@ -12,16 +12,17 @@ import pytest
 
 from comments.accounts import accounts
 from comments.domain import records
-from comments.domain.classifier_verdicts import Verdict
+from comments.domain.moderation.classifier_verdicts import Verdict
 from comments.domain.records import Policy, Status, Verb
 from comments.events import audit_log, dispatcher, webhooks
-from comments.jobs import wiring
-from comments.moderation import decisions, policy_changes, rulebook
+from comments.moderation import decisions
 from comments.moderation.classifiers import classifier_answers, classifier_requests
+from comments.moderation.policy import policy_changes, rulebook
 from comments.notifications import planner
 from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection
+from comments.upkeep import wiring
 from datastore_emulator import inprocess, testing
 from tests.support import loopback_servers
 from tests.support.outside import classifier_site, mail_server

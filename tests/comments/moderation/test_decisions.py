@@ -11,14 +11,15 @@ import pytest
 
 from comments import errors
 from comments.domain import presentation, records
-from comments.domain.reasons import HoldReason
+from comments.domain.moderation.reasons import HoldReason
 from comments.domain.records import Ruling, Status, Verb
 from comments.events import audit_log, backlog, outbox, webhook_endpoints, webhooks
-from comments.jobs.integrity import repair
 from comments.moderation import decisions
 from comments.posting import own_comment
 from comments.store import connection, transactions
-from comments.tree import ordered_query, status_changes
+from comments.tree import status_changes
+from comments.tree.lists import ordered_query
+from comments.upkeep.integrity import repair
 from tests.support import stored_state
 from tests.support.store_interceptors import TRANSIENT, Faults
 from tests.support.threads import sample_threads

@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 
 from comments import errors
-from comments.domain import author_ids, records
+from comments.domain import records
+from comments.domain.ids import author_ids
 from comments.domain.records import Status, Verb
 from comments.events import dispatcher
-from comments.jobs import wiring
-from comments.moderation import decisions, dry_run
-from comments.moderation.rules import Action, Rule
+from comments.moderation import decisions
+from comments.moderation.policy import dry_run
+from comments.moderation.policy.rules import Action, Rule
 from comments.store import connection
+from comments.upkeep import wiring
 from datastore_emulator import inprocess, testing
 from tests.support import optional_tools, stored_state
 from tests.support.html import embedded_threads

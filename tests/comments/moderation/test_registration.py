@@ -10,9 +10,9 @@ import pytest
 from comments import errors
 from comments.domain import records
 from comments.events import audit_log, safe_http
-from comments.moderation import rulebook
 from comments.moderation.classifiers import registration
 from comments.moderation.classifiers.registration import Terms
+from comments.moderation.policy import rulebook
 from comments.store import connection, reads
 from tests.support.outside import classifier_site
 from tests.support.outside.classifier_site import Service, say

@@ -9,10 +9,10 @@ from comments import config, errors
 from comments.domain import records
 from comments.domain.records import Status, Verb
 from comments.events import dispatcher
-from comments.jobs import wiring
 from comments.moderation import decisions, retention, retention_marks
 from comments.store import connection, reads, transactions
 from comments.store.models import comment_rows, conversion
+from comments.upkeep import wiring
 from tests.support import stored_state
 from tests.support.threads import sample_threads
 

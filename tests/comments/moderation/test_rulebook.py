@@ -6,8 +6,8 @@ from comments import errors
 from comments.domain import records
 from comments.domain.records import Policy
 from comments.events import audit_log
-from comments.moderation import policy_changes, rulebook
-from comments.moderation.rules import Action, Rule
+from comments.moderation.policy import policy_changes, rulebook
+from comments.moderation.policy.rules import Action, Rule
 from comments.store.models import moderation_rows
 from tests.support.threads import moderated_site
 

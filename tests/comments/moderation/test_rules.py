@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from comments import errors
 from comments.domain.records import Status
 from comments.domain.text import cleaning, rendering
-from comments.moderation import rules
-from comments.moderation.rules import Action, Rule, RuleSubject
+from comments.moderation.policy import rules
+from comments.moderation.policy.rules import Action, Rule, RuleSubject
 
 
 def _said(body: str = "hello", **more: Any) -> RuleSubject:

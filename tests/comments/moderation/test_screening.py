@@ -5,14 +5,16 @@ from datetime import timedelta
 import pytest
 
 from comments import config, errors
-from comments.domain import records, sorthash
+from comments.domain import records
+from comments.domain.ids import sorthash
 from comments.domain.records import Policy, Status, ThreadState, Verb
 from comments.events import audit_log
-from comments.jobs.integrity import repair
-from comments.moderation import decisions, policy_changes
-from comments.moderation.rules import Action
+from comments.moderation import decisions
+from comments.moderation.policy import policy_changes
+from comments.moderation.policy.rules import Action
 from comments.posting import own_comment
 from comments.sites import site_settings
+from comments.upkeep.integrity import repair
 from datastore_emulator import inprocess, testing
 from tests.support import stored_state
 from tests.support.threads import moderated_site, sample_threads

@@ -9,13 +9,13 @@ import pytest
 from comments.domain import records
 from comments.domain.records import Status, Verb
 from comments.events import dispatcher, outbox
-from comments.jobs import scheduler, wiring
 from comments.moderation import decisions
 from comments.notifications import inbox
 from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.large_sets import membership, set_compaction, set_search
+from comments.upkeep import scheduler, wiring
 from datastore_emulator import inprocess, testing
 from tests.support.histories import counter_oracle
 from tests.support.threads import moderated_site, sample_threads

@@ -17,13 +17,13 @@ from comments import errors
 from comments.domain import records
 from comments.domain.records import Verb
 from comments.events import dispatcher
-from comments.jobs import wiring
 from comments.moderation import decisions
 from comments.notifications import inbox
 from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection
 from comments.store.large_sets import set_compaction
+from comments.upkeep import wiring
 from datastore_emulator import faults, inprocess
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads

@@ -13,12 +13,12 @@ import pytest
 
 from comments.domain import records
 from comments.events import dispatcher
-from comments.jobs import wiring
 from comments.notifications import inbox
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.large_sets import membership, set_compaction
 from comments.store.models import conversion
+from comments.upkeep import wiring
 from datastore_emulator import inprocess
 from tests.support import dying_programs, forked_programs, programs
 from tests.support.histories import counter_oracle

@@ -14,12 +14,12 @@ from comments.domain import records
 from comments.domain.crypto import encryption
 from comments.domain.records import Status, Verb
 from comments.events import audit_log, dispatcher
-from comments.jobs import wiring
 from comments.moderation import decisions
 from comments.notifications import double_opt_in, form_tokens, moderation_links, planner
 from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection
+from comments.upkeep import wiring
 from tests.support import stored_state
 from tests.support.html import html_reader, page_buttons
 from tests.support.outside import mail_server

@@ -11,8 +11,7 @@ import pytest
 from comments import app as apps
 from comments.domain import records
 from comments.domain.records import Policy, Status, Verb
-from comments.events import outbox
-from comments.events.mail import mail_jobs
+from comments.events import mail_jobs, outbox
 from comments.moderation import decisions
 from comments.notifications import planner, subscriptions, thread_followers
 from comments.posting import own_comment
@@ -20,8 +19,8 @@ from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
 from comments.store.large_sets import set_compaction
 from comments.store.models import comment_rows
+from comments.threads import thread_cache
 from comments.tree import values
-from comments.tree.threads import thread_cache
 from datastore_emulator import inprocess, testing
 from tests.support.histories import counter_oracle
 from tests.support.outside import mail_server

@@ -13,12 +13,12 @@ import pytest
 
 from comments.domain import records
 from comments.events import dead_letters, outbox
-from comments.events.mail import smtp
-from comments.jobs import background_worker, wiring
 from comments.notifications import planner
+from comments.notifications.mail import smtp
 from comments.sites import site_settings
 from comments.store import connection
 from comments.tree.counters import totals
+from comments.upkeep import background_worker, wiring
 from datastore_emulator import inprocess
 from tests.support import forked_programs, programs
 from tests.support.histories import counter_oracle
@@ -157,11 +157,11 @@ DYING = """
 import os
 import sys
 from datetime import datetime
-from comments.events.mail import smtp
+from comments.notifications.mail import smtp
 from comments.store import connection
 from comments.events import dispatcher
 from comments.notifications import planner
-from comments.jobs import wiring
+from comments.upkeep import wiring
 from datastore_emulator import inprocess, testing
 from tests.comments.notifications import test_planner_failures
 from tests.support.outside.mail_server import Box

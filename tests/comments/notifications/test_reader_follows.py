@@ -12,16 +12,17 @@ import pytest
 
 from comments import app as apps
 from comments import errors
-from comments.domain import counting, records
+from comments.domain import records
+from comments.domain.counters import counting
 from comments.events import backlog, dispatcher
-from comments.jobs import background_worker, scheduler, wiring
-from comments.jobs.integrity import recount
 from comments.notifications import reader_follows, subscriptions, thread_followers
 from comments.reading.compaction import compactor
 from comments.store import connection, ownership, reads, transactions
 from comments.store.large_sets import membership, set_compaction, set_search
 from comments.store.models import comment_rows, counter_rows
 from comments.tree.counters import totals
+from comments.upkeep import background_worker, scheduler, wiring
+from comments.upkeep.integrity import recount
 from datastore_emulator import errors as engine_errors
 from datastore_emulator import faults, inprocess, testing
 from tests.support import datastores, programs

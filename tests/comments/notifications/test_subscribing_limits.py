@@ -14,7 +14,7 @@ from comments.notifications import double_opt_in
 from comments.sites import site_settings
 from comments.store import connection
 from datastore_emulator import inprocess, testing
-from tests.comments.events.test_compose import ODD
+from tests.comments.notifications.mail.test_compose import ODD
 from tests.conftest import ROOT
 from tests.support.outside import mail_subscriber
 from tests.support.outside.mail_server import Box

@@ -8,8 +8,9 @@ import pytest
 from flask.testing import FlaskClient
 
 from comments.domain import records
+from comments.limits import rate_limits
 from comments.posting import admission
-from comments.sites import rate_limits, site_settings
+from comments.sites import site_settings
 from comments.store import connection, reads
 from datastore_emulator import faults, inprocess, testing
 from tests.support.people import api_requests, proof_solver

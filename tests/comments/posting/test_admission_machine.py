@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from comments import errors
-from comments.domain import classifier_verdicts, records
+from comments.domain import records
+from comments.domain.moderation import classifier_verdicts
+from comments.limits.site_request import SiteRequest
 from comments.posting import admission, new_comment
-from comments.sites.site_request import SiteRequest
 from comments.store import connection
 from datastore_emulator import inprocess
 from tests.support import prepared_stores

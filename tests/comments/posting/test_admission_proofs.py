@@ -3,7 +3,8 @@
 from typing import Any
 
 from comments import config
-from comments.domain import records, sorthash
+from comments.domain import records
+from comments.domain.ids import sorthash
 from comments.sites import site_settings
 from comments.store import connection
 from comments.web.api import api_tokens

@@ -7,8 +7,8 @@ import pytest
 
 from comments import config
 from comments.domain import records
-from comments.moderation import policy_changes
-from comments.moderation.rules import Action, Rule
+from comments.moderation.policy import policy_changes
+from comments.moderation.policy.rules import Action, Rule
 from comments.store import connection, reads
 from comments.web.api import api_tokens
 from tests.support.people import account_holders, api_requests, proof_solver

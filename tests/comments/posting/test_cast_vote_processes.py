@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from comments.jobs.integrity import recount
 from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection
+from comments.upkeep.integrity import recount
 from datastore_emulator import faults, inprocess
 from tests.support import forked_programs, programs
 from tests.support.threads import sample_threads, sample_votes
@@ -34,7 +34,7 @@ from comments import errors
 from comments.store import connection
 from comments.domain import records
 from comments.posting import cast_vote
-from comments.jobs import background_worker
+from comments.upkeep import background_worker
 from datastore_emulator import inprocess
 from datastore_emulator import faults
 from tests.support.threads import sample_votes

@@ -20,8 +20,9 @@ import pytest
 
 from comments.domain import records
 from comments.domain.records import Policy
-from comments.moderation import bans, policy_changes
-from comments.moderation.rules import Action, Rule
+from comments.moderation import bans
+from comments.moderation.policy import policy_changes
+from comments.moderation.policy.rules import Action, Rule
 from comments.sites import site_settings
 from comments.store import connection, reads
 from datastore_emulator import inprocess

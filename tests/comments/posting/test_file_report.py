@@ -10,14 +10,16 @@ import pytest
 from flask.testing import FlaskClient
 
 from comments import errors
-from comments.domain import author_ids, records
+from comments.domain import records
+from comments.domain.ids import author_ids
 from comments.domain.records import Status, Verb
 from comments.events import audit_log, dispatcher
-from comments.jobs import wiring
-from comments.moderation import decisions, policy_changes, reports, retention
+from comments.moderation import decisions, reports, retention
+from comments.moderation.policy import policy_changes
 from comments.moderation.reports import Reason
 from comments.posting import file_report, own_comment
 from comments.store import connection
+from comments.upkeep import wiring
 from tests.support import stored_state
 from tests.support.histories import counter_oracle
 from tests.support.people.api_requests import NOBODY, ONE, answer, bearer, listed, post, refused

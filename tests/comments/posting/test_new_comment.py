@@ -8,11 +8,11 @@ import pytest
 
 from comments import errors
 from comments.domain import records
+from comments.limits.site_request import SiteRequest
 from comments.posting import admission, new_comment, own_comment
-from comments.sites.site_request import SiteRequest
 from comments.store import connection, reads
 from comments.store.models import comment_rows, conversion
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
 from tests.support.threads import sample_threads
 
 KEY = "0123456789abcdef"

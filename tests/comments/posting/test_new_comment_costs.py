@@ -8,11 +8,13 @@ import pytest
 
 from comments import app as apps
 from comments import config
-from comments.domain import records, sorthash
+from comments.domain import records
+from comments.domain.ids import sorthash
 from comments.domain.records import Policy
-from comments.moderation import policy_changes, rulebook
-from comments.moderation.rules import Action, Rule
-from comments.sites import site_settings, usage
+from comments.limits import usage
+from comments.moderation.policy import policy_changes, rulebook
+from comments.moderation.policy.rules import Action, Rule
+from comments.sites import site_settings
 from comments.store import connection
 from comments.web.api import api_tokens
 from datastore_emulator import inprocess, testing

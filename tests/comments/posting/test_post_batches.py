@@ -21,16 +21,18 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from comments import errors
-from comments.domain import classifier_verdicts, records, sorthash
-from comments.jobs.integrity import repair
-from comments.moderation import policy_changes
-from comments.moderation.rules import Action, Rule
+from comments.domain import records
+from comments.domain.ids import sorthash
+from comments.domain.moderation import classifier_verdicts
+from comments.limits.site_request import SiteRequest
+from comments.moderation.policy import policy_changes
+from comments.moderation.policy.rules import Action, Rule
 from comments.posting import admission, new_comment, post_storage
-from comments.sites.site_request import SiteRequest
 from comments.store import batches, connection, reads
 from comments.store.models import comment_rows
-from comments.tree import ordered_query
 from comments.tree.counters import sharding
+from comments.tree.lists import ordered_query
+from comments.upkeep.integrity import repair
 from comments.web.api import api_tokens
 from datastore_emulator import inprocess, testing
 from tests.support import prepared_stores, stored_state

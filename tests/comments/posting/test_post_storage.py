@@ -10,11 +10,11 @@ import pytest
 
 from comments.domain import records
 from comments.domain.records import Policy
-from comments.jobs.integrity import repair
-from comments.moderation import policy_changes
-from comments.moderation.rules import Action, Rule
-from comments.sites import rate_limits
+from comments.limits import rate_limits
+from comments.moderation.policy import policy_changes
+from comments.moderation.policy.rules import Action, Rule
 from comments.store import connection, reads
+from comments.upkeep.integrity import repair
 from datastore_emulator import faults, inprocess, testing
 from tests.support import forked_programs, prepared_stores, programs
 from tests.support.people import api_requests, proof_solver

@@ -6,8 +6,9 @@ import pytest
 from flask.testing import FlaskClient
 
 from comments import config
+from comments.limits import usage
 from comments.posting import previews
-from comments.sites import site_settings, usage
+from comments.sites import site_settings
 from comments.store import connection
 from datastore_emulator import inprocess, testing
 from tests.support.people import api_requests

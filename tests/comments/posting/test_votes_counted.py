@@ -13,13 +13,14 @@ from comments import errors
 from comments.domain import presentation, records
 from comments.domain.records import Status
 from comments.events import backlog
-from comments.jobs import background_worker
 from comments.posting import cast_vote, own_comment
 from comments.reading.materialized import directories, thread_view, view_cache
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows, conversion
-from comments.tree import ordered_query, votes
+from comments.tree import votes
 from comments.tree.counters import totals
+from comments.tree.lists import ordered_query
+from comments.upkeep import background_worker
 from datastore_emulator import inprocess, testing
 from tests.comments.conftest import Clock
 from tests.support import datastores

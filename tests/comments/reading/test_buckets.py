@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from comments.domain import sorthash
+from comments.domain.ids import sorthash
 from comments.reading.materialized import buckets, merged_view
 
 SCHEME = sorthash.Scheme()

@@ -24,7 +24,6 @@ from hypothesis.stateful import (
 
 from comments import errors
 from comments.domain import records
-from comments.jobs.integrity import repair
 from comments.moderation import decisions
 from comments.posting import cast_vote, own_comment
 from comments.reading.compaction import compactor, leftovers
@@ -32,7 +31,8 @@ from comments.reading.materialized import ranking
 from comments.sites import site_settings
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
+from comments.upkeep.integrity import repair
 from datastore_emulator import inprocess
 from tests.conftest import ROOT
 from tests.support import datastores

@@ -16,13 +16,13 @@ import pytest
 
 from comments.domain import records
 from comments.events import backlog
-from comments.jobs import scheduler
 from comments.posting import cast_vote, own_comment
 from comments.reading.compaction import bucket_layout, compactor, leftovers
 from comments.reading.materialized import directories, ranking
 from comments.sites import site_settings
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows
+from comments.upkeep import scheduler
 from datastore_emulator import inprocess
 from tests.support import datastores, prepared_stores
 from tests.support.threads import compaction, reader_processes, sample_threads, sample_votes

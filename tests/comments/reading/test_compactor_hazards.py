@@ -18,7 +18,8 @@ from comments.reading.materialized import (
 )
 from comments.store import connection, reads, transactions
 from comments.store.models import comment_rows
-from comments.tree import job_writes, ordered_query
+from comments.tree.bulk import job_writes
+from comments.tree.lists import ordered_query
 from datastore_emulator import inprocess, testing
 from tests.support.threads import compaction, reader_processes, sample_threads
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from comments.domain import presentation, records
-from comments.jobs import scheduler
-from comments.jobs.integrity import repair
 from comments.posting import own_comment
 from comments.reading.compaction import compactor, leftovers
 from comments.reading.materialized import directories, merged_view, thread_view, view_cache
 from comments.sites import site_settings
 from comments.store import connection
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
+from comments.upkeep import scheduler
+from comments.upkeep.integrity import repair
 from datastore_emulator import inprocess
 from tests.support import dying_programs, forked_programs, programs
 from tests.support.threads import compaction, sample_threads, sample_votes
@@ -64,7 +64,7 @@ import os
 import signal
 import sys
 from comments.store import connection
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
 from comments.reading.materialized import thread_view
 from comments.reading.materialized import view_cache
 from comments.domain import presentation

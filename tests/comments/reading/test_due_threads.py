@@ -7,13 +7,14 @@ import pytest
 
 from comments.domain import records
 from comments.events import backlog
-from comments.jobs import scheduler
 from comments.moderation import decisions
 from comments.posting import own_comment
 from comments.reading.compaction import compactor, due_threads
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
-from comments.tree import changes, ordered_query
+from comments.tree import changes
+from comments.tree.lists import ordered_query
+from comments.upkeep import scheduler
 from datastore_emulator import inprocess, testing
 from tests.support.threads import compaction, sample_threads
 

@@ -19,7 +19,7 @@ from comments.posting import own_comment
 from comments.reading import full_thread
 from comments.reading.compaction import compactor
 from comments.store import connection
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
 from comments.web.http import content_coding, responses
 from datastore_emulator import inprocess, testing
 from tests.support import prepared_stores

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments.domain import sorthash
+from comments.domain.ids import sorthash
 from comments.reading.materialized import buckets, merged_view
 
 SCHEME = sorthash.Scheme(width=1, levels=6)

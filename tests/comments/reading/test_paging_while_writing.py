@@ -25,7 +25,7 @@ from comments.reading.materialized import ranking
 from comments.reading.thread_pages import ListingOrder
 from comments.store import connection
 from comments.store.models import comment_rows
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
 from tests.support.threads import compaction, sample_threads
 
 SECRET = sample_threads.SETTINGS.secret

@@ -15,7 +15,8 @@ from comments.reading.compaction import compactor
 from comments.reading.materialized import buckets, directories, first_page, thread_view, view_cache
 from comments.store import connection, reads
 from comments.store.models import comment_rows
-from comments.tree import ordered_query, status_changes
+from comments.tree import status_changes
+from comments.tree.lists import ordered_query
 from datastore_emulator import inprocess, testing
 from tests.support import datastores
 from tests.support.html import html_reader

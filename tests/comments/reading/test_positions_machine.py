@@ -29,7 +29,7 @@ from comments.reading.materialized import ranking, thread_view, view_cache
 from comments.reading.thread_pages import ListingOrder, PageRequest
 from comments.store import reads
 from comments.store.models import comment_rows, conversion
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
 from tests.support import datastores, prepared_stores
 from tests.support.threads import compaction, reader_processes, sample_threads, sample_votes
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from comments import errors
 from comments.domain import presentation, records
-from comments.jobs import scheduler
 from comments.moderation import decisions
 from comments.posting import own_comment
 from comments.reading import listings, thread_pages
@@ -19,7 +18,8 @@ from comments.reading.materialized import buckets, directories, ranking, view_ca
 from comments.reading.thread_pages import ListingOrder
 from comments.store import connection, reads
 from comments.store.models import comment_rows
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
+from comments.upkeep import scheduler
 from datastore_emulator import inprocess, testing
 from tests.support.threads import compaction, sample_threads
 

@@ -10,11 +10,11 @@ import pytest
 
 from comments import errors
 from comments.domain import records
-from comments.jobs import scheduler
 from comments.reading.compaction import compactor, leftovers, rebuilding
 from comments.reading.materialized import directories, thread_view
 from comments.store import connection, reads
 from comments.store.models import bucket_rows, comment_rows
+from comments.upkeep import scheduler
 from tests.support import datastores, prepared_stores
 from tests.support.threads import compaction, raw_changes, reader_processes, sample_threads
 

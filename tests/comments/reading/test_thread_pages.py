@@ -10,7 +10,7 @@ from comments.domain import presentation, records
 from comments.reading import listings, thread_pages
 from comments.reading.compaction import compactor
 from comments.store import connection
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
 from tests.support import prepared_stores
 from tests.support.threads import compaction, sample_threads
 

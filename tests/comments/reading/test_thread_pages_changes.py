@@ -11,7 +11,7 @@ from comments.reading import listings, thread_pages
 from comments.reading.compaction import compactor
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import bucket_rows
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
 from tests.support.threads import compaction, sample_threads
 
 SECRET = sample_threads.SETTINGS.secret

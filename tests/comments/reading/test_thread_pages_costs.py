@@ -9,7 +9,7 @@ from comments.reading import listings, thread_pages
 from comments.reading.compaction import compactor
 from comments.reading.materialized import directories, thread_view
 from comments.store import connection
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
 from datastore_emulator import inprocess, testing
 from tests.support import prepared_stores
 from tests.support.threads import compaction, sample_threads

@@ -25,7 +25,7 @@ from comments.posting import own_comment
 from comments.reading import full_thread, listings, thread_pages
 from comments.reading.compaction import compactor
 from comments.reading.materialized import view_cache
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
 from datastore_emulator import faults
 from tests.support import datastores, prepared_stores
 from tests.support.threads import compaction, reader_processes, sample_threads

@@ -3,8 +3,9 @@
 import pytest
 
 from comments import errors
-from comments.domain import records, sorthash
-from comments.domain.text import web_origins
+from comments.domain import records
+from comments.domain.ids import sorthash
+from comments.domain.text.addresses import web_origins
 from comments.events import audit_log
 from comments.sites import site_settings
 from comments.store import connection, reads

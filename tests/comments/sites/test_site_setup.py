@@ -8,7 +8,8 @@ import pytest
 from comments import errors
 from comments.domain import records
 from comments.sites import site_settings, site_setup
-from comments.store import connection, per_process
+from comments.store import connection
+from comments.store.memory import per_process
 from datastore_emulator import inprocess, testing
 from tests.support.threads import sample_threads
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments.store import caches
+from comments.store.memory import caches
 
 MOST = 100
 STEPS = st.tuples(st.sampled_from(("keep", "get", "drop")), st.integers(0, 5), st.integers(0, 120))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from comments import config, errors
-from comments.store import data_folder
+from comments.store.folder import data_folder
 from tests.support import optional_tools, other_user, programs
 
 # This program starts the service as gunicorn does, posts, and prints the folder's contents while

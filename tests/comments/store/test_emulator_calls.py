@@ -2,10 +2,11 @@
 
 import pytest
 
-from comments.domain import records, sorthash
+from comments.domain import records
+from comments.domain.ids import sorthash
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
-from comments.tree import scheme_change
+from comments.tree.schemes import scheme_change
 from datastore_emulator import inprocess
 from tests.support.store_interceptors import Calls, Faults, InterceptorSlot
 from tests.support.threads import sample_threads

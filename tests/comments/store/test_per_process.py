@@ -4,7 +4,8 @@ import threading
 
 import pytest
 
-from comments.store import connection, per_process
+from comments.store import connection
+from comments.store.memory import per_process
 from tests.support import datastores
 
 

@@ -8,11 +8,11 @@ import grpc
 import pytest
 
 from comments.domain import records
-from comments.jobs.integrity import repair
 from comments.posting import own_comment
 from comments.reading import full_thread
 from comments.store import connection, reads, transactions
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
+from comments.upkeep.integrity import repair
 from datastore_emulator import faults, inprocess
 from tests.support import datastores, prepared_stores, store_interceptors
 from tests.support.threads import compaction, reader_processes, sample_threads

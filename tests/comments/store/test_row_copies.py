@@ -9,7 +9,8 @@ import pytest
 from comments import errors
 from comments.domain import records
 from comments.sites import site_settings
-from comments.store import connection, reads, row_copies
+from comments.store import connection, reads
+from comments.store.memory import row_copies
 from comments.store.models import comment_rows
 from tests.support import datastores
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from comments.store import server_address
+from comments.store.folder import server_address
 
 
 def _serve(status: str) -> wsgiref.simple_server.WSGIServer:

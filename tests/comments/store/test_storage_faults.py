@@ -7,7 +7,8 @@ import pytest
 
 from comments import errors
 from comments.domain import records
-from comments.store import connection, reads, storage_faults
+from comments.store import connection, reads
+from comments.store.folder import storage_faults
 from comments.store.models import comment_rows
 from datastore_emulator import errors as engine_errors
 from tests.support.store_interceptors import InterceptorSlot

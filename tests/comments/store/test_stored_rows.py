@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comments.domain import counting, records
+from comments.domain import records
+from comments.domain.counters import counting
 from comments.store import connection, reads
 from comments.store.models import comment_rows, conversion, counter_rows
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
 from tests.support.threads import sample_threads
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from comments import errors
 from comments.domain import records
-from comments.moderation import rulebook
+from comments.moderation.policy import rulebook
 from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows, moderation_rows
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
 from datastore_emulator import faults, inprocess
 from tests.support import datastores
 from tests.support.store_interceptors import TRANSIENT, Faults

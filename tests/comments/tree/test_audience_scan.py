@@ -14,12 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comments import errors
-from comments.domain import records, sorthash
+from comments.domain import records
+from comments.domain.ids import sorthash
 from comments.events import dispatcher
-from comments.jobs import personal_data, recategorize, wiring
 from comments.moderation import decisions
 from comments.store import connection
+from comments.transfer import personal_data
+from comments.tree.bulk import recategorize
 from comments.tree.counters import audience_scan, statistics
+from comments.upkeep import wiring
 from datastore_emulator import inprocess, testing
 from tests.support import audience_forms, prepared_stores
 from tests.support.audience_forms import Form

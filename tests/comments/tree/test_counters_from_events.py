@@ -6,12 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from comments.domain import counting, records
+from comments.domain import records
+from comments.domain.counters import counting
 from comments.events import dispatcher, outbox
-from comments.jobs import wiring
 from comments.store import connection, reads
 from comments.store.models import counter_rows
 from comments.tree.counters import totals
+from comments.upkeep import wiring
 from datastore_emulator import inprocess, testing
 from tests.support.histories import counter_oracle
 from tests.support.store_interceptors import Commits, InterceptorSlot

@@ -12,13 +12,13 @@ import pytest
 from comments import errors
 from comments.domain import records
 from comments.domain.records import Status
-from comments.jobs.integrity import repair
 from comments.posting import own_comment
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows, counter_rows
+from comments.threads import naming
 from comments.tree import placement, values
 from comments.tree.counters import sharding, totals
-from comments.tree.threads import naming
+from comments.upkeep.integrity import repair
 from datastore_emulator import inprocess, testing
 from tests.support import datastores
 from tests.support.histories import counter_oracle

@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 
 from comments import errors
-from comments.domain import declared_counters, records
-from comments.domain.declared_counters import Declaration
-from comments.jobs.migrations import declared_backfill
+from comments.domain import records
+from comments.domain.counters import declared_counters
+from comments.domain.counters.declared_counters import Declaration
 from comments.store import connection
-from comments.tree.counters import declarations
+from comments.tree.counters.declared import declarations, declared_backfill
 from tests.support.histories import declared_oracle
 from tests.support.store_interceptors import Commits, InterceptorSlot
 from tests.support.threads import sample_threads

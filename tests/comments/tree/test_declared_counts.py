@@ -8,15 +8,16 @@ import msgspec
 import pytest
 
 from comments import errors
-from comments.domain import categories, declared_counters, records
-from comments.domain.declared_counters import CountPlace
+from comments.domain import categories, records
+from comments.domain.counters import declared_counters
+from comments.domain.counters.declared_counters import CountPlace
 from comments.events import dispatcher, outbox
-from comments.jobs import recategorize, wiring
-from comments.jobs.integrity import recount
-from comments.jobs.migrations import declared_backfill
 from comments.store import connection, reads
 from comments.store.models import counter_rows
-from comments.tree.counters import declarations, declared_counts
+from comments.tree.bulk import recategorize
+from comments.tree.counters.declared import declarations, declared_backfill, declared_counts
+from comments.upkeep import wiring
+from comments.upkeep.integrity import recount
 from datastore_emulator import inprocess, testing
 from tests.support.histories import counter_drift, counter_oracle, declared_oracle
 from tests.support.store_interceptors import Commits, InterceptorSlot

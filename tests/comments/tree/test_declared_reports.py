@@ -5,13 +5,14 @@ from datetime import date, timedelta
 import pytest
 
 from comments import errors
-from comments.domain import declared_counters, records
+from comments.domain import records
+from comments.domain.counters import declared_counters
 from comments.events import dispatcher
-from comments.jobs import wiring
-from comments.jobs.migrations import declared_backfill
 from comments.store import connection
-from comments.tree.counters import declarations, declared_reports, statistics
-from comments.tree.counters.declared_reports import CountFilter
+from comments.tree.counters import statistics
+from comments.tree.counters.declared import declarations, declared_backfill, declared_reports
+from comments.tree.counters.declared.declared_reports import CountFilter
+from comments.upkeep import wiring
 from datastore_emulator import inprocess, testing
 from tests.support import prepared_stores
 from tests.support.histories import counter_oracle

@@ -9,8 +9,8 @@ from comments import errors
 from comments.domain import records
 from comments.posting import own_comment
 from comments.store import connection
-from comments.tree import listed_comments, ordered_query
-from comments.tree.ordered_query import QueryOrder
+from comments.tree.lists import listed_comments, ordered_query
+from comments.tree.lists.ordered_query import QueryOrder
 from tests.support import prepared_stores
 from tests.support.threads import sample_threads
 

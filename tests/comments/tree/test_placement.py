@@ -8,13 +8,14 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from comments import errors
-from comments.domain import records, sorthash
+from comments.domain import records
+from comments.domain.ids import sorthash
 from comments.domain.records import Status
-from comments.jobs.integrity import repair
 from comments.posting import own_comment
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
+from comments.upkeep.integrity import repair
 from tests.support.threads import sample_threads
 
 ORDER = sample_threads.ORDER

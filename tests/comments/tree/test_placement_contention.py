@@ -14,8 +14,8 @@ import pytest
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import comment_rows
-from comments.tree import ordered_query
 from comments.tree.counters import sharding
+from comments.tree.lists import ordered_query
 from datastore_emulator import inprocess, testing
 from tests.conftest import ROOT
 from tests.support.histories import counter_oracle

@@ -11,11 +11,11 @@ import pytest
 
 from comments import errors
 from comments.domain import records
-from comments.jobs.integrity import repair
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import comment_rows
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
+from comments.upkeep.integrity import repair
 from datastore_emulator import inprocess
 from tests.conftest import ROOT
 from tests.support import forked_programs, stored_state
@@ -28,8 +28,9 @@ import sys, json, threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from comments.store import connection
-from comments.tree import ordered_query
-from comments.domain import records, sorthash
+from comments.tree.lists import ordered_query
+from comments.domain import records
+from comments.domain.ids import sorthash
 from datastore_emulator import inprocess
 from tests.support.threads import sample_threads
 from tests.support import forked_programs, stored_state

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comments import errors
-from comments.domain import records, sorthash
+from comments.domain import records
+from comments.domain.ids import sorthash
 from comments.domain.records import Status
-from comments.tree import reshaping
+from comments.tree.schemes import reshaping
 from tests.support.threads import recursive_walk, sample_threads
 
 Rows = dict[str, records.Comment]

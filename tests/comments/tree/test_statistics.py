@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 
 from comments import errors
-from comments.domain import records, sorthash
+from comments.domain import records
+from comments.domain.ids import sorthash
 from comments.events import dispatcher
-from comments.jobs import recategorize, wiring
 from comments.posting import own_comment
 from comments.store import connection, reads
 from comments.store.models import conversion
+from comments.tree.bulk import recategorize
 from comments.tree.counters import statistics
+from comments.upkeep import wiring
 from datastore_emulator import inprocess, testing
 from tests.support import prepared_stores
 from tests.support.histories import counter_oracle

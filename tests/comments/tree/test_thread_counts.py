@@ -9,14 +9,16 @@ from typing import TypeVar
 import pytest
 
 from comments import errors
-from comments.domain import counting, records
+from comments.domain import records
+from comments.domain.counters import counting
 from comments.events import dispatcher
-from comments.jobs import scheduler, wiring
-from comments.jobs.integrity import recount
-from comments.jobs.migrations import thread_count_rows, upgrades
-from comments.store import commit_counts, connection, ownership, per_process, reads, transactions
+from comments.store import connection, ownership, reads, transactions
+from comments.store.memory import commit_counts, per_process
 from comments.store.models import counter_rows
 from comments.tree.counters import counter_repair, from_events, thread_counts, totals
+from comments.upkeep import scheduler, wiring
+from comments.upkeep.integrity import recount
+from comments.upkeep.migrations import thread_count_rows, upgrades
 from datastore_emulator import inprocess, testing
 from tests.comments.conftest import Clock
 from tests.support import datastores, stored_state

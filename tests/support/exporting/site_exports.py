@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from comments.jobs.exporters import export_file, site_contents, site_export
+from comments.transfer.exporting import export_file, site_contents, site_export
 from tests.support.threads import sample_exports
 
 NOW = sample_exports.NOW

@@ -3,15 +3,16 @@
 from datetime import timedelta
 from typing import Any
 
-from comments.domain import counting, records
+from comments.domain import records
+from comments.domain.counters import counting
 from comments.events import dispatcher
-from comments.jobs import wiring
-from comments.jobs.integrity import recount
-from comments.jobs.integrity.recount import Difference
 from comments.posting import own_comment
 from comments.store import ownership, reads, transactions
 from comments.store.models import counter_rows, vote_rows
-from comments.tree.counters import declared_counts
+from comments.tree.counters.declared import declared_counts
+from comments.upkeep import wiring
+from comments.upkeep.integrity import recount
+from comments.upkeep.integrity.recount import Difference
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads
 

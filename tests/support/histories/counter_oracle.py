@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from comments.domain import counting, records
-from comments.domain.counting import Scope
+from comments.domain import records
+from comments.domain.counters import counting
+from comments.domain.counters.counting import Scope
 from comments.store import reads
 from comments.store.models import conversion, counter_rows
 from comments.tree.counters import totals

@@ -1,11 +1,11 @@
 """Compare the numbers of declared counters with a count of the comments: the tests' oracle."""
 
-from comments.domain import declared_counters
-from comments.domain.counting import CountedChange
-from comments.domain.declared_counters import CountPlace
+from comments.domain.counters import declared_counters
+from comments.domain.counters.counting import CountedChange
+from comments.domain.counters.declared_counters import CountPlace
 from comments.store import reads
 from comments.store.models import event_rows
-from comments.tree.counters import declarations
+from comments.tree.counters.declared import declarations
 from tests.support.histories import counter_oracle
 
 Numbers = dict[str, dict[CountPlace, int]]  # By the names of the counters.

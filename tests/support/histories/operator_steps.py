@@ -14,18 +14,20 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from comments import config, errors
-from comments.domain import records, sorthash
+from comments.domain import records
+from comments.domain.ids import sorthash
 from comments.events import dead_letters, dispatcher, message_queue, outbox
-from comments.jobs import recategorize, wiring
-from comments.jobs.integrity import recount, repair
-from comments.jobs.migrations import thread_count_rows
 from comments.notifications import thread_followers
 from comments.posting import cast_vote
 from comments.reading.compaction import compactor
 from comments.store import ownership
 from comments.store.large_sets import set_compaction
 from comments.store.models import event_rows
+from comments.tree.bulk import recategorize
 from comments.tree.counters import sharding
+from comments.upkeep import wiring
+from comments.upkeep.integrity import recount, repair
+from comments.upkeep.migrations import thread_count_rows
 from tests.support import stored_state
 from tests.support.histories import ledger
 from tests.support.threads import sample_threads

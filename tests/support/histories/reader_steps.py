@@ -10,13 +10,14 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from comments.domain import records
+from comments.limits.site_request import SiteRequest
 from comments.moderation import decisions
 from comments.notifications import reader_follows
 from comments.posting import admission, cast_vote, new_comment, own_comment
-from comments.sites.site_request import SiteRequest
 from comments.store import connection, transactions
 from comments.store.models import comment_rows
-from comments.tree import bulk_append, values
+from comments.tree import values
+from comments.tree.bulk import bulk_append
 from comments.tree.counters import sharding
 from tests.support import stored_state
 from tests.support.histories import ledger

@@ -6,12 +6,12 @@ from typing import Any
 from flask.testing import FlaskClient
 
 from comments.domain import records
-from comments.jobs.importers import import_writer
-from comments.jobs.importers.checking import checked_import
-from comments.jobs.importers.formats import disqus
 from comments.sites import site_settings
 from comments.store import connection
-from comments.tree import ordered_query
+from comments.transfer.checking import checked_import
+from comments.transfer.formats import disqus
+from comments.transfer.importing import import_writer
+from comments.tree.lists import ordered_query
 from tests.support.html import html_reader
 from tests.support.prepared_stores import NOW
 from tests.support.threads import sample_threads

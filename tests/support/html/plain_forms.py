@@ -6,7 +6,7 @@ from werkzeug.test import TestResponse
 from comments.domain import records
 from comments.sites import site_settings
 from comments.store import connection
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
 from tests.support.html import html_reader
 from tests.support.threads import sample_threads
 

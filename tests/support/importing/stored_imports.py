@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from comments.domain import imported_ids, records
+from comments.domain import records
 from comments.domain.crypto import guest_addresses
+from comments.domain.ids import imported_ids
 from tests.support import stored_state
 from tests.support.importing.sample_files import Expected, ExpectedThread
 from tests.support.threads import sample_exports

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 from comments.domain import records
 from comments.events import audit_log
-from comments.jobs.importers.uploads import upload_steps, upload_store
-from comments.jobs.importers.uploads.upload_store import UploadState
+from comments.transfer.uploads import upload_steps, upload_store
+from comments.transfer.uploads.upload_store import UploadState
 from tests.support.threads.sample_exports import SECRET
 
 BOB = records.Actor("bob", "Bob")

@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 from comments.domain import records
-from comments.jobs.importers.checking import checked_import
-from comments.jobs.importers.verification import import_verification, verification_report
 from comments.store import transactions
+from comments.transfer.checking import checked_import
+from comments.transfer.verification import import_verification, verification_report
 from comments.tree import changes
 from tests.support.threads import raw_changes
 from tests.support.threads.sample_exports import NOW, SECRET, rows

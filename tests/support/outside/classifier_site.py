@@ -12,12 +12,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from comments import config
-from comments.domain import classifier_verdicts, records
+from comments.domain import records
+from comments.domain.moderation import classifier_verdicts
 from comments.events import dispatcher, message_queue, message_sender, safe_http
-from comments.jobs import wiring
 from comments.moderation import decisions
 from comments.moderation.classifiers import classifier_requests, registration
 from comments.store import connection, reads
+from comments.upkeep import wiring
 from tests.support import loopback_servers
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads

@@ -9,14 +9,15 @@ from datetime import UTC, datetime, timedelta
 
 from comments import app as apps
 from comments import config
-from comments.domain import records, sorthash
+from comments.domain import records
 from comments.domain.crypto import encryption
+from comments.domain.ids import sorthash
 from comments.domain.text import cleaning
 from comments.events import dispatcher, outbox
-from comments.jobs import wiring
 from comments.notifications import double_opt_in, planner, subscriptions
 from comments.store import connection
 from comments.store.models import comment_rows
+from comments.upkeep import wiring
 from tests.support import programs
 from tests.support.outside.mail_server import Box
 from tests.support.threads import sample_threads

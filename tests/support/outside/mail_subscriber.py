@@ -8,9 +8,9 @@ from werkzeug.test import TestResponse
 
 from comments import config
 from comments.domain import records
-from comments.jobs import scheduler, wiring
 from comments.notifications import double_opt_in, thread_followers
 from comments.store import connection, reads
+from comments.upkeep import scheduler, wiring
 from tests.support.histories import counter_oracle
 from tests.support.html import page_buttons
 from tests.support.outside.mail_server import Box

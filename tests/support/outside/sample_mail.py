@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from email import policy
 from typing import Any
 
-from comments.events.mail import compose
+from comments.notifications.mail import compose
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SENDER = "comments@service.example"

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 from comments.domain import records
 from comments.events import dispatcher, safe_http, webhook_endpoints, webhooks
-from comments.jobs import wiring
 from comments.store import reads
+from comments.upkeep import wiring
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads
 

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 import argon2
 import pytest
 
-from comments.accounts import accounts, identities, invitations, sessions
+from comments.accounts import accounts, identities, sessions
+from comments.accounts.links import invitations
 from comments.accounts.passwords import credentials, hashing, password_login
-from comments.domain import roles
+from comments.domain.moderation import roles
 from tests.support.prepared_stores import NOW
 
 SECRET = "a secret of the tests"

@@ -7,7 +7,8 @@ import flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments.accounts import accounts, invitations
+from comments.accounts import accounts
+from comments.accounts.links import invitations
 from comments.web.admin import signed_in
 from tests.support.people.account_holders import PASSWORD, SECRET
 from tests.support.people.account_holders import here as now

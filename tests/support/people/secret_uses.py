@@ -11,11 +11,13 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from comments import config, errors
-from comments.accounts import accounts, identities, invitations, one_time_links, site_keys
+from comments.accounts import accounts, identities, site_keys
+from comments.accounts.links import invitations, one_time_links
 from comments.accounts.oidc import oidc_client, popup_exchange, providers
 from comments.accounts.passwords import credentials, totp
-from comments.domain import classifier_verdicts, records
+from comments.domain import records
 from comments.domain.crypto import encryption, secret_rotation
+from comments.domain.moderation import classifier_verdicts
 from comments.events import safe_http
 from comments.moderation import decisions
 from comments.moderation.classifiers import registration, site_service
@@ -24,8 +26,7 @@ from comments.notifications import (
     moderation_links,  # fmt: skip
     subscriptions,
 )
-from comments.posting import turnstile_settings
-from comments.sites import site_settings
+from comments.sites import site_settings, turnstile_settings
 from comments.store import transactions
 from comments.web.admin import signed_in
 from comments.web.api import api_tokens

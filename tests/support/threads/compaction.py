@@ -7,7 +7,7 @@ import pytest
 from comments.domain import records
 from comments.reading.compaction import compactor
 from comments.reading.materialized import view_cache
-from comments.store import caches
+from comments.store.memory import caches
 from tests.support.threads import sample_threads
 
 

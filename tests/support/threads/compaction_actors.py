@@ -17,7 +17,7 @@ from comments.reading.compaction import compactor
 from comments.reading.materialized import buckets, ranking, thread_view, view_cache
 from comments.store import reads
 from comments.store.models import bucket_rows
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
 from tests.support import datastores
 from tests.support.threads import sample_threads
 

@@ -15,11 +15,11 @@ from benchmarks.threads import shapes
 from comments import config
 from comments.domain import records
 from comments.events import backlog
+from comments.limits.site_request import SiteRequest
 from comments.posting import admission, new_comment, own_comment
 from comments.reading.compaction import compactor
 from comments.reading.materialized import directories
 from comments.sites import site_settings
-from comments.sites.site_request import SiteRequest
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from datastore_emulator import inprocess, testing

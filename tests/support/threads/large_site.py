@@ -22,14 +22,14 @@ from benchmarks.threads import conversations, loading, shapes
 from comments.domain import records
 from comments.domain.records import Status
 from comments.events import outbox
-from comments.jobs.importers import running_import
-from comments.jobs.importers.checking import imported_file
-from comments.moderation import policy_changes, rules
+from comments.moderation.policy import policy_changes, rules
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import comment_rows, counter_rows, event_rows, moderation_rows, schema
 from comments.store.models.counter_rows import standing
 from comments.store.wire import codec
+from comments.transfer import imported_file
+from comments.transfer.importing import running_import
 from datastore_emulator import inprocess, protobufs
 from tests.conftest import ROOT
 

@@ -8,10 +8,11 @@ from typing import Any
 from comments.domain import records
 from comments.domain.records import Policy, Verb
 from comments.events import dispatcher
-from comments.jobs import wiring
-from comments.moderation import decisions, policy_changes
-from comments.moderation.rules import Action, Rule
+from comments.moderation import decisions
+from comments.moderation.policy import policy_changes
+from comments.moderation.policy.rules import Action, Rule
 from comments.posting import own_comment
+from comments.upkeep import wiring
 from tests.support import stored_state
 from tests.support.threads import sample_threads
 

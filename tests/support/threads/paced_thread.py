@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from benchmarks.threads import shapes
 from comments.events import backlog
-from comments.jobs import background_worker, scheduler
 from comments.sites import site_settings
 from comments.store import connection
+from comments.upkeep import background_worker, scheduler
 from datastore_emulator import inprocess, testing
 from tests.support import programs
 from tests.support.threads.growing_thread import NAME, SETTINGS, START, Replay

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from comments.domain import presentation, records
 from comments.reading import listings, thread_pages
 from comments.reading.materialized import view_cache
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
 from tests.support import datastores
 from tests.support.threads import sample_threads
 

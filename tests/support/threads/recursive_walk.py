@@ -1,8 +1,8 @@
 """Walk a thread recursively by the answered comments: an oracle for trees under any scheme.
 
-The oracle shares no code with `tree/reshaping`. It stores no places: the order follows from the
-answered comments, the dates and the number of levels alone, if all dates differ and each group of
-siblings was numbered by date.
+The oracle shares no code with `tree/schemes/reshaping`. It stores no places: the order follows from
+the answered comments, the dates and the number of levels alone, if all dates differ and each group
+of siblings was numbered by date.
 """
 
 from collections.abc import Iterable, Iterator

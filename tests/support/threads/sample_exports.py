@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from comments.domain import records, sorthash
-from comments.jobs.importers import import_source, import_writer
-from comments.jobs.importers.checking import checked_import
-from comments.jobs.importers.formats import disqus
+from comments.domain import records
+from comments.domain.ids import sorthash
 from comments.store import reads
 from comments.store.models import conversion
+from comments.transfer import import_source
+from comments.transfer.checking import checked_import
+from comments.transfer.formats import disqus
+from comments.transfer.importing import import_writer
 from tests.conftest import ROOT
 
 IMPORTS = ROOT / "tests" / "fixtures" / "imports"

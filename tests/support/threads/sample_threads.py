@@ -7,14 +7,18 @@ from typing import Any
 import msgspec
 
 from comments import config
-from comments.domain import classifier_verdicts, records, sorthash
+from comments.domain import records
+from comments.domain.ids import sorthash
+from comments.domain.moderation import classifier_verdicts
+from comments.limits.site_request import SiteRequest
 from comments.moderation import review_queue
 from comments.posting import admission, new_comment, own_comment
 from comments.sites import site_settings
-from comments.sites.site_request import SiteRequest
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows
-from comments.tree import bulk_append, ordered_query, values
+from comments.tree import values
+from comments.tree.bulk import bulk_append
+from comments.tree.lists import ordered_query
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 SETTINGS = config.Settings(secret="a secret of the tests")

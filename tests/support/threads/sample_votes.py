@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 from comments import config
 from comments.domain import records
 from comments.events import dispatcher
-from comments.jobs import wiring
 from comments.posting import cast_vote
 from comments.store import reads
 from comments.store.models import comment_rows, conversion
+from comments.upkeep import wiring
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads
 

@@ -10,15 +10,18 @@ from typing import Any
 
 import msgspec
 
-from comments.domain import presentation, records, sorthash
+from comments.domain import presentation, records
+from comments.domain.ids import sorthash
 from comments.events import audit_log, dispatcher
-from comments.jobs import wiring
-from comments.jobs.importers import import_journal, import_source, import_undo, import_writer
-from comments.jobs.integrity import recount, repair
 from comments.reading.compaction import compactor, due_threads, leftovers
 from comments.reading.materialized import thread_view, view_cache
-from comments.store import connection, per_process, reads
-from comments.tree import ordered_query
+from comments.store import connection, reads
+from comments.store.memory import per_process
+from comments.transfer import import_source
+from comments.transfer.importing import import_journal, import_undo, import_writer
+from comments.tree.lists import ordered_query
+from comments.upkeep import wiring
+from comments.upkeep.integrity import recount, repair
 from tests.support import stored_state
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_exports, sample_threads, sample_votes

@@ -33,7 +33,7 @@ LEFT_OUT = [
         "reading/test_thread_pages.py::test_recent_discussions_come_first_and_complete",
         "reading/test_thread_pages.py::test_the_page_around_a_comment_contains_it_and_is_contiguous",
         (
-            "jobs/importers/test_import_writer.py"
+            "transfer/importing/test_import_writer.py"
             "::test_more_siblings_than_two_digits_hold_keep_their_order"
         ),
     )
@@ -42,7 +42,7 @@ GOOGLE_SLICE = (
     *SLICE,
     "tests/comments/web/api/test_comment_calls_changing.py",
     "tests/comments/web/api/test_comment_calls_voting.py",
-    "tests/comments/jobs/importers/test_import_writer.py",
+    "tests/comments/transfer/importing/test_import_writer.py",
 )
 _SAMPLE = programs.ROOT / "tests/fixtures/imports/disqus.xml"
 _MINUTES = 15 * 60  # seconds; Google's emulator needs about two minutes on quiet cores

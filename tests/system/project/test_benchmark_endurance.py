@@ -11,10 +11,10 @@ from benchmarks import exports
 from benchmarks.mixed_load import endurance, load_clients
 from benchmarks.mixed_load.endurance import Sample
 from comments.domain import records
-from comments.jobs.importers.checking import checked_import
-from comments.jobs.importers.formats import disqus
 from comments.store import connection
-from comments.tree import ordered_query
+from comments.transfer.checking import checked_import
+from comments.transfer.formats import disqus
+from comments.tree.lists import ordered_query
 from tests.support.people import api_requests
 from tests.support.threads import sample_exports, sample_threads
 

@@ -11,11 +11,11 @@ import pytest
 
 from benchmarks import first_page_plot, layouts, measuring
 from benchmarks.threads import conversations, loading, shapes
-from comments.jobs.integrity import repair
 from comments.reading.compaction import compactor
 from comments.store import connection, reads
 from comments.store.models import comment_rows
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
+from comments.upkeep.integrity import repair
 from datastore_emulator import inprocess
 from tests.support import programs
 

@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 from google.cloud import datastore
 
-from comments.domain import counting, declared_counters, records
+from comments.domain import records
+from comments.domain.counters import counting, declared_counters
 from comments.events import dispatcher
-from comments.jobs.migrations import declared_backfill
 from comments.posting import cast_vote
 from comments.store import connection, reads
 from comments.store.models import declared_rows
-from comments.tree.counters import declarations, declared_reports, sharding, totals
+from comments.tree.counters import sharding, totals
+from comments.tree.counters.declared import declarations, declared_backfill, declared_reports
 from datastore_emulator import inprocess, testing
 from tests.support import programs
 from tests.support.histories import counter_drift

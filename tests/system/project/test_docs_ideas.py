@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from comments.domain import sorthash
+from comments.domain.ids import sorthash
 from tests.support import programs
 
 IDEAS = programs.ROOT / "docs" / "ideas"
@@ -126,7 +126,7 @@ def test_the_costs_of_a_page_are_rows_of_the_cost_table() -> None:
 @pytest.mark.parametrize(
     ("modules", "allowed"),
     [
-        (("comments.domain.sorthash",), set[str]()),
+        (("comments.domain.ids.sorthash",), set[str]()),
         (
             (
                 "comments.reading.compaction.bucket_layout",

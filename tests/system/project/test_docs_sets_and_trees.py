@@ -16,12 +16,13 @@ import flask
 import pytest
 import yaml
 
-from comments.domain import audiences, categories, counting, records
+from comments.domain import categories, records
+from comments.domain.counters import audiences, counting
 from comments.events import dispatcher
-from comments.jobs import wiring
 from comments.store import connection
 from comments.store.wire import queries
 from comments.tree.counters import statistics
+from comments.upkeep import wiring
 from datastore_emulator import inprocess, protobufs, testing
 from tests.support import programs, raw_client
 from tests.support.histories import counter_oracle

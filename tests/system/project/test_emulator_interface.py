@@ -17,7 +17,7 @@ USERS = ("benchmarks", "comments", "scripts", "server", "tests")
 # Tests that look inside an engine, to see or to speed up what its interface hides.
 INSIDE = {
     "tests/comments/conftest.py": "transactions.open_transactions",
-    "tests/comments/jobs/test_personal_data_erased.py": "transactions.shared_lock_files",
+    "tests/comments/transfer/test_personal_data_erased.py": "transactions.shared_lock_files",
     "tests/comments/posting/test_index_rows.py": "encoding.indexes",
 }
 

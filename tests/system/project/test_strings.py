@@ -31,13 +31,13 @@ SCRIPTS: Mapping[str, Mapping[str, str]] = {
 PYTHON = (
     "web/admin",
     "web/public",
-    "events/mail/compose.py",
-    "notifications/comment_mail.py",
+    "notifications/mail/compose.py",
+    "notifications/mail/comment_mail.py",
     "notifications/double_opt_in.py",
 )
 # The first parts of keys that are built at run time, with the possible second parts.
 DYNAMIC = {
-    "reasons.": "a condition of a rule, a policy, or reports (domain/reasons.py, ruling.js)",
+    "reasons.": "a condition of a rule, a policy, or reports (reasons.py, ruling.js)",
     "errors.": "an error's code, and perhaps the field (error_texts.py)",
     "widget.failed": "what the entry says if the strings are missing (widget/build.mjs)",
     "widget-writing.error-": "an error's code or status (problems.js)",

@@ -4,11 +4,13 @@ from datetime import UTC, datetime
 
 import flask
 
-from comments.domain import records, roles
+from comments.domain import records
 from comments.domain.crypto import cursors
+from comments.domain.moderation import roles
 from comments.domain.records import Verb
 from comments.events import audit_log
-from comments.moderation import decisions, policy_changes
+from comments.moderation import decisions
+from comments.moderation.policy import policy_changes
 from comments.store.models import comment_rows
 from comments.web.admin import admin_queries, labels, site_visit
 from comments.web.http.decode import forms, query_strings

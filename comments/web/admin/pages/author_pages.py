@@ -6,7 +6,8 @@ import flask
 
 from comments import errors
 from comments.domain.records import Status
-from comments.moderation import bans, review_queue, rulebook
+from comments.moderation import bans, review_queue
+from comments.moderation.policy import rulebook
 from comments.store.models import counter_rows
 from comments.tree.counters import leaderboard
 from comments.web.admin import admin_queries, comment_list, decision_forms, labels, site_visit

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import flask
 
-from comments.moderation import bans, decisions, policy_changes
+from comments.moderation import bans, decisions
+from comments.moderation.policy import policy_changes
 from comments.web.admin import admin_queries, site_visit
 from comments.web.http.decode import forms, query_strings
 

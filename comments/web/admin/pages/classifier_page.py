@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 import flask
 
 from comments import errors
-from comments.domain import classifier_verdicts, roles
+from comments.domain.moderation import classifier_verdicts, roles
 from comments.events import safe_http
 from comments.moderation.classifiers import classifier_requests, registration
-from comments.posting import turnstile_settings
-from comments.sites import site_settings
+from comments.sites import site_settings, turnstile_settings
 from comments.web.admin import admin_queries, labels, site_visit
 from comments.web.http.decode import forms, query_strings
 

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import flask
 
-from comments.domain import roles
+from comments.domain.moderation import roles
 from comments.events import dead_letters
-from comments.jobs.backups import nightly_backup
+from comments.upkeep.backups import nightly_backup
 from comments.web.admin import admin_queries, labels, signed_in
 from comments.web.http import context
 from comments.web.http.decode import forms, query_strings

@@ -10,8 +10,10 @@ from typing import NamedTuple
 import flask
 import msgspec
 
-from comments.domain import records, roles
-from comments.sites import budgets, post_limits, site_settings, usage
+from comments.domain import records
+from comments.domain.moderation import roles
+from comments.limits import budgets, post_limits, usage
+from comments.sites import site_settings
 from comments.web.admin import admin_queries, site_visit
 from comments.web.http.decode import forms, query_strings
 

@@ -6,7 +6,7 @@ import flask
 import msgspec
 
 from comments import errors
-from comments.moderation import dry_run, policy_changes, rulebook, rules
+from comments.moderation.policy import dry_run, policy_changes, rulebook, rules
 from comments.web.admin import admin_queries, labels, site_visit
 from comments.web.http.decode import forms, query_strings
 

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 import flask
 
 from comments.accounts import moderation_sessions
-from comments.domain import records, roles, site_options
-from comments.moderation import policy_changes, rulebook
+from comments.domain import records, site_options
+from comments.domain.moderation import roles
+from comments.moderation.policy import policy_changes, rulebook
 from comments.sites import site_settings
 from comments.web.admin import admin_queries, site_visit
 from comments.web.http.decode import forms, query_strings

@@ -13,9 +13,11 @@ import markupsafe
 import msgspec
 
 from comments import errors
-from comments.domain import records, roles
-from comments.domain.text import host_names
-from comments.sites import page_check, rate_limits, site_settings, site_setup
+from comments.domain import records
+from comments.domain.moderation import roles
+from comments.domain.text.addresses import host_names
+from comments.limits import rate_limits
+from comments.sites import page_check, site_settings, site_setup
 from comments.web import recipes
 from comments.web.admin import admin_queries, labels, site_visit
 from comments.web.http import context, page_text, request_shapes, responses

@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 import flask
 
 from comments import errors
-from comments.domain import counting, records
-from comments.jobs import thread_overrides
-from comments.moderation import policy_changes, review_queue, rulebook
-from comments.sites import thread_info
+from comments.domain import records
+from comments.domain.counters import counting
+from comments.moderation import review_queue, thread_overrides
+from comments.moderation.policy import policy_changes, rulebook
+from comments.threads import thread_info
 from comments.tree.counters import totals
 from comments.web.admin import admin_queries, comment_list, decision_forms, labels, site_visit
 from comments.web.http.decode import forms, query_strings

@@ -8,8 +8,8 @@ import re
 from urllib.parse import unquote_to_bytes
 
 from comments import errors
-from comments.domain import thread_ids
-from comments.domain.text import percent_encoding
+from comments.domain.ids import thread_ids
+from comments.domain.text.addresses import percent_encoding
 
 _DIGITS = re.compile("-?[0-9]+")
 

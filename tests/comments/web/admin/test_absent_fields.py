@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from comments.domain import records
-from comments.moderation import policy_changes, review_queue, rulebook, rules
+from comments.moderation import review_queue
 from comments.moderation.classifiers import registration
+from comments.moderation.policy import policy_changes, rulebook, rules
 from comments.sites import site_settings
 from tests.support.people.console_browser import Desk
 from tests.support.threads import sample_threads

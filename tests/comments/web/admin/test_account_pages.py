@@ -10,7 +10,8 @@ from flask.testing import FlaskClient
 from comments import errors
 from comments.accounts import accounts
 from comments.accounts.passwords import password_login
-from comments.domain import records, roles
+from comments.domain import records
+from comments.domain.moderation import roles
 from comments.sites import site_settings
 from comments.store import connection
 from comments.web.admin import signed_in

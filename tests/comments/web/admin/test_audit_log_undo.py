@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from comments.domain import records
 from comments.domain.records import Policy, Status, Verb
 from comments.events import audit_log, dispatcher
-from comments.jobs import thread_overrides, wiring
-from comments.moderation import decisions, policy_changes, rulebook, rules
+from comments.moderation import decisions, thread_overrides
+from comments.moderation.policy import policy_changes, rulebook, rules
 from comments.sites import site_settings
+from comments.upkeep import wiring
 from tests.support import stored_state
 from tests.support.people.console_browser import Desk
 from tests.support.threads import sample_threads

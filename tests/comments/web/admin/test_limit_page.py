@@ -8,9 +8,10 @@ import pytest
 from comments import config
 from comments.domain import records
 from comments.events import audit_log
-from comments.jobs.importers import import_journal, running_import
-from comments.jobs.importers.checking import imported_file
-from comments.sites import site_settings, usage
+from comments.limits import usage
+from comments.sites import site_settings
+from comments.transfer import imported_file
+from comments.transfer.importing import import_journal, running_import
 from comments.web.admin import labels
 from tests.support.people.console_browser import DESK, OWN, Desk
 from tests.support.threads import sample_threads

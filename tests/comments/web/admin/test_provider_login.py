@@ -9,7 +9,7 @@ from werkzeug.test import TestResponse
 from comments.accounts import accounts, identities
 from comments.accounts.oidc import providers
 from comments.accounts.passwords import credentials, password_login, totp
-from comments.domain import roles
+from comments.domain.moderation import roles
 from comments.store import connection
 from comments.web.admin import signed_in
 from tests.support.html import html_validator

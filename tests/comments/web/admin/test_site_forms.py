@@ -15,14 +15,16 @@ from comments import errors
 from comments.domain import records, site_options
 from comments.domain.records import Policy, Status, Verb
 from comments.events import audit_log, dead_letters, dispatcher, outbox
-from comments.jobs import wiring
-from comments.jobs.backups import nightly_backup
-from comments.jobs.importers import running_import
-from comments.jobs.importers.checking import imported_file
-from comments.moderation import decisions, policy_changes, rulebook
-from comments.sites import site_settings, usage
+from comments.limits import usage
+from comments.moderation import decisions
+from comments.moderation.policy import policy_changes, rulebook
+from comments.sites import site_settings
 from comments.store import transactions
+from comments.transfer import imported_file
+from comments.transfer.importing import running_import
 from comments.tree.counters import statistics
+from comments.upkeep import wiring
+from comments.upkeep.backups import nightly_backup
 from comments.web.admin import labels, plots
 from comments.web.http import context
 from tests.support import stored_state

@@ -6,13 +6,14 @@ from datetime import timedelta
 import flask
 import pytest
 
-from comments.domain import classifier_verdicts, records
+from comments.domain import records
+from comments.domain.moderation import classifier_verdicts
 from comments.domain.records import Status, Verb
 from comments.events import audit_log, dispatcher
-from comments.jobs import wiring
 from comments.moderation import decisions
 from comments.sites import site_settings
 from comments.store import connection
+from comments.upkeep import wiring
 from tests.support import stored_state
 from tests.support.html import html_reader, html_validator
 from tests.support.people import account_holders

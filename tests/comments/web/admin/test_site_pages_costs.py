@@ -17,10 +17,10 @@ import pytest
 from benchmarks.threads import loading
 from comments import app as apps
 from comments import config
-from comments.moderation import rulebook
+from comments.moderation.policy import rulebook
 from comments.sites import site_settings
 from comments.store import connection
-from comments.tree.threads import thread_cache
+from comments.threads import thread_cache
 from datastore_emulator import inprocess, testing
 from tests.conftest import ROOT
 from tests.support.people import account_holders

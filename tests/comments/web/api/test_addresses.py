@@ -8,8 +8,9 @@ from flask.testing import FlaskClient
 
 from comments.domain import records
 from comments.reading import page_source
-from comments.store import connection, per_process
-from comments.tree import ordered_query
+from comments.store import connection
+from comments.store.memory import per_process
+from comments.tree.lists import ordered_query
 from tests.support import prepared_stores
 from tests.support.people import api_requests
 from tests.support.threads import compaction, sample_threads

@@ -5,8 +5,9 @@ from flask.testing import FlaskClient
 
 from comments.domain import records
 from comments.domain.records import Policy, Verb
-from comments.moderation import decisions, policy_changes
-from comments.moderation.rules import Action, Rule
+from comments.moderation import decisions
+from comments.moderation.policy import policy_changes
+from comments.moderation.policy.rules import Action, Rule
 from comments.store import connection
 from tests.support.people.api_requests import (
     KEY,

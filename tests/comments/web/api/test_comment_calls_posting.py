@@ -8,7 +8,7 @@ from werkzeug.test import TestResponse
 
 from comments import config
 from comments.domain import records
-from comments.moderation import policy_changes
+from comments.moderation.policy import policy_changes
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from tests.support.people.api_requests import (

@@ -7,13 +7,13 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments.domain import declared_counters, records
+from comments.domain import records
+from comments.domain.counters import declared_counters
 from comments.events import dispatcher
-from comments.jobs import wiring
-from comments.jobs.migrations import declared_backfill
 from comments.sites import site_settings
 from comments.store import connection
-from comments.tree.counters import declarations
+from comments.tree.counters.declared import declarations, declared_backfill
+from comments.upkeep import wiring
 from tests.support.histories import counter_oracle
 from tests.support.people import account_holders, moderators
 from tests.support.people.account_holders import moderator

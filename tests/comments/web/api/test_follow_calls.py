@@ -6,14 +6,16 @@ from flask.testing import FlaskClient
 from comments.domain import records
 from comments.domain.records import Policy
 from comments.events import dispatcher
-from comments.jobs import personal_data, wiring
-from comments.moderation import bans, policy_changes
+from comments.moderation import bans
+from comments.moderation.policy import policy_changes
 from comments.notifications import reader_follows, thread_followers
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.large_sets import membership, set_compaction, set_search
-from comments.tree import ordered_query
+from comments.transfer import personal_data
 from comments.tree.counters import totals
+from comments.tree.lists import ordered_query
+from comments.upkeep import wiring
 from comments.web.api import api_tokens
 from datastore_emulator import inprocess, testing
 from tests.support.histories import counter_oracle

@@ -13,7 +13,8 @@ from comments.accounts import accounts, moderation_sessions
 from comments.domain import records
 from comments.domain.records import Status, Verb
 from comments.events import audit_log
-from comments.moderation import decisions, policy_changes, rulebook, rules
+from comments.moderation import decisions
+from comments.moderation.policy import policy_changes, rulebook, rules
 from comments.sites import site_settings
 from comments.store import connection
 from tests.support.people import account_holders, api_requests, moderators

@@ -9,7 +9,8 @@ from flask.testing import FlaskClient
 
 from comments.domain import records
 from comments.domain.records import Policy, Verb
-from comments.moderation import decisions, policy_changes
+from comments.moderation import decisions
+from comments.moderation.policy import policy_changes
 from comments.posting import cast_vote
 from comments.store import connection, reads
 from comments.tree import votes

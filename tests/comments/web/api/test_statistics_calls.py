@@ -12,9 +12,9 @@ from werkzeug.test import TestResponse
 from comments.accounts import accounts
 from comments.domain import records
 from comments.events import dispatcher
-from comments.jobs import wiring
 from comments.sites import site_settings
 from comments.store import connection
+from comments.upkeep import wiring
 from comments.web.api import statistics_calls
 from datastore_emulator import inprocess, testing
 from tests.comments.web.api import test_openapi

@@ -10,13 +10,15 @@ import pytest
 from comments.domain import records, site_options
 from comments.domain.records import Policy, ThreadState
 from comments.events import audit_log
-from comments.moderation import policy_changes
+from comments.limits import usage
+from comments.moderation.policy import policy_changes
 from comments.reading.compaction import compactor
 from comments.reading.materialized import directories
-from comments.sites import site_settings, usage
-from comments.store import caches, ownership, reads, transactions
+from comments.sites import site_settings
+from comments.store import ownership, reads, transactions
+from comments.store.memory import caches
 from comments.store.models import bucket_rows, comment_rows
-from comments.tree.threads import thread_terms
+from comments.threads import thread_terms
 from comments.web.http import page_members, response_shapes
 from tests.support.people.post_times import Moment
 from tests.support.threads import sample_threads, sample_votes

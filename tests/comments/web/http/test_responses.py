@@ -19,7 +19,8 @@ from comments.domain import records
 from comments.reading.compaction import compactor
 from comments.reading.materialized import first_page, merged_view
 from comments.sites import site_settings
-from comments.store import caches, connection
+from comments.store import connection
+from comments.store.memory import caches
 from comments.web.http import content_coding, responses
 from tests.support.people.page_request import PAGE, plain
 from tests.support.threads import compaction, sample_threads

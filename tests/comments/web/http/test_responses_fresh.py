@@ -10,7 +10,7 @@ from comments.posting import own_comment
 from comments.reading.compaction import compactor
 from comments.reading.materialized import view_cache
 from comments.store import connection
-from comments.tree import ordered_query
+from comments.tree.lists import ordered_query
 from comments.web.http import page_members
 from tests.support.people.page_request import PAGE, plain
 from tests.support.threads import compaction, sample_threads

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comments import errors
-from comments.domain import records, thread_ids
+from comments.domain import records
+from comments.domain.ids import thread_ids
 from comments.web.http.decode import thread_parameters
 
 SITE = records.Site(id="s", origins=(), digits="AB", width=2, query_keys=("p",))

@@ -7,13 +7,13 @@ import flask
 import pytest
 
 from comments.domain import records
-from comments.domain.text import web_origins
+from comments.domain.text.addresses import web_origins
 from comments.reading.compaction import compactor
 from comments.reading.materialized import view_cache
 from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
-from comments.tree.threads import thread_cache
+from comments.threads import thread_cache
 from comments.web.http import responses
 from datastore_emulator import inprocess, testing
 from tests.support.html import html_reader

@@ -6,7 +6,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from comments.domain import records
-from comments.domain.text import web_origins
+from comments.domain.text.addresses import web_origins
 from comments.moderation import decisions
 from comments.sites import site_settings
 from comments.store import connection

@@ -9,8 +9,9 @@ import pytest
 
 from comments.domain import records
 from comments.domain.text import cleaning
-from comments.sites import site_settings, thread_info
+from comments.sites import site_settings
 from comments.store import connection
+from comments.threads import thread_info
 from tests.support.html import html_reader
 from tests.support.html.embedded_threads import ADA, PAYLOADS, get
 from tests.support.threads import sample_threads

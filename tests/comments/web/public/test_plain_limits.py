@@ -7,8 +7,10 @@ from flask.testing import FlaskClient
 
 from comments.domain import records
 from comments.domain.records import Policy, Status, Verb
-from comments.moderation import decisions, policy_changes
-from comments.posting import admission, turnstile_settings
+from comments.moderation import decisions
+from comments.moderation.policy import policy_changes
+from comments.posting import admission
+from comments.sites import turnstile_settings
 from comments.store import connection
 from tests.support.html.plain_forms import PAGE, TEXT, form, resend, rows, send
 from tests.support.people import api_requests

@@ -8,7 +8,7 @@ from flask.testing import FlaskClient
 from comments import errors
 from comments.domain import records
 from comments.domain.records import Policy
-from comments.moderation import policy_changes
+from comments.moderation.policy import policy_changes
 from comments.posting import admission
 from comments.store import connection
 from tests.support.html import html_reader, html_validator

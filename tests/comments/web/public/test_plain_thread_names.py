@@ -7,8 +7,8 @@ import pytest
 from flask.testing import FlaskClient
 
 from comments.domain import records
-from comments.sites import thread_info
 from comments.store import connection
+from comments.threads import thread_info
 from tests.support.html import html_reader
 from tests.support.html.plain_forms import PAGE, TEXT, form, resend, rows, send
 from tests.support.people import api_requests

@@ -15,8 +15,8 @@ import pytest
 from flask.testing import FlaskClient
 
 from comments import app as apps
-from comments.jobs.backups import nightly_backup
 from comments.store import connection
+from comments.upkeep.backups import nightly_backup
 from comments.web.public import service_pages
 from datastore_emulator import inprocess
 from tests.support.threads import sample_threads

@@ -5,7 +5,7 @@ import sqlite3
 from typing import Any
 
 from comments.domain.records import Status
-from comments.jobs.importers.parsing import record_fields
+from comments.transfer.parsing import record_fields
 from tests.support.importing.sample_files import Expected, ExpectedThread, Sample, at
 
 ROSES, TULIPS = "garden.example/roses", "garden.example/tulips"

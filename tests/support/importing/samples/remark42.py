@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from comments.domain.records import Status, ThreadState
-from comments.jobs.importers.formats import remark42
+from comments.transfer.formats import remark42
 from tests.support.importing.sample_files import Expected, ExpectedThread, Sample, at
 
 ROSES, TULIPS = "garden.example/roses", "garden.example/tulips"

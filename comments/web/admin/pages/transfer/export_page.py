@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 import flask
 
 from comments import errors
-from comments.domain import records, roles
-from comments.jobs.exporters import export_folder, site_contents, site_export
+from comments.domain import records
+from comments.domain.moderation import roles
+from comments.transfer.exporting import export_folder, site_contents, site_export
 from comments.tree.counters import totals
 from comments.web.admin import admin_queries, site_visit
 from comments.web.http.decode import query_strings

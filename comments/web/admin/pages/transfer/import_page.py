@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 import flask
 
 from comments import errors
-from comments.domain import roles
+from comments.domain.moderation import roles
 from comments.events import audit_log
-from comments.jobs.importers import import_journal
-from comments.jobs.importers.checking import page_mapping
-from comments.jobs.importers.formats import format_registry
-from comments.jobs.importers.uploads import upload_store, upload_worker
+from comments.transfer.checking import page_mapping
+from comments.transfer.formats import format_registry
+from comments.transfer.importing import import_journal
+from comments.transfer.uploads import upload_store, upload_worker
 from comments.web.admin import admin_queries, labels, signed_in, site_visit
 from comments.web.admin.pages.transfer import export_page
 from comments.web.http.decode import forms, query_strings

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import flask
 
 from comments import errors
-from comments.domain import roles
+from comments.domain.moderation import roles
 from comments.events import audit_log
-from comments.jobs.importers import import_journal, import_undo
+from comments.transfer.importing import import_journal, import_undo
 from comments.web.admin import admin_queries, labels, signed_in, site_visit
 from comments.web.http.decode import forms, query_strings
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import flask
 
 from comments import errors
-from comments.domain import roles
-from comments.jobs.importers import import_journal
-from comments.jobs.importers.uploads import upload_store, upload_worker
+from comments.domain.moderation import roles
+from comments.transfer.importing import import_journal
+from comments.transfer.uploads import upload_store, upload_worker
 from comments.web.admin import admin_queries, labels, site_visit
 from comments.web.http import problems
 from comments.web.http.decode import forms, query_strings

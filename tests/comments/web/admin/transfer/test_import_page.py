@@ -11,12 +11,12 @@ from comments import config
 from comments.domain import records
 from comments.domain.records import Status, Verb
 from comments.events import audit_log
-from comments.jobs import scheduler
-from comments.jobs.importers import import_journal, import_undo
-from comments.jobs.importers.uploads import upload_store, upload_worker
-from comments.jobs.importers.uploads.upload_store import UploadState
 from comments.moderation import decisions
 from comments.sites import site_settings
+from comments.transfer.importing import import_journal, import_undo
+from comments.transfer.uploads import upload_store, upload_worker
+from comments.transfer.uploads.upload_store import UploadState
+from comments.upkeep import scheduler
 from tests.support.html import html_validator
 from tests.support.people.account_holders import SECRET
 from tests.support.people.console_browser import DESK, OWN, Desk

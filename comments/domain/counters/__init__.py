@@ -1,0 +1,1 @@
+"""What counters and audiences count (pure)."""

@@ -1,0 +1,1 @@
+"""Ids of websites, threads, authors and imported comments, and sort hashes (pure)."""

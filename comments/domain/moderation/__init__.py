@@ -1,0 +1,1 @@
+"""Roles, the reasons why a comment is held, and the verdicts of classifiers (pure)."""

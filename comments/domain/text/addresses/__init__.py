@@ -1,0 +1,1 @@
+"""Addresses that people enter: hosts, origins, percent-encoded paths, mail addresses (pure)."""

@@ -1,6 +1,0 @@
-"""Mail: composing messages, encoding them, and sending them to an SMTP server.
-
-The entry points are `compose` (the messages), `smtp` (sending) and `mail_jobs` (the stored form of
-mail that is still to be sent). `plain_words` first cleans all text that people wrote, so that such
-text cannot add a link or a header.
-"""

@@ -1,8 +1,0 @@
-"""Work outside of requests: compaction, delivery, repair, imports, exports, erasure.
-
-The entry points are `scheduler` (decides what is due and in which order) and `wiring` (lists a
-process's event handlers and channels). `background_worker`, cron and commands call the scheduler.
-`integrity` finds and repairs damage, and `migrations` converts stored data to another form.
-
-Each job can be killed at any point and run again.
-"""

@@ -1,0 +1,1 @@
+"""The moderation settings of a site: rules and policy, their changes, and trials of rules."""

@@ -1,0 +1,404 @@
+"""Change the moderation settings of a site and its threads.
+
+These settings are policies, rules, bans, locks and classifiers. The caller must have checked that
+the actor is allowed to make the change.
+
+Each change is one transaction that also writes an audit log entry. The entry for a change to a
+policy, ban or lock stores the previous state (`back`, JSON), so the change can be undone as long as
+no later change has replaced its result. The stored state of a ban contains no caller marks. Entries
+about rules store no previous state, because a rule may name networks, which the log must not
+contain. Disabling a rule has the same effect as removing it, and can be reversed.
+"""
+
+import secrets
+from collections.abc import Callable
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from comments import errors
+from comments.domain import decoders, records
+from comments.domain.ids import author_ids
+from comments.domain.moderation import classifier_verdicts
+from comments.domain.records import Actor, Policy, ThreadState
+from comments.events import audit_log
+from comments.moderation.policy import rulebook, rules
+from comments.store import ownership, reads, transactions
+from comments.store.models import comment_rows, conversion
+from comments.threads import thread_terms
+
+_MOST_AUTHOR = 200  # Maximum number of characters in an author id.
+_SET_THREAD = "set-thread"
+_THREAD, _AUTHOR = "thread:", "author:"  # prefixes of subjects
+_OPPOSITES = {"ban": "unban", "unban": "ban"}
+# A function from a classifier's old registration to its new registration. None means that the
+# classifier is not registered.
+ClassifierChange = Callable[
+    [classifier_verdicts.Classifier | None], classifier_verdicts.Classifier | None
+]
+
+
+def set_policy(  # noqa: PLR0913 - each can be changed separately
+    site: str,
+    actor: Actor,
+    *,
+    now: datetime,
+    policy: Policy | None = None,
+    close_after: int | None = None,
+    reports: int | None = None,
+    reason: str = "",
+) -> rulebook.Rulebook:
+    """Change a site's policy. An argument that is None keeps its stored value.
+
+    Raises:
+        errors.BadInput: a number is out of range, or the reason is too long or is not a single
+            line.
+    """
+    given = {"policy": policy, "close_after": close_after, "reports": reports}
+    wanted = {name: value for name, value in given.items() if value is not None}
+
+    def change(book: rulebook.Rulebook) -> rulebook.Rulebook:
+        return msgspec.structs.replace(book, **wanted)
+
+    return _changed(
+        site, audit_log.Act(actor, "set-policy", reason), "site", change, _POLICY, now=now
+    )
+
+
+def put_rule(
+    site: str, rule: rules.Rule, actor: Actor, *, now: datetime, reason: str = ""
+) -> rulebook.Rulebook:
+    """Add a rule, or replace the rule with the same id without changing its position.
+
+    Raises:
+        errors.BadInput: the rule is invalid; the error names the condition.
+    """
+    rules.check_hosts(rule)
+
+    def change(book: rulebook.Rulebook) -> rulebook.Rulebook:
+        known = [each.id for each in book.rules]
+        put = [rule if each.id == rule.id else each for each in book.rules]
+        return msgspec.structs.replace(book, rules=(*put, *(() if rule.id in known else (rule,))))
+
+    act = audit_log.Act(actor, "put-rule", reason)
+    return _changed(site, act, f"rule:{rule.id}", change, _rule_of(rule.id), now=now)
+
+
+def remove_rule(
+    site: str, rule_id: str, actor: Actor, *, now: datetime, reason: str = ""
+) -> rulebook.Rulebook:
+    """Remove a rule.
+
+    Raises:
+        errors.NotFound: the site has no rule with this id.
+    """
+
+    def change(book: rulebook.Rulebook) -> rulebook.Rulebook:
+        left = tuple(each for each in book.rules if each.id != rule_id)
+        if len(left) == len(book.rules):
+            raise errors.NotFound("rule", rule_id)
+        return msgspec.structs.replace(book, rules=left)
+
+    act = audit_log.Act(actor, "remove-rule", reason)
+    return _changed(site, act, f"rule:{rule_id}", change, _rule_of(rule_id), now=now)
+
+
+def set_classifier(
+    site: str,
+    name: str,
+    change: ClassifierChange,
+    actor: Actor,
+    *,
+    now: datetime,
+    reason: str = "",
+) -> rulebook.Rulebook:
+    """Apply `change` to the registration of a site's classifier.
+
+    The audit log records the terms, but neither the address nor the secret.
+    """
+
+    def changed(book: rulebook.Rulebook) -> rulebook.Rulebook:
+        after = change(book.classifier(name))
+        others = [each for each in book.classifiers if each.name != name]
+        classifiers = others if after is None else [*others, after]
+        return msgspec.structs.replace(
+            book, classifiers=tuple(sorted(classifiers, key=lambda each: each.name))
+        )
+
+    act = audit_log.Act(actor, "set-adviser", reason)
+    return _changed(site, act, f"adviser:{name}", changed, _terms_of(name), now=now)
+
+
+def ban(  # noqa: PLR0913 - the ban and the actor
+    site: str,
+    author: str,
+    actor: Actor,
+    *,
+    now: datetime,
+    until: datetime | None = None,
+    is_shadow: bool = False,
+    reason: str = "",
+    known: rulebook.BanMarks | None = None,
+) -> rulebook.Rulebook:
+    """Ban an author from posting on a site, either until a given time or permanently.
+
+    `author` is the author id from a token or an account. Bans ignore names, because anyone can use
+    any name. Existing comments do not change. The caller marks in `known` recognize the author even
+    under a different id (`bans`).
+
+    Raises:
+        errors.BadInput: `author` is not an author id, `until` is in the past, or there are too many
+            bans.
+    """
+    # Without this check, a mistyped id would be banned silently, and the intended author could
+    # continue to post.
+    if not author_ids.is_one(author) or len(author) > _MOST_AUTHOR:
+        raise errors.BadInput("author", "bad-author-id")
+    if until is not None and until <= now:
+        raise errors.BadInput("until", "in-the-past")
+    made = rulebook.Ban(author, until, is_shadow, known or rulebook.BanMarks())
+
+    def change(book: rulebook.Rulebook) -> rulebook.Rulebook:
+        return msgspec.structs.replace(book, bans=(*_without(book, author), made))
+
+    act = audit_log.Act(actor, "ban", reason)
+    return _changed(site, act, f"{_AUTHOR}{author}", change, _ban_of(author, now), now=now)
+
+
+def unban(
+    site: str, author: str, actor: Actor, *, now: datetime, reason: str = ""
+) -> rulebook.Rulebook:
+    """Remove an author's ban.
+
+    Raises:
+        errors.NotFound: the author is not banned.
+    """
+
+    def change(book: rulebook.Rulebook) -> rulebook.Rulebook:
+        if book.ban_of(author, now) is None:
+            raise errors.NotFound("ban", author)
+        return msgspec.structs.replace(book, bans=_without(book, author))
+
+    act = audit_log.Act(actor, "unban", reason)
+    return _changed(site, act, f"{_AUTHOR}{author}", change, _ban_of(author, now), now=now)
+
+
+def set_thread(  # noqa: PLR0913 - same as `set_policy`
+    name: records.ThreadName,
+    actor: Actor,
+    *,
+    now: datetime,
+    state: ThreadState | None = None,
+    policy: Policy | None = None,
+    inherits: bool = False,
+    reason: str = "",
+) -> records.Thread:
+    """Lock or open a thread, set its own policy, or make it inherit the site's policy.
+
+    Raises:
+        errors.NotFound: the thread has no comments yet.
+    """
+
+    def change(row: comment_rows.ThreadRow) -> None:
+        row.state = row.state if state is None else state.value
+        row.policy = row.policy if policy is None else policy.value
+        if inherits:
+            row.policy = ""
+
+    act = audit_log.Act(actor, _SET_THREAD, reason)
+    return _changed_thread(name.site, comment_rows.thread_key_name(name), act, change, now=now)
+
+
+def undo(
+    site: str, entry_id: str, actor: Actor, *, now: datetime, reason: str = ""
+) -> records.Audit:
+    """Undo the change to a policy, ban or thread in an audit log entry, and return the entry.
+
+    Comments that were hidden together with a ban stay hidden; `decisions.restore_all` restores
+    them.
+
+    Raises:
+        errors.NotFound: the site's log does not contain the entry.
+        errors.Conflict: the state has changed since, or this function cannot undo the entry.
+    """
+    entry = audit_log.entry(site, entry_id)
+    if not entry.back:
+        raise errors.Conflict("not-undoable")
+    if entry.verb == _SET_THREAD:
+        state, policy = decoders.json(tuple[ThreadState, str]).decode(entry.back)
+
+        def change_thread(row: comment_rows.ThreadRow) -> None:
+            _check_stands(_said_of(row), entry)
+            row.state, row.policy = state.value, policy
+
+        act = audit_log.Act(actor, _SET_THREAD, reason)
+        thread = entry.subject.removeprefix(_THREAD)
+        _changed_thread(site, thread, act, change_thread, now=now)
+        return entry
+    author = entry.subject.removeprefix(_AUTHOR)
+    part = _POLICY if entry.subject == "site" else _ban_of(author, now)
+
+    def change(book: rulebook.Rulebook) -> rulebook.Rulebook:
+        _check_stands(part.say(book), entry)
+        return part.restore(book, entry.back)
+
+    # If a ban replaced an earlier ban, undoing it restores the earlier ban.
+    verb = entry.verb if entry.before and entry.after else _OPPOSITES.get(entry.verb, entry.verb)
+    act = audit_log.Act(actor, verb, reason)
+    _changed(site, act, entry.subject, change, part, now=now)
+    return entry
+
+
+def is_undoable(entry: records.Audit) -> bool:
+    """Return whether `undo` accepts this entry as long as the entry's result is current."""
+    return bool(entry.back)
+
+
+def _check_stands(now: str, entry: records.Audit) -> None:
+    if now != entry.after:
+        raise errors.Conflict("decided-since")
+
+
+def new_rule_id() -> str:
+    """Return a random id for a rule without an id."""
+    return secrets.token_hex(4)
+
+
+def _changed(
+    site: str,
+    act: audit_log.Act,
+    subject: str,
+    change: Callable[[rulebook.Rulebook], rulebook.Rulebook],
+    part: "_Part",
+    *,
+    now: datetime,
+) -> rulebook.Rulebook:
+    if not site:
+        raise errors.NotFound("site", site)
+
+    def body() -> rulebook.Rulebook:
+        if transactions.may_have_run() and audit_log.is_done(act):
+            return rulebook.read(site)
+        before, book, writes = rulebook.changed(site, change, now=now)
+        said, says = part.say(before), part.say(book)
+        back = part.keep(before) if said != says else ""
+        note = audit_log.noted(act, site, subject, before=said, after=says, now=now, back=back)
+        transactions.apply(writes, note)
+        return book
+
+    book = transactions.transaction(body)
+    rulebook.forget(site)
+    return book
+
+
+def _changed_thread(
+    site: str,
+    thread: str,
+    act: audit_log.Act,
+    change: Callable[[comment_rows.ThreadRow], None],
+    *,
+    now: datetime,
+) -> records.Thread:
+    """Change the state or policy of a thread, and log the change.
+
+    `thread` is the thread's key name.
+    """
+
+    def body() -> records.Thread:
+        row = reads.get(comment_rows.thread_key_of(thread))
+        if row is None:
+            raise errors.NotFound("thread", thread.partition("/")[2] or thread)
+        if transactions.may_have_run() and audit_log.is_done(act):
+            return conversion.thread_record(row)
+        before, back = _said_of(row), _encoded((row.state, row.policy))
+        change(row)
+        if (after := _said_of(row)) != before:
+            note = audit_log.noted(
+                act, site, f"{_THREAD}{thread}", before=before, after=after, now=now, back=back
+            )
+            written = ownership.Writes("policy_changes", put=(row,))
+            transactions.apply(written, thread_terms.follow(row), note)
+        return conversion.thread_record(row)
+
+    changed = transactions.transaction(body, line=thread)
+    thread_terms.changed(changed)
+    return changed
+
+
+def _encoded(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+class _Part(NamedTuple):
+    """The part of a rulebook that an audit log entry covers.
+
+    `say` describes this part in words, `keep` encodes it for the log, and `restore` writes it back.
+    """
+
+    say: Callable[[rulebook.Rulebook], str]
+    keep: Callable[[rulebook.Rulebook], str] = lambda _: ""
+    restore: Callable[[rulebook.Rulebook, str], rulebook.Rulebook] = lambda book, _: book
+
+
+def _say_policy(book: rulebook.Rulebook) -> str:
+    return f"{book.policy}, closed after {book.close_after} days, {book.reports} reports"
+
+
+def _put_policy(book: rulebook.Rulebook, back: str) -> rulebook.Rulebook:
+    policy, close_after, reports = decoders.json(tuple[Policy, int, int]).decode(back)
+    return msgspec.structs.replace(book, policy=policy, close_after=close_after, reports=reports)
+
+
+_POLICY = _Part(
+    _say_policy, lambda book: _encoded((book.policy, book.close_after, book.reports)), _put_policy
+)
+
+
+def _rule_of(rule_id: str) -> _Part:
+    return _Part(
+        lambda book: next((each.action.value for each in book.rules if each.id == rule_id), "")
+    )
+
+
+def _terms_of(name: str) -> _Part:
+    def say(book: rulebook.Rulebook) -> str:
+        found = book.classifier(name)
+        return "" if found is None else classifier_verdicts.terms_in_words(found)
+
+    return _Part(say)
+
+
+def _ban_of(author: str, now: datetime) -> _Part:
+    def say(book: rulebook.Rulebook) -> str:
+        found = book.ban_of(author, now)
+        if found is None:
+            return ""
+        kind = "shadow-banned" if found.is_shadow else "banned"
+        said = kind if found.until is None else f"{kind} until {found.until.isoformat()}"
+        if found.known.network_until is not None:
+            said += f", with the network until {found.known.network_until.isoformat()}"
+        return f"{said}, with the mailbox" if found.known.mailbox else said
+
+    def put(book: rulebook.Rulebook, back: str) -> rulebook.Rulebook:
+        found = decoders.json(rulebook.Ban | None).decode(back)
+        stood = () if found is None else (found,)
+        return msgspec.structs.replace(book, bans=(*_without(book, author), *stood))
+
+    def keep(book: rulebook.Rulebook) -> str:
+        found = book.ban_of(author, now)
+        if found is not None:
+            # Omit the caller marks, because marks must expire but the log is permanent.
+            known = rulebook.BanMarks(found.known.comment)
+            found = msgspec.structs.replace(found, known=known)
+        return _encoded(found)
+
+    return _Part(say, keep, put)
+
+
+def _without(book: rulebook.Rulebook, author: str) -> tuple[rulebook.Ban, ...]:
+    return tuple(each for each in book.bans if each.author != author)
+
+
+def _said_of(row: comment_rows.ThreadRow) -> str:
+    return f"{row.state} {row.policy}".strip()

@@ -1,0 +1,264 @@
+"""Mail about comments: notices, confirmation requests and sign-in links, each to one address.
+
+`mime` converts the messages to bytes, and the catalogue contains their sentences.
+
+`plain_words` cleans the names, titles and texts that people wrote. Names are checked again when
+mail is composed, so no guest appears under a reserved name. The only links are those that the
+caller passes; they lead to this service's own host or to the site's own page. Messages contain no
+images.
+
+`Message-ID` is a digest of the event's id and the address. If a crash makes the service send a
+message twice, most mail programs show it once. All notices about one thread refer to one id in
+`References` and `In-Reply-To`, so mail programs group them. No mail has this id, and it does not
+depend on what a recipient received before.
+"""
+
+import dataclasses
+import email.utils
+import enum
+import hashlib
+import html
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+from comments import errors
+from comments.domain.languages import catalogue
+from comments.domain.text import cleaning
+from comments.domain.text.addresses import mail_addresses
+from comments.notifications.mail import mime, plain_words
+
+t = catalogue.ENGLISH.text
+
+MAX_TEXT = 2_000  # Maximum number of a comment's characters that a message shows.
+_URL = re.compile(r"https?://[!#-;=?-~]+")
+
+
+class MailReason(enum.Enum):
+    """The reasons for sending a notice."""
+
+    COMMENT = enum.auto()
+    REPLY = enum.auto()
+    HELD = enum.auto()
+
+
+# Each pair contains the subject with the thread's title and the subject without a title.
+_SUBJECTS = {
+    MailReason.COMMENT: ("mail.comment-subject", "mail.comment-subject-untitled"),
+    MailReason.REPLY: ("mail.reply-subject", "mail.reply-subject-untitled"),
+    MailReason.HELD: ("mail.held-subject", "mail.held-subject-untitled"),
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Notice:
+    """A notification about a comment, for one address.
+
+    `thread` is the thread's id. `name`, `title` and `text` contain text that people wrote. `place`
+    links to the comment or, for moderators, to the page on which they decide about it.
+    `unsubscribe` unsubscribes on a POST without confirmation (RFC 8058), and shows a button on a
+    GET. `unsubscribe` is None for moderators, because only an operator can remove a moderator.
+    `about` says why this address receives the notice. `is_account` says that the author has an
+    account. An account's name was checked when it was chosen, and staff may use reserved names.
+    """
+
+    event: str
+    recipient: str
+    site: str
+    thread: str
+    name: str
+    title: str
+    text: str
+    place: str
+    unsubscribe: str | None
+    about: MailReason = MailReason.COMMENT
+    is_account: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConfirmationLinkMail:
+    """A message that asks an address's owner whether they want mail.
+
+    `link` opens a page with a button.
+
+    `things` describes the mail's subject in the service's own words; the message contains no text
+    that a stranger wrote.
+    """
+
+    event: str
+    recipient: str
+    site: str
+    things: Sequence[str]
+    link: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LoginLinkMail:
+    """A message with a link that signs the owner of an address in on a site."""
+
+    event: str
+    recipient: str
+    site: str
+    link: str
+
+
+def message(notice: Notice, sender: str, *, now: datetime) -> mime.MailMessage:
+    """Return the mail for a notice. The result depends only on the arguments.
+
+    Raises:
+        errors.BadInput: the recipient is not one plain address, or a link is not a web address.
+    """
+    _check_link("place", notice.place)
+    thread = _message_id(_digest(f"thread {notice.site} {notice.thread}"), sender)
+    more = [("In-Reply-To", thread), ("References", thread)]
+    if notice.unsubscribe is not None:
+        _check_link("unsubscribe", notice.unsubscribe)
+        more += [
+            ("List-Unsubscribe", f"<{notice.unsubscribe}>"),
+            ("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"),
+        ]
+    parts = _Parts(_subject(notice), _plain(notice), _html(notice))
+    return _made(notice, sender, parts, more, now=now)
+
+
+def question(asked: ConfirmationLinkMail, sender: str, *, now: datetime) -> mime.MailMessage:
+    """Return the mail that asks an address's owner for confirmation.
+
+    Raises:
+        errors.BadInput: the recipient is not one plain address, or the link is not a web address.
+    """
+    _check_link("link", asked.link)
+    things = "".join(f"- {thing}\n" for thing in asked.things)
+    items = "".join(f"<li>{html.escape(thing)}</li>" for thing in asked.things)
+    opening = t("mail.confirm-opening", site=asked.site)
+    parts = _Parts(
+        t("mail.confirm-subject", site=asked.site),
+        f"{opening}\n\n{things}\n{t('mail.confirm-instruction')}\n{asked.link}\n\n"
+        f"{t('mail.confirm-closing')}\n",
+        f"<!doctype html>\n<p>{html.escape(opening)}</p>\n<ul>{items}</ul>\n"
+        f"<p>{_anchor(asked.link, t('mail.confirm-button'))}</p>\n"
+        f"<p>{html.escape(t('mail.confirm-term'))}</p>\n<p>{html.escape(t('mail.confirm-closing'))}</p>\n",
+    )
+    return _made(asked, sender, parts, now=now)
+
+
+def entry(asked: LoginLinkMail, sender: str, *, now: datetime) -> mime.MailMessage:
+    """Return the mail that contains a sign-in link.
+
+    Raises:
+        errors.BadInput: the recipient is not one plain address, or the link is not a web address.
+    """
+    _check_link("link", asked.link)
+    opening = t("mail.sign-in-opening", site=asked.site)
+    parts = _Parts(
+        t("mail.sign-in-subject", site=asked.site),
+        f"{opening}\n\n{t('mail.sign-in-instruction')}\n{asked.link}\n\n"
+        f"{t('mail.sign-in-closing')}\n",
+        f"<!doctype html>\n<p>{html.escape(opening)}</p>\n"
+        f"<p>{_anchor(asked.link, t('mail.sign-in-button'))}</p>\n"
+        f"<p>{html.escape(t('mail.sign-in-term'))}</p>\n<p>{html.escape(t('mail.sign-in-closing'))}</p>\n",
+    )
+    return _made(asked, sender, parts, now=now)
+
+
+def is_link(url: str) -> bool:
+    """Return whether a message may link to a URL."""
+    return _URL.fullmatch(url) is not None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Parts:
+    """A message's subject and its text, as plain text and as HTML."""
+
+    subject: str
+    plain: str
+    rich: str
+
+
+def _anchor(link: str, label: str) -> str:
+    return f'<a href="{html.escape(link)}">{html.escape(label)}</a>'
+
+
+def _check_link(field: str, url: str) -> None:
+    if not is_link(url):
+        raise errors.BadInput(field, "not-a-url")
+
+
+def _made(
+    about: Notice | ConfirmationLinkMail | LoginLinkMail,
+    sender: str,
+    parts: _Parts,
+    more: Sequence[tuple[str, str]] = (),
+    *,
+    now: datetime,
+) -> mime.MailMessage:
+    recipient = mail_addresses.check(about.recipient)
+    digest = _digest(f"{about.event} {recipient}")
+    headers = [
+        ("From", mime.mailbox(about.site, sender)),
+        ("To", recipient),
+        ("Subject", mime.text(parts.subject)),
+        ("Date", email.utils.format_datetime(now)),
+        ("Message-ID", _message_id(digest, sender)),
+        ("Auto-Submitted", "auto-generated"),
+        ("X-Auto-Response-Suppress", "All"),
+        *more,
+    ]
+    raw = mime.compose(headers, plain=parts.plain, rich=parts.rich, boundary=digest)
+    return mime.MailMessage(sender, recipient, raw)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _message_id(digest: str, sender: str) -> str:
+    return f"<{digest}@{sender.rpartition('@')[2]}>"
+
+
+def _subject(notice: Notice) -> str:
+    title = plain_words.line(notice.title)
+    titled, untitled = _SUBJECTS[notice.about]
+    return t(titled if title else untitled, name=_name(notice), title=title)
+
+
+def _name(notice: Notice) -> str:
+    """Return the author's name as mail may show it."""
+    name = plain_words.line(notice.name)
+    if not notice.is_account:
+        try:
+            # Check the name again, because removing characters may turn it into a reserved name.
+            name = cleaning.clean_name(name)
+        except errors.BadInput:
+            name = ""
+    return name or t("mail.someone")
+
+
+def _shown(notice: Notice) -> str:
+    text = plain_words.words(notice.text).strip()
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]} [...]"
+
+
+def _plain(notice: Notice) -> str:
+    opening = t("mail.wrote", name=_name(notice))
+    quoted = "\n".join(f"> {line}" for line in _shown(notice).split("\n"))
+    links = [t("mail.link", label=_offer(notice), link=notice.place)]
+    if notice.unsubscribe is not None:
+        links.append(t("mail.link", label=t("mail.unsubscribe"), link=notice.unsubscribe))
+    return "\n\n".join([opening, quoted, *links]) + "\n"
+
+
+def _html(notice: Notice) -> str:
+    opening = html.escape(t("mail.wrote", name=_name(notice)))
+    quoted = html.escape(_shown(notice)).replace("\n", "<br>\n")
+    links = [_anchor(notice.place, _offer(notice))]
+    if notice.unsubscribe is not None:
+        links.append(_anchor(notice.unsubscribe, t("mail.unsubscribe")))
+    return f"<!doctype html>\n<p>{opening}</p>\n<blockquote>{quoted}</blockquote>\n" + "".join(
+        f"<p>{link}</p>\n" for link in links
+    )
+
+
+def _offer(notice: Notice) -> str:
+    """Return the label for the link to a notice's comment."""
+    return t("mail.decide" if notice.about is MailReason.HELD else "mail.view")

@@ -1,0 +1,95 @@
+"""Change a site's Turnstile settings.
+
+This module converts the owner's input to the stored settings: the secret key is stored encrypted,
+and an empty field keeps the stored value. `admission` decides which posts need a Turnstile token.
+"""
+
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from comments import config, errors
+from comments.domain import records
+from comments.domain.crypto import encryption
+from comments.limits import turnstile
+from comments.sites import site_settings
+
+_LONGEST = 200
+
+
+class Given(NamedTuple):
+    """The owner's input. An empty key, secret or address keeps the stored value."""
+
+    key: str
+    secret: str
+    refuses: bool = False
+    url: str = ""
+
+
+def set_up(
+    site: str,
+    given: Given,
+    *,
+    settings: config.Settings,
+    now: datetime,
+    noted: site_settings.Noted | None = None,
+) -> records.Site:
+    """Require a Turnstile token for posts on a site.
+
+    Raises:
+        errors.NotFound: the site does not exist.
+        errors.BadInput: a key is missing or malformed, or the address is not allowed or cannot be
+            reached.
+    """
+    for name, text in (("key", given.key), ("secret", given.secret)):
+        if len(text) > _LONGEST or not text.isascii() or not all("!" <= c <= "~" for c in text):
+            raise errors.BadInput(name, "bad-key", limit=_LONGEST)
+    if given.url:
+        client = turnstile.OUTBOUND.get()
+        try:
+            client.vet(given.url)
+        except errors.Unreachable as error:
+            raise errors.BadInput("url", "unreachable-url") from error
+    secret = given.secret and encryption.seal(
+        given.secret, turnstile.PURPOSE, settings.secret, now=now
+    )
+
+    def turned(found: records.Turnstile | None) -> records.Turnstile:
+        key = given.key or (found.key if found else "")
+        kept = secret or (found.secret if found else "")
+        for name, text in (("key", key), ("secret", kept)):
+            if not text:
+                raise errors.BadInput(name, "required")
+        return records.Turnstile(
+            key, kept, given.refuses, given.url or (found.url if found else "")
+        )
+
+    return site_settings.change(site, turnstile=turned, noted=noted)
+
+
+def renew(site: str, secret: str) -> bool:
+    """Re-encrypt a site's Turnstile secret with the current `SECRET`. Return whether it changed.
+
+    Raises:
+        errors.NotFound: the site does not exist.
+    """
+
+    def renewed(found: records.Turnstile | None) -> records.Turnstile | None:
+        fresh = encryption.renewed(found.secret, turnstile.PURPOSE, secret) if found else ""
+        return msgspec.structs.replace(found, secret=fresh) if found and fresh else found
+
+    found = site_settings.get(site).turnstile
+    if renewed(found) == found:
+        return False
+    site_settings.change(site, turnstile=renewed)
+    return True
+
+
+def remove(site: str, *, noted: site_settings.Noted | None = None) -> records.Site:
+    """Stop requiring a Turnstile token for posts on a site.
+
+    Raises:
+        errors.NotFound: the site does not exist.
+    """
+    return site_settings.change(site, turnstile=lambda _: None, noted=noted)

@@ -1,0 +1,1 @@
+"""The data folder: permissions, the address of the running server, faults of the disk."""

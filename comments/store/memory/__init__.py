@@ -1,0 +1,1 @@
+"""What a process keeps in memory: caches, copies of rows, counts of commits."""

@@ -1,0 +1,84 @@
+"""Keep copies of rows in the process, and notice when another process has changed a row.
+
+These rows decide about posts: a site's settings, and its policy, rules and bans. Most posts and
+pages read none of them from the store.
+
+The embedded engine gives each entity a version, which costs a hundredth of a post to ask. Other
+stores cannot tell whether an entity has changed without a read, so there the age of a copy decides.
+
+`current` returns what was stored when it was called or later, on the embedded engine. On other
+stores, the result is at most `RECENT` seconds old. `get` returns a copy that is at most `GLANCE`
+or, on other stores, `LONGEST` seconds old. A copy that was read before a change by this process is
+not kept.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from comments.store import connection
+from comments.store.memory import caches
+
+V = TypeVar("V")
+
+RECENT = 3.0  # seconds
+GLANCE = 1.0
+LONGEST = 60.0
+_MOST = 10_000  # rows
+
+
+def delay() -> float:
+    """Return the seconds after which a change applies to posts in all processes of this store."""
+    return 0.0 if connection.current().tells_versions else RECENT
+
+
+class _Copy(NamedTuple, Generic[V]):
+    """A copy, its row's key and version, and when the row was known to have this version."""
+
+    value: V
+    key: Any
+    version: int | None
+    since: float
+
+
+class RowCopies(Generic[V]):
+    """Copies of one kind's rows, by key name.
+
+    Args:
+        kind: the kind.
+        read: reads a row from the store and decodes it; a missing row may be an error.
+    """
+
+    def __init__(self, kind: str, read: Callable[[str], V]) -> None:
+        self._kind, self._read = kind, read
+        self._copies = caches.Cache[str, _Copy[V]](_MOST)
+
+    def get(self, name: str) -> V:
+        """Return a row's value for a page."""
+        return self._found(name, GLANCE if connection.current().tells_versions else LONGEST)
+
+    def current(self, name: str) -> V:
+        """Return a row's value for a decision about a post."""
+        return self._found(name, delay())
+
+    def has(self, name: str) -> bool:
+        """Return whether this process has a copy, of any age."""
+        return self._copies.get(name) is not None
+
+    def drop(self, name: str) -> None:
+        """Drop a copy after a change by this process."""
+        self._copies.drop(name)
+
+    def _found(self, name: str, age: float) -> V:
+        copy, now = self._copies.get(name), time.monotonic()
+        if copy is not None and now - copy.since < age:
+            return copy.value
+        store, drops = connection.current(), self._copies.drops
+        key = store.key((self._kind, name)) if copy is None else copy.key
+        version = store.version(key)
+        if copy is None or version is None or version != copy.version:
+            # The version is older than the value if the row changes in between; then it is read
+            # again.
+            copy = _Copy(self._read(name), key, version, now)
+        self._copies.keep(name, copy._replace(since=now), drops=drops)
+        return copy.value

@@ -1,0 +1,44 @@
+"""The time of a thread's newest comment, for lists of threads.
+
+`Thread.active` is at most `PACE` earlier than the newest comment that was ever posted, and never
+decreases. A reply therefore writes the thread's row at most once in `PACE`; other replies do not
+change this row, so they do not conflict with each other. An import sets `Thread.active` for the
+threads that it creates, and does not change it for others: its comments are old, and an undo of the
+import could not restore it.
+"""
+
+from datetime import datetime, timedelta
+
+from comments.domain import records
+from comments.store import ownership, reads
+from comments.store.models import comment_rows, conversion
+from comments.threads.comment_flags import OWNER
+
+PACE = timedelta(minutes=10)
+
+
+def advance(thread: comment_rows.ThreadRow, created: datetime) -> bool:
+    """Note a new comment. Return whether the thread's row must be written because of it."""
+    before: datetime | None = thread.active
+    if before is None or created > before:
+        thread.active = created
+    return before is None or created - before >= PACE
+
+
+def adopt(name: records.ThreadName) -> ownership.Writes:
+    """Set the time in a row from a release that did not store it.
+
+    The time is that of the newest comment that readers see, or that of the thread's first comment.
+    """
+    thread = reads.get(comment_rows.thread_key(name))
+    if thread is None or thread.active is not None:
+        return ownership.Writes(OWNER)
+    query = reads.Query(
+        "Comment",
+        where=(("thread", "=", thread.key.id()), ("listed", "=", True)),
+        order=("-created", "-sort_hash"),
+        limit=1,
+    )
+    newest = [conversion.comment_from_message(message).created for message in reads.fetch(query)]
+    thread.active = newest[0] if newest else thread.created
+    return ownership.Writes(OWNER, put=(thread,))

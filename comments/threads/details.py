@@ -1,0 +1,100 @@
+"""Change a thread's title, address and categories, for moderators and jobs.
+
+Pages of a compacted thread read the title and address from its directory. Each change therefore
+flags a comment that readers see. The flag changes the tags of the thread's pages and schedules a
+compaction.
+"""
+
+from collections.abc import Sequence
+
+from comments.domain import records
+from comments.store import ownership, reads
+from comments.store.models import comment_rows, schema
+from comments.threads import naming
+from comments.threads.comment_flags import OWNER, at_once, raise_revision
+
+
+def set_fields(
+    thread: comment_rows.ThreadRow,
+    wanted: naming.Brought,
+    *,
+    fields: Sequence[str],
+    inherits: Sequence[str] = (),
+) -> ownership.Writes:
+    """Set a thread's fields for a moderator, and reset the fields listed in `inherits`.
+
+    `fields` contains the names of the fields to set to their values in `wanted`. Reset fields get
+    their values from the naming comment again.
+    """
+    more: list[schema.StoredRow] = [thread]
+    if naming.is_unknown(thread):
+        more += naming.adopted(thread, {})
+    own = {each for each in thread.own if each not in inherits}
+    thread.own = sorted({*own, *fields})
+    shown = _naming_data(thread, more)._replace(**{each: getattr(wanted, each) for each in fields})
+    if naming.changes_categories(thread, shown, {*fields, *inherits}):
+        more.append(naming.begin_recategorizing(thread))
+    return ownership.Writes(OWNER, put=_unique([*more, *_shown(thread)]))
+
+
+def set_categories(thread: comment_rows.ThreadRow, names: Sequence[str]) -> ownership.Writes:
+    """Set a thread's categories for a moderator, and start to recategorize its comments."""
+    more = naming.adopted(thread, {}) if naming.is_unknown(thread) else ()
+    thread.populate(own=sorted({*thread.own, "categories"}), categories=list(names))
+    naming.forget(thread)
+    return ownership.Writes(
+        OWNER, put=_unique([*more, thread, naming.begin_recategorizing(thread)])
+    )
+
+
+def adopt(name: records.ThreadName) -> ownership.Writes:
+    """Determine a thread's naming comment if an older release stored the thread without it."""
+    thread = reads.get(comment_rows.thread_key(name))
+    if thread is None or thread.named_by is not None:
+        return ownership.Writes(OWNER)
+    before = (thread.title, thread.url)
+    more = list(naming.adopted(thread, {}))
+    is_same = (thread.title, thread.url) == before
+    return ownership.Writes(OWNER, put=_unique(more if is_same else [*more, *_shown(thread)]))
+
+
+def _naming_data(
+    thread: comment_rows.ThreadRow, written: Sequence[schema.StoredRow]
+) -> naming.Brought:
+    """Return the naming comment's thread data. `written` contains the rows of this commit."""
+    if not thread.named_by:
+        return naming.Brought()
+    key = comment_rows.comment_key(thread.named_by)
+    found = next((each for each in written if each.key == key), None)
+    row = found if isinstance(found, comment_rows.CommentRow) else reads.get(key)
+    return naming.Brought() if row is None else naming.decode(row.brought)
+
+
+def _shown(thread: comment_rows.ThreadRow) -> list[comment_rows.CommentRow]:
+    """Flag the oldest comment that readers see, if any, for compaction."""
+    query = reads.Query(
+        "Comment",
+        where=(("thread", "=", thread.key.id()), ("listed", "=", True)),
+        order=("created", "sort_hash"),
+        limit=1,
+    )
+    ids = [message.key.path[-1].name for message in reads.fetch(query)]
+    rows = [
+        row for row in reads.get_multi([*map(comment_rows.comment_key, ids)]) if row is not None
+    ]
+    for row in rows:
+        raise_revision(row)
+        row.unfolded = True
+        row.fold_by = at_once(row)
+    return rows
+
+
+def _unique(rows: Sequence[schema.StoredRow]) -> tuple[schema.StoredRow, ...]:
+    """Keep the last of several copies of an entity. For a comment, keep the first `brought`."""
+    found: dict[schema.RowKey, schema.StoredRow] = {}
+    for row in rows:
+        known = found.get(row.key)
+        if isinstance(known, comment_rows.CommentRow):
+            row.populate(brought=known.brought)
+        found[row.key] = row
+    return tuple(found.values())

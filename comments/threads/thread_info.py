@@ -1,0 +1,84 @@
+"""Look up thread titles and page addresses, and keep copies of them in the process.
+
+Directories contain titles and addresses too (`compactor`), so building a page of a compacted thread
+does not use this module. Titles and addresses were sent by the author of an approved comment or set
+by a moderator (`naming`); an address is used only if it is on one of the site's own origins. A
+process that changes a thread drops its copy; other processes' copies are up to a minute old. Mail
+uses `fresh`. Only existing threads are kept as copies.
+"""
+
+from collections.abc import Sequence
+
+from comments.domain import records
+from comments.domain.text.addresses import percent_encoding
+from comments.store import reads
+from comments.store.models import comment_rows, conversion
+from comments.threads import thread_cache
+
+
+def get(name: records.ThreadName) -> records.Thread | None:
+    """Return the thread, up to a minute old, or None if it has no comments yet."""
+    return get_many([name])[0]
+
+
+def get_many(names: Sequence[records.ThreadName]) -> list[records.Thread | None]:
+    """Return several threads with one call.
+
+    Each thread is up to a minute old, or None if it has no comments yet.
+    """
+    copies = thread_cache.COPIES.get()
+    found = {name: copies.get(name) for name in names}
+    missing = [name for name, thread in found.items() if thread is None]
+    if missing:
+        found.update(zip(missing, _read(missing), strict=True))
+    return [found[name] for name in names]
+
+
+def fresh(name: records.ThreadName) -> records.Thread | None:
+    """Return the thread as it is stored now, or None if it has no comments yet."""
+    return _read([name])[0]
+
+
+def has_threads(site: str) -> bool:
+    """Return whether a site has any thread."""
+    query = reads.Query("Thread", where=(("site", "=", site),), limit=1, keys_only=True)
+    return any(True for _ in reads.fetch(query))
+
+
+def _read(names: Sequence[records.ThreadName]) -> list[records.Thread | None]:
+    drops = thread_cache.COPIES.get().drops
+    rows = reads.get_multi([comment_rows.thread_key(name) for name in names])
+    found = [None if row is None else conversion.thread_record(row) for row in rows]
+    for thread in filter(None, found):
+        thread_cache.keep(thread, drops=drops)
+    return found
+
+
+def address(url: str, site: records.Site) -> str:
+    """Return a thread's page address without its fragment, or "" if it is not on the site.
+
+    Exports often contain addresses from before the site used HTTPS; these are mapped to the HTTPS
+    origin. After the origin, an address must continue with a character that ends a host name, so
+    that no parser, in a browser or elsewhere, reads a different host from it. The case of letters
+    in the origin makes no difference.
+    """
+    url = percent_encoding.valid(url.partition("#")[0])
+    for origin in site.origins:
+        for known in (origin, origin.replace("https://", "http://", 1)):
+            rest = url[len(known) :]
+            if url[: len(known)].lower() == known and rest[:1] in {"", "/", "?"}:
+                return origin + rest
+    return ""
+
+
+def page_address(url: str, thread: str, site: records.Site) -> str:
+    """Return the address of a thread's page, also if no comment has named the thread.
+
+    `thread` is the thread's id. If no address on the site is known, the id may be one
+    (`thread_ids`), without its scheme.
+    """
+    known = address(url, site)
+    if known:
+        return known
+    found = (address(f"{origin.partition('://')[0]}://{thread}", site) for origin in site.origins)
+    return next(filter(None, found), "")

@@ -1,0 +1,201 @@
+"""A checked import: a file that was read and checked completely, before anything is stored.
+
+    with checked_import.plan(format.read, path, site=site, scheme=scheme, secret=secret) as plan:
+        show(plan.report)
+
+A checked import yields the comments to store, with their ids, in batches.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from comments.domain import records
+from comments.domain.ids import imported_ids, sorthash
+from comments.store import reads
+from comments.transfer import import_source, imported_file
+from comments.transfer.checking import (
+    import_batches,
+    import_plan,
+    import_report,
+    page_mapping,
+    source_pages,
+    write_order,
+)
+from comments.tree import values
+
+_LOOKUP = 250  # comments whose two possible ids are looked up at once
+_READ = 500  # items between two reports of the progress
+
+
+class CheckedImport:
+    """A checked export. This object owns a temporary file, so use it in a `with` statement.
+
+    With `keeps_ids`, the file is an export of Flatthread that is trusted, so comments keep the ids
+    in the file, unless another site has a comment with the same id (`settle_ids`).
+    """
+
+    def __init__(
+        self,
+        reading: import_plan.FirstPass,
+        threads: tuple[source_pages.PlannedThread, ...],
+        report: import_report.ImportReport,
+    ) -> None:
+        self.threads = threads
+        self.report = report
+        self.is_compared = False  # set by `import_writer.check`
+        self.site = reading.site.id
+        self.system = reading.system
+        self._mapping = reading.mapping.texts
+        self._spool = reading.spool
+        self._keeps_ids = reading.keeps_ids
+        self._is_untrusted = self.system == imported_ids.OWN and not self._keeps_ids
+        self._settled: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._spool.close()
+
+    def id_of(self, source_id: str) -> str:
+        """Return the comment id for an id in the other system."""
+        settled = self._settled.get(source_id)
+        if settled is not None:
+            return settled
+        return source_id if self._keeps_ids else self._derived(source_id)
+
+    def _derived(self, source_id: str) -> str:
+        return imported_ids.comment_id(self.site, self.system, source_id)
+
+    def settle_ids(self, progress: Callable[[int], None] = lambda _: None) -> None:
+        """Choose the ids of comments in an export of Flatthread by the comments that are stored.
+
+        A comment that this site already has, under its own id or a derived one, is not added again,
+        whether an operator or an owner imported it. The id of another site's comment is not used.
+        This method calls `progress` with 0 after each lookup, because no comment is finished.
+
+        Raises:
+            errors.BadImport: a comment would get the id of another comment in the file.
+        """
+        if self.system != imported_ids.OWN:
+            return
+        ids = (node.id for thread in self.threads for node in thread.nodes)
+        while part := list(itertools.islice(ids, _LOOKUP)):
+            derived = [self._derived(each) for each in part]
+            rows = reads.read([(("Comment", each),) for each in (*part, *derived)])
+            sites = [None if row is None else row.properties["site"].string_value for row in rows]
+            for number, each in enumerate(part):
+                own, other = sites[number], sites[number + len(part)]
+                if own == self.site:
+                    self._settled[each] = each
+                elif own is not None or other == self.site:
+                    self._settled[each] = derived[number]
+            progress(0)
+        if self._keeps_ids:
+            self._check_new_ids()
+
+    def _check_new_ids(self) -> None:
+        new = {stored: each for each, stored in self._settled.items() if stored != each}
+        for node in (node for thread in self.threads for node in thread.nodes):
+            if node.id in new and self.id_of(node.id) == node.id:
+                raise self.report.bad(
+                    node.line,
+                    f"comment {node.id} has the id that comment {new[node.id]} would get, because "
+                    "another site has a comment with that id. Import the file with --untrusted.",
+                )
+
+    def is_untrusted_copy(self, source_id: str) -> bool:
+        """Return whether the site has a comment of an untrusted file under its own id."""
+        return self._is_untrusted and self._settled.get(source_id) == source_id
+
+    def file(self) -> imported_file.ImportedFile:
+        """Describe the file for the journal."""
+        path = Path(self.report.file)
+        of_file = imported_file.untrusted_digest if self._is_untrusted else imported_file.digest
+        return imported_file.ImportedFile(
+            self.system, path.name, of_file(path), self.report.comments, self._mapping
+        )
+
+    def batches(self) -> Iterator[list[values.ImportedThread]]:
+        """Yield the threads with their comments in writing order, in one batch per transaction."""
+        batch = import_batches.ImportBatch()
+        for thread in map(self._named, self.threads):
+            # Only an export of Flatthread contains threads without comments.
+            for node in thread.nodes or (None,):
+                if not batch.takes(thread, node):
+                    yield batch.threads
+                    batch = import_batches.ImportBatch()
+                batch.add(thread, node, None if node is None else self._comment(node))
+        if batch.threads:
+            yield batch.threads
+
+    def _comment(self, node: write_order.Node) -> records.ImportedComment:
+        """Return a comment with the ids under which it and the comment above it are stored."""
+        comment = self._spool.get(node.place)
+        kept = comment.kept
+        if kept is not None:
+            kept = msgspec.structs.replace(kept, number=node.number)
+        return msgspec.structs.replace(
+            comment,
+            id=self.id_of(node.id),
+            reply_to=None if node.answers is None else self.id_of(node.answers),
+            status=node.status,
+            kept=kept,
+        )
+
+    def _named(self, thread: source_pages.PlannedThread) -> source_pages.PlannedThread:
+        """Return a thread with the id and the time of the comment that names it."""
+        kept = thread.kept
+        if kept is None or not kept.named_by:
+            return thread
+        by = next((node for node in thread.nodes if node.id == kept.named_by), None)
+        kept = msgspec.structs.replace(
+            kept,
+            named_by="" if by is None else self.id_of(by.id),
+            named_at=None if by is None else by.created,
+        )
+        return msgspec.structs.replace(thread, kept=kept)
+
+
+def plan(  # noqa: PLR0913 - one for each thing that a caller may choose
+    reader: import_source.Reader,
+    path: Path,
+    *,
+    site: records.Site,
+    scheme: sorthash.Scheme,
+    secret: str,
+    unit: str = "line",
+    mapping: Sequence[str] = (),
+    progress: Callable[[int], None] = lambda _: None,
+) -> CheckedImport:
+    """Read and check a whole export without storing anything. Author ids are derived with `secret`.
+
+    `unit` is what the reader counts in the file (`format_registry.Format`). `mapping` moves pages
+    to other addresses (`page_mapping`). This function calls `progress` with the number of further
+    units that were read.
+
+    Raises:
+        errors.BadImport: the file is invalid; the error names the line.
+        errors.ImportRefused: a mapping is invalid.
+    """
+    report = import_report.ImportReport(str(path), unit)
+    pages = page_mapping.PageMapping(mapping, site.origins)
+    reading = import_plan.FirstPass(site, report, secret=secret, mapping=pages)
+    try:
+        read = 0
+        for number, item in enumerate(reader(path)):
+            reading.take(item)
+            if number % _READ == 0 and item.line > read:
+                progress(item.line - read)
+                read = item.line
+        threads = reading.threads(scheme.levels)
+    except BaseException:
+        reading.spool.close()
+        raise
+    report.threads, report.empty_pages = len(threads), reading.empty_pages()
+    report.statuses.update(node.status.value for thread in threads for node in thread.nodes)
+    return CheckedImport(reading, threads, report)

@@ -1,0 +1,276 @@
+"""Map the addresses of pages in an export to their new addresses (pure).
+
+A mapping is a text `OLD=NEW`, as operators write it:
+
+    old.example=blog.example                         all pages of a host
+    /blog=/posts                                     all pages below a path, on every host
+    old.example/blog=blog.example/articles           all pages of a host below a path
+    old.example/?p=7=https://blog.example/roses      one page, because an address has a query
+
+Addresses are compared in their canonical form (`thread_ids`), so the scheme, letter case and
+percent-encoding make no difference.
+
+A path matches whole segments: `/blog` matches `/blog` and `/blog/a`, but not `/blogger`. The
+longest match applies. A mapping of one page is longer than any path; of two mappings of the same
+path, the one that names the host applies. If the host alone has a mapping too, it determines the
+host, unless the mapping of the path names a new one. The result of a mapping is not mapped again,
+and the order of the mappings makes no difference.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from comments import errors
+from comments.domain.ids import thread_ids
+from comments.domain.languages import error_texts
+from comments.domain.text import cleaning
+
+MOST = 1_000  # Maximum number of mappings.
+# The maximum number of characters of all mappings, because the journal stores them in one row.
+LONGEST = 200_000
+_ANY_HOST = "any-host.invalid"
+_SCHEMES = ("http://", "https://")
+_SHOWN = 200  # Characters of a mapping in an error message.
+
+
+class _Place(NamedTuple):
+    """A host ("" for every host), a path, and a query (empty if the place is not one page)."""
+
+    host: str
+    path: str
+    query: str = ""
+    scheme: str = ""
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        return tuple(self.path.rstrip("/").split("/")[1:])
+
+    @property
+    def plain_path(self) -> str:
+        """Return the path without slashes at its ends."""
+        return "/".join(self.segments)
+
+
+class _Rule(NamedTuple):
+    text: str
+    old: _Place
+    new: _Place
+
+    @property
+    def is_of_one_page(self) -> bool:
+        return bool(self.old.query or self.new.query)
+
+    @property
+    def is_of_host(self) -> bool:
+        """Return whether the rule changes only the host."""
+        return not self.old.segments and not self.new.segments and bool(self.old.host)
+
+
+class MappedPage(NamedTuple):
+    """The address of a page, and the mappings that changed it."""
+
+    url: str
+    by: tuple[str, ...] = ()
+
+
+class PageMapping:
+    """Mappings that apply together."""
+
+    def __init__(self, given: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
+        """Parse mappings. A page that moves to one of `origins` takes the scheme of the origin.
+
+        Raises:
+            errors.ImportRefused: a mapping is invalid, or two mappings contradict each other.
+        """
+        self.texts = tuple(dict.fromkeys(given))
+        if len(self.texts) > MOST:
+            raise errors.ImportRefused(f"There are more than {MOST:,} mappings (--map).")
+        if sum(map(len, self.texts)) > LONGEST:
+            raise errors.ImportRefused(
+                f"The mappings (--map) have more than {LONGEST:,} characters."
+            )
+        self._schemes = {
+            address: scheme for scheme, _, address in (each.partition("://") for each in origins)
+        }
+        self._prefixes: dict[tuple[str, tuple[str, ...]], _Rule] = {}
+        self._pages: dict[tuple[str, ...], dict[tuple[str, str, str], _Rule]] = {}
+        for text in self.texts:
+            self._add(_parsed(text))
+
+    def _add(self, rule: _Rule) -> None:
+        old = rule.old
+        if rule.is_of_one_page:
+            pages = self._pages.setdefault(_keys(old.query), {})
+            other = pages.setdefault((old.host, old.plain_path, old.query), rule)
+        else:
+            other = self._prefixes.setdefault((old.host, old.segments), rule)
+        if other is not rule:
+            raise errors.ImportRefused(
+                f"The mappings {_quoted(rule.text)} and {_quoted(other.text)} map the same pages. "
+                "Remove one of them."
+            )
+
+    def apply(self, url: str) -> MappedPage:
+        """Return the new address of a page. An address without a mapping stays as it is."""
+        if not self.texts:
+            return MappedPage(url)
+        try:
+            place = _place(url, query_keys=())
+        except errors.BadInput:
+            return MappedPage(url)
+        rule = self._of_page(url, place)
+        if rule is not None:
+            return self._moved(url, place, rule.new, rule)
+        of_host, of_path = self._of_host(place), self._of_path(place)
+        if of_host is None and of_path is None:
+            return MappedPage(url)
+        query = url.partition("#")[0].partition("?")[2]
+        new = place._replace(query=query)
+        if of_host is not None:
+            new = new._replace(host=of_host.new.host, scheme=of_host.new.scheme)
+        if of_path is not None:
+            new = new._replace(path=_rebased(place.path, of_path))
+        if of_path is not None and of_path.new.host:
+            new = new._replace(host=of_path.new.host, scheme=of_path.new.scheme)
+        return self._moved(url, place, new, of_host, of_path)
+
+    def website(self, url: str) -> str:
+        """Return the new address of a page, as it is shown; "" if it cannot be shown."""
+        try:
+            return cleaning.clean_website(self.apply(url).url)
+        except errors.BadInput:
+            return ""
+
+    def _of_page(self, url: str, place: _Place) -> _Rule | None:
+        """Return the rule of exactly this page; a rule with more query keys comes first."""
+        for keys in sorted(self._pages, key=len, reverse=True):
+            query = _place(url, query_keys=keys).query
+            for host in (place.host, ""):
+                found = self._pages[keys].get((host, place.plain_path, query))
+                if found is not None:
+                    return found
+        return None
+
+    def _of_host(self, place: _Place) -> _Rule | None:
+        found = self._prefixes.get((place.host, ()))
+        return found if found is not None and found.is_of_host else None
+
+    def _of_path(self, place: _Place) -> _Rule | None:
+        """Return the rule with the longest path that contains this page."""
+        segments = place.segments
+        for length in range(len(segments), -1, -1):
+            for host in (place.host, ""):
+                found = self._prefixes.get((host, segments[:length]))
+                if found is not None and not found.is_of_host:
+                    return found
+        return None
+
+    def _moved(self, url: str, old: _Place, new: _Place, *rules: _Rule | None) -> MappedPage:
+        host = new.host or old.host
+        scheme = new.scheme or url.partition("://")[0].lower()
+        if host != old.host or new.scheme:
+            scheme = self._schemes.get(host, scheme)
+        mapped = f"{scheme}://{host}{new.path}{'?' if new.query else ''}{new.query}"
+        return MappedPage(mapped, tuple(rule.text for rule in rules if rule is not None))
+
+
+def _parsed(text: str) -> _Rule:
+    """Parse one mapping. A query contains `=` too, so both sides decide where the text is split."""
+    pieces = text.split("=")
+    if len(pieces) == 1:
+        raise _refused(text, "it has no =. Write OLD=NEW, such as old.example=blog.example")
+    found: list[_Rule] = []
+    reason = ""
+    for number in range(1, len(pieces)):
+        old, new = "=".join(pieces[:number]), "=".join(pieces[number:])
+        try:
+            found.append(_Rule(text, _side(old), _side(new)))
+        except errors.ImportRefused as error:
+            reason = reason or error.message
+    if len(found) > 1:
+        found = [each for each in found if _is_plain(each, text)]
+        reason = "more than one = can be the middle. Begin the new address with https://"
+    if len(found) != 1:
+        raise _refused(text, reason)
+    (rule,) = found
+    _check(rule)
+    return rule
+
+
+def _is_plain(rule: _Rule, text: str) -> bool:
+    """Return whether the new side begins with a scheme, or is a path after an old path."""
+    return bool(rule.new.scheme) or (not rule.new.host and text.startswith("/"))
+
+
+def _check(rule: _Rule) -> None:
+    if rule.old.host and not rule.new.host:
+        raise _refused(
+            rule.text, "the old address names a host, but the new one does not. Add the new host"
+        )
+    if rule.old[:3] == rule.new[:3]:
+        raise _refused(rule.text, "both addresses are the same page")
+
+
+def _side(text: str) -> _Place:
+    """Parse the old or the new address of a mapping.
+
+    Raises:
+        errors.ImportRefused: the text is not an address; the error says only why.
+    """
+    if text.startswith("//") and thread_ids.has_host(text[2:]):
+        text = text[2:]
+    is_path = text.startswith("/")
+    scheme = next((each for each in _SCHEMES if text.lower().startswith(each)), "")
+    if not is_path and not scheme and not thread_ids.has_host(text):
+        raise errors.ImportRefused(
+            f"{_quoted(text)} is neither a host, a path nor an address. Begin a path with /"
+        )
+    if "#" in text:
+        raise errors.ImportRefused(f"remove the # and what follows from {_quoted(text)}")
+    url = f"https://{_ANY_HOST}{text}" if is_path else text if scheme else f"https://{text}"
+    try:
+        place = _place(url, query_keys=_keys(text.partition("?")[2]))
+    except errors.BadInput as error:
+        said = error_texts.sentence(error)
+        raise errors.ImportRefused(f"{_quoted(text)} is not an address: {said}") from error
+    if is_path:
+        return place._replace(host="")
+    return place._replace(scheme=scheme.removesuffix("://"))
+
+
+def _place(url: str, *, query_keys: Iterable[str]) -> _Place:
+    page = thread_ids.canonical_page(url, query_keys=query_keys, keep_trailing_slash=True)
+    address, _, query = page.partition("?")
+    host, _, path = address.partition("/")
+    return _Place(host, f"/{path}", query)
+
+
+def _keys(query: str) -> tuple[str, ...]:
+    """Return the keys of a query, sorted."""
+    keys = (part.partition("=")[0] for part in query.split("&"))
+    names = {unquote(key, errors="surrogateescape") for key in keys}
+    return tuple(sorted(names - {""}))
+
+
+def _rebased(path: str, rule: _Rule) -> str:
+    """Return a path with the rule's new path in place of the old one.
+
+    The path of exactly the old page becomes exactly the new path, with or without a slash at its
+    end.
+    """
+    if path == rule.old.path:
+        return rule.new.path
+    rest = path[len(rule.old.path.rstrip("/")) :]
+    return (rule.new.path.rstrip("/") + rest) or "/"
+
+
+def _refused(text: str, reason: str) -> errors.ImportRefused:
+    return errors.ImportRefused(
+        f"The mapping {_quoted(text)} is not valid: {reason.removesuffix('.')}."
+    )
+
+
+def _quoted(text: str) -> str:
+    shown = "".join(c if c.isprintable() else "\ufffd" for c in text[:_SHOWN])
+    return f"'{shown}'"

@@ -1,0 +1,274 @@
+"""Read a whole site as the lines of an export, all as of one moment, in bounded memory.
+
+    def write(lines: Iterator[export_lines.Line]) -> None: ...
+    site_contents.read(site, write, choices=choices, secret=secret, now=now)
+
+Threads are read in the order of their key names, which is the order of their ids except that ids of
+more than 500 bytes come first. The comments of a thread are read in reading order, so a parent
+precedes its replies.
+
+All lines are from one read-only transaction. A store ends such a transaction after some minutes, so
+a site that cannot be read in `reads.LONGEST` seconds is refused. The numbers of votes include votes
+that were cast but are not counted yet, so an export does not depend on when votes are counted.
+Memory holds the votes of one thread, and otherwise only rows of one batch.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from comments import errors
+from comments.domain import records
+from comments.domain.counters import declared_counters
+from comments.domain.crypto import guest_addresses
+from comments.domain.ids import imported_ids
+from comments.domain.records import Status
+from comments.domain.text import rendering, sanitizing
+from comments.moderation.policy import rulebook, rules
+from comments.store import connection, reads, transactions
+from comments.store.models import comment_rows, conversion
+from comments.threads import naming
+from comments.transfer.exporting import export_lines
+from comments.tree import votes
+from comments.tree.counters.declared import declarations
+
+T = TypeVar("T")
+
+_MARKUPS: Mapping[str, export_lines.Markup] = {"markdown": "markdown", "html": "html"}
+_AUDIT_TEXTS = ("subject", "verb", "actor", "actor_name", "before", "after", "reason")
+_RENDERERS = {rendering.RENDERER, sanitizing.SANITISER, ""}
+
+
+class Choices(msgspec.Struct, frozen=True):
+    """What an export includes beyond settings, counters, threads, comments and votes."""
+
+    addresses: bool = False
+    audit_log: bool = False
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the included parts, as the header has them."""
+        chosen = {
+            export_lines.ADDRESSES: self.addresses,
+            export_lines.AUDIT_LOG: self.audit_log,
+        }
+        return tuple(name for name, is_chosen in chosen.items() if is_chosen)
+
+
+def read(
+    site_id: str,
+    use: Callable[[Iterator[export_lines.Line]], T],
+    *,
+    choices: Choices,
+    secret: str,
+    now: datetime,
+) -> T:
+    """Call `use` with the lines of a site, and return its result.
+
+    If the store fails in between, `use` is called again with all lines from the start. `secret`
+    decrypts addresses.
+
+    Raises:
+        errors.NotFound: the site does not exist.
+        errors.ExportFailed: the site was not read completely after `reads.LONGEST` seconds.
+        errors.Overloaded: the store did not answer in time.
+    """
+
+    def body() -> T:
+        return use(_in_time(site_id, _Contents(site_id, choices, secret, now).lines()))
+
+    with connection.within(reads.LONGEST):
+        return transactions.at_one_moment(body)
+
+
+def _in_time(site_id: str, lines: Iterator[export_lines.Line]) -> Iterator[export_lines.Line]:
+    for line in lines:
+        if not connection.seconds_left():
+            reason = (
+                f"reading the site took longer than {reads.LONGEST:.0f} seconds, after which a "
+                "store gives no consistent view. Try again when the store is less busy, or make a "
+                "backup of the whole store"
+            )
+            raise errors.ExportFailed(f"the export of {site_id}", reason)
+        yield line
+
+
+class _Contents:
+    """The lines of one site, read in the current transaction."""
+
+    def __init__(self, site_id: str, choices: Choices, secret: str, now: datetime) -> None:
+        self._id = site_id
+        self._choices = choices
+        self._secret = secret
+        self._now = now
+
+    def lines(self) -> Iterator[export_lines.Line]:
+        row = reads.get(comment_rows.site_key(self._id))
+        if row is None:
+            raise errors.NotFound("site", self._id)
+        yield self._settings(conversion.site_record(row))
+        for each in declarations.of_site(self._id).counters:
+            yield counter_line(each.declaration)
+        query = reads.Query("Thread", where=(("site", "=", self._id),), order=("__key__",))
+        for message in reads.fetch(query):
+            yield from self._thread(message)
+        if self._choices.audit_log:
+            yield from _audit_log(self._id)
+
+    def _settings(self, site: records.Site) -> export_lines.SettingsLine:
+        book = rulebook.read(self._id)
+        return export_lines.SettingsLine(
+            origins=site.origins,
+            scheme=export_lines.TreeScheme(site.digits, site.width, site.levels),
+            query_keys=site.query_keys,
+            keep_trailing_slash=site.keep_trailing_slash,
+            cdn_seconds=site.cdn_seconds,
+            freshness=site.freshness,
+            categories=site.categories,
+            moderators=site.moderators if self._choices.addresses else (),
+            post_limits=site.guard,
+            budget=site.budget,
+            options=site.options,
+            moderation=export_lines.ExportedModeration(
+                policy=book.policy,
+                close_after=book.close_after,
+                reports=book.reports,
+                rules=tuple(map(_rule, filter(self._may_export, book.rules))),
+                bans=tuple(
+                    export_lines.ExportedBan(each.author, each.until, each.is_shadow)
+                    for each in book.bans
+                    if each.is_active(self._now)
+                ),
+            ),
+        )
+
+    def _may_export(self, rule: rules.Rule) -> bool:
+        # Without its networks, a rule would match more comments.
+        return self._choices.addresses or not rule.networks
+
+    def _thread(self, message: Any) -> Iterator[export_lines.Line]:
+        stored = message.properties
+        name = records.ThreadName(self._id, stored["thread"].string_value)
+        page = export_lines.ExportedPage(
+            stored["title"].string_value,
+            stored["url"].string_value,
+            conversion.texts(stored["categories"]),
+        )
+        policy = stored["policy"].string_value
+        yield export_lines.ThreadLine(
+            id=name.id,
+            title=page.title,
+            url=page.url,
+            state=records.ThreadState(stored["state"].string_value),
+            policy=records.Policy(policy) if policy else None,
+            categories=page.categories,
+            created=conversion.stored_time(message, "created"),
+            own=conversion.texts(stored["own"]),
+            named_by=stored["named_by"].string_value,
+        )
+        key = message.key.path[-1].name
+        query = reads.Query("Comment", where=(("thread", "=", key),), order=("sort_hash",))
+        cast = votes.by_comment(name)
+        for each in reads.fetch(query):
+            yield self._comment(each, cast.get(each.key.path[-1].name, {}), page)
+
+    def _comment(
+        self, message: Any, cast: Mapping[str, int], page: export_lines.ExportedPage
+    ) -> export_lines.CommentLine:
+        stored = message.properties
+        case = conversion.case_from_message(message)
+        row, author = case.comment, case.comment.author
+        if row.status is Status.RETRACTED:
+            cast = {}  # The next count deletes these votes.
+        up, down = (
+            getattr(row, side)
+            - stored[f"cast_{side}"].integer_value
+            + sum(1 for each in cast.values() if each == value)
+            for side, value in (("up", votes.UP), ("down", votes.DOWN))
+        )
+        email = author.email if self._choices.addresses else ""
+        renderer = stored["renderer"].string_value
+        return export_lines.CommentLine(
+            id=row.id,
+            thread=row.thread,
+            number=row.number,
+            slug=row.slug,
+            status=row.status,
+            created=row.created,
+            parent=row.parent,
+            reply_to=row.reply_to,
+            author=export_lines.ExportedAuthor(
+                id=author.id,
+                name=author.name,
+                website=author.website,
+                email=guest_addresses.address(email, self._secret, now=self._now),
+                staff=author.is_staff,
+            ),
+            markup=_MARKUPS.get(renderer.partition("-")[0], "markdown"),
+            text=row.body,
+            html="" if renderer in _RENDERERS else row.html,
+            edited=row.edited,
+            up=up,
+            down=down,
+            votes=dict(sorted(cast.items())),
+            pinned=row.pinned,
+            rule=case.rule,
+            why=case.why,
+            reasons=case.reasons,
+            stood=case.stood,
+            judged=case.judged,
+            source=_source(stored["source"].string_value),
+            former_slugs=conversion.texts(stored["former_slugs"]),
+            page=_page(row.status, case.brought, page),
+        )
+
+
+def _source(stored: str) -> str:
+    """Return where a comment comes from; "" if it was written in Flatthread, here or elsewhere."""
+    return "" if stored.startswith(f"{imported_ids.OWN}:") else stored
+
+
+def counter_line(declared: declared_counters.Declaration) -> export_lines.CounterLine:
+    """Return the line of a declared counter."""
+    return export_lines.CounterLine(
+        name=declared.name,
+        where=tuple(map(str, declared.where)),
+        by=tuple(declared.by),
+        sum=declared.sum,
+    )
+
+
+def _rule(rule: rules.Rule) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(rule)
+    return found
+
+
+def _page(
+    status: Status, brought: str, thread: export_lines.ExportedPage
+) -> export_lines.ExportedPage | msgspec.UnsetType | None:
+    """Return a comment's thread data, unless it equals the thread's or was erased."""
+    if status is Status.RETRACTED:
+        return msgspec.UNSET
+    if not brought:
+        return None
+    found = naming.decode(brought)
+    page = export_lines.ExportedPage(found.title, found.url, tuple(found.categories))
+    return msgspec.UNSET if page == thread else page
+
+
+def _audit_log(site: str) -> Iterator[export_lines.AuditLine]:
+    query = reads.Query("AuditEntry", where=(("site", "=", site),), order=("-at",))
+    found = map(_audit, reads.fetch(query))
+    for _, entries in itertools.groupby(found, key=lambda each: each.at):
+        yield from sorted(entries, key=lambda each: each.id)
+
+
+def _audit(message: Any) -> export_lines.AuditLine:
+    stored = message.properties
+    return export_lines.AuditLine(
+        id=message.key.path[-1].name,
+        at=stored["at"].timestamp_value.ToDatetime(UTC),
+        **{name: stored[name].string_value for name in _AUDIT_TEXTS},
+    )

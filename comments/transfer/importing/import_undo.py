@@ -1,0 +1,228 @@
+"""Undo an import: remove exactly the comments and threads that it added.
+
+    import_undo.start(site, import_id, act, now=now)
+    import_undo.go_on(site, import_id, now=now)
+
+`undo_steps` has the phases of an undo. When an import can no longer be undone, `expire` ends its
+term.
+
+An undo that has begun ends: while the import's row has `undoing` but not `undone`, each server
+process that finds it continues it (`scheduler`). An undo sends no mail and no webhooks.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from comments import errors
+from comments.domain import records
+from comments.events import audit_log, backlog
+from comments.store import reads, transactions
+from comments.store.models import event_rows
+from comments.transfer.importing import import_journal, undo_steps
+from comments.tree.bulk import bulk_removal, job_writes
+
+VERB = "undo-import"
+SUBJECT = "import:"
+STEPS = 40  # Transactions per call for a server, so that its other work continues in between.
+_EXPIRED_AT_ONCE = 20  # Batches per query.
+
+
+class UndoProgress(NamedTuple):
+    """The progress of an undo: its import, and what one call left.
+
+    `waiting` contains the threads whose last comment waits for a compaction. `is_left` tells
+    whether the call ended because of its limit.
+    """
+
+    found: import_journal.Import
+    waiting: tuple[records.ThreadName, ...] = ()
+    is_left: bool = False
+
+
+class UndoPreview(NamedTuple):
+    """The numbers of comments and threads that an undo will find.
+
+    `answered` of the comments stay as tombstones, because comments that the import did not add
+    answer them. `threads` will be deleted, as will `entries` of the audit log, and `counters`.
+    """
+
+    comments: int
+    answered: int
+    threads: int
+    entries: int = 0
+    counters: tuple[str, ...] = ()
+
+
+def start(
+    site: str, import_id: str, act: audit_log.Act, *, now: datetime, steps: int = STEPS
+) -> UndoProgress:
+    """Begin an undo and run its first steps; this process's worker continues it at once.
+
+    An undo that has begun is continued. `act` names the person, for the audit log.
+
+    Raises:
+        errors.ImportRefused: see `begin`.
+        errors.Overloaded: the store did not respond in time. The undo may have begun.
+    """
+    begin(site, import_id, act, now=now)
+    try:
+        return go_on(site, import_id, now=now, steps=steps)
+    finally:
+        backlog.undoing(records.ImportUndo(site, import_id))
+
+
+def begin(site: str, import_id: str, act: audit_log.Act, *, now: datetime) -> import_journal.Import:
+    """Begin an undo, and note it in the audit log. Without an error, it will be completed.
+
+    Raises:
+        errors.ImportRefused: the site has no such import, it was undone or can no longer be undone,
+            or an import into the site is running.
+    """
+    return transactions.transaction(functools.partial(_begin, site, import_id, act, now))
+
+
+def _begin(site: str, import_id: str, act: audit_log.Act, now: datetime) -> import_journal.Import:
+    found = import_journal.get(site, import_id)
+    if found.is_being_undone:
+        return found
+    check(site, found, now)
+    begun = msgspec.structs.replace(found, undoing=now, removed=0, kept=0, waiting=0)
+    noted = audit_log.noted(
+        act, site, f"{SUBJECT}{import_id}", before="imported", after="undone", now=now
+    )
+    transactions.apply(import_journal.store(site, begun), noted)
+    return begun
+
+
+def check(site: str, found: import_journal.Import, now: datetime) -> None:
+    """Check that an import can be undone now.
+
+    Raises:
+        errors.ImportRefused: see `begin`.
+    """
+    if found.undone is not None:
+        raise errors.ImportRefused(
+            f"The import {found.id} was undone already, at {_shown(found.undone)}."
+        )
+    if found.is_being_undone:
+        return
+    running = next((each for each in import_journal.every(site) if each.goes_on(now)), None)
+    if running is not None:
+        raise errors.ImportRefused(
+            f"The import {running.id} of {running.file} into {site} is still running. Wait until "
+            f"it ends, or stop it and try again after {import_journal.LATE} seconds."
+        )
+    if now >= found.ends:
+        raise errors.ImportRefused(
+            f"The import {found.id} could be undone until {_shown(found.ends)}, "
+            f"{import_journal.TERM.days} days after it began. Moderate or retract its comments "
+            "instead."
+        )
+
+
+def preview(site: str, import_id: str) -> UndoPreview:
+    """Count what an undo will find, without changing anything."""
+    batches = [batch for _, batch in import_journal.batches(site, import_id)]
+    ours = {each for batch in batches for each in batch.ids}
+    made = {records.ThreadName(site, each) for batch in batches for each in batch.threads}
+    names: dict[records.ThreadName, None] = {}
+    stored = 0
+    for batch in batches:
+        rows = undo_steps.stored_rows(batch.ids)
+        stored += len(rows)
+        names.update(dict.fromkeys(map(undo_steps.thread_of, rows)))
+    needed = {name: bulk_removal.needed(name, ours) for name in names}
+    return UndoPreview(
+        stored,
+        sum(len(each) for each in needed.values() if each is not None),
+        sum(name in made and found is None for name, found in needed.items()),
+        sum(len(batch.entries) for batch in batches),
+        undo_steps.counters(site, import_id),
+    )
+
+
+def go_on(
+    site: str,
+    import_id: str,
+    *,
+    now: datetime,
+    steps: int | None = None,
+    told: Callable[[Sequence[str]], None] = lambda _: None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> UndoProgress:
+    """Continue an undo that has begun, for up to `steps` transactions; None for no limit.
+
+    This function calls `told` with the events of each step, and `progress` with the number of its
+    comments.
+
+    Raises:
+        errors.ImportRefused: the site has no such import.
+        errors.Overloaded: the store did not respond in time; a later call continues.
+    """
+    undo = undo_steps.UndoSteps(site, import_id, now, told)
+    is_left = False
+    try:
+        for number, done in enumerate(undo.steps(), 1):
+            progress(done)
+            if steps is not None and number >= steps:
+                is_left = True
+                break
+    finally:
+        # A compaction of a large thread takes long, so tell each thread only once.
+        for name in undo.threads:
+            backlog.erased(name)
+    waiting = () if is_left else tuple(undo.waiting)
+    return UndoProgress(import_journal.get(site, import_id), waiting, is_left)
+
+
+def unfinished() -> list[records.ImportUndo]:
+    """List every undo that has begun and is not complete."""
+    return [records.ImportUndo(site, each.id) for site, each in import_journal.being_undone()]
+
+
+def finish(*, now: datetime, steps: int = STEPS) -> bool:
+    """Continue every undo that has begun; return whether one of them has more to do at once."""
+    found = [go_on(each.site, each.id, now=now, steps=steps) for each in unfinished()]
+    return any(each.is_left for each in found)
+
+
+def expire(now: datetime) -> int:
+    """Erase the addresses of imports whose term has ended, and delete their journals.
+
+    The addresses of imported authors are stored encrypted, like those of guests. `retention` erases
+    the address of a guest some time after the comment was created. An imported comment may already
+    be older when it is stored, so its address is erased `import_journal.TERM` after the import.
+
+    Return the number of batches that were processed.
+
+    Raises:
+        errors.Overloaded: the store is busy; the next call continues.
+    """
+    number = 0
+    before = now - import_journal.TERM
+    while names := import_journal.old(before, _EXPIRED_AT_ONCE):
+        for name in names:
+            transactions.transaction(functools.partial(_expire, name, before))
+        number += len(names)
+    return number
+
+
+def _expire(name: str, before: datetime) -> None:
+    row = reads.get(event_rows.import_batch_key(name))
+    if row is None or row.at is None or row.at > before:
+        return
+    batch = import_journal.content(row)
+    if import_journal.get(*import_journal.import_of(name)).is_being_undone:
+        # The undo needs the batch, erases the addresses and deletes the batch.
+        row.at = None
+        transactions.apply(import_journal.put(row, batch))
+        return
+    transactions.apply(job_writes.without_addresses(batch.ids), import_journal.gone(row))
+
+
+def _shown(moment: datetime) -> str:
+    return moment.isoformat(sep=" ", timespec="minutes")

@@ -1,0 +1,46 @@
+"""Describe the users in an export that lists them apart from their comments (pure)."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from comments.transfer import import_source
+from comments.transfer.parsing.record_fields import Fields
+
+MISSING = "comments whose author is not in the file, imported without the author"
+
+
+class ListedUser(NamedTuple):
+    """A user, to whom comments refer by an id.
+
+    `account` is empty if only the name identifies the user. `corrections` were necessary to read
+    the user; the report repeats them for each comment, because it counts places in the comments.
+    """
+
+    name: str = ""
+    email: str = ""
+    website: str = ""
+    account: str = ""
+    corrections: tuple[str, ...] = ()
+
+
+def corrections(fields: Fields) -> tuple[str, ...]:
+    """Return what was corrected in the record of a user."""
+    return tuple(each.what for each in fields.remarks if isinstance(each, import_source.Corrected))
+
+
+def left_out(fields: Fields) -> Iterator[import_source.LeftOut]:
+    """Yield the data in the record of a user that is not imported."""
+    return (each for each in fields.remarks if isinstance(each, import_source.LeftOut))
+
+
+def author(comment: Fields, key: str | None, users: Mapping[str, ListedUser]) -> ListedUser:
+    """Return the author of a comment, which refers to the user `key`; None is a guest."""
+    if key is None:
+        return ListedUser()
+    user = users.get(key)
+    if user is None:
+        comment.corrected(MISSING)
+        return ListedUser(account=key)
+    for what in user.corrections:
+        comment.corrected(what)
+    return user

@@ -1,0 +1,177 @@
+"""Correct common faults of XML exports before the parser reads them, as a stream of text.
+
+- Stray bytes of a single-byte encoding are read as Windows-1252 (`stray_bytes`).
+- Control characters, which XML does not allow, are removed.
+- `]]>` in a text is kept as text, although the exporter did not escape it.
+- A bare `&` is kept as text, and entities of HTML (`&nbsp;`) become their characters. References
+  that XML does not allow (`&#8;`) are kept as text too; `xml_reader` corrects them in fields.
+
+A library that recovers from errors (libxml2) would instead drop what it cannot read: of a section
+with a control character, the whole text.
+
+The parser reads from a corrected well-formed file (without a DOCTYPE) what it would read from the
+file itself. Lines keep their numbers.
+"""
+
+import html.entities
+import re
+import sys
+from collections.abc import Callable
+
+from comments import errors
+from comments.transfer import import_source
+from comments.transfer.parsing import stray_bytes
+
+# The maximum number of characters of a section, which may have pasted images, and of a comment.
+MOST, _MOST_OF_COMMENT = 16_000_000, 2_000_000
+_AHEAD = 1 << 16  # The characters after `]]>` in which another `]]>` is searched.
+_OPENING = re.compile(r"<!\[CDATA\[|<!--")
+_MARKUP = re.compile(r"<!\[CDATA\[|<!--|<\?")
+_CLOSING = re.compile(r"</([^\s<>]{1,200})")
+_PARTIAL = re.compile(r"(?:<[^<>&]{0,10}|&[A-Za-z0-9#]{0,40}|\]{1,2})\Z")
+_LONGEST_PARTIAL = 50  # Characters.
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_UNESCAPED = re.compile(
+    r"\]\]>|&#(?:x([0-9A-Fa-f]{1,6})|([0-9]{1,7}));"
+    r"|&(?!(?:amp|lt|gt|quot|apos);)(?:([A-Za-z][A-Za-z0-9]{1,31});)?"
+)
+_ALLOWED = re.compile("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+CONTROL = "control characters, which XML does not allow, removed"
+BRACKETS = '"]]>" that was not escaped, read as text'
+ENTITIES = "HTML entities that XML does not define (such as &nbsp;), read as characters"
+AMPERSANDS = '"&" that was not escaped, read as text'
+
+# Returns what replaces a match, and the correction, which is "" if there is none.
+_Replace = Callable[[re.Match[str]], tuple[str, str]]
+
+
+class XmlRepairs:
+    """The corrections of one file, whose text begins on `line`. They are told to `note`."""
+
+    def __init__(
+        self, file: str, line: int, note: Callable[[import_source.Corrected], None]
+    ) -> None:
+        self._file = file
+        self._line = line  # Of the text that is passed on next.
+        self._fed = line  # Of the text that is fed next.
+        self._tell = note
+        self._rest = ""
+
+    def feed(self, text: str, *, is_last: bool = False) -> str:
+        """Return the corrected next text; some of it is kept until a later call.
+
+        Raises:
+            errors.BadImport: the text has several stray bytes in a row, or an endless section.
+        """
+        data, out, at = self._rest + self._plain(text), [], 0
+        while (opening := _OPENING.search(data, at)) is not None:
+            start, end = opening.start(), _end(data, opening, is_last=is_last)
+            if end is None:
+                break
+            out += [self._text(data[at:start]), self._section(data[start:end])]
+            at = end
+        whole = len(data) if is_last else _whole(data, at)
+        out.append(self._text(data[at:whole]))
+        self._rest = data[whole:]
+        is_comment = self._rest.startswith("<!--")
+        most = _MOST_OF_COMMENT if is_comment else MOST
+        if len(self._rest) > most:
+            what = "comment" if is_comment else "CDATA section"
+            raise self._bad(f"a {what} is longer than {most:,} characters")
+        return "".join(out)
+
+    def _plain(self, text: str) -> str:
+        """Return text without stray bytes and control characters."""
+        for pattern, replace in ((stray_bytes.FOUND, self._decode), (_CONTROL, _remove)):
+            text = self._replaced(pattern, replace, text, self._fed)
+        self._fed += text.count("\n")
+        return text
+
+    def _section(self, text: str) -> str:
+        body, line = text.removesuffix("]]>"), self._line
+        self._line += text.count("\n")
+        if "]]>" not in body or text.startswith("<!--"):
+            return text
+        line += body.count("\n", 0, body.index("]]>"))
+        self._tell(import_source.Corrected(line, BRACKETS))
+        return body.replace("]]>", "]]]]><![CDATA[>") + "]]>"
+
+    def _text(self, text: str) -> str:
+        line = self._line
+        self._line += text.count("\n")
+        if "&" in text or "]]>" in text:
+            return self._replaced(_UNESCAPED, _escape, text, line)
+        return text
+
+    def _replaced(self, pattern: re.Pattern[str], replace: _Replace, text: str, line: int) -> str:
+        """Replace what matches in a text that begins on a line, and note the corrections."""
+        place = 0
+
+        def replaced(match: re.Match[str]) -> str:
+            nonlocal line, place
+            found, what = replace(match)
+            if what:
+                line, place = line + text.count("\n", place, match.start()), match.start()
+                self._tell(import_source.Corrected(line, what))
+            return found
+
+        return pattern.sub(replaced, text) if pattern.search(text) else text
+
+    def _decode(self, match: re.Match[str]) -> tuple[str, str]:
+        try:
+            return stray_bytes.repaired(match[0])[0], stray_bytes.CORRECTION
+        except ValueError as error:
+            line = self._fed + match.string.count("\n", 0, match.start())
+            raise errors.BadImport(self._file, line, stray_bytes.REFUSAL) from error
+
+    def _bad(self, message: str) -> errors.BadImport:
+        return errors.BadImport(self._file, self._line, message)
+
+
+def _remove(_: re.Match[str]) -> tuple[str, str]:
+    return "", CONTROL
+
+
+def _escape(match: re.Match[str]) -> tuple[str, str]:
+    if match[0] == "]]>":
+        return "]]&gt;", BRACKETS
+    if match[1] or match[2]:
+        code = int(match[1], 16) if match[1] else int(match[2])
+        is_allowed = code <= sys.maxunicode and _ALLOWED.match(chr(code))
+        return (match[0] if is_allowed else f"&amp;{match[0][1:]}"), ""
+    point = html.entities.name2codepoint.get(match[3]) if match[3] else None
+    if point is None:
+        return f"&amp;{match[0][1:]}", AMPERSANDS
+    return f"&#{point};", ENTITIES
+
+
+def _end(data: str, opening: re.Match[str], *, is_last: bool) -> int | None:
+    """Return the end of a section or comment; None if that is not known yet.
+
+    A `]]>` before another one does not end a section, unless the second one belongs to other
+    markup, because `]]>` is not allowed outside of sections, or to a later element of the same
+    name.
+    """
+    is_comment = opening[0] == "<!--"
+    found = data.find("-->" if is_comment else "]]>", opening.end())
+    while found >= 0 and not is_comment:
+        at = found + len("]]>")
+        found = data.find("]]>", at, at + _AHEAD)
+        if found < 0 and not is_last and len(data) < at + _AHEAD:
+            return at if _OPENING.search(data, at) else None
+        between = data[at:found]
+        closing = _CLOSING.match(between.lstrip())
+        is_later = closing is not None and f"<{closing[1]}" in between
+        is_markup = _MARKUP.search(between) or between.rfind("<") > between.rfind(">")
+        if found < 0 or is_later or is_markup:
+            return at
+    return found + len("-->") if found >= 0 else None
+
+
+def _whole(data: str, at: int) -> int:
+    """Return the end of text that is neither in an open section nor part of a token."""
+    opening = _OPENING.search(data, at)
+    if opening is None:
+        opening = _PARTIAL.search(data, max(at, len(data) - _LONGEST_PARTIAL))
+    return len(data) if opening is None else opening.start()

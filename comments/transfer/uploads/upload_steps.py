@@ -1,0 +1,204 @@
+"""Check and import uploaded files.
+
+`work` does one step for one upload: it checks the file, or imports it after an owner has confirmed
+the report. A claim keeps other processes away (`upload_store`). If the process ends in the middle,
+another one begins the step again after the claim; an import then adds only what is missing. A
+process that was suspended for longer than its claim ends its step as soon as it goes on.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from comments import errors
+from comments.domain.languages import error_texts
+from comments.sites import site_settings
+from comments.transfer import import_source
+from comments.transfer.checking import checked_import
+from comments.transfer.formats import format_registry
+from comments.transfer.importing import import_journal, import_writer
+from comments.transfer.parsing import source_files
+from comments.transfer.proposals import mapping_proposals
+from comments.transfer.proposals.imported_pages import Proposal
+from comments.transfer.uploads import upload_store, working_folder
+from comments.transfer.uploads.upload_store import ProposedMapping, Upload, UploadState
+from comments.transfer.verification import import_verification
+
+_MOST_LINES = 300  # Lines of a report that are kept.
+_MOST_PROPOSED = 20  # Proposals that are kept.
+_LONGEST = 300  # Characters of a reason that are kept.
+# The most bytes of an unpacked file: exports are packed to a tenth of their size.
+_MOST_UNPACKED = 10 * upload_store.MOST_BYTES
+_RENEW = timedelta(seconds=15)  # A claim is moved forward at most this often.
+
+_log = logging.getLogger("flatthread")
+
+Clock = Callable[[], datetime]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Stopped(Exception):
+    """The process ends; another one continues the upload."""
+
+
+def work(
+    site: str, secret: str, *, clock: Clock = _now, is_open: Callable[[], bool] = lambda: True
+) -> bool:
+    """Do the next step of a site's upload; return False if there is none, or it is claimed.
+
+    `is_open` is asked between batches; when it returns False, the step stops.
+
+    Raises:
+        Stopped: `is_open` returned False.
+        errors.Overloaded: the store is busy; the step can begin again after the claim.
+    """
+    upload = upload_store.claim(site, clock())
+    if upload is None:
+        return False
+    try:
+        _work(upload, secret, _Claim(upload, clock, is_open))
+    except upload_store.ClaimLost:
+        _log.info("The import of an uploaded file goes on in another process, or was discarded.")
+    return True
+
+
+def _work(upload: Upload, secret: str, claim: "_Claim") -> None:
+    step = _check if upload.state is UploadState.CHECKING else _import
+    with working_folder.made() as folder:
+        try:
+            path = upload_store.copy(upload, folder, secret, claim.now)
+            with source_files.watched(_MOST_UNPACKED, claim.renew):
+                step(upload, path, secret, claim)
+        except errors.UnknownFormat:
+            _refuse(upload, claim, failure=upload_store.Failure.FORMAT)
+        except errors.UndoRunning:
+            _postpone(upload, claim)
+        except (errors.BadImport, errors.ImportRefused) as error:
+            _refuse(upload, claim, problem=error_texts.sentence(error).replace(f"{folder}/", ""))
+        except errors.BadLink:
+            _refuse(upload, claim, failure=upload_store.Failure.SECRET)
+        except (Stopped, errors.Overloaded, upload_store.ClaimLost):
+            raise
+        except Exception:
+            _refuse(upload, claim, failure=upload_store.Failure.ERROR)
+            raise
+
+
+def _refuse(upload: Upload, claim: "_Claim", **reason: str) -> None:
+    upload_store.end(upload, now=claim.now(), state=UploadState.REFUSED, **reason)
+
+
+def _postpone(upload: Upload, claim: "_Claim") -> None:
+    """Keep a file that an owner wants to import while an undo runs."""
+    checked, undoing = UploadState.CHECKED, upload_store.Failure.UNDOING
+    upload_store.record(upload, now=claim.now(), state=checked, failure=undoing)
+
+
+class _Claim:
+    """A claimed upload, whose claim moves forward while the work goes on."""
+
+    def __init__(self, upload: Upload, clock: Clock, is_open: Callable[[], bool]) -> None:
+        self._upload = upload
+        self.now = clock
+        self._is_open = is_open
+        self._renewed = clock()
+
+    def renew(self, _done: int = 0) -> None:
+        """Move the claim forward, or end it if the process stops."""
+        if not self._is_open():
+            upload_store.record(self._upload, now=self.now())
+            raise Stopped
+        now = self.now()
+        if now - self._renewed >= _RENEW:
+            self._renewed = now
+            upload_store.renew(self._upload, now=now)
+
+
+def _check(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
+    found = format_registry.recognize(path)
+    with _plan(found, upload, path, secret, claim) as plan:
+        problem = failure = ""
+        try:
+            import_writer.check(plan, claim.renew)
+        except errors.UndoRunning:
+            failure = upload_store.Failure.UNDOING
+        except errors.BadImport as error:  # Another mapping may help, so the file is kept.
+            problem = error_texts.sentence(error).replace(str(path), upload.name)
+        lines = plan.report.lines()
+        report = tuple(line.replace(str(path), upload.name) for line in lines)[:_MOST_LINES]
+        site = site_settings.get(upload.site)
+        proposals = mapping_proposals.propose(plan.threads, site, plan.report.empty_pages)
+        proposed = _earlier(upload, found.name) if problem else _proposed(proposals)
+        upload_store.record(
+            upload,
+            now=claim.now(),
+            state=UploadState.CHECKED,
+            system=found.name,
+            comments=plan.report.comments,
+            report=report,
+            problem=problem,
+            failure=failure,
+            proposed=proposed,
+        )
+
+
+def _earlier(upload: Upload, system: str) -> tuple[ProposedMapping, ...]:
+    """Return the page mappings of the latest import of the same system, if it had some."""
+    for each in import_journal.of(upload.site):
+        if each.system == system and each.undone is None:
+            return tuple(ProposedMapping(text, "", each.file) for text in each.mapping)
+    return ()
+
+
+def _proposed(proposals: Sequence[Proposal]) -> tuple[ProposedMapping, ...]:
+    """Return the proposals with a mapping, then what has none and why, up to a maximum of each."""
+    with_mapping = [each for each in proposals if each.mapping][:_MOST_PROPOSED]
+    without = [each for each in proposals if not each.mapping][:_MOST_PROPOSED]
+    return tuple(
+        ProposedMapping(each.mapping, each.reason[:_LONGEST]) for each in (*with_mapping, *without)
+    )
+
+
+def _import(upload: Upload, path: Path, secret: str, claim: _Claim) -> None:
+    found = format_registry.get(upload.system)
+    with _plan(found, upload, path, secret, claim) as plan:
+        scheme = site_settings.get(upload.site).scheme
+        import_writer.check(plan, claim.renew)
+        summary = import_writer.write(
+            plan, scheme=scheme, now=claim.now(), progress=claim.renew, clock=claim.now
+        )
+        verified = import_verification.verify(plan, secret=secret, progress=claim.renew)
+    upload_store.end(
+        upload,
+        now=claim.now(),
+        state=UploadState.DONE,
+        added=summary.added,
+        present=summary.present,
+        explained=verified.explained,
+        unexplained=verified.unexplained,
+    )
+
+
+def _plan(
+    found: format_registry.Format, upload: Upload, path: Path, secret: str, claim: _Claim
+) -> checked_import.CheckedImport:
+    site = site_settings.get(upload.site)
+
+    def read(path: Path) -> Iterator[import_source.Item]:
+        for item in found.read_untrusted(path):
+            claim.renew()
+            yield item
+
+    return checked_import.plan(
+        read,
+        path,
+        site=site,
+        scheme=site.scheme,
+        secret=secret,
+        unit=found.unit,
+        mapping=upload.mapping,
+    )

@@ -1,0 +1,442 @@
+"""The uploaded file of a site, and how far its import is.
+
+This module owns the kind ImportPart and the Job rows of uploads. A site has at most one upload; a
+new one replaces it. Browsers send the file in parts that fit into a request body, so proxies and
+App Engine need no higher limit for bodies.
+
+    Job         key: "upload/{site id}"; `position` is an Upload as JSON
+    ImportPart  key: "{site id}/{upload id}/{number of the part}"; `content` is the part, encrypted
+                and in base64
+
+A part is stored in a transaction that reads the upload, so no part is left behind by an upload that
+was replaced. One process at a time changes an upload that is worked on: it claims the upload until
+a time, and moves that time forward while it works. A claim also ends with its process, as far as
+another process on the same machine can tell. Each claim has an id, so a process whose claim expired
+and was given to another one changes nothing any more.
+"""
+
+import base64
+import enum
+import functools
+import secrets
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from comments import errors
+from comments.domain import decoders
+from comments.domain.crypto import encryption
+from comments.events import audit_log
+from comments.store import ownership, reads, transactions
+from comments.store.models import event_rows, schema
+from comments.transfer.importing import import_process
+
+_OWNER = "upload_store"
+_JOBS = "upload/"
+_BEHIND = "\U0010ffff"
+_PURPOSE = "uploaded export"
+MOST_BYTES = 100_000_000  # Larger files are imported on the command line.
+# Bytes in one part. Encrypted and in base64, it has to fit into one row of the store.
+_MOST_IN_PART = 500_000
+_LONGEST_NAME = 60  # Characters, because file systems accept names of up to 255 bytes.
+KEPT = timedelta(days=1)  # An upload that nobody confirms is deleted after this time.
+CLAIM = timedelta(seconds=60)
+MOST_LOST = 5  # Claims of one upload that may expire because their processes ended.
+_AT_ONCE = 100  # Maximum number of parts that one transaction deletes.
+
+
+class UploadState(enum.StrEnum):
+    """How far an upload is. The states are stored as text.
+
+    A worker moves `CHECKING` to `CHECKED` or `REFUSED`, and `IMPORTING` to `DONE` or `REFUSED`.
+    Parts exist only before `DONE` and `REFUSED`.
+    """
+
+    RECEIVING = "receiving"
+    CHECKING = "checking"
+    CHECKED = "checked"
+    IMPORTING = "importing"
+    DONE = "done"
+    REFUSED = "refused"
+
+
+_ENDED = {UploadState.DONE, UploadState.REFUSED}
+
+
+class Failure(enum.StrEnum):
+    """Why a file cannot be imported, if no place in the file is wrong.
+
+    `FORMAT`: no format recognizes the file. `SECRET`: the service's secret has changed. `ERROR`:
+    the log describes an error. `UNDOING`: an earlier import is being undone.
+    """
+
+    FORMAT = "format"
+    SECRET = "secret"  # noqa: S105 - the name of a reason
+    ERROR = "error"
+    UNDOING = "undoing"  # The file is kept, and can be checked again after the undo.
+
+
+class ClaimLost(Exception):
+    """The upload was replaced or has ended, or another process has claimed it."""
+
+
+class ProposedMapping(msgspec.Struct, frozen=True):
+    """A proposed page mapping and its reason; or why there is none, with an empty `mapping`.
+
+    If an earlier import used the mapping, `file` is the name of its file, and there is no reason.
+    """
+
+    mapping: str
+    reason: str
+    file: str = ""
+
+
+class Upload(msgspec.Struct, frozen=True):
+    """An uploaded file.
+
+    `size` is the length of the file in bytes, and `part` that of each part but the last. `system`
+    is the recognized format, and `report` contains the lines of the report about the file. `added`
+    and `present` are the numbers of comments that the import added, and that existed before.
+    `explained` and `unexplained` are the numbers of differences that the verification found.
+    `problem` says why a file was refused or cannot be imported as it is, and `failure` names a
+    reason of another kind (`Failure`). `mapping` contains page mappings as on the command line.
+    `claimed` is the time until which a process has claimed the work, `holder` the id of this claim,
+    `process` the mark of the process (`import_process`), and `lost` the number of claims that ended
+    without a result.
+    """
+
+    id: str
+    site: str
+    name: str
+    size: int
+    part: int
+    at: datetime
+    state: UploadState = UploadState.RECEIVING
+    system: str = ""
+    comments: int = 0
+    added: int = 0
+    present: int = 0
+    explained: int = 0
+    unexplained: int = 0
+    report: tuple[str, ...] = ()
+    problem: str = ""
+    failure: str = ""
+    mapping: tuple[str, ...] = ()
+    proposed: tuple[ProposedMapping, ...] = ()
+    claimed: datetime | None = None
+    holder: str = ""
+    process: str = ""
+    lost: int = 0
+
+    @property
+    def parts(self) -> int:
+        """Return the number of parts."""
+        return -(-self.size // self.part)
+
+    def length(self, number: int) -> int:
+        """Return the length of a part in bytes."""
+        return min(self.part, self.size - number * self.part)
+
+
+def get(site: str) -> Upload | None:
+    """Return the upload of a site."""
+    row = reads.get(_key(site))
+    return None if row is None else decoders.json(Upload).decode(row.position)
+
+
+def waiting(now: datetime) -> list[str]:
+    """Return the sites with an upload that no process works on."""
+    return [each.site for each in _all() if _is_waiting(each, now)]
+
+
+def begin(site: str, name: str, size: int, part: int, *, now: datetime) -> Upload:
+    """Start an upload, which replaces the site's previous one.
+
+    `part` is the number of bytes that fit into a request.
+
+    Raises:
+        errors.BadInput: the file is empty or too large.
+        errors.Conflict: the previous file is being imported.
+    """
+    if not 0 < size <= MOST_BYTES:
+        raise errors.BadInput("size", "out-of-range", minimum=1, maximum=MOST_BYTES)
+    discard(site)
+    length = min(part, _MOST_IN_PART)
+    upload = Upload(secrets.token_hex(8), site, _file_name(name), size, length, now)
+    transactions.transaction(lambda: transactions.apply(_stored(upload)))
+    return upload
+
+
+def receive(
+    site: str, upload_id: str, number: int, data: bytes, secret: str, now: datetime
+) -> None:
+    """Store a part. After the last missing part has been sent, call `finish`.
+
+    Raises:
+        errors.Conflict: the upload was replaced, or needs no parts any more.
+        errors.BadInput: the part does not belong to the file, or has the wrong length.
+    """
+    sealed = encryption.seal(base64.b64encode(data).decode(), _PURPOSE, secret, now=now)
+
+    def body() -> None:
+        upload = _in_state(site, upload_id, UploadState.RECEIVING)
+        if not 0 <= number < upload.parts:
+            raise errors.BadInput("part", "out-of-range", minimum=0, maximum=upload.parts - 1)
+        if len(data) != upload.length(number):
+            raise errors.BadInput("part", "incomplete-body")
+        key = event_rows.import_part_key(f"{site}/{upload_id}/{number:06}")
+        row = event_rows.ImportPartRow(key=key, content=sealed)
+        transactions.apply(ownership.Writes(_OWNER, put=(row,)))
+
+    transactions.transaction(body)
+
+
+def finish(site: str, upload_id: str, *, now: datetime) -> None:
+    """Let a worker check the file. Calling this again has no effect.
+
+    Raises:
+        errors.Conflict: the upload was replaced, or parts are missing.
+    """
+    found = get(site)
+    if found is not None and found.id == upload_id and found.state is not UploadState.RECEIVING:
+        return
+    upload = _in_state(site, upload_id, UploadState.RECEIVING)
+    if len(_part_names(upload)) != upload.parts:
+        raise errors.Conflict("upload-incomplete")
+    _change(site, upload_id, UploadState.RECEIVING, at=now, state=UploadState.CHECKING)
+
+
+def check_again(site: str, upload_id: str, mapping: tuple[str, ...], *, now: datetime) -> None:
+    """Let a worker check a file again, with other page mappings.
+
+    Raises:
+        errors.Conflict: the upload was replaced, or is not checked.
+    """
+    checking = UploadState.CHECKING
+    _change(site, upload_id, UploadState.CHECKED, at=now, state=checking, mapping=mapping)
+
+
+def confirm(site: str, upload_id: str, act: audit_log.Act, *, now: datetime) -> None:
+    """Let a worker import a checked file, and note it in the audit log.
+
+    Raises:
+        errors.Conflict: the upload was replaced, or is not checked.
+    """
+
+    def body() -> None:
+        if audit_log.is_done(act):
+            return
+        found = _in_state(site, upload_id, UploadState.CHECKED)
+        importing = msgspec.structs.replace(found, at=now, state=UploadState.IMPORTING)
+        noted = audit_log.noted(act, site, "site", before="", after=found.name, now=now)
+        transactions.apply(_stored(importing), noted)
+
+    transactions.transaction(body)
+
+
+def discard(site: str, upload_id: str = "") -> None:
+    """Delete the upload of a site and its parts, or only the upload with this id.
+
+    The upload first refuses further parts, so a process that dies here leaves an upload that
+    `expire` deletes.
+
+    Raises:
+        errors.Conflict: the file is being imported.
+    """
+
+    def close() -> Upload | None:
+        found = get(site)
+        if found is None or (upload_id and found.id != upload_id):
+            return None
+        if found.state is UploadState.IMPORTING:
+            raise errors.Conflict("upload-importing")
+        closed = msgspec.structs.replace(found, state=UploadState.REFUSED)
+        transactions.apply(_stored(closed))
+        return closed
+
+    def remove() -> None:
+        if get(site) == closed:
+            transactions.apply(ownership.Writes(_OWNER, delete=(_key(site),)))
+
+    closed: Upload | None = transactions.transaction(close)
+    if closed is not None:
+        _delete_parts(closed)
+        transactions.transaction(remove)
+
+
+def claim(site: str, now: datetime) -> Upload | None:
+    """Claim an upload that waits for a worker; return None if another process works on it.
+
+    A file that ended `MOST_LOST` processes, for example because it needs too much memory, is
+    refused.
+    """
+    holder = secrets.token_hex(8)
+
+    def body() -> Upload | None:
+        found = get(site)
+        if found is not None and found.holder == holder:
+            return found  # The answer to the commit was lost.
+        if found is None or not _is_waiting(found, now):
+            return None
+        lost = found.lost + (found.claimed is not None)
+        if lost > MOST_LOST:
+            refused = {"state": UploadState.REFUSED, "failure": Failure.ERROR.value}
+            transactions.apply(_stored(msgspec.structs.replace(found, claimed=None, **refused)))
+            return None
+        mine = {"claimed": now + CLAIM, "holder": holder, "process": import_process.own()}
+        claimed = msgspec.structs.replace(found, **mine, lost=lost)
+        transactions.apply(_stored(claimed))
+        return claimed
+
+    claimed: Upload | None = transactions.transaction(body)
+    return claimed
+
+
+def renew(upload: Upload, *, now: datetime) -> None:
+    """Move the claim of this process forward.
+
+    Raises:
+        ClaimLost: this process no longer has the claim.
+    """
+    _record(upload, at=now, claimed=now + CLAIM)
+
+
+def record(upload: Upload, *, now: datetime, **changed: object) -> None:
+    """Change an upload that this process has claimed, and end the claim.
+
+    Raises:
+        ClaimLost: this process no longer has the claim.
+    """
+    _record(upload, at=now, claimed=None, holder="", **changed)
+
+
+def end(upload: Upload, *, now: datetime, **changed: object) -> None:
+    """Record the end of an upload that this process has claimed, and delete its parts.
+
+    Raises:
+        ClaimLost: this process no longer has the claim.
+    """
+    record(upload, now=now, **changed)
+    _delete_parts(upload)
+
+
+def copy(upload: Upload, folder: Path, secret: str, now: Callable[[], datetime]) -> Path:
+    """Write the file into a folder, and return its path.
+
+    Raises:
+        errors.BadLink: a part was encrypted with a secret that the service no longer has.
+        errors.Conflict: parts are missing.
+    """
+    path = folder / upload.name
+    with path.open("wb") as file:
+        for data in _parts(upload, secret, now):
+            file.write(data)
+    if path.stat().st_size != upload.size:
+        raise errors.Conflict("upload-incomplete")
+    return path
+
+
+def expire(now: datetime) -> None:
+    """Delete uploads that nobody has continued for `KEPT`, and parts that are no longer needed.
+
+    A process that dies after the end of an upload leaves its parts.
+    """
+    for upload in _all():
+        if upload.at <= now - KEPT and upload.state is not UploadState.IMPORTING:
+            discard(upload.site)
+        elif upload.state in _ENDED:
+            _delete_parts(upload)
+
+
+def _all() -> list[Upload]:
+    query = reads.Query(
+        "Job",
+        where=(("__key__", ">", _JOBS), ("__key__", "<", f"{_JOBS}{_BEHIND}")),
+        order=("__key__",),
+    )
+    return [
+        decoders.json(Upload).decode(message.properties["position"].string_value)
+        for message in reads.fetch(query)
+    ]
+
+
+def _file_name(name: str) -> str:
+    """Return the last part of a path as a name that every file system accepts."""
+    last = Path(name.replace("\\", "/")).name.lstrip(".")[-_LONGEST_NAME:]
+    return "".join(each if each.isprintable() else "_" for each in last) or "file"
+
+
+def _in_state(site: str, upload_id: str, state: UploadState) -> Upload:
+    found = get(site)
+    if found is None or found.id != upload_id or found.state is not state:
+        raise errors.Conflict("upload-replaced")
+    return found
+
+
+def _change(site: str, upload_id: str, expected: UploadState, **changed: object) -> None:
+    """Change an upload that no process works on."""
+
+    def body() -> None:
+        found = _in_state(site, upload_id, expected)
+        transactions.apply(_stored(msgspec.structs.replace(found, **changed)))
+
+    transactions.transaction(body)
+
+
+def _record(upload: Upload, **changed: object) -> None:
+    def body() -> None:
+        found = get(upload.site)
+        if found is None or _claim_of(found) != _claim_of(upload):
+            raise ClaimLost
+        transactions.apply(_stored(msgspec.structs.replace(found, **changed)))
+
+    transactions.transaction(body)
+
+
+def _claim_of(upload: Upload) -> tuple[str, UploadState, str]:
+    return upload.id, upload.state, upload.holder
+
+
+def _is_waiting(upload: Upload, now: datetime) -> bool:
+    has_work = upload.state in {UploadState.CHECKING, UploadState.IMPORTING}
+    is_free = upload.claimed is None or upload.claimed <= now
+    return has_work and (is_free or import_process.has_ended(upload.process))
+
+
+def _parts(upload: Upload, secret: str, now: Callable[[], datetime]) -> Iterator[bytes]:
+    for number in range(upload.parts):
+        key = event_rows.import_part_key(f"{upload.site}/{upload.id}/{number:06}")
+        row = reads.get(key)
+        if row is None:
+            return
+        yield base64.b64decode(encryption.unseal(row.content, _PURPOSE, secret, now=now()))
+
+
+def _part_names(upload: Upload, limit: int | None = None) -> list[str]:
+    start = f"{upload.site}/{upload.id}/"
+    query = reads.Query(
+        "ImportPart",
+        where=(("__key__", ">", start), ("__key__", "<", f"{start}{_BEHIND}")),
+        order=("__key__",),
+        keys_only=True,
+        limit=limit,
+    )
+    return [message.key.path[-1].name for message in reads.fetch(query)]
+
+
+def _delete_parts(upload: Upload) -> None:
+    while names := _part_names(upload, _AT_ONCE):
+        keys = tuple(map(event_rows.import_part_key, names))
+        writes = ownership.Writes(_OWNER, delete=keys)
+        transactions.transaction(functools.partial(transactions.apply, writes))
+
+
+def _key(site: str) -> schema.RowKey:
+    return event_rows.job_key(f"{_JOBS}{site}")
+
+
+def _stored(upload: Upload) -> ownership.Writes:
+    row = event_rows.JobRow(key=_key(upload.site), position=msgspec.json.encode(upload).decode())
+    return ownership.Writes(_OWNER, put=(row,))

@@ -1,0 +1,109 @@
+"""Find in the journals which run of an import added a comment, and whether it was undone.
+
+After `import_journal.TERM`, a journal tells only that the import took place, and when. The journals
+are read when a difference needs them, because most verifications find none.
+"""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from comments.domain.ids import imported_ids
+from comments.transfer.importing import import_journal
+
+
+class ImportRun(NamedTuple):
+    """A run of an import: the digest of its file, its time, and whether its comments are erased.
+
+    `at` is None if an undo is removing the comments.
+    """
+
+    digest: str
+    at: datetime | None
+    is_erased: bool
+
+
+class ImportHistory:
+    """The imports of a site, and what each of them added. An import's journal ends with its term.
+
+    `digest` identifies the file that is verified, and `system` is its format.
+    """
+
+    def __init__(self, site: str, system: str, digest: str) -> None:
+        self._site = site
+        self._systems = {system, imported_ids.OWN}
+        self._digest = digest
+        self._imports: list[import_journal.Import] = []
+        self._runs: dict[str, ImportRun] | None = None
+        self._made: dict[str, ImportRun] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the imports again, and forget their journals if imports or undos have gone on."""
+        imports = sorted(import_journal.every(self._site), key=lambda each: each.began)
+        if imports != self._imports or any(each.is_being_undone for each in imports):
+            self._runs = None
+        self._imports = imports
+
+    def run_of(self, comment_id: str) -> ImportRun | None:
+        """Return the last run that added a comment, or None if no journal has it."""
+        return self._journals().get(comment_id)
+
+    def is_from_other_file(self, comment_id: str) -> bool:
+        """Return whether an import of another file added a comment."""
+        run = self.run_of(comment_id)
+        return run is not None and run.digest != self._digest
+
+    def is_undone(self, comment_id: str) -> bool:
+        """Return whether the import of a comment was undone; its journal ends with the undo."""
+        run = self.run_of(comment_id)
+        return self.was_undone if run is None else run.is_erased
+
+    @property
+    def was_undone(self) -> bool:
+        """Return whether the last import of the file was undone, or is being undone."""
+        last = self._last()
+        return last is not None and last.undoing is not None
+
+    def first_revision(self, comment_id: str) -> int:
+        """Return the revision with which an import stored a comment.
+
+        After an undo, it is higher than every revision of the removed comments.
+        """
+        undone = [each for each in self._imports if each.undone and each.revision]
+        run = self.run_of(comment_id) if undone else None
+        at = None if run is None else run.at
+        before = (each.revision for each in undone if each.undone and at and each.undone <= at)
+        return 1 + max(before, default=0)
+
+    def has_made(self, thread_id: str) -> bool:
+        """Return whether an import of this file is known to have made a thread."""
+        self._journals()
+        made = self._made.get(thread_id)
+        return made is not None and made.digest == self._digest
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Return whether the last import of the file has not ended."""
+        last = self._last()
+        return last is not None and last.added is None and last.undoing is None
+
+    @property
+    def orders(self) -> int:
+        """Return how many imports have added comments, each in the order of its file."""
+        return sum(
+            each.system in self._systems and each.undoing is None and each.added != 0
+            for each in self._imports
+        )
+
+    def _last(self) -> import_journal.Import | None:
+        return next((each for each in self._imports[::-1] if each.digest == self._digest), None)
+
+    def _journals(self) -> dict[str, ImportRun]:
+        if self._runs is None:
+            self._runs, self._made = {}, {}
+            for each in self._imports:
+                for at, batch in import_journal.batches(self._site, each.id) if each.id else ():
+                    run = ImportRun(each.digest, at, batch.is_erased)
+                    self._runs.update(dict.fromkeys(batch.ids, run))
+                    self._made.update(dict.fromkeys(batch.threads, run))
+        return self._runs

@@ -1,0 +1,1 @@
+"""Change many comments at once: imports, their undo, and jobs."""

@@ -1,0 +1,403 @@
+"""Remove the comments of an import: first erase them, then delete their rows.
+
+`erase` does for a comment what a retraction does, and marks its row with `comment_rows.ERASED`.
+Readers see each change of a row immediately, because the row is flagged (`unfolded`). A deleted row
+has no flag, so `delete` also flags another comment of the thread as moved: until the next
+compaction, which reads all rows, readers use the ordered query. The last comment of a thread is
+deleted only after a compaction has cleared its flag.
+
+Invariant: A commit that deletes a row flags another row of the thread as moved, unless no directory
+can contain any row of the thread
+(test_undo_steps.py::test_readers_see_no_removed_comment_at_any_step).
+
+A row is deleted only if no comment is below it, and no comment names it as the answered comment
+(`reply_to`), which can be a sibling on the deepest level. Nobody can answer it later, because
+retracted comments take no replies. Child counters do not change, so numbers are not reused. The
+commit that changes or deletes a comment also counts it, and writes the event for the other
+counters.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from comments.domain import records
+from comments.domain.counters import counting
+from comments.domain.counters.counting import CountedChange as Counted
+from comments.domain.ids import sorthash
+from comments.domain.records import Status, ThreadState
+from comments.events import outbox
+from comments.store import ownership, reads, transactions
+from comments.store.models import comment_rows, conversion, counter_rows, schema, vote_rows
+from comments.threads import category_journal, naming, thread_terms
+from comments.threads.comment_flags import OWNER, flagged_as_moved, touch
+from comments.tree import votes
+from comments.tree.changes import erase_content
+from comments.tree.counters import in_transaction
+from comments.tree.values import ThreadSettings
+from comments.tree.visibility import Changed
+
+AT_ONCE = 50  # Maximum number of comments in a transaction, each with up to six rows.
+
+Answered = Mapping[str, Collection[str]]  # The comments that answer a comment, by its id.
+
+
+class Removal(NamedTuple):
+    """The writes of a step that erases or deletes comments, its events, its threads, its comments.
+
+    `voted` contains the erased comments whose votes are to be deleted. Of a step that deletes rows,
+    `kept` is the number of erased comments that other comments need, `waiting` contains the threads
+    whose last comment a compaction must clear first, and `emptied` the threads that have no
+    comments left. `revision` is the highest revision of the deleted rows.
+    """
+
+    writes: tuple[ownership.Writes, ...] = ()
+    events: tuple[str, ...] = ()
+    threads: tuple[records.ThreadName, ...] = ()
+    ids: tuple[str, ...] = ()
+    voted: tuple[str, ...] = ()
+    kept: int = 0
+    waiting: tuple[records.ThreadName, ...] = ()
+    emptied: tuple[records.ThreadName, ...] = ()
+    revision: int = 0
+
+
+def erase(ids: Sequence[str], *, now: datetime, run: str) -> Removal:
+    """Erase the imported comments among these, in the current transaction.
+
+    Each comment loses its text, author, votes, pin and source. It stays listed as a tombstone while
+    a listed comment is below it. Comments that are already erased do not change. `run` identifies
+    the import.
+    """
+    rows = [row for row in _rows(ids) if row.source]
+    voted = _voted(rows)
+    parts = [_Erased(name, here) for name, here in _by_thread(rows)]
+    for part in parts:
+        part.erase(now)
+    changes = [change for part in parts for change in part.counted]
+    told, events = _told(changes, run, now=now)
+    writes = (*(each for part in parts for each in part.writes()), *told)
+    ended = (
+        votes.ended(row.key.id(), records.ThreadName(row.site, row.thread_id), now=now)
+        for row in voted
+    )
+    return Removal(
+        (*writes, *ended),
+        events,
+        tuple(part.name for part in parts),
+        tuple(row.key.id() for row in rows),
+        tuple(row.key.id() for row in voted),
+    )
+
+
+def delete(ids: Sequence[str], answered: Answered, *, now: datetime, run: str) -> Removal:
+    """Delete the rows of erased comments that no comment needs, in the current transaction.
+
+    `answered` contains the comments that are answered by others than their children.
+    """
+    rows = [row for row in _rows(ids) if is_erased(row)]
+    parts = [_Deleted(name, here, answered) for name, here in _by_thread(rows)]
+    changes = [
+        (row, Counted(conversion.comment_state(row), None))
+        for part in parts
+        for row in part.gone.values()
+    ]
+    told, events = _told(changes, run, now=now, after=1)
+    return Removal(
+        (*(each for part in parts for each in part.writes()), *told),
+        events,
+        tuple(part.name for part in parts if part.gone),
+        tuple(row.key.id() for row, _ in changes),
+        kept=sum(part.kept for part in parts),
+        waiting=tuple(part.name for part in parts if part.is_waiting),
+        emptied=tuple(part.name for part in parts if part.is_emptied),
+        revision=max((row.revision for row, _ in changes), default=0),
+    )
+
+
+def answers(name: records.ThreadName) -> dict[str, set[str]]:
+    """Return the comments of a thread that others than their children answer, with the answers."""
+    found: dict[str, set[str]] = {}
+    where = (("thread", "=", comment_rows.thread_key_name(name)),)
+    for message in reads.walk(reads.Query("Comment", where=where, order=("__key__",))):
+        answered = message.properties["reply_to"].string_value
+        if answered and answered != message.properties["parent"].string_value:
+            found.setdefault(answered, set()).add(message.key.path[-1].name)
+    return found
+
+
+def needed(name: records.ThreadName, ids: Collection[str]) -> set[str] | None:
+    """Return which of these comments other comments of a thread need; None without other comments.
+
+    A comment needs the comments above it, the comment that it answers, and what these need.
+    """
+    links: dict[str, set[str]] = {}
+    where = (("thread", "=", comment_rows.thread_key_name(name)),)
+    for message in reads.walk(reads.Query("Comment", where=where, order=("__key__",))):
+        values = message.properties
+        both = {values["parent"].string_value, values["reply_to"].string_value}
+        links[message.key.path[-1].name] = both - {""}
+    waiting = [each for each in links if each not in ids]
+    found = set(waiting)
+    while waiting:
+        more = links.get(waiting.pop(), set()) - found
+        found |= more
+        waiting += more
+    return found.intersection(ids).intersection(links) if found else None
+
+
+def delete_thread(name: records.ThreadName, made: ThreadSettings) -> tuple[ownership.Writes, ...]:
+    """Return the writes that delete a thread without comments, in the current transaction.
+
+    There are none if the thread has comments, several counter shards, or other settings than those
+    with which it was made. The number of its followers stays, as the followers do.
+    """
+    key = counter_rows.thread_counter_key(name, 0)
+    thread, counter = reads.get_multi([comment_rows.thread_key(name), key])
+    if thread is None or _settings(thread) != made:
+        return ()
+    if (thread.shards or 1) > 1 or _first(name, ()) is not None:
+        return ()
+    naming.forget(thread)
+    transactions.afterwards(lambda: thread_terms.COPIES.get().drop(name))
+    has_numbers = bool(counter_rows.numbers_of(counter))
+    return (
+        ownership.Writes(OWNER, delete=(thread.key, category_journal.key(thread.key.id()))),
+        ownership.Writes(counter_rows.OWNER, delete=() if has_numbers else (key,)),
+    )
+
+
+def _settings(thread: comment_rows.ThreadRow) -> ThreadSettings:
+    is_closed = thread.state == ThreadState.CLOSED
+    return ThreadSettings(is_closed, thread.policy or "", tuple(thread.own))
+
+
+def is_erased(row: comment_rows.CommentRow) -> bool:
+    """Return whether an undo has erased a comment."""
+    return bool(row.source == comment_rows.ERASED and row.status == Status.RETRACTED)
+
+
+class _Erased:
+    """The comments of one thread that a transaction erases, and the rows above them."""
+
+    def __init__(self, name: records.ThreadName, rows: Iterable[comment_rows.CommentRow]) -> None:
+        self.name = name
+        self._rows = {row.key.id(): row for row in rows}
+        self._above = _ancestors(self._rows)
+        self._changed: list[Changed] = []
+        # The sort hashes of the rows that are stored as listed and are not listed any more.
+        self._unlisted: dict[str, str] = {}
+        self._others: tuple[schema.StoredRow, ...] = ()
+
+    def erase(self, now: datetime) -> None:
+        """Erase the comments, and unlist the tombstones that no longer have a listed comment."""
+        rows = [*self._rows.values(), *self._above.values()]
+        for row in sorted(rows, key=lambda row: row.sort_hash, reverse=True):
+            if row.key.id() in self._above:
+                self._settle(row)
+            elif row.status == Status.RETRACTED:
+                # Readers see no change, but the row is marked.
+                row.source = comment_rows.ERASED
+                self._others = (*self._others, row)
+                self._settle(row)
+            else:
+                self._erase(row, now)
+        self._name()
+
+    def _erase(self, row: comment_rows.CommentRow, now: datetime) -> None:
+        before, was_listed = conversion.comment_state(row), row.listed
+        erase_content(row)
+        row.source, row.edited = comment_rows.ERASED, now
+        row.listed = was_listed and self._has_listed_below(row)
+        self._note(row, before, was_listed=was_listed)
+
+    def _settle(self, row: comment_rows.CommentRow) -> None:
+        if not row.listed or row.status == Status.APPROVED or self._has_listed_below(row):
+            return
+        before = conversion.comment_state(row)
+        row.listed = False
+        self._note(row, before, was_listed=True)
+
+    def _note(
+        self, row: comment_rows.CommentRow, before: counting.CountedState, *, was_listed: bool
+    ) -> None:
+        touch(row, was_listed=was_listed)
+        if was_listed and not row.listed:
+            self._unlisted[row.key.id()] = row.sort_hash
+        self._changed.append((before, row))
+
+    def _has_listed_below(self, row: comment_rows.CommentRow) -> bool:
+        """Return whether a comment below a row stays listed. Replies are decided before their row.
+
+        Stored rows that this transaction unlists do not count.
+        """
+        return _has_below(row, self._unlisted, (("listed", "=", True),))
+
+    def _name(self) -> None:
+        """Name the thread after another comment if its naming comment is erased; remove pins."""
+        # Name the thread first: the naming comment is counted under the categories that it sets.
+        named = naming.follow(self.name, self._changed)
+        threads = [each for each in named if isinstance(each, comment_rows.ThreadRow)]
+        thread = threads[0] if threads else reads.get(comment_rows.thread_key(self.name))
+        self._others = (*self._others, *named)
+        if thread is not None and not self._rows.keys().isdisjoint(thread.pins):
+            thread.pins = [each for each in thread.pins if each not in self._rows]
+            naming.forget(thread)
+            self._others = (*self._others, thread)
+
+    @property
+    def counted(self) -> list[tuple[comment_rows.CommentRow, Counted]]:
+        """Return the changed rows, each with its old and new state."""
+        return [
+            (row, Counted(before, conversion.comment_state(row))) for before, row in self._changed
+        ]
+
+    def writes(self) -> tuple[ownership.Writes, ...]:
+        """Return the writes of the comments, the thread and the thread's counters."""
+        put = {each.key: each for each in (*self._others, *(row for _, row in self._changed))}
+        return (
+            ownership.Writes(OWNER, put=tuple(put.values())),
+            in_transaction.entered(self.name, [change for _, change in self.counted]),
+        )
+
+
+class _Deleted:
+    """The comments of one thread that a transaction deletes, by id, and the row that it flags."""
+
+    def __init__(
+        self, name: records.ThreadName, rows: Iterable[comment_rows.CommentRow], answered: Answered
+    ) -> None:
+        self.name = name
+        self.gone: dict[str, comment_rows.CommentRow] = {}
+        self.kept = 0
+        self.is_emptied = self.is_waiting = False
+        self._flagged: comment_rows.CommentRow | None = None
+        hashes: dict[str, str] = {}
+        # Replies come after the comment that they answer, so this order begins with the replies.
+        for row in sorted(rows, key=lambda row: row.sort_hash, reverse=True):
+            key = row.key.id()
+            if _has_below(row, hashes) or not self.gone.keys() >= set(answered.get(key, ())):
+                self.kept += 1
+            else:
+                self.gone[key], hashes[key] = row, row.sort_hash
+        if self.gone:
+            self._choose()
+
+    def _choose(self) -> None:
+        """Choose the row to flag. If all rows of the thread would be deleted, keep one of them."""
+        found = _first(self.name, self.gone)
+        if found is not None:
+            self._flagged = found
+        elif not any(map(_was_seen, self.gone.values())):
+            self.is_emptied = True
+        else:
+            last = min(self.gone.values(), key=lambda row: row.sort_hash)
+            del self.gone[last.key.id()]
+            self.is_waiting = True
+            # A process may use the next directory for some time after the thread is deleted, and
+            # even for new comments, so that directory must not contain the time of a change.
+            if self.gone or last.changed is not None:
+                last.changed = None
+                self._flagged = last
+
+    def writes(self) -> Iterator[ownership.Writes]:
+        """Yield the writes of the rows and of the thread's counters."""
+        if self._flagged is not None:
+            yield ownership.Writes(OWNER, put=(flagged_as_moved(self._flagged),))
+        yield ownership.Writes(OWNER, delete=tuple(row.key for row in self.gone.values()))
+        states = map(conversion.comment_state, self.gone.values())
+        yield in_transaction.entered(self.name, [Counted(state, None) for state in states])
+
+
+def _was_seen(row: comment_rows.CommentRow) -> bool:
+    """Return whether readers have seen a comment and a directory may still show its changes."""
+    return bool(row.unfolded or row.shelved or row.listed or row.changed is not None)
+
+
+def _rows(ids: Iterable[str]) -> list[comment_rows.CommentRow]:
+    found = reads.get_multi([comment_rows.comment_key(each) for each in ids])
+    return [row for row in found if row is not None]
+
+
+def _by_thread(
+    rows: Iterable[comment_rows.CommentRow],
+) -> Iterator[tuple[records.ThreadName, list[comment_rows.CommentRow]]]:
+    found: dict[str, list[comment_rows.CommentRow]] = {}
+    for row in rows:
+        found.setdefault(row.thread, []).append(row)
+    for here in found.values():
+        yield records.ThreadName(here[0].site, here[0].thread_id), here
+
+
+def _ancestors(
+    rows: Mapping[str, comment_rows.CommentRow],
+) -> dict[str, comment_rows.CommentRow]:
+    """Read the rows above these rows, level by level."""
+    found: dict[str, comment_rows.CommentRow] = {}
+    level: Iterable[comment_rows.CommentRow] = rows.values()
+    while ids := {each for each in map(conversion.parent_id, level) if each} - {*rows, *found}:
+        level = _rows(sorted(ids))
+        found.update((row.key.id(), row) for row in level)
+    return found
+
+
+def _has_below(
+    row: comment_rows.CommentRow,
+    without: Mapping[str, str],
+    where: tuple[tuple[str, str, object], ...] = (),
+) -> bool:
+    """Return whether a stored comment is below a row, except `without`: sort hashes by id."""
+    if not row.child_count:
+        return False
+    low, high = sorthash.subtree_range(row.sort_hash)
+    passed = {key for key, each in without.items() if low < each < high}
+    bounds = (("sort_hash", ">", low), ("sort_hash", "<", high))
+    query = reads.Query(
+        "Comment",
+        where=(("thread", "=", row.thread), *where, *bounds),
+        order=("sort_hash",),
+        limit=len(passed) + 1,
+        keys_only=True,
+    )
+    return any(message.key.path[-1].name not in passed for message in reads.fetch(query))
+
+
+def _first(name: records.ThreadName, without: Collection[str]) -> comment_rows.CommentRow | None:
+    """Read the first comment of a thread that is not among these."""
+    query = reads.Query(
+        "Comment",
+        where=(("thread", "=", comment_rows.thread_key_name(name)),),
+        order=("sort_hash",),
+        limit=len(without) + 1,
+        keys_only=True,
+    )
+    ids = (message.key.path[-1].name for message in reads.fetch(query))
+    first = next((each for each in ids if each not in without), None)
+    return None if first is None else next(iter(_rows([first])), None)
+
+
+def _voted(rows: Sequence[comment_rows.CommentRow]) -> list[comment_rows.CommentRow]:
+    """Return the comments that have votes, or may have uncounted ones."""
+    due = reads.get_multi([vote_rows.votes_due_key(row.key.id()) for row in rows])
+    return [
+        row
+        for row, waits in zip(rows, due, strict=True)
+        if waits is not None or row.cast_up or row.cast_down
+    ]
+
+
+def _told(
+    changes: Sequence[tuple[comment_rows.CommentRow, Counted]],
+    run: str,
+    *,
+    now: datetime,
+    after: int = 0,
+) -> tuple[tuple[ownership.Writes, ...], tuple[str, ...]]:
+    """Write the events of changes, and return their ids. A deletion comes `after` the last one."""
+    counted = [change for _, change in changes]
+    told: dict[str, ownership.Writes] = {}
+    for part in outbox.parts(counted) if counted else ():
+        row = changes[part.start][0]
+        event = outbox.event_id(row.key.id(), row.revision + after, run)
+        told[event] = outbox.tell(outbox.EventKind.UNDONE, event, counted[part], now=now)
+    return tuple(told.values()), tuple(told)

@@ -1,0 +1,132 @@
+"""Change a thread's categories in a job that can be interrupted at any point.
+
+Each comment stores the categories under which it is counted, so changing a thread's categories
+requires a scan of all its comments. This module owns this scan and its journal, a Job row:
+
+1. One transaction sets the thread's categories, assigns a number to the change (`Thread.filed`) and
+   writes the journal (`category_journal`). The journal contains the number of the change and the
+   comment after which the scan continues. `tree` does the same when the comment that names a thread
+   appears or disappears.
+2. Each step reads the next comments in key order. One transaction counts these comments under the
+   thread's current categories (`job_writes.recategorize`) and advances the journal. The last step
+   deletes the journal.
+
+`finish` continues interrupted scans; every process with a worker calls it from time to time.
+Setting the same categories again repeats the scan and corrects comments that are counted under
+wrong categories because of damage.
+
+A comment that is added after step 1 has the new categories, because adding a comment reads its
+thread. The scan finds every comment that was added earlier, because the scan starts later and
+comment keys never change. In the commit that writes the event about the move, a comment is removed
+from the categories under which it is actually counted, so counts are correct after concurrent
+changes. A step does nothing if the journal has changed since the step read it, so two processes can
+share a scan.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from comments import errors
+from comments.domain import categories, records
+from comments.events import backlog
+from comments.store import ownership, reads, transactions
+from comments.store.models import comment_rows, conversion
+from comments.threads import category_journal, details
+from comments.tree import values
+from comments.tree.bulk import job_writes
+
+AT_ONCE = 50  # Maximum number of comments per transaction and per event.
+STEPS = 100  # Maximum steps per call of `finish`, to leave time for other work.
+
+
+def change(name: records.ThreadName, names: Iterable[str], *, now: datetime) -> int:
+    """Change a thread's categories and return the number of comments that moved.
+
+    Raises:
+        errors.BadInput: a name is invalid, or there are too many names.
+        errors.NotFound: the thread does not exist.
+        errors.Overloaded: the store is busy; a change that has begun is finished later.
+    """
+    begin(name, categories.canonical_set(names))
+    return run(name, now=now)
+
+
+def run(name: records.ThreadName, *, now: datetime) -> int:
+    """Finish a thread's change of categories if one has begun; return how many comments moved."""
+    moved = 0
+    while (more := step(name, now=now)) is not None:
+        moved += more
+    return moved
+
+
+def begin(name: records.ThreadName, names: tuple[str, ...]) -> None:
+    """Set a thread's categories and start the scan. New comments get the categories immediately."""
+
+    def body() -> None:
+        thread = reads.get(comment_rows.thread_key(name))
+        if thread is None:
+            raise errors.NotFound("thread", name.id)
+        transactions.apply(details.set_categories(thread, names))
+
+    transactions.transaction(body)
+
+
+def step(name: records.ThreadName, *, now: datetime) -> int | None:
+    """Run the next step of a scan; return how many comments moved, or None if there is no scan."""
+    key = category_journal.key(comment_rows.thread_key_name(name))
+    row = reads.get(key)
+    if row is None:
+        return None
+    seen: str = row.position
+    position = category_journal.position(row)
+    ids = _next(name, position.after)
+
+    def body() -> values.Recategorized:
+        journal = reads.get(key)
+        if journal is None or journal.position != seen:
+            return values.Recategorized((), 0)
+        refiled = job_writes.recategorize(name, ids, now=now)
+        transactions.apply(*refiled.writes, _moved_on(name, position, ids))
+        return refiled
+
+    refiled = transactions.transaction(body)
+    for event in refiled.events:
+        backlog.tell(event)
+    return refiled.changed
+
+
+def finish(*, now: datetime, steps: int = STEPS) -> int:
+    """Continue all unfinished scans for up to `steps` steps; return how many comments moved."""
+    moved = 0
+    for name in _begun():
+        while steps > 0 and (more := step(name, now=now)) is not None:
+            steps -= 1
+            moved += more
+    return moved
+
+
+def _moved_on(
+    name: records.ThreadName, position: category_journal.JournalPosition, ids: list[str]
+) -> ownership.Writes:
+    thread = comment_rows.thread_key_name(name)
+    if len(ids) < AT_ONCE:
+        return ownership.Writes("recategorize", delete=(category_journal.key(thread),))
+    journal = category_journal.journal(thread, position._replace(after=ids[-1]))
+    return ownership.Writes("recategorize", put=(journal,))
+
+
+def _next(name: records.ThreadName, after: str) -> list[str]:
+    where: list[tuple[str, str, object]] = [("thread", "=", comment_rows.thread_key_name(name))]
+    if after:
+        where.append(("__key__", ">", after))
+    query = reads.Query("Comment", where=where, order=("__key__",), limit=AT_ONCE, keys_only=True)
+    return [message.key.path[-1].name for message in reads.fetch(query)]
+
+
+def _begun() -> list[records.ThreadName]:
+    jobs = category_journal.PREFIX
+    where = (("__key__", ">=", jobs), ("__key__", "<", jobs.replace("/", "0")))
+    query = reads.Query("Job", where=where, order=("__key__",), keys_only=True)
+    names = [message.key.path[-1].name.removeprefix(jobs) for message in reads.fetch(query)]
+    rows = reads.get_multi([comment_rows.thread_key_of(name) for name in names])
+    return [conversion.thread_record(row).name for row in rows if row is not None]

@@ -1,0 +1,1 @@
+"""Counters of comments that the owner of a site declares."""

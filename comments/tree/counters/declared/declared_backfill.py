@@ -1,0 +1,150 @@
+"""Count existing comments in new declared counters, and delete the numbers of removed ones.
+
+The process that declares a counter runs this job for the counter's website. If the process ends
+before the job does, another process continues the job (`finish`). A recount compares complete
+counters in the same way.
+
+The job compares what the numbers should be with the stored numbers, in one snapshot: the sums over
+all comments, minus what undelivered events will add. It adds the differences in parts, one
+transaction for each.
+
+Deliveries change what is stored and what is pending by the same amount, so a difference stays the
+same until a job adds it, no matter how many changes happen in between. Each part is added only if
+the part before it was the last correction of the website's numbers. Otherwise, the job compares
+again. A counter is complete only after the last part of a comparison that includes it. Numbers of a
+removed generation are never written again, so they can be deleted in any number of transactions.
+"""
+
+import functools
+import itertools
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from comments import errors
+from comments.domain.counters import counting, declared_counters
+from comments.domain.counters.declared_counters import DeclaredCounter
+from comments.events import outbox
+from comments.store import reads, transactions
+from comments.store.models import conversion
+from comments.tree.counters.declared import declarations, declared_counts
+
+AT_ONCE = 100  # Maximum number of numbers per transaction.
+PATIENCE = timedelta(minutes=10)  # Time for a process to finish before another process takes over.
+_TRIES = 5  # Maximum attempts, because other processes may correct the same numbers.
+
+
+class CountDifference(NamedTuple):
+    """A number of a complete counter that differs from its expected value."""
+
+    counter: str
+    place: declared_counters.CountPlace
+    stored: int
+    expected: int
+
+
+class _Compared(NamedTuple):
+    mended: str
+    missing: Mapping[str, int]
+    incomplete: frozenset[int]
+    differences: Sequence[CountDifference]
+
+
+Tell = Callable[[CountDifference], None]
+
+
+def run(site_id: str) -> None:
+    """Complete a website's counters, and delete the numbers of its removed counters.
+
+    Raises:
+        errors.Overloaded: other processes keep correcting the numbers, or the store is busy.
+    """
+    for generation in declarations.of_site(site_id).removed:
+        while declared_counts.delete_some(site_id, generation, AT_ONCE):
+            pass
+        declarations.forget_removed(site_id, generation)
+    if not declarations.of_site(site_id).is_settled:
+        count(site_id, tell=lambda _: None, fixes=True)
+    declarations.end_job(site_id)
+
+
+def finish(*, now: datetime) -> None:
+    """Continue the jobs of processes that ended before their job did."""
+    before = now - PATIENCE
+    for site_id in declarations.unsettled(before):
+        if declarations.is_begun(site_id, before=before, now=now):
+            run(site_id)
+
+
+def count(site_id: str, *, tell: Tell, fixes: bool) -> int:
+    """Compare a website's counters with its comments; return the number of differences.
+
+    With `fixes`, correct them and complete the incomplete counters, which have no differences.
+
+    Raises:
+        errors.Overloaded: other processes keep correcting the numbers, or the store is busy.
+    """
+    for _ in range(_TRIES):
+        found = transactions.snapshot(lambda: _compared(site_id))
+        if not fixes or _is_mended(site_id, found):
+            for difference in found.differences:
+                tell(difference)
+            return len(found.differences)
+    raise errors.Overloaded("other processes are repairing the same counters")
+
+
+def _compared(site_id: str) -> _Compared:
+    known = declarations.of_site(site_id)
+    counters = known.counters
+    if not counters:
+        return _Compared(known.mended, {}, frozenset(), ())
+    expected = _expected(site_id, counters)
+    stored = declared_counts.stored(site_id, counters)
+    names = sorted({*expected, *stored})
+    pairs = {name: (stored.get(name, 0), expected.get(name, 0)) for name in names}
+    missing = {name: new - old for name, (old, new) in pairs.items() if new != old}
+    complete = {each.generation: each.declaration.name for each in counters if each.is_complete}
+    differences = tuple(
+        CountDifference(complete[generation], declared_counters.place_of(name), *pairs[name])
+        for name in missing
+        if (generation := declared_counters.generation_of(name)) in complete
+    )
+    incomplete = frozenset(each.generation for each in counters if not each.is_complete)
+    return _Compared(known.mended, missing, incomplete, differences)
+
+
+def _expected(site_id: str, counters: Sequence[DeclaredCounter]) -> dict[str, int]:
+    """Return what the stored numbers should be: without what undelivered events will add."""
+    query = reads.Query("Comment", where=(("site", "=", site_id),))
+    changes = (
+        counting.CountedChange(None, conversion.state_from_message(message))
+        for message in reads.fetch(query)
+    )
+    expected = declared_counters.increments(counters, changes)
+    for name, amount in declared_counts.pending(site_id, counters, outbox.COUNTERS).items():
+        expected[name] = expected.get(name, 0) - amount
+    return expected
+
+
+def _is_mended(site_id: str, found: _Compared) -> bool:
+    """Add what is missing, in parts; return False if another process corrected the numbers."""
+    names = list(found.missing)
+    parts = [names[start : start + AT_ONCE] for start in range(0, len(names), AT_ONCE)]
+    if not parts and found.incomplete:
+        parts = [[]]
+    repair = secrets.token_hex(8)
+    steps = [found.mended, *(f"{repair}.{number}" for number in range(len(parts)))]
+    return all(
+        transactions.transaction(
+            functools.partial(
+                declared_counts.mend,
+                site_id,
+                previous,
+                mended,
+                {name: found.missing[name] for name in part},
+                found.incomplete if part is parts[-1] else (),
+            )
+        )
+        for part, (previous, mended) in zip(parts, itertools.pairwise(steps), strict=True)
+    )

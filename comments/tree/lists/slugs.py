@@ -1,0 +1,74 @@
+"""Find a comment in its thread by its id or its slug.
+
+A slug is the comment's path of numbers, such as 1-2-3, and determines the sort hash, so one range
+query finds the comment. Finding a comment by its id or by its slug costs one read. Only if that
+fails, two more reads look for the slug under the thread's own scheme, which may not be its site's,
+and among the slugs that comments had before their thread moved to another scheme.
+"""
+
+from comments import errors
+from comments.domain import records
+from comments.domain.ids import sorthash
+from comments.store import reads, transactions
+from comments.store.models import comment_rows, conversion
+from comments.tree.lists import listed_comments, ordered_query
+
+
+def find(
+    scheme: sorthash.Scheme, name: records.ThreadName, address: str, *, field: str
+) -> records.Comment:
+    """Read a listed comment in a thread. `field` is the parameter that contained the address.
+
+    Raises:
+        errors.NotFound: no listed comment has this id or slug.
+        errors.BadInput: the comment is in a different thread.
+    """
+    if comment_rows.is_comment_id(address):
+        return listed_comments.in_thread(name, address, field=field)
+    found = _at(scheme, name, address) or _of_thread(scheme, name, address)
+    if found is None:
+        raise errors.NotFound("comment", address)
+    return found
+
+
+def _at(scheme: sorthash.Scheme, name: records.ThreadName, slug: str) -> records.Comment | None:
+    try:
+        sort_hash = sorthash.from_slug(scheme, slug)
+    except sorthash.BadSortHash:
+        return None
+    found = ordered_query.stretch(name, sort_hash, sort_hash + "\0", limit=1)
+    return next((row for row in found if row.slug == slug), None)
+
+
+def _of_thread(
+    scheme: sorthash.Scheme, name: records.ThreadName, slug: str
+) -> records.Comment | None:
+    """Find a slug under the thread's own scheme, or a former slug.
+
+    A former slug may belong to several comments; the oldest of these is returned.
+    """
+    thread = reads.get(comment_rows.thread_key(name))
+    own = conversion.scheme_of(thread, scheme)
+    if own != scheme:
+        found = _at(own, name, slug)
+        if found is not None:
+            return found
+    where = (("thread", "=", comment_rows.thread_key_name(name)), ("former_slugs", "=", slug))
+    rows = map(conversion.comment_from_message, reads.fetch(reads.Query("Comment", where=where)))
+    return min(records.visible(rows), key=lambda row: row.created, default=None)
+
+
+def with_ancestors(
+    scheme: sorthash.Scheme, name: records.ThreadName, slug: str
+) -> tuple[records.Comment, tuple[records.Comment, ...]]:
+    """Read the listed comment with a slug and its ancestors, root first.
+
+    Raises:
+        errors.NotFound: no listed comment has this slug.
+    """
+
+    def read() -> tuple[records.Comment, tuple[records.Comment, ...]]:
+        row = find(scheme, name, slug, field="slug")
+        return row, listed_comments.ancestors(row)
+
+    return transactions.at_one_moment(read)

@@ -1,0 +1,1 @@
+"""Change the scheme of a thread, which decides its sort hashes."""

@@ -1,0 +1,142 @@
+"""Switch a thread to another scheme, in one transaction.
+
+The transaction reads the thread and all its comments, computes the new places (`reshaping`), and
+patches the comments. One commit therefore moves the whole tree. A patch contains only the place,
+not the text, so tens of thousands of comments fit into one commit.
+
+Every post reads the thread's row in its transaction. A post that races with the switch therefore
+either is one of the comments that the switch moves, or is placed by the new scheme. All comments of
+a thread have the thread's `shape`. If any place changes, the switch increments the thread's `shape`
+and stamps every comment. A reader that combines data of different shapes notices it, and a page
+cursor of an earlier shape is refused.
+
+Every comment gets a new revision, so no process uses a copy with the previous place. The texts, the
+times of changes and the revisions of texts stay, so nobody sees an edit. One comment is flagged as
+moved, so no process uses the previous buckets after the commit (`deltas.DeltaRow.moved`). Comments
+that become listed or unlisted are flagged too.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from comments import errors
+from comments.domain import records
+from comments.domain.counters.counting import CountedChange as Counted
+from comments.domain.ids import sorthash
+from comments.store import ownership, reads, transactions
+from comments.store.models import comment_rows, conversion
+from comments.threads import naming
+from comments.threads.comment_flags import AT_ONCE, OWNER
+from comments.tree.counters import in_transaction
+from comments.tree.schemes import reshaping
+
+# Bytes of one commit. Datastore's limit is 10 MiB; the rest is for the counters and the journal.
+MOST_BYTES = 9 << 20
+MOST_SLUGS = 50  # former slugs that a comment keeps
+_PLACE = (
+    "parent", "number", "level", "sort_hash", "slug", "listed", "child_count",
+    "shape", "former_slugs", "revision", "text_revision",
+)  # fmt: skip
+_FLAGS = ("unfolded", "moved", "fold_by")
+
+
+class SchemeChange(NamedTuple):
+    """The number of comments that get a new slug, and whether any place changes."""
+
+    renamed: int
+    is_change: bool
+
+
+def stamp(ids: Sequence[str], scheme: sorthash.Scheme) -> ownership.Writes:
+    """Store the scheme of those threads that have none, given their key names."""
+    rows = reads.get_multi([comment_rows.thread_key_of(each) for each in ids])
+    bare = [row for row in rows if row is not None and not row.scheme]
+    for row in bare:
+        row.scheme = sorthash.encode_scheme(scheme)
+        naming.forget(row)
+    return ownership.Writes(OWNER, put=tuple(bare))
+
+
+def switch(name: records.ThreadName, scheme: sorthash.Scheme) -> SchemeChange:
+    """Move a thread to a scheme, in the current transaction.
+
+    Nothing is written if the thread has this scheme already and every comment is in its place.
+
+    Raises:
+        errors.Conflict: the thread is too large for one commit, it is damaged, or a comment has
+            more replies than the scheme can number.
+    """
+    thread = reads.get(comment_rows.thread_key(name))
+    if thread is None:
+        return SchemeChange(0, is_change=False)
+    messages = {each.key.path[-1].name: each for each in _comments(name)}
+    rows = {each: conversion.comment_from_message(messages[each]) for each in messages}
+    places = reshaping.places(scheme, rows)
+    moved = [row for row in rows.values() if _place_of(row) != places[row.id]]
+    root_count = max(thread.child_count, reshaping.roots_needed(places))
+    stored = sorthash.encode_scheme(scheme)
+    if (thread.scheme, thread.child_count) != (stored, root_count) or moved:
+        thread.scheme, thread.child_count = stored, root_count
+        thread.shape = (thread.shape or 0) + bool(moved)
+        naming.forget(thread)
+        transactions.apply(ownership.Writes(OWNER, put=(thread,)))
+    if moved:
+        _move(name, thread.shape, rows, places, messages)
+    renamed = sum(row.slug != places[row.id].slug for row in rows.values())
+    return SchemeChange(renamed, is_change=bool(moved))
+
+
+def _comments(name: records.ThreadName) -> Sequence[Any]:
+    where = (("thread", "=", comment_rows.thread_key_name(name)),)
+    return list(reads.fetch(reads.Query("Comment", where=where, order=("sort_hash",))))
+
+
+def _place_of(row: records.Comment) -> reshaping.NewPlace:
+    return reshaping.NewPlace(
+        row.parent, row.number, row.level, row.sort_hash, row.slug, row.listed, row.child_count
+    )
+
+
+def _move(
+    name: records.ThreadName,
+    shape: int,
+    rows: dict[str, records.Comment],
+    places: dict[str, reshaping.NewPlace],
+    messages: dict[str, Any],
+) -> None:
+    counted: list[Counted] = []
+    patches: list[ownership.Patch] = []
+    for row in rows.values():
+        place, message = places[row.id], messages[row.id]
+        patch = _patch(row, place, message, shape, is_first=not patches)
+        patches.append(patch)
+        if row.listed != place.listed:
+            before = conversion.state_from_message(message)
+            counted.append(Counted(before, before._replace(listed=place.listed)))
+    transactions.apply(
+        ownership.Writes(OWNER, patch=tuple(patches)), in_transaction.entered(name, counted)
+    )
+    if transactions.pending_bytes() > MOST_BYTES:
+        raise errors.Conflict("thread-too-large")
+
+
+def _patch(
+    row: records.Comment, place: reshaping.NewPlace, message: Any, shape: int, *, is_first: bool
+) -> ownership.Patch:
+    former = conversion.texts(message.properties["former_slugs"])
+    if row.slug != place.slug:
+        former = (*(each for each in former if each not in {row.slug, place.slug}), row.slug)
+    made = comment_rows.CommentRow(
+        key=comment_rows.comment_key(row.id),
+        thread=message.properties["thread"].string_value,
+        **place._asdict(),
+        shape=shape,
+        former_slugs=list(former[-MOST_SLUGS:]),
+        revision=row.revision + 1,
+        text_revision=row.text_revision,
+    )
+    if not (is_first or row.listed != place.listed):
+        return ownership.Patch(made, _PLACE, message)
+    made.unfolded, made.fold_by = True, AT_ONCE
+    made.moved = is_first or message.properties["moved"].boolean_value
+    return ownership.Patch(made, (*_PLACE, *_FLAGS), message)

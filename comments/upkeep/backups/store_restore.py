@@ -1,0 +1,128 @@
+"""Replace an embedded store by a backup.
+
+A restore unpacks and checks the whole backup next to the data file before anything is changed. It
+opens the unpacked store, which upgrades it if an older release wrote it, repeats deletions
+(`repeated_deletions`), ends all sessions, because some have ended since, and holds the messages
+that were pending (`held_messages`). Then the engine gives the file its place in one step.
+
+Invariant: If the restore is killed at any moment, the old store or the new one remains
+(test_store_restore.py::test_a_killed_restore_leaves_the_old_store_or_the_new_one).
+
+A damaged backup, one of another secret, and a store in use are refused. The replaced store keeps a
+name of its own: `flatthread.db.replaced-TIME`.
+"""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from comments import config, errors
+from comments.accounts import sessions
+from comments.store import connection
+from comments.upkeep.backups import (
+    backup_archive,
+    engine_files,
+    held_messages,
+    repeated_deletions,
+    store_backup,
+    working_files,
+)
+
+
+class Restored(NamedTuple):
+    """A restore that was done.
+
+    `kept` is the replaced store; None if there was no store. `repeated` is None if the replaced
+    store is missing or damaged. `held` is the number of messages that are held.
+    """
+
+    manifest: backup_archive.Manifest
+    kept: Path | None
+    repeated: repeated_deletions.RepeatedDeletions | None
+    held: int
+
+
+def restore(
+    source: Path,
+    settings: config.Settings,
+    files: engine_files.EngineFiles,
+    *,
+    now: datetime,
+    accepts_other_secret: bool = False,
+) -> Restored:
+    """Replace the store by a backup.
+
+    With `accepts_other_secret`, the backup may have been made with a secret that is lost.
+
+    Raises:
+        errors.BackupFailed: the backup cannot be restored. Nothing was changed.
+    """
+    data = settings.data_file
+    kept = data.with_name(f"{data.name}.replaced-{now.astimezone(UTC):%Y%m%d-%H%M%S}")
+    with working_files.working(data, working_files.RESTORING) as staged:
+        try:
+            manifest = backup_archive.unpack(source, staged)
+        except OSError as error:
+            raise errors.BackupFailed(f"{source} cannot be unpacked: {error.strerror}.") from error
+        if not accepts_other_secret:
+            _check_secret(source, manifest, settings)
+        files.check_is_unused(data)
+        _check_content(source, manifest, settings, files, staged)
+        with files.opened(staged, settings) as store:
+            repeated = _repeated(files, settings, store, now)
+            with store.context():
+                sessions.end_all()
+                held = held_messages.hold(settings, now=now)
+        had_store = data.exists()
+        files.install(staged, data, kept=kept)
+    return Restored(manifest, kept if had_store else None, repeated, held)
+
+
+def _check_secret(
+    source: Path, manifest: backup_archive.Manifest, settings: config.Settings
+) -> None:
+    place = settings.data_dir / "secret"
+    if not settings.secret:
+        raise errors.BackupFailed(
+            f"There is no secret. Copy the secret that belongs to the backup to {place}, or set "
+            "SECRET, and run this command again. If it is lost, use --lost-secret."
+        )
+    if not backup_archive.has_secret(manifest, settings.secret):
+        raise errors.BackupFailed(
+            f"{source} was made with a different secret. Copy the secret that belongs to it to "
+            f"{place}, or set SECRET or SECRET_OLD. If it is lost, use --lost-secret: everyone is "
+            "then signed out, and encrypted addresses cannot be read."
+        )
+
+
+def _check_content(
+    source: Path,
+    manifest: backup_archive.Manifest,
+    settings: config.Settings,
+    files: engine_files.EngineFiles,
+    staged: Path,
+) -> None:
+    kinds, _ = store_backup.examine(settings, files, staged)
+    wrong = {kind for kind in kinds | manifest.kinds if kinds.get(kind) != manifest.kinds.get(kind)}
+    if wrong:
+        kind = min(wrong)
+        raise errors.BackupFailed(
+            f"{source} describes {manifest.kinds.get(kind, 0)} entities of {kind}, but "
+            f"{kinds.get(kind, 0)} were found. Set DATASTORE_PROJECT_ID, DATASTORE_DATABASE and "
+            "DATASTORE_NAMESPACE as they were when the backup was made."
+        )
+
+
+def _repeated(
+    files: engine_files.EngineFiles,
+    settings: config.Settings,
+    restored: connection.Store,
+    now: datetime,
+) -> repeated_deletions.RepeatedDeletions | None:
+    if not settings.data_file.exists():
+        return None
+    try:
+        with files.opened(settings.data_file, settings) as replaced:
+            return repeated_deletions.repeat(replaced, restored, now=now)
+    except (errors.BackupFailed, errors.Overloaded):  # backups exist to replace a damaged store
+        return None

@@ -1,0 +1,94 @@
+"""Complete the rows with the comment counts of a website's threads (`thread_counts`).
+
+Deliveries add their changes to rows that are not complete yet. This module compares such rows with
+the threads' own counters, in one snapshot, and adds the difference, as a recount does. A delivery
+that finds incomplete rows requests this, for example the first delivery of a new website.
+`upgrades` does it for the websites of older releases.
+
+The difference is added only once, because it is a step of a repair (`counter_repair`). Changes
+between the snapshot and the commit are not lost, because deliveries also only add.
+"""
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from comments import errors
+from comments.domain.counters import counting
+from comments.events import outbox
+from comments.store import ownership, reads, transactions
+from comments.store.models import counter_rows
+from comments.tree.counters import counter_repair, thread_counts
+
+_TRIES = 5  # Maximum attempts, because other processes may correct the same counters.
+
+
+class _Missing(NamedTuple):
+    """What to add to a website's rows; None if the website has too many threads for them."""
+
+    step: int
+    numbers: Mapping[str, int] | None
+
+
+def complete(site_id: str) -> None:
+    """Complete a website's rows of thread counts, unless they are complete.
+
+    Raises:
+        errors.Overloaded: other processes keep correcting the counters, or the store is busy.
+    """
+    for _ in range(_TRIES):
+        found = transactions.snapshot(lambda: _missing(site_id))
+        if found is None or _is_added(site_id, found):
+            return
+    raise errors.Overloaded("other processes are repairing the same counters")
+
+
+def _is_added(site_id: str, found: _Missing) -> bool:
+    mend: Callable[..., ownership.Writes] = counter_repair.close_listings
+    missing: dict[counting.Scope, Mapping[str, int]] = {}
+    if found.numbers is not None:
+        mend = counter_repair.mend_site
+        missing = {counting.listings_scope(site_id): found.numbers}
+    step = functools.partial(mend, site_id)
+    return transactions.transaction(
+        functools.partial(counter_repair.is_applied, step, found.step, missing)
+    )
+
+
+def _missing(site_id: str) -> _Missing | None:
+    first = reads.get(counter_rows.site_counter_key(site_id))
+    if thread_counts.is_complete(first):
+        return None
+    step = 0 if first is None else first.mended
+    most = thread_counts.MOST * thread_counts.MOST_GROUPS
+    where = (("site", "=", site_id),)
+    if reads.count(reads.Query("Thread", where=where, limit=most + 1)) > most:
+        return _Missing(step, None)
+    expected = counting.added(
+        of_counters(reads.fetch(reads.Query("Counter", where=where))),
+        {digest: -number for digest, number in _pending(site_id).items()},
+    )
+    stored = thread_counts.stored(site_id, first)
+    negative = {digest: -number for digest, number in stored.items()}
+    return _Missing(step, counting.added(expected, negative))
+
+
+def of_counters(counters: Iterable[Any]) -> dict[str, int]:
+    """Return the number of listed comments of each thread, given the threads' counters."""
+    numbers: dict[str, int] = {}
+    for message in counters:
+        thread = message.properties["scope"].string_value.partition("/")[2]
+        here = counter_rows.decoded(message.properties["numbers"].string_value)
+        digest = counting.thread_digest(thread)
+        numbers[digest] = numbers.get(digest, 0) + here.get(counting.LISTED, 0)
+    return {digest: number for digest, number in numbers.items() if number}
+
+
+def _pending(site_id: str) -> dict[str, int]:
+    """Return what undelivered events will add."""
+    sums = counting.total(
+        counting.increments(counting.OF_LISTINGS, change.old, change.new)
+        for event in outbox.pending(outbox.COUNTERS)
+        for change in event.changes
+    )
+    return counting.by_scope(sums).get(counting.listings_scope(site_id), {})

@@ -1,0 +1,386 @@
+"""Schedule compaction, vote counting and delivery in a process.
+
+The scheduler compacts threads that are due and records the time of each switch by this process's
+monotonic clock. After `compactor.GRACE`, the scheduler clears the flags and deletes replaced and
+unreferenced buckets. The scheduler also compacts large sets (`set_compaction`) and counts votes
+(`cast_vote`), neither of which needs a second step. It runs the undos of imports in parts, between
+which other work goes on, and continues an undo as soon as the compactions that it waits for are
+cleared. The scheduler delivers the process's own events
+shortly after their commit. A sweep delivers the events of processes that have ended (`dispatcher`).
+
+On a single machine, a thread in each serving process runs the scheduler (`background_worker`). On
+App Engine, where no code runs after a response, cron calls `/tasks/upkeep`, which calls `visit`.
+Only the instance's own clock may measure the grace period, and the instance may end after the call,
+so the call waits until the grace period is over. Replaced rankings are kept for an hour, but no
+call waits that long. Instead, the directory stores the time when its replaced rankings expire, by
+the clock of the process that replaced them, and any later call deletes them.
+
+Failed work is retried later, and no failure ends a round. No work is lost with this process's
+memory: the flags are in the store, and each process searches for flagged threads and sets when it
+starts and from time to time (`look`).
+"""
+
+import dataclasses
+import logging
+import math
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from comments import errors
+from comments.domain import records
+from comments.events import backlog, dead_letters, dispatcher, message_sender
+from comments.limits import rate_limits
+from comments.moderation import bans, retention
+from comments.notifications import inbox
+from comments.posting import cast_vote
+from comments.reading.compaction import compactor, due_threads, leftovers, rebuilding
+from comments.sites import site_settings
+from comments.store import connection, reads
+from comments.store.large_sets import set_compaction, set_search
+from comments.store.memory import per_process
+from comments.transfer.importing import import_undo
+from comments.tree.bulk import recategorize
+from comments.tree.counters import sharding, thread_counts
+from comments.tree.counters.declared import declared_backfill
+from comments.upkeep import wiring
+from comments.upkeep.migrations import rescheming, thread_count_rows, upgrades
+
+_RETRY_AFTER = 5.0  # Seconds; a random factor up to 2 keeps two processes apart.
+# Seconds until an undo is tried again whose threads another process may have compacted.
+_UNDO_AGAIN = compactor.GRACE + 15.0
+_TRIES = 5  # Maximum number of a command's attempts to compact one thread.
+
+_log = logging.getLogger("flatthread")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Switched:
+    """A compaction that is cleared when this process's clock reaches `due`."""
+
+    due: float
+    result: compactor.CompactionResult
+    orphans: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RoundSummary:
+    """The numbers of compacted threads and lists, cleared threads, and threads still to clear."""
+
+    compacted: int
+    cleared: int
+    waiting: int
+
+
+class Scheduler:
+    """The background work of one process on one store.
+
+    Args:
+        clock: returns monotonic time in seconds; measures the grace period.
+        now: returns the current time; determines how long replaced rankings are kept.
+        handlers: the handlers that receive events; by default, those that only write to the store.
+        reach: makes the channels for sending messages.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        handlers: Sequence[dispatcher.Handler] | None = None,
+        reach: message_sender.Reach = message_sender.channels,
+    ) -> None:
+        self.reach = reach
+        self._clock = clock
+        self.now = now
+        self.handlers = wiring.HANDLERS if handlers is None else handlers
+        self._switched: list[Switched] = []
+        # The undos that wait for compactions, each with the threads that are not cleared yet.
+        self._undos: dict[records.ImportUndo, set[records.ThreadName]] = {}
+        self._turn = threading.Lock()
+        self._visitor = threading.Lock()
+
+    @property
+    def waiting(self) -> Sequence[Switched]:
+        """Return the compactions that are not yet cleared."""
+        return tuple(self._switched)
+
+    @property
+    def next_clearing(self) -> float:
+        """Return this process's clock time of the next clearing; infinity if there is none."""
+        return min((each.due for each in self._switched), default=float("inf"))
+
+    def deliver(self, events: Sequence[str]) -> dispatcher.DeliveryCounts:
+        """Deliver events to this process's handlers."""
+        return _delivered(dispatcher.deliver(events, now=self.now(), handlers=self.handlers))
+
+    def sweep(self) -> dispatcher.DeliveryCounts:
+        """Deliver a bounded number of events that other processes left."""
+        return _delivered(dispatcher.sweep(now=self.now(), handlers=self.handlers))
+
+    def sweep_fresh(self) -> dispatcher.DeliveryCounts:
+        """Do the same as `sweep`, but include events that no process has tried yet."""
+        return _delivered(dispatcher.sweep_fresh(now=self.now(), handlers=self.handlers))
+
+    def send(self, within: float) -> message_sender.SendingCounts:
+        """Send pending messages, but start no attempt after `within` seconds."""
+        return message_sender.serve(self.now, within=within, reach=self.reach)
+
+    def waiting_letters(self) -> dead_letters.Waiting:
+        """Count pending and dead letters, and determine the age of the oldest pending letter."""
+        return dead_letters.waiting(self.now())
+
+    def due(self, backlog: backlog.Backlog) -> Iterator[backlog.Name]:
+        """Yield the entries in a backlog that are due.
+
+        This method first checks the store and drops threads that another process has already
+        compacted.
+        """
+        for name in backlog.take():
+            left = self._left(name) if isinstance(name, records.ThreadName) else 0.0
+            if left <= 0:
+                yield name
+            elif left < math.inf:
+                backlog.add(name, changes=0, within=left)
+
+    def _left(self, name: records.ThreadName) -> float:
+        try:
+            return due_threads.wait(name, self.now())
+        except Exception as error:  # noqa: BLE001 - the compaction checks the rows itself
+            report(f"Checking whether {name.site} {name.id} is due", error)
+            return 0.0
+
+    def round(
+        self, names: Iterable[backlog.Name], between: Callable[[], None] = lambda: None
+    ) -> RoundSummary:
+        """Count votes, continue undos, compact the other entries, and clear old compactions.
+
+        A compaction is cleared after its grace period.
+
+        Only one round runs at a time. `between` is called after each entry, because a round of many
+        compactions takes long.
+        """
+        compacted = 0
+        with self._turn:
+            # False sorts first: votes are counted before anything is compacted.
+            for name in sorted(names, key=lambda each: not isinstance(each, records.VotedComment)):
+                is_compaction = isinstance(name, records.ThreadName | records.SetName)
+                compacted += self._try(name) and is_compaction
+                between()
+            return RoundSummary(compacted, self._clear(), len(self._switched))
+
+    def visit(self, names: Iterable[backlog.Name], wait: Callable[[float], None]) -> RoundSummary:
+        """Compact entries, `wait` for the grace period, and clear, all in one call.
+
+        Of several concurrent calls, only one waits; the other calls leave the clearing to that call
+        or the next one.
+        """
+        done = self.round(names)
+        self.expire()
+        if not done.waiting or not self._visitor.acquire(blocking=False):
+            return done
+        try:
+            wait(max(0.0, self.waiting[-1].due - self._clock()))
+        finally:
+            self._visitor.release()
+        last = self.round(())
+        return RoundSummary(done.compacted, done.cleared + last.cleared, last.waiting)
+
+    def expire(self) -> None:
+        """Delete expired rankings, voter networks, refused texts, rate limits and ban marks.
+
+        This method also ends the term of imports.
+        """
+        try:
+            for owner in (leftovers, cast_vote, retention, rate_limits, bans, import_undo):
+                owner.expire(self.now())
+        except Exception as error:  # noqa: BLE001 - the next call tries again
+            report("Deleting expired data", error)
+
+    def compact(self, name: records.ThreadName, *, only_due: bool = False) -> bool:
+        """Compact a thread and schedule its clearing.
+
+        Return False if another process compacted it first.
+        """
+        scheme = site_settings.scheme_of(name.site)
+        result = compactor.compact(scheme, name, now=self.now(), only_due=only_due)
+        if result is None:
+            return False
+        if result.left:
+            # The rows that were due are compacted, and their flags stay set for the grace period.
+            # The other rows changed later and are not due yet.
+            backlog.again(name, within=result.left)
+        due = self._clock() + compactor.GRACE
+        orphans = tuple(leftovers.sweep(name))
+        if result.directory.content.clearing or result.directory.content.dead or orphans:
+            self._switched.append(Switched(due, result, orphans))
+        return True
+
+    def _try(self, name: backlog.Name) -> bool:
+        try:
+            if self._compact_or_continue(name):
+                return True
+        except Exception as error:  # noqa: BLE001 - one failure must not stop the others
+            report(f"{_work(name)} {' '.join(msgspec.structs.astuple(name))}", error)
+        retry = _RETRY_AFTER * (1 + random.random())  # noqa: S311 - only to spread retries
+        backlog.again(name, within=retry)
+        return False
+
+    def _compact_or_continue(self, name: backlog.Name) -> bool:
+        if isinstance(name, records.SetName):
+            return set_compaction.compact(name, most=inbox.most_of(name))
+        if isinstance(name, records.VotedComment):
+            cast_vote.count(name.id, now=self.now())
+            return True
+        if isinstance(name, records.ImportUndo):
+            self._undo(name)
+            return True
+        return self.compact(name, only_due=True)
+
+    def _undo(self, undo: records.ImportUndo) -> None:
+        """Run a part of an undo, and schedule the next one."""
+        done = import_undo.go_on(undo.site, undo.id, now=self.now(), steps=import_undo.STEPS)
+        self._undos.pop(undo, None)
+        if done.is_left:
+            backlog.undoing(undo)
+        elif done.found.is_being_undone:
+            self._undos[undo] = set(done.waiting)
+            backlog.again(undo, within=_UNDO_AGAIN)
+
+    def _clear(self) -> int:
+        due = [each for each in self._switched if each.due <= self._clock()]
+        cleared = set()
+        for each in due:
+            self._switched.remove(each)
+            try:
+                compactor.clear(each.result, each.orphans)
+                cleared.add(each.result.name)
+            except Exception as error:  # noqa: BLE001 - one failure must not stop the others
+                report(f"Clearing {each.result.name.site} {each.result.name.id}", error)
+                later = dataclasses.replace(each, due=self._clock() + _RETRY_AFTER)
+                self._switched.append(later)
+        self._continue_undos(cleared.difference(each.result.name for each in self._switched))
+        return len(due)
+
+    def _continue_undos(self, cleared: set[records.ThreadName]) -> None:
+        """Continue the undos that waited only for these threads."""
+        for undo, threads in self._undos.items():
+            if threads:
+                threads.difference_update(cleared)
+                if not threads:
+                    backlog.undoing(undo)
+
+
+def deliver(
+    events: Sequence[str], *, now: datetime, handlers: Sequence[dispatcher.Handler]
+) -> None:
+    """Deliver events in a command, which has no background worker."""
+    _delivered(dispatcher.deliver(events, now=now, handlers=handlers))
+
+
+def _delivered(found: dispatcher.DeliveryCounts) -> dispatcher.DeliveryCounts:
+    """Complete the rows of thread counts that a delivery found incomplete."""
+    for site in thread_counts.take_incomplete():
+        try:
+            thread_count_rows.complete(site)
+        except Exception as error:  # noqa: BLE001 - the next delivery for the site tries again
+            report(f"Completing the thread counts of {site}", error)
+    return found
+
+
+UPKEEP = per_process.PerProcess[Scheduler]()
+
+
+def of_process(
+    handlers: Sequence[dispatcher.Handler] | None = None,
+    reach: message_sender.Reach = message_sender.channels,
+) -> Scheduler:
+    """Return this process's scheduler for the current store."""
+    return UPKEEP.of(connection.current(), lambda: Scheduler(handlers=handlers, reach=reach))
+
+
+def look(now: datetime | None = None) -> list[backlog.Name]:
+    """Find all due work in the store: votes to count, undos, threads and lists to compact."""
+    now = datetime.now(UTC) if now is None else now
+    return [
+        *cast_vote.waiting(now),
+        *import_undo.unfinished(),
+        *due_threads.due(now),
+        *set_search.asking(),
+    ]
+
+
+def settle(now: datetime) -> int:
+    """Merge the counter shards of threads that are no longer busy; return the number of threads.
+
+    This function also continues a bounded part of unfinished recategorizations, upgrades and moves
+    to other schemes, and the jobs for declared counters.
+    """
+    recategorize.finish(now=now)
+    declared_backfill.finish(now=now)
+    rescheming.finish()
+    upgrades.go_on()
+    sharding.notice_spread()
+    return sharding.gather_quiet()
+
+
+def threads(site: str) -> Iterator[records.ThreadName]:
+    """Yield the names of a site's threads."""
+    query = reads.Query("Thread", where=(("site", "=", site),))
+    for entity in reads.walk(query):
+        yield records.ThreadName(site, entity.properties["thread"].string_value)
+
+
+def compact_whole(
+    names: Iterable[records.ThreadName],
+    *,
+    wait: Callable[[float], None] | None,
+) -> RoundSummary:
+    """Compact threads now; if `wait` is given, also wait for the grace period and clear them.
+
+    Raises:
+        errors.Overloaded: other processes keep compacting the same thread, or the store is busy.
+    """
+    upkeep = Scheduler()
+    names = list(names)
+    for name in names:
+        if not any(upkeep.compact(name) for _ in range(_TRIES)):
+            raise errors.Overloaded(f"another process is compacting {name.site} {name.id}")
+    if wait is None or not upkeep.waiting:
+        return RoundSummary(len(names), 0, len(upkeep.waiting))
+    wait(compactor.GRACE)
+    for each in upkeep.waiting:
+        compactor.clear(each.result, each.orphans)
+    upkeep.expire()
+    return RoundSummary(len(names), len(upkeep.waiting), 0)
+
+
+def rebuild_whole(
+    names: Sequence[records.ThreadName],
+    *,
+    wait: Callable[[float], None] | None,
+) -> RoundSummary:
+    """Rebuild threads from their comments now; `wait` as in `compact_whole`.
+
+    Raises:
+        errors.Overloaded: see `compact_whole`. The next compaction rebuilds the remaining threads.
+    """
+    for name in names:
+        rebuilding.request(name)
+    return compact_whole(names, wait=wait)
+
+
+def _work(name: backlog.Name) -> str:
+    return "Undoing the import" if isinstance(name, records.ImportUndo) else "Compacting"
+
+
+def report(what: str, error: Exception) -> None:
+    """Log a failure of work that will be retried."""
+    if isinstance(error, errors.Overloaded):
+        _log.warning("%s failed and will be retried: %s", what, error)
+    else:
+        _log.error("%s failed and will be retried", what, exc_info=error)

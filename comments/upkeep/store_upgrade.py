@@ -1,0 +1,64 @@
+"""Upgrade a store when a new release opens it for the first time, after a backup.
+
+    back_up(settings, files, change, now=now)   before the engine changes the data file's format
+    begin(settings, files, now=now)             at the start of a service, and by `upgrade`
+
+The scheduler then runs the scans (`migrations.upgrades`), beside requests.
+
+An embedded store is backed up as the older release left it, before anything in it changes. If an
+upgrade is killed at any moment, the next start continues it. It may make another backup.
+"""
+
+import logging
+from datetime import datetime
+from pathlib import Path
+
+import flatthread
+from comments import config, errors
+from comments.upkeep.backups import engine_files, store_backup
+from comments.upkeep.migrations import upgrades
+
+_log = logging.getLogger("flatthread")
+
+
+def begin(
+    settings: config.Settings, files: engine_files.EngineFiles | None, *, now: datetime
+) -> None:
+    """Begin the scans of this release, if it has new ones, after a backup if `files` are given.
+
+    Raises:
+        errors.Misconfigured: there can be no backup. Nothing was changed.
+    """
+    if not upgrades.has_new():
+        return
+    if pending := upgrades.pending():
+        said = ", ".join(f"{each.purpose} ({each.rows} rows)" for each in pending)
+        if files is not None:
+            back_up(settings, files, said, now=now)
+        _log.info("Flatthread %s upgrades the store: %s.", flatthread.__version__, said)
+    upgrades.begin()
+
+
+def back_up(
+    settings: config.Settings, files: engine_files.EngineFiles, change: str, *, now: datetime
+) -> Path:
+    """Make the backup before an upgrade, in BACKUP_DIR or else in the data folder.
+
+    Raises:
+        errors.Misconfigured: the backup cannot be made.
+    """
+    release = flatthread.__version__
+    folder = settings.backup_dir or settings.data_dir
+    target = folder / store_backup.file_name(now, f"before-{release}-")
+    if target.exists():  # a start that was killed has completed it within this second
+        return target
+    try:
+        made = store_backup.make(settings, files, target, now=now)
+    except errors.BackupFailed as error:
+        raise errors.Misconfigured(
+            f"Flatthread {release} upgrades the store ({change}), but no backup can be made "
+            f"first: {error.message} Nothing was changed. If you have a backup, run "
+            "`flatthread upgrade --no-backup`"
+        ) from error
+    _log.info("Flatthread %s upgrades the store (%s). Backup: %s", release, change, made.path)
+    return made.path
