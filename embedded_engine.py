@@ -40,7 +40,7 @@ def channel(settings: config.Settings) -> inprocess.Channel:
         atexit.register(engine.close)
         (folder / config.STARTING).unlink(missing_ok=True)
         if group:
-            # the engine makes its files accessible to their owner only
+            # The engine makes its files accessible to their owner only
             data_folder.protect(folder, group)
     except (OSError, DatastoreError) as error:
         raise errors.Misconfigured(f"cannot open the data: {error}") from error
@@ -114,7 +114,7 @@ def _format(path: Path) -> int:
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD)
-    except OSError:  # a missing file has no format, and for another the engine says why
+    except OSError:  # A missing file has no format, and for another the engine says why
         return 0
     is_ours = head.startswith(b"SQLite format 3\0") and any(head[_MARK])
     return int.from_bytes(head[_FORMAT], "big") if is_ours else 0

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from benchmarks.threads import conversations, shapes
 
 ORIGIN = "https://blog.example"
-LARGEST = 2_500  # comments in a thread
+LARGEST = 2_500  # Comments in a thread
 _BEGAN = datetime(2015, 1, 1, tzinfo=UTC)
 _READERS = 5_000
 

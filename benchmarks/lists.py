@@ -33,10 +33,10 @@ NAME = records.SetName("a set")
 SETTINGS = config.Settings(secret="a secret of the benchmarks")  # noqa: S106 - signs nothing kept
 STARTED = datetime(2026, 1, 2, tzinfo=UTC)
 WRITERS = 4
-AT_ONCE = 100  # marks in one transaction
-MEMORY_MB = 64.0  # more than when the marks began; includes the expected ids
+AT_ONCE = 100  # Marks in one transaction
+MEMORY_MB = 64.0  # More than when the marks began; includes the expected ids
 _PAGE = 5_000
-_PAUSE = 0.05  # seconds
+_PAUSE = 0.05  # Seconds
 
 
 class Changes:

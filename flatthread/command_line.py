@@ -39,7 +39,7 @@ def serve(host: str, port: int) -> None:
         # gunicorn would repeat its attempts for five seconds.
         socket.create_server((host, port), family=family).close()
     except OSError as error:
-        reason = str(error.strerror).partition(" (")[0]  # socket adds the address
+        reason = str(error.strerror).partition(" (")[0]  # Socket adds the address
         raise click.ClickException(
             f"Cannot listen on {address}: {reason}. Choose another with --host and --port."
         ) from error

@@ -133,7 +133,7 @@ def _lines(status: str, headers: list[tuple[str, str]], length: int | None) -> s
 
 def _target(target: str) -> tuple[str, str]:
     path, _, query = target.partition("?")
-    if not path.startswith("/"):  # the absolute form, http://host/path
+    if not path.startswith("/"):  # The absolute form, http://host/path
         path = "/" + path.partition("://")[2].partition("/")[2]
     return path, query
 

@@ -20,7 +20,7 @@ from gunicorn.asgi.parser import LimitRequestHeaders, ParseError, PythonProtocol
 from server import answers, limits, refusals
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_PIECE = 256 * 1024  # bytes; a client has `Limits.answer` for each piece
+_PIECE = 256 * 1024  # Bytes; a client has `Limits.answer` for each piece
 _AT_ONCE = b"\x01\x00\x00\x00\x00\x00\x00\x00"  # SO_LINGER: close and drop unsent data
 
 
@@ -127,10 +127,10 @@ class Connection(asyncio.Protocol):
             limit_request_line=self._limits.largest_head,
         )
         self.body = bytearray()
-        self.is_cut = False  # whether part of the body was not kept
-        self._head = 0  # bytes of an incomplete head
-        self._has_ended = False  # whether the client sends no more
-        self._is_full = False  # whether the kernel accepts no more
+        self.is_cut = False  # Whether part of the body was not kept
+        self._head = 0  # Bytes of an incomplete head
+        self._has_ended = False  # Whether the client sends no more
+        self._is_full = False  # Whether the kernel accepts no more
         self._pieces: Iterator[bytes | memoryview] = iter(())
         self._is_kept = False
         self.parts: Sequence[bytes] = ()
@@ -312,7 +312,7 @@ class Connection(asyncio.Protocol):
         self._begin(Phase.LINGERING, self._limits.linger)
         try:
             self.transport.write_eof()
-        except OSError:  # the client is gone
+        except OSError:  # The client is gone
             self.end()
         self.transport.resume_reading()
 

@@ -8,7 +8,7 @@ import dataclasses
 import ipaddress
 from typing import Any
 
-_SITE_BITS = 64  # of an IPv6 address: one customer has at least a /64
+_SITE_BITS = 64  # Of an IPv6 address: one customer has at least a /64
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -29,13 +29,13 @@ from server.connections import Connection, Connections
 if TYPE_CHECKING:
     from types import FrameType
 
-_TICK = 0.25  # seconds between two looks at the deadlines
-_PAUSE = 0.001  # seconds for which a connection is left to a process that has fewer
-_OTHER_FILES = 128  # files that a process may have open besides its connections
+_TICK = 0.25  # Seconds between two looks at the deadlines
+_PAUSE = 0.001  # Seconds for which a connection is left to a process that has fewer
+_OTHER_FILES = 128  # Files that a process may have open besides its connections
 # gunicorn imports this module before it forks the workers, so all of them share the counts.
 _COUNTS = connection_counts.ConnectionCounts()
 _INVALID = "Invalid request from ip=%s: %r"
-_FINISHING = 0.8  # the share of the graceful time-out for clients; the rest is for gunicorn's hooks
+_FINISHING = 0.8  # The share of the graceful time-out for clients; the rest is for gunicorn's hooks
 
 
 class Worker(base.Worker):  # type: ignore[misc]
@@ -164,7 +164,7 @@ class Worker(base.Worker):  # type: ignore[misc]
             accepted, client = listener.accept()
         except BlockingIOError:
             return
-        except OSError:  # the client is gone, or there are no more files
+        except OSError:  # The client is gone, or there are no more files
             self.connections.make_room(self.connections.open)
             return
         accepted.settimeout(0.0)
@@ -184,7 +184,7 @@ class Worker(base.Worker):  # type: ignore[misc]
 
     def _answer_all(self) -> None:
         while (connection := self.ready.get()) is not None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended
+            with contextlib.suppress(RuntimeError):  # The loop has ended
                 self._loop.call_soon_threadsafe(connection.answer, self._answer(connection))
 
     def _answer(self, connection: Connection) -> answers.Answer:

@@ -14,14 +14,14 @@ import playwright.sync_api as playwright
 
 _NETWORK = {
     "offline": False,
-    "latency": 150,  # milliseconds
+    "latency": 150,  # Milliseconds
     "downloadThroughput": 1.6e6 / 8,
     "uploadThroughput": 750e3 / 8,
 }
 _VIEWPORT = {"width": 1000, "height": 900}
-_REST = 1_500  # milliseconds after the first comment, for what loads or moves later
-_PATIENCE = 60_000  # milliseconds
-_SLOW = 4  # times slower than this machine's processor
+_REST = 1_500  # Milliseconds after the first comment, for what loads or moves later
+_PATIENCE = 60_000  # Milliseconds
+_SLOW = 4  # Times slower than this machine's processor
 _PROBE = """
 (() => {
     const found = (window.probe = { first: null, shift: 0, longest: 0 });

@@ -11,11 +11,11 @@ import playwright.sync_api as playwright
 
 from benchmarks.widget import scenes, stage
 
-_MARGIN = 16  # pixels above the element at which a picture begins
-_REST = 400  # milliseconds for animations and fonts
-_PATIENCE = 30_000  # milliseconds
-_SCALE = 2  # pixels of the file for each pixel of the page
-_QUALITY = 82  # of WebP; below 75, gray text gets blurred edges
+_MARGIN = 16  # Pixels above the element at which a picture begins
+_REST = 400  # Milliseconds for animations and fonts
+_PATIENCE = 30_000  # Milliseconds
+_SCALE = 2  # Pixels of the file for each pixel of the page
+_QUALITY = 82  # Of WebP; below 75, gray text gets blurred edges
 
 
 def draw(folder: Path, *, quick: bool) -> None:

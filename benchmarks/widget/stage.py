@@ -35,7 +35,7 @@ ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--font-rende
 _LANGUAGES = {"right-to-left": "arabic"}
 SITE = "demo"
 SCHEME = config.sorthash.Scheme()
-_BATCH = 100  # comments in one transaction
+_BATCH = 100  # Comments in one transaction
 _OWNER = records.Actor("owner", "Owner")
 
 

@@ -127,7 +127,7 @@ class _Finished(grpc.Call, grpc.Future):  # type: ignore[type-arg]  # generic in
         fn(self)
 
 
-class CallError(grpc.RpcError, _Finished):  # as grpc itself combines them
+class CallError(grpc.RpcError, _Finished):  # As grpc itself combines them
     """A refusal in gRPC's form: an exception that is also the finished call."""
 
     def __init__(self, error: errors.DatastoreError) -> None:
@@ -221,7 +221,7 @@ class _Method(grpc.UnaryUnaryMultiCallable):  # type: ignore[type-arg]  # generi
         if not self._is_known:
             raise CallError(errors.Unimplemented(f"The method {self._name}"))
         wanted = protobufs.REQUESTS[self._name]
-        raw = getattr(request, "_pb", request)  # the message inside a proto-plus wrapper
+        raw = getattr(request, "_pb", request)  # The message inside a proto-plus wrapper
         if isinstance(raw, wanted):
             return raw
         return wanted.FromString(request if self._serialize is None else self._serialize(request))

@@ -12,7 +12,7 @@ import functools
 from google.cloud.datastore_v1.types import datastore as _definitions
 from google.protobuf import descriptor_pool, message_factory
 
-_MORE = 0x80  # set in every byte of a varint except the last one
+_MORE = 0x80  # Set in every byte of a varint except the last one
 _PACKAGE = _definitions.__protobuf__.package
 
 
@@ -81,7 +81,7 @@ def varint(number):
 
 _ONE_BYTE = tuple(bytes((number,)) for number in range(_MORE))
 _LOW_BYTE = tuple(bytes((number | _MORE,)) for number in range(_MORE))
-_TAGS = tuple(varint(number << 3 | 2) for number in range(64))  # length-delimited fields
+_TAGS = tuple(varint(number << 3 | 2) for number in range(64))  # Length-delimited fields
 _NUMBER_TAGS = tuple(varint(number << 3) for number in range(64))
 
 

@@ -65,5 +65,5 @@ def datastore_server(
     """Serve the emulator and set the variables that clients read during the test."""
     monkeypatch.setenv("DATASTORE_EMULATOR_HOST", datastore_emulator.address)
     monkeypatch.setenv("DATASTORE_PROJECT_ID", "test")
-    monkeypatch.setenv("DATASTORE_DATASET", "test")  # the project, for Python's libraries
+    monkeypatch.setenv("DATASTORE_DATASET", "test")  # The project, for Python's libraries
     return datastore_emulator.address

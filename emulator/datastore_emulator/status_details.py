@@ -9,7 +9,7 @@ import grpc
 
 from datastore_emulator import errors
 
-Metadata = tuple[Any, ...]  # pairs of a name and bytes
+Metadata = tuple[Any, ...]  # Pairs of a name and bytes
 _DOMAIN = "emulator"
 _KEY = "grpc-status-details-bin"
 

@@ -105,7 +105,7 @@ class ThreadPool(futures.Executor):
                 future.set_result(run())
             except BaseException as error:  # noqa: BLE001 - the future raises it in the caller
                 future.set_exception(error)
-            del task, future, run  # an idle thread must not keep a request alive
+            del task, future, run  # An idle thread must not keep a request alive
 
     def _next(self) -> tuple[futures.Future[Any], Callable[[], Any]] | None:
         with self._changed:

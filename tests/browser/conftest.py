@@ -102,7 +102,7 @@ class Tab:
         self.faults += self.page.evaluate("window.violations ?? []")
         expected = list(self.expected)
         if any("net::ERR_" in part for part in expected):
-            expected.append("Flatthread: A call to ")  # advice for the owner of the site
+            expected.append("Flatthread: A call to ")  # Advice for the owner of the site
         unexpected = [fault for fault in self.faults if not any(part in fault for part in expected)]
         assert unexpected == []
 

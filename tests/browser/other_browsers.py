@@ -18,8 +18,8 @@ from typing import Any, Protocol
 
 from tests.support import programs
 
-ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key of an element's id (WebDriver, 12.2)
-PATIENCE = 60.0  # seconds
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # The key of an element's id (WebDriver, 12.2)
+PATIENCE = 60.0  # Seconds
 
 
 class Browser(Protocol):
@@ -50,7 +50,7 @@ class Firefox:
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._count = 0
-        self._receive()  # the greeting
+        self._receive()  # The greeting
         self._call("NewSession", {})
 
     def goto(self, url: str) -> None:

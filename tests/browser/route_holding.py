@@ -9,7 +9,7 @@ import playwright.sync_api as playwright
 
 from tests.browser.conftest import PATIENCE
 
-_STEP = 20  # milliseconds
+_STEP = 20  # Milliseconds
 
 
 def wait_until_sent(page: playwright.Page, held: Sequence[playwright.Route]) -> None:

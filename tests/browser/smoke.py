@@ -57,7 +57,7 @@ def main(names: list[str]) -> int:
             ) as service,
         ):
             home_page = service.wait_for(r"answers at (http://\S+/)")[1]
-            url = f"{home_page}?thread=smoke"  # a new service has comments in the thread "demo"
+            url = f"{home_page}?thread=smoke"  # A new service has comments in the thread "demo"
             home = Path(folder, "home")
             home.mkdir()
             try:

@@ -112,7 +112,7 @@ def test_keys_alone_decide_select_and_undo(
     expect(live).to_have_text("Guest 3: Approved. 3 comments left on this page. Press u to undo.")
     assert statuses(open_store, held) == ["approved", "pending", "pending", "pending"]
     page.keyboard.press("s")
-    page.keyboard.press("r")  # early key presses apply to the current rows
+    page.keyboard.press("r")  # Early key presses apply to the current rows
     expect(live).to_have_text("Guest 1: Rejected. 1 comment left on this page. Press u to undo.")
     assert statuses(open_store, held) == ["approved", "spam", "rejected", "pending"]
     page.keyboard.press("u")
@@ -133,7 +133,7 @@ def test_a_selection_is_decided_together_and_undone_together_or_one_by_one(
     page.keyboard.press("j")
     page.keyboard.press("x")
     expect(live).to_have_text("2 selected.")
-    page.keyboard.press("h")  # each row says that an invisible comment cannot be hidden
+    page.keyboard.press("h")  # Each row says that an invisible comment cannot be hidden
     expect(live).to_have_text(re.compile("^0 of 2 done"))
     expect(row(page, held[1])).to_contain_text("Only approved comments can be pinned or hidden.")
     page.keyboard.press("k")
@@ -144,7 +144,7 @@ def test_a_selection_is_decided_together_and_undone_together_or_one_by_one(
     row(page, held[1]).get_by_role("button", name="Undo").click()
     expect(row(page, held[1])).to_be_focused()
     expect(live).to_have_text(re.compile("^Guest 2: Pending"))
-    page.keyboard.press("u")  # undo the rest of the bulk decision
+    page.keyboard.press("u")  # Undo the rest of the bulk decision
     expect(live).to_have_text(re.compile("^Guest 1: Pending"))
     assert statuses(open_store, held) == ["pending"] * 4
     page.keyboard.press("o")
@@ -207,7 +207,7 @@ def test_a_queue_of_thirty_is_decided_without_a_pointer(
     page.goto(f"{server}/admin/sites/demo/queue")
     has_keys(page)
     page.keyboard.press("j")
-    for place in range(25):  # type at human speed without waiting for responses
+    for place in range(25):  # Type at human speed without waiting for responses
         page.keyboard.press("s" if place % 5 == 4 else "a")
     expect(live).to_have_text("Guest 5: Spam. 0 comments left on this page. Press u to undo.")
     page.keyboard.press("n")
@@ -298,7 +298,7 @@ def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
         assert accessibility.complaints(page, rules=["color-contrast"]) == [], path
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
         heads = page.locator("thead th").evaluate_all("all => all.map((each) => each.offsetHeight)")
-        assert max(heads, default=0) < 80, path  # pixels, which is only a few lines
+        assert max(heads, default=0) < 80, path  # Pixels, which is only a few lines
 
 
 def test_a_guest_is_held_approved_held_again_for_a_link_banned_and_restored(

@@ -61,4 +61,4 @@ def test_every_page_opens_on_a_phone_without_faults_and_search_finds_pages(
         assert faults == {}
         page.goto(f"{origin}/search.html?q=tombstone")
         playwright.expect(page.locator("#search-results li").first).to_be_visible()
-        page.wait_for_load_state("networkidle")  # excerpts of the results
+        page.wait_for_load_state("networkidle")  # Excerpts of the results

@@ -68,7 +68,7 @@ def test_the_functions_show_exchange_and_remove_a_thread(url: str, open_tab: Ope
 def test_the_events_are_listed_as_they_happen(url: str, open_tab: OpenTab) -> None:
     tab = open_tab(f"{url}/events")
     tab.expect_status(404)
-    tab.expected.append("has no site")  # the widget's advice in the console
+    tab.expected.append("has no site")  # The widget's advice in the console
     page = tab.page
     expect(page.locator("#log")).to_contain_text('flatthread:count {"total":1}')
     expect(page.locator("#log")).to_contain_text("flatthread:ready")

@@ -11,7 +11,7 @@ from tests.browser.conftest import OpenTab, Say, Website
 
 pytestmark = pytest.mark.browser
 
-SECONDS = 60  # between two checks for new comments
+SECONDS = 60  # Between two checks for new comments
 PHONE = {
     "viewport": {"width": 375, "height": 800}, "has_touch": True, "is_mobile": True,
     "locale": "de-DE",

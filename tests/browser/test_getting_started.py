@@ -144,7 +144,7 @@ def test_a_page_at_another_address_is_found_and_added(
     expect(shown).to_have_count(1)  # Until the style sheet has arrived, all are visible.
     lines = shown.inner_text()
     wrong = open_tab(website.put("post", lines))
-    wrong.expected.append("Flatthread: ")  # the same advice for the owner, in the console
+    wrong.expected.append("Flatthread: ")  # The same advice for the owner, in the console
     state = start.locator(".ft-state")
     expect(state).to_have_attribute("data-state", "wrong")
     expect(state).to_have_text(re.compile("at another address than you entered"))

@@ -23,7 +23,7 @@ from tests.support.threads import sample_threads, sample_votes
 
 pytestmark = pytest.mark.browser
 
-SECONDS = 60  # the site's time between two polls
+SECONDS = 60  # The site's time between two polls
 HIDE = """(state) => {
   Object.defineProperty(document, "visibilityState", { configurable: true, get: () => state });
   document.dispatchEvent(new Event("visibilitychange"));
@@ -73,7 +73,7 @@ def poll(page: playwright.Page, seconds: int = SECONDS) -> None:
     with page.expect_response(lambda answer: "/comments?" in answer.url) as answer:
         page.clock.run_for(seconds * 1000)
     answer.value.finished()
-    page.evaluate("fetch('/widget/icon.svg').then((icon) => icon.text())")  # and it was read
+    page.evaluate("fetch('/widget/icon.svg').then((icon) => icon.text())")  # And it was read
 
 
 def bar(page: playwright.Page) -> playwright.Locator:
@@ -321,9 +321,9 @@ def test_a_poll_of_a_compacted_thread_costs_at_most_one_read(
     with open_store.context():
         compactor.compact(sample_threads.SETTINGS.scheme, records.ThreadName("demo", "demo"))
     page = opened(open_tab, server).page
-    poll(page)  # fills the caches of this process
+    poll(page)  # Fills the caches of this process
     for _ in range(3):
-        page.evaluate(HIDE, "visible")  # the next poll is due at the shortest time again
+        page.evaluate(HIDE, "visible")  # The next poll is due at the shortest time again
         with testing.meter(engine) as cost:
             poll(page, live)
         assert cost.reads + cost.empty <= 1

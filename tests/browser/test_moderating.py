@@ -244,7 +244,7 @@ def test_all_held_comments_are_decided_by_keyboard(
     following = bar(page).get_by_role("button", name="2 held comments")
     following.focus()
     page.keyboard.press("Enter")
-    expect(held(page, "Bea")).to_be_focused()  # it stands above the other, below its parent
+    expect(held(page, "Bea")).to_be_focused()  # It stands above the other, below its parent
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(held(page, "Ann")).to_be_focused()

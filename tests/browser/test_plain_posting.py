@@ -53,7 +53,7 @@ def test_a_reader_posts_and_sees_the_comment(plain: str, open_tab: OpenTab, say:
     expect(mine.get_by_role("link", name="Ann", exact=True)).to_have_attribute(
         "href", "https://ann.example"
     )
-    page.reload()  # does not send the form again
+    page.reload()  # Does not send the form again
     expect(page.locator(".ft-title")).to_have_text("2 comments")
 
 
@@ -124,7 +124,7 @@ def test_without_a_proof_of_work_the_comment_waits(
         expect(page.get_by_text("It is awaiting approval.")).to_be_visible()
         page.get_by_role("link", name="Back to the comments").click()
         expect(page.get_by_text("No comments yet.")).to_be_visible()
-        page.goto("about:blank")  # ends requests for icons before the server stops
+        page.goto("about:blank")  # Ends requests for icons before the server stops
     with open_store.context():
         assert [case.comment.body for case in sample_threads.queue(site=site.id)] == ["held"]
 

@@ -213,7 +213,7 @@ def test_the_code_is_typed_if_the_window_loses_its_opener(stage: Stage) -> None:
     window.get_by_role("button", name="Continue with Acme").click()
     at_provider(window, "bob", stage.issuer)
     code = window.locator(".ft-key").inner_text()
-    window.wait_for_url(f"{stage.server}/sign-in/return")  # without its query
+    window.wait_for_url(f"{stage.server}/sign-in/return")  # Without its query
     assert accessibility.complaints(window) == []
     panel = page.get_by_role("group", name="Sign in")
     panel.get_by_label("Code").fill("aaaa aaaa")
@@ -421,7 +421,7 @@ def test_a_moderator_moderates_without_third_party_cookies(
     with open_store.context():
         account_holders.account("bob", account_holders.moderator())
     page = stage.open(stage.page(Cross_Origin_Opener_Policy=policy)).page
-    waiting: list[playwright.Route] = []  # the list of held comments arrives after the menu opened
+    waiting: list[playwright.Route] = []  # The list of held comments arrives after the menu opened
     page.route("**/moderation/comments?**", lambda route: waiting.append(route))  # noqa: PLW0108 - Playwright needs a function
     write(page, "to be hidden", name="Ann")
     page.get_by_role("button", name="Post comment").click()

@@ -34,7 +34,7 @@ class Held:
         route_holding.wait_until_sent(self.page, self.routes)
 
     def release(self) -> None:
-        (route,) = self.routes  # nothing was sent twice
+        (route,) = self.routes  # Nothing was sent twice
         route.continue_()
 
 

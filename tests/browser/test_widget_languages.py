@@ -134,14 +134,14 @@ def test_times_and_numbers_are_those_of_the_language(
     expect(page.locator(".ft-score")).to_have_text(said[language][1])
 
 
-MINUTE, HOUR, DAY = 60, 3600, 86400  # seconds
+MINUTE, HOUR, DAY = 60, 3600, 86400  # Seconds
 
 
 def test_times_use_the_largest_unit_and_the_title_is_the_full_date(
     server: str, website: Website, open_tab: OpenTab, say: Say
 ) -> None:
     said = {
-        -HOUR: "just now",  # the server's clock is ahead
+        -HOUR: "just now",  # The server's clock is ahead
         50: "just now",
         61: "1 minute ago",
         HOUR - 30: "59 minutes ago",

@@ -12,7 +12,7 @@ from tests.browser.conftest import built
 # each file that loads later.
 READER = 20_000
 STRINGS_LIMIT = 2_000
-ENTRY = 4_500  # contains a digest for every language, and two English texts
+ENTRY = 4_500  # Contains a digest for every language, and two English texts
 COUNTS = 1_000
 LATER = {"writer": 18_000, "moderating": 5_500, "writing": 8_000}
 

@@ -64,7 +64,7 @@ def _translate(route: playwright.Route) -> None:
     made = {
         surface: {key: _with_brackets(entry) for key, entry in entries.items()}
         for surface, entries in surfaces.items()
-        if surface != "writing"  # the digest of the later texts
+        if surface != "writing"  # The digest of the later texts
     }
     route.fulfill(json={**surfaces, **made})
 

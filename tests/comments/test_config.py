@@ -365,7 +365,7 @@ class TestSecret:
     ) -> None:
         given = {"FLATTHREAD_DATA": str(tmp_path)}
         config.load(given)
-        (tmp_path / config.STARTING).unlink()  # as the embedded engine does when it is open
+        (tmp_path / config.STARTING).unlink()  # As the embedded engine does when it is open
         if content is not None:
             (tmp_path / "flatthread.db").write_bytes(content)
         with pytest.raises(

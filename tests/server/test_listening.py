@@ -15,7 +15,7 @@ from tests.support import worker_process
 
 HELLO = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 FOREVER = limits.Limits(head=3_600.0)
-OTHER = 7  # the age of a worker that only publishes a number
+OTHER = 7  # The age of a worker that only publishes a number
 
 
 @pytest.fixture(autouse=True)
@@ -148,7 +148,7 @@ class TestOneWorker:
         (1, (0,), True),
         (3, (3, 4), False),
         (4, (3, 5), True),
-        (9, (8,), False),  # an eighth more
+        (9, (8,), False),  # An eighth more
         (10, (8,), True),
         (90, (80,), False),
         (91, (80,), True),

@@ -29,7 +29,7 @@ from tests.support.worker_examples import (
     wait_until_taken,
 )
 
-THREADS = 2  # the default of `worker_process.serving`
+THREADS = 2  # The default of `worker_process.serving`
 
 
 class TestRequests:
@@ -129,7 +129,7 @@ class TestRequests:
             assert connection.recv(len(invited), socket.MSG_WAITALL) == invited
             connection.sendall(b"abc")
             assert worker_process.answer(connection)[1] == b"/p abc"
-            connection.sendall(expecting % (3, b"abc"))  # the client does not wait for 100 Continue
+            connection.sendall(expecting % (3, b"abc"))  # The client does not wait for 100 Continue
             assert worker_process.answer(connection)[1] == b"/p abc"
             assert served.ask(expecting % (11, b"")).startswith(b"HTTP/1.1 200 OK\r\n")
 

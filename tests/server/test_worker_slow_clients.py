@@ -25,7 +25,7 @@ from tests.support.worker_examples import (
     wait_until_taken,
 )
 
-THREADS = 2  # the default of `worker_process.serving`
+THREADS = 2  # The default of `worker_process.serving`
 
 
 class TestSlowClients:

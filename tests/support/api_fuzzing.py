@@ -45,7 +45,7 @@ AUDIENCES = '{"both": {"all": [{"thread": "t"}, {"site": true}]}}'
 MOSTLY = (True, True, True, False)
 _ID = re.compile("[a-z2-7]{26}")
 _SITE = re.compile("[a-z0-9-]{1,63}")
-_PLENTY = 60  # number of the caller's comments that calls edit or retract
+_PLENTY = 60  # Number of the caller's comments that calls edit or retract
 _CODES = 12
 
 
@@ -158,7 +158,7 @@ def served(app: flask.Flask) -> Iterator[str]:
 
 
 class _Quiet(serving.WSGIRequestHandler):
-    protocol_version = "HTTP/1.1"  # one connection can serve many calls
+    protocol_version = "HTTP/1.1"  # One connection can serve many calls
 
     def log_request(self, *_: object) -> None:
         pass

@@ -25,8 +25,8 @@ from tests.support.store_interceptors import InterceptorSlot
 
 # Answers may be larger than gRPC's 4 MiB, as in main.py.
 _UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
-_PATIENCE = 60  # seconds for the commit of a prepared store
-_BATCH = 400  # entities in one commit; Datastore's limit was 500 for years
+_PATIENCE = 60  # Seconds for the commit of a prepared store
+_BATCH = 400  # Entities in one commit; Datastore's limit was 500 for years
 
 _CommitRequest = rpc_types.CommitRequest.pb()
 _RunQueryRequest = rpc_types.RunQueryRequest.pb()
@@ -109,7 +109,7 @@ class _Adapter(grpc.UnaryUnaryClientInterceptor):
         if isinstance(self._interceptor, InterceptorSlot) and not self._interceptor.is_used:
             return continuation(client_call_details, request)
         name = client_call_details.method.rpartition("/")[2]
-        raw = getattr(request, "_pb", request)  # the message inside a proto-plus wrapper
+        raw = getattr(request, "_pb", request)  # The message inside a proto-plus wrapper
         response = getattr(rpc_types, f"{name}Response")
 
         def proceed() -> bytes:

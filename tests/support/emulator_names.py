@@ -15,7 +15,7 @@ DATASTORE = "Google's Datastore emulator"
 FIRESTORE = "Google's Firestore emulator"
 OTHER = "an emulator that is not Google's"
 _LIMITS = Path(__file__).with_name("emulator_limits.toml")
-_PATIENCE = 10.0  # seconds for one call
+_PATIENCE = 10.0  # Seconds for one call
 
 
 class Emulator(NamedTuple):

@@ -74,9 +74,9 @@ class Row:
     json: dict | None = None
     form: dict[str, str] | None = None
     made: Callable[["AllRoles"], dict[str, str]] | None = (
-        None  # makes the query or form of one call
+        None  # Makes the query or form of one call
     )
-    chosen: bool = False  # whether the form names the comment
+    chosen: bool = False  # Whether the form names the comment
 
 
 class AllRoles:

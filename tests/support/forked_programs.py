@@ -161,7 +161,7 @@ def _main(
         end.close()
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 - as Python does
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
-    faulthandler.enable()  # prints the stacks of a program that crashes, for example in SQLite
+    faulthandler.enable()  # Prints the stacks of a program that crashes, for example in SQLite
     if callable(program):
         program(*arguments)
         return

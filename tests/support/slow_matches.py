@@ -41,7 +41,7 @@ from tests.support import datastores, every_route
 from tests.support.people.account_holders import SECRET
 
 LONG = 30_000
-LIMIT = 1.0  # seconds of processor time for a text; the slowest needs about a twentieth
+LIMIT = 1.0  # Seconds of processor time for a text; the slowest needs about a twentieth
 # Pairs (repeated text, end): everything before the end matches, but the whole text does not.
 ENDINGS = [
     ("a", "!"), ("a", "\x00"), (" ", "x"), ("\t", "x"), ("\n", "x"), ("a ", "\n"), ("0", "x"),
@@ -126,7 +126,7 @@ def functions() -> dict[str, tuple[Callable[[str], object], int]]:
 
 def _tried(read: Callable[[str], object], text: str) -> None:
     begin_limit()
-    with contextlib.suppress(errors.FlatthreadError, ValueError):  # an error is a valid outcome
+    with contextlib.suppress(errors.FlatthreadError, ValueError):  # An error is a valid outcome
         read(text)
 
 

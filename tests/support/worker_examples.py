@@ -43,7 +43,7 @@ class Gate:
 
 def large(environ: Any, start_response: Any) -> list[bytes]:
     start_response("200 OK", [("Content-Length", str(8_000_000))])
-    return [b"x" * 4_000_000, b"y" * 4_000_000]  # new objects for each request
+    return [b"x" * 4_000_000, b"y" * 4_000_000]  # New objects for each request
 
 
 def quick(**others: Any) -> Any:

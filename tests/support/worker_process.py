@@ -14,7 +14,7 @@ from gunicorn.config import Config  # type: ignore[import-untyped]
 
 from server import limits, worker
 
-PATIENCE = 60.0  # seconds, because the machine may be busy
+PATIENCE = 60.0  # Seconds, because the machine may be busy
 _Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 

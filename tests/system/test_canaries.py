@@ -171,7 +171,7 @@ def test_no_route_shows_a_stranger_personal_data(
 ) -> None:
     caplog.set_level(0)
     comment = planted.comment()
-    for _ in range(2 if row.method == "GET" else 1):  # a cache may return the second response
+    for _ in range(2 if row.method == "GET" else 1):  # A cache may return the second response
         assert hits(planted, planted.ask(row, caller, comment.id)) == set()
     assert {name for name, canary in planted.canaries.items() if canary in caplog.text} == set()
 

@@ -23,7 +23,7 @@ from tests.support.threads import cache_twins, compaction, sample_threads, sampl
 from tests.support.threads.cache_twins import PAGE, SITE
 
 DOCS = programs.ROOT / "docs" / "costs.md"
-COMMENTS = 150  # comments in the thread, which has three buckets
+COMMENTS = 150  # Comments in the thread, which has three buckets
 Call = Callable[[cache_twins.Process], TestResponse]
 
 

@@ -95,7 +95,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LargeThread]:
         client = apps.create_app(sample_threads.SETTINGS, store).test_client()
         ids = conversations.ids(COMMENTS)
         made = LargeThread(engine, store, client, site, ids)
-        made.client.get(made.url("json"))  # caches the site
+        made.client.get(made.url("json"))  # Caches the site
         yield made
 
 

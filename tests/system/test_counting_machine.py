@@ -309,7 +309,7 @@ class Machine(RuleBasedStateMachine):
         cast = [name for name, value in steps.ledger.votes.items() if value]
         assert sorted(_names_of("Vote")) == sorted(cast)
         assert _names_of("VotesDue") == []
-        for _ in range(2):  # the first recount may continue an interrupted recount
+        for _ in range(2):  # The first recount may continue an interrupted recount
             for site in ("a", "b"):
                 assert recount.site(site, tell=print, fixes=True) == 0
         self._assert_listed()

@@ -295,7 +295,7 @@ def _assert_told(said: list[list[str]], told: list[str]) -> None:
         comment, _, revision = event.partition(".")
         assert revision.startswith("c") or 1 <= int(revision) <= stored[comment].revision
     keys = [(words[1], words[2]) for words in said if words[0] == "K"]
-    assert len(dict(keys)) == len(set(keys))  # one comment per key, even for repeated posts
+    assert len(dict(keys)) == len(set(keys))  # One comment per key, even for repeated posts
     assert {comment for _, comment in keys} <= stored.keys()
 
 

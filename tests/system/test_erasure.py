@@ -37,7 +37,7 @@ INDEXES = programs.ROOT / "index.yaml"
 CANARY = "quetzalcoatlus"
 ADDRESS = "archaeopteryx"
 ADA = records.Actor("cli", "Ada")
-AGE = 1.5  # seconds for which these processes may use a directory
+AGE = 1.5  # Seconds for which these processes may use a directory
 
 # This program reads lists of paths and prints their responses, one list per line.
 READING = """
@@ -223,7 +223,7 @@ def test_a_retracted_text_leaves_every_response_and_then_every_byte(
     assert _rows_with_the_text() == set()
 
     clock.now += data_files.LOG_SECONDS
-    assert scheduler.look() == []  # any request makes the engine empty its log
+    assert scheduler.look() == []  # Any request makes the engine empty its log
     assert _files_with(path, forms) == set()
 
 

@@ -41,7 +41,7 @@ PERSONAL = {
     )
 }  # fmt: skip
 STAFF = ("/admin", "/sign-in", "/moderate")
-LINKED = ("/subscriptions", "/decisions")  # the URLs of these links are credentials
+LINKED = ("/subscriptions", "/decisions")  # The URLs of these links are credentials
 TYPES = {
     "application/json", "application/problem+json", "application/atom+xml; charset=utf-8",
     "text/html; charset=utf-8", "text/javascript; charset=utf-8", "application/gzip",
@@ -347,7 +347,7 @@ def test_every_private_api_call_refuses_foreign_pages(
     client = all_roles.app.test_client()
     shut = [row for row in ROWS if row.rule.startswith(API) and _is_shut(row)]
     assert len(shut) > 12
-    comment = all_roles.comment().id  # one comment is enough, because no call changes it
+    comment = all_roles.comment().id  # One comment is enough, because no call changes it
     # One place decides for all calls, so each call gets one of the origins, and the first call all.
     for row, origin in (
         *zip(shut, itertools.cycle(FOREIGN)),

@@ -45,7 +45,7 @@ def test_no_change_accepts_an_undefined_field(all_roles: AllRoles, row: Row) -> 
         answer = all_roles.ask(asked, caller, comment.id)
         usual = row.statuses.get(caller, row.others)
         if answer.status_code == usual >= 401:
-            continue  # no caller has permission, so the route does not read the fields
+            continue  # No caller has permission, so the route does not read the fields
         assert answer.status_code == 400, (field, answer.text)
         said = json.loads(answer.text)["field"] if row.json is not None else answer.text
         assert field in said.lower(), (field, answer.text)

@@ -76,11 +76,11 @@ def test_the_calls_for_moderators_accept_only_a_moderators_token(
     monkeypatch.setitem(all_roles.tokens, "moderating", moderators.token(owner))
     found = all_roles.ask(row, "moderating", comment.id).status_code
     if row.rule.endswith("/moderation/session") and row.method == "POST":
-        assert found == 401  # the call takes a code, and no token
+        assert found == 401  # The call takes a code, and no token
     elif row.method == "DELETE" and row.rule.endswith("/ban"):
-        assert found == 404  # the author is not banned
+        assert found == 404  # The author is not banned
     elif row.rule.endswith("/counter-numbers"):
-        assert found == 404  # the site has declared no counter
+        assert found == 404  # The site has declared no counter
     else:
         assert found in {200, 201, 202}
     if row.method == "PUT" and row.rule.endswith("/ban"):

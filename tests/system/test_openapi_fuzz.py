@@ -78,7 +78,7 @@ def asked(stocked: api_fuzzing.Stocked, url: str) -> Run:
     def before_call(_context: Any, case: schemathesis.Case, _kwargs: Any) -> None:
         stocked.fill(case)
 
-    @schema.auth(refresh_interval=None)  # no cache, because each call needs a separate token
+    @schema.auth(refresh_interval=None)  # No cache, because each call needs a separate token
     class Token:
         def get(self, case: schemathesis.Case, _context: Any) -> str:
             return stocked.token(case)

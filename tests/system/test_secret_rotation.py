@@ -177,7 +177,7 @@ def test_a_network_gets_no_more_votes_by_a_change_of_the_secret(services: Servic
 
     for number in range(limit):
         vote(services.before, number)
-    vote(services.rotated, 0)  # repeats a vote
+    vote(services.rotated, 0)  # Repeats a vote
     with pytest.raises(errors.TooMany):
         vote(services.rotated, limit)
     # Without the old secret, the service cannot recognize the network's earlier votes.

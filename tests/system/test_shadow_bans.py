@@ -139,5 +139,5 @@ def test_no_response_reveals_a_shadow_ban_to_its_author(
     assert len(ordinary) > 40
     for one, other in zip(ordinary, banned, strict=True):
         assert one == other
-    assert not [html for html in shown if "Hello" not in html]  # proves that the ban was in effect
+    assert not [html for html in shown if "Hello" not in html]  # Proves that the ban was in effect
     assert len(ordinary_shown) > 1 or policy is not Policy.OFF

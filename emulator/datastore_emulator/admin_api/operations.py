@@ -118,7 +118,7 @@ class Operations:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._operations: dict[str, _Operation] = {}  # ordered by start time
+        self._operations: dict[str, _Operation] = {}  # Ordered by start time
         self._is_closed = False
 
     def start(self, project: str, metadata: Message, work: Work) -> Message:
@@ -152,7 +152,7 @@ class Operations:
                     f"{MAX_RUNNING} operations are running. Wait until one ends."
                 )
             try:
-                thread.start()  # the new thread waits for the lock
+                thread.start()  # The new thread waits for the lock
             except RuntimeError as error:
                 raise errors.ResourceExhausted(f"No thread can be started: {error}") from error
             self._operations[name] = operation

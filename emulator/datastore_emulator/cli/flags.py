@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 from datastore_emulator import __version__
 
 DATA_FILE = Path("datastore.sqlite")
-_START = "start"  # a command of Google's emulators
-ENV_INIT = "env-init"  # a command of Google's emulators that prints variables for the shell
-_PORT = 8081  # the port of `gcloud emulators datastore start`
+_START = "start"  # A command of Google's emulators
+ENV_INIT = "env-init"  # A command of Google's emulators that prints variables for the shell
+_PORT = 8081  # The port of `gcloud emulators datastore start`
 _MAX_PORT = 65_535
 
 # Flags of `gcloud emulators datastore start`, `gcloud emulators firestore start` and the programs

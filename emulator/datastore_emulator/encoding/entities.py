@@ -26,7 +26,7 @@ _ID_BYTES = 8  # Size of a path element without a name.
 _SURELY_PARSED = 15  # Nested entities; if each is in an array, they make 75 nested messages.
 
 _DIMENSION = re.compile(r"[A-Za-z0-9.\-_]{1,100}")
-_PROJECT = re.compile(r"[A-Za-z0-9.\-_:]{1,100}")  # domain-scoped ids look like "example.com:name"
+_PROJECT = re.compile(r"[A-Za-z0-9.\-_:]{1,100}")  # Domain-scoped ids look like "example.com:name"
 _RESERVED = re.compile(r"__.*__", re.DOTALL)
 
 

@@ -29,7 +29,7 @@ def parse(text: str, path: object) -> tuple[indexes.Index, ...]:
         raise errors.InvalidArgument(f"{path} is not an index.yaml: {error}") from error
 
 
-@functools.lru_cache(maxsize=16)  # one process often opens many engines with the same index.yaml
+@functools.lru_cache(maxsize=16)  # One process often opens many engines with the same index.yaml
 def _named(text: str) -> tuple[indexes.Index, ...]:
     """Return the distinct composite indexes in the text."""
     import yaml  # noqa: PLC0415 - see `parse`

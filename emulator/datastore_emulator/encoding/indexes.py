@@ -317,7 +317,7 @@ def are_few(path: bytes, indexed: Values, composites: Sequence[Index]) -> bool:
     if max(map(len, columns), default=0) > 1:
         return False
     longest = max([len(column[0]) for column in columns], default=0)
-    depth = path.count(keys.ELEMENT)  # or less, because the byte can also be part of a name
+    depth = path.count(keys.ELEMENT)  # Or less, because the byte can also be part of a name
     width = sum(len(index.properties) for index in composites)
     size = depth * (width * longest + 2 * len(composites) * len(path))
     return len(indexed) + depth * len(composites) <= MAX_ENTRIES and size <= MAX_COMPOSITE_BYTES

@@ -24,7 +24,7 @@ from datastore_emulator import errors, protobufs
 
 ELEMENT = b"\x10"
 PATH_END = b"\x00"
-ABOVE = b"\xff"  # sorts after every path
+ABOVE = b"\xff"  # Sorts after every path
 _ID = b"\x20"
 _NAME = b"\x30"
 _TEXT_END = b"\x00\x01"
@@ -46,7 +46,7 @@ class Partition:
         object.__setattr__(self, "encoded", b"".join(map(encode_text, parts)))
 
     def __hash__(self) -> int:
-        return hash(self.encoded)  # bytes remember their hash
+        return hash(self.encoded)  # Bytes remember their hash
 
 
 def encode_text(text: str | bytes) -> bytes:

@@ -40,7 +40,7 @@ ABOVE = b"\xff"
 PROJECTED = 18
 
 _unsigned = struct.Struct(">Q")
-_tagged = struct.Struct(">cQ")  # a tag and an int64
+_tagged = struct.Struct(">cQ")  # A tag and an int64
 _float64 = struct.Struct(">d")
 _SIGN = 1 << 63
 _ALL = (1 << 64) - 1

@@ -50,7 +50,7 @@ from datastore_emulator import protobufs
 from datastore_emulator.queries import filters, parser
 
 ENTRIES_PER_READ = 1000
-PLAN_READS = 1  # for a query that is explained but not run
+PLAN_READS = 1  # For a query that is explained but not run
 
 # A flat path: kinds alternate with ids or names, without the namespace.
 FlatPath = tuple[str | int, ...]

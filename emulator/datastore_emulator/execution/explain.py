@@ -21,7 +21,7 @@ from datastore_emulator.encoding import indexes
 from datastore_emulator.execution import cost_meter
 from datastore_emulator.queries import query_plan
 
-_MAX_UNFINISHED = 1000  # maximum number of remembered queries that have batches left
+_MAX_UNFINISHED = 1000  # Maximum number of remembered queries that have batches left
 _KEY = "__name__"
 
 

@@ -25,7 +25,7 @@ from datastore_emulator.execution import merge_join
 from datastore_emulator.queries import query_cursors, query_plan
 from datastore_emulator.storage import read_sets, row_reader
 
-_MAX_JUDGED = 1000  # remembered entities that have several rows
+_MAX_JUDGED = 1000  # Remembered entities that have several rows
 
 
 class Hit(NamedTuple):
@@ -164,7 +164,7 @@ class IndexScan:
     def _groups(self) -> Iterator[Hit]:
         """Yield the first result of each group."""
         start = self.paging.start
-        behind = b""  # the end of the last yielded result's group
+        behind = b""  # The end of the last yielded result's group
         if start.after and not start.is_before:
             behind = self._behind_group(start.after)
             start = query_cursors.Position(behind)

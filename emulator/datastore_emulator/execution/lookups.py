@@ -11,7 +11,7 @@ from datastore_emulator import errors, protobufs
 from datastore_emulator.encoding import property_masks
 from datastore_emulator.storage import read_sets, row_reader
 
-MAX_BYTES = 3_000_000  # size limit of one response
+MAX_BYTES = 3_000_000  # Size limit of one response
 
 
 def lookup(

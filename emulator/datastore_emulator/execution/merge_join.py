@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from datastore_emulator.queries import query_plan
 from datastore_emulator.storage import row_reader
 
-MAX_STEPS = 4  # maximum number of steps before a seek
+MAX_STEPS = 4  # Maximum number of steps before a seek
 
 # A function that yields the rows of a scan with low <= suffix < high.
 Rows = Callable[[query_plan.Scan, bytes, bytes], Iterator[row_reader.Row]]

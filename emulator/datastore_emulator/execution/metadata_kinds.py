@@ -26,7 +26,7 @@ from datastore_emulator.storage import read_sets, row_reader
 NAMESPACE, KIND, PROPERTY = "__namespace__", "__kind__", "__property__"
 _KINDS = (NAMESPACE, KIND, PROPERTY)
 _STATISTICS = "__Stat_"
-_DEFAULT_NAMESPACE = 1  # the id in the key of the default namespace
+_DEFAULT_NAMESPACE = 1  # The id in the key of the default namespace
 
 # The value types that an index distinguishes, keyed by the first byte of a value.
 _REPRESENTATIONS = (
@@ -101,7 +101,7 @@ class MetadataView(row_reader.RowReader):
         encoded, code = name
         if code != indexes.builtin(self._kind).code:
             raise errors.InvalidArgument(f"{self._kind} has no indexed properties.")
-        del with_entities  # entities are always included, because they are computed and cheap
+        del with_entities  # Entities are always included, because they are computed and cheap
         partition = keys.decode(encoded)[0]
         found: dict[str, Callable[[keys.Partition, bytes], Iterator[tuple[bytes, bytes]]]] = {
             NAMESPACE: self._namespaces,

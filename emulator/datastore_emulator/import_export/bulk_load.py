@@ -18,7 +18,7 @@ from datastore_emulator.encoding import entities, keys
 from datastore_emulator.storage import file_store, row_writer
 from datastore_emulator.transactions import mutations
 
-BATCH = 2000  # entities in a batch; larger batches are not faster
+BATCH = 2000  # Entities in a batch; larger batches are not faster
 BATCH_BYTES = 8 * 1024 * 1024
 # A partition, and one of its entities in stored form.
 Checked = tuple[keys.Partition, protobufs.Entity]
@@ -83,7 +83,7 @@ def put(writer: row_writer.RowWriter, batch: list[Checked]) -> None:
         if not keys.is_complete(entity.key):
             entity.key.path[-1].id = mutations.take_id(writer, partition, entity.key)
         path = keys.encode_path(entity.key)
-        named[partition.encoded + path] = (partition, path, entity)  # the last entity wins
+        named[partition.encoded + path] = (partition, path, entity)  # The last entity wins
     old = {key: stored for key in named if (stored := writer.entity(key)) is not None}
     for key, stored in old.items():
         writer.put(*named.pop(key), stored)

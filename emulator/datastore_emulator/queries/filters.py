@@ -24,13 +24,13 @@ from datastore_emulator.encoding import keys, values
 
 KEY = "__key__"
 MAX_DISJUNCTIONS = 30
-MAX_EXCLUDED = 10  # maximum number of values in one NOT_IN
+MAX_EXCLUDED = 10  # Maximum number of values in one NOT_IN
 _NO_VALUES = (None, "entity_value", "array_value")
 
 _LT, _LE, _GT, _GE, EQUAL, IN, NOT_EQUAL, HAS_ANCESTOR, NOT_IN = 1, 2, 3, 4, 5, 6, 9, 11, 13
 _OPERATORS = (_LT, _LE, _GT, _GE, EQUAL, IN, NOT_EQUAL, HAS_ANCESTOR, NOT_IN)
 _AND, _OR = 1, 2
-_ANY_OF = -1  # the key that counts OR among the operators
+_ANY_OF = -1  # The key that counts OR among the operators
 
 
 class Range(NamedTuple):

@@ -43,7 +43,7 @@ _TOKEN = re.compile(
     r"|(?P<symbol>[!<>]=|[()*,=<>+.])"
 )
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
-_ESCAPED |= {"%": "\\%", "_": "\\_"}  # as in MySQL
+_ESCAPED |= {"%": "\\%", "_": "\\_"}  # As in MySQL
 
 
 class Token(NamedTuple):

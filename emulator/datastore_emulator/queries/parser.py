@@ -20,7 +20,7 @@ from datastore_emulator.encoding import keys
 from datastore_emulator.queries import filters
 
 KEY = filters.KEY
-MAX_INEQUALITIES = 10  # properties
+MAX_INEQUALITIES = 10  # Properties
 _RESERVED = re.compile(r"__.*__", re.DOTALL)
 _DESCENDING = 2
 

@@ -17,7 +17,7 @@ from datastore_emulator import errors
 from datastore_emulator.admin_api import admin_service
 from datastore_emulator.server import http_server, rest_api
 
-_MAX_BODY = 2 * 1024 * 1024  # above the service's own limit, for which it answers INVALID_ARGUMENT
+_MAX_BODY = 2 * 1024 * 1024  # Above the service's own limit, for which it answers INVALID_ARGUMENT
 _SEGMENT = "[^/]+"
 # Method, path, RPC, and the field that receives the body ("*" means the whole message).
 _RULES = tuple(

@@ -95,7 +95,7 @@ class Response:
     content: bytes | Iterator[bytes]
     status: int = HTTPStatus.OK
     content_type: str = TEXT
-    after: Callable[[], None] | None = None  # called after the response has been sent
+    after: Callable[[], None] | None = None  # Called after the response has been sent
 
 
 Handler = Callable[[Request], Response]
@@ -118,7 +118,7 @@ class Body(io.RawIOBase):
     def __init__(self, source: BinaryIO, length: int | None) -> None:
         self._source = source
         self._is_chunked = length is None
-        self._left = length or 0  # remaining bytes of the body or of the current chunk
+        self._left = length or 0  # Remaining bytes of the body or of the current chunk
         self.is_at_end = length == 0
 
     def readable(self) -> bool:
@@ -147,7 +147,7 @@ class Body(io.RawIOBase):
         self._left = int(size[1], 16)
         if self._left:
             return
-        while self._line() not in (b"\r\n", b"\n", b""):  # trailers
+        while self._line() not in (b"\r\n", b"\n", b""):  # Trailers
             pass
         self.is_at_end = True
 
@@ -283,7 +283,7 @@ class Server(http.server.ThreadingHTTPServer):
     """Listens at one address and serves each connection in a thread of its own."""
 
     daemon_threads = True
-    block_on_close = False  # do not wait for idle keep-alive connections
+    block_on_close = False  # Do not wait for idle keep-alive connections
     request_queue_size = 128
 
     def __init__(self, family: socket.AddressFamily, address: Any, site: Site) -> None:

@@ -21,7 +21,7 @@ from datastore_emulator.server import http_server
 PREFIX = "/v1/projects/"
 JSON = "application/json"
 PROTOBUF = "application/x-protobuf"
-_MAX_BODY = 64 * 1024 * 1024  # above the engine's own limit, for which it answers INVALID_ARGUMENT
+_MAX_BODY = 64 * 1024 * 1024  # Above the engine's own limit, for which it answers INVALID_ARGUMENT
 _PATH = re.compile(r"/v1/projects/([^/:]+):([A-Za-z]+)")
 _METHODS = {name[0].lower() + name[1:]: name for name in protobufs.REQUESTS}
 

@@ -51,7 +51,7 @@ class BackgroundCheckpoint:
                 return
             # A daemon thread could be inside SQLite while the interpreter ends.
             thread = threading.Thread(target=self._run, name=THREAD, daemon=False)
-            with contextlib.suppress(RuntimeError):  # no more threads, or the interpreter ends
+            with contextlib.suppress(RuntimeError):  # No more threads, or the interpreter ends
                 thread.start()
                 self._thread = thread
 

@@ -36,7 +36,7 @@ from datastore_emulator.storage import file_permissions, old_byte_strings, schem
 APPLICATION = 0x46744453  # The characters "FtDS".
 BUSY_SECONDS = 20.0  # Shorter than client deadlines, so that clients get an answer.
 _CACHE_KIB = 8192
-_WAL_BYTES = 64 * 1024 * 1024  # a larger log is truncated to this size
+_WAL_BYTES = 64 * 1024 * 1024  # A larger log is truncated to this size
 
 
 class Durability(enum.StrEnum):
@@ -62,7 +62,7 @@ def connect(
     )
     try:
         connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
-        connection.execute("PRAGMA fullfsync = 1")  # on macOS, fsync alone does not reach the disk
+        connection.execute("PRAGMA fullfsync = 1")  # On macOS, fsync alone does not reach the disk
         connection.execute(f"PRAGMA cache_size = -{cache_kib}")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
         connection.execute("PRAGMA secure_delete = ON")  # Overwrite deleted data with zeros.
@@ -124,7 +124,7 @@ def _prepare(connection: sqlite3.Connection, path: str, now: Callable[[], int], 
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        found = found_format(connection, path)  # another process may have prepared the file
+        found = found_format(connection, path)  # Another process may have prepared the file
         if not found:
             schema.create(connection, now(), int.from_bytes(os.urandom(7), "big"))
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -160,7 +160,7 @@ def _with_log(connection: sqlite3.Connection) -> str:
 
 def checkpoint(connection: sqlite3.Connection) -> bool:
     """Move the log into the file and truncate it; return False if other connections use it."""
-    connection.execute("PRAGMA busy_timeout = 0")  # a checkpoint is not worth waiting for
+    connection.execute("PRAGMA busy_timeout = 0")  # A checkpoint is not worth waiting for
     try:
         busy: int = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
     except sqlite3.OperationalError:
@@ -172,7 +172,7 @@ def checkpoint(connection: sqlite3.Connection) -> bool:
 
 def found_format(connection: sqlite3.Connection, path: str) -> int:
     """Return a file's format, or 0 for an empty file; refuse unreadable formats."""
-    with _one_view(connection):  # another process may be creating the file
+    with _one_view(connection):  # Another process may be creating the file
         found: int = connection.execute("PRAGMA user_version").fetchone()[0]
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         is_empty = not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 FILE = 0o600
 FOLDER = 0o700
-_OTHERS = 0o077  # the permission bits of the group and of all others
+_OTHERS = 0o077  # The permission bits of the group and of all others
 _BESIDE = ("", "-wal", "-shm", "-journal", "-pause", "-turn", "-locks")
 
 
@@ -32,7 +32,7 @@ def create(path: str) -> None:
     own = f"{path}.{os.getpid()}-{os.urandom(4).hex()}.new"
     try:
         os.close(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE))
-        with contextlib.suppress(FileExistsError):  # another process created it first
+        with contextlib.suppress(FileExistsError):  # Another process created it first
             os.link(own, path)
     except OSError:
         # The folder is missing, or hard links are not supported: SQLite creates the file or reports

@@ -93,7 +93,7 @@ class WriteTurn:
         # would never get a turn.
         self._lock = threading.Lock()
         self._guard = threading.Lock()
-        self._awaited = 0  # number of threads waiting for the turn
+        self._awaited = 0  # Number of threads waiting for the turn
         self._group: _Group | None = None
 
     @contextlib.contextmanager

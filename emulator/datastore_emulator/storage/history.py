@@ -24,7 +24,7 @@ from datastore_emulator import errors, protobufs
 from datastore_emulator.encoding import indexes, keys
 from datastore_emulator.storage import read_sets, row_reader
 
-MAX_AGE = 3600  # seconds that Google's service can look back
+MAX_AGE = 3600  # Seconds that Google's service can look back
 _entry_of = operator.itemgetter(0)
 
 
@@ -127,7 +127,7 @@ class PastReader(row_reader.RowReader):
         self, name: read_sets.IndexName, low: bytes, high: bytes, *, with_entities: bool
     ) -> Iterator[row_reader.Row]:
         """Yield the rows that an index had with low <= entry < high, in order, without entities."""
-        del with_entities  # an entry and its entity may come from different revisions
+        del with_entities  # An entry and its entity may come from different revisions
         if name[1] is None:
             return heapq.merge(
                 (

@@ -30,7 +30,7 @@ from typing import NamedTuple
 from datastore_emulator import errors
 
 _FORM = struct.Struct("<QQ8sQQ")
-SIZE = _FORM.size + 4  # with the CRC
+SIZE = _FORM.size + 4  # With the CRC
 NO_LOG = bytes(8)
 _SALTS = 16  # The place of a log's two random numbers in its header.
 _WAIT = 20.0  # Seconds.
@@ -124,10 +124,10 @@ def _newly_lost(path: str, note: Note | None, log: bytes) -> tuple[int, int] | N
 
     Other processes may commit meanwhile, and later reads then find newer states.
     """
-    alone = _version(path, "mode=ro&immutable=1")  # without the log
+    alone = _version(path, "mode=ro&immutable=1")  # Without the log
     whole = alone if log == NO_LOG else _version(path, "mode=ro")
     if not alone or whole is None:
-        return None  # not a file of this format, damaged or in use; opening it tells why
+        return None  # Not a file of this format, damaged or in use; opening it tells why
     is_noted = note is not None and note.log == log != NO_LOG
     if whole < alone or (note is not None and is_noted and alone < note.base):
         raise errors.FailedPrecondition(

@@ -33,7 +33,7 @@ from datastore_emulator.storage import (
 )
 
 _DURABLE = data_file.Durability.DURABLE
-_BESIDE = ("-wal", "-shm", "-journal")  # the files that SQLite keeps next to a data file
+_BESIDE = ("-wal", "-shm", "-journal")  # The files that SQLite keeps next to a data file
 
 
 class Copied(NamedTuple):

@@ -14,7 +14,7 @@ from datastore_emulator.encoding import indexes, keys, values
 from datastore_emulator.storage import index_writer, row_reader
 
 _TAG = b"\x40"
-_FIELD = b"\x92\x01"  # the tag of Value.blob_value in a serialized entity
+_FIELD = b"\x92\x01"  # The tag of Value.blob_value in a serialized entity
 
 
 def rewrite(connection: sqlite3.Connection) -> None:

@@ -21,7 +21,7 @@ _MOST_BYTES = 1024 * 1024  # Their total size.
 # The name of an index: the encoded partition, and the code of the index. A code of None means the
 # entities, sorted by key.
 IndexName = tuple[bytes, bytes | None]
-ENTITIES: IndexName = (b"", None)  # for all partitions, which the encoded keys contain
+ENTITIES: IndexName = (b"", None)  # For all partitions, which the encoded keys contain
 
 
 @dataclass(slots=True)

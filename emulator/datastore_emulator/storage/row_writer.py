@@ -132,7 +132,7 @@ class RowWriter(index_writer.IndexWriter):
             self._kept_since = self.commit_version
             return
         if old.version == self.commit_version:
-            return  # the same commit wrote this state, so no reader ever sees it
+            return  # The same commit wrote this state, so no reader ever sees it
         kind = indexes.builtin(keys.kind_of(path))
         self._connection.execute(
             "INSERT INTO history (until, version, created, entity_id, kind_id, key, proto) "

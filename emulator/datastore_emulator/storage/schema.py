@@ -90,7 +90,7 @@ ALTER TABLE file_state ADD COLUMN is_eager INTEGER NOT NULL DEFAULT 1;
     + _BUILT_INS,
     3: "ALTER TABLE file_state RENAME TO engine_state",
 }
-BYTE_STRINGS_FORMAT = 4  # the first format in which byte strings sort among strings
+BYTE_STRINGS_FORMAT = 4  # The first format in which byte strings sort among strings
 
 
 def create(connection: sqlite3.Connection, version: int, seed: int) -> None:

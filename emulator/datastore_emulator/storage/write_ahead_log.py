@@ -47,7 +47,7 @@ class WriteAheadLog:
 
     def __init__(self, path: str, connect: Callable[[float], sqlite3.Connection]) -> None:
         self._path = Path(f"{path}-wal")
-        self._pause = f"{path}-pause"  # a str, because converting a Path is slower than the check
+        self._pause = f"{path}-pause"  # A str, because converting a Path is slower than the check
         self._connect = connect
         self._next = 0
         self._turn = threading.Lock()
@@ -86,7 +86,7 @@ class WriteAheadLog:
             return
         try:
             is_empty = self.empty()
-        except sqlite3.Error:  # the next commit runs into the same fault and reports it
+        except sqlite3.Error:  # The next commit runs into the same fault and reports it
             is_empty = False
         finally:
             self._turn.release()
@@ -121,7 +121,7 @@ class WriteAheadLog:
             return 0.0
         try:
             until = int.from_bytes(Path(self._pause).read_bytes(), "little")
-        except OSError:  # the pause has just ended
+        except OSError:  # The pause has just ended
             return 0.0
         left = (until - time.monotonic_ns()) / 1e9
         # A later end was written before a reboot, which reset the monotonic clock.

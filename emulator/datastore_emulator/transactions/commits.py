@@ -22,7 +22,7 @@ from datastore_emulator.fault_injection import fault_plans
 from datastore_emulator.storage import row_writer
 from datastore_emulator.transactions import mutations, open_transactions
 
-MAX_RESPONSE_BYTES = 4 * 1024 * 1024  # the default limit of gRPC clients
+MAX_RESPONSE_BYTES = 4 * 1024 * 1024  # The default limit of gRPC clients
 _NON_TRANSACTIONAL = 2
 # The errors of a mutation that depend on the stored data; all others concern the whole commit.
 _OF_ONE_MUTATION = (

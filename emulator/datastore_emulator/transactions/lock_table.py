@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 from datastore_emulator.storage import read_sets
 
-Event = list[Any]  # a verb, a holder's name and arguments (see `LockTable.apply`), as JSON types
+Event = list[Any]  # A verb, a holder's name and arguments (see `LockTable.apply`), as JSON types
 
 
 class Footprint(NamedTuple):

@@ -25,9 +25,9 @@ _SURELY_SMALL = 500_000  # Bytes of a serialized entity that is surely within th
 # Fields of a MutationResult.
 _KEY, _VERSION, _CONFLICT, _UPDATE_TIME, _CREATE_TIME, _TRANSFORMED = 3, 4, 5, 6, 7, 8
 _ID_BASE = 10**15
-_ID_BITS = 52  # the highest id stays below 2^53, so JavaScript numbers represent every id exactly
+_ID_BITS = 52  # The highest id stays below 2^53, so JavaScript numbers represent every id exactly
 _ID_MASK = (1 << _ID_BITS) - 1
-_ID_FACTOR = 0x9E37_79B9_7F4A5  # an odd number, which makes the multiplication a bijection
+_ID_FACTOR = 0x9E37_79B9_7F4A5  # An odd number, which makes the multiplication a bijection
 
 
 @dataclass(slots=True)

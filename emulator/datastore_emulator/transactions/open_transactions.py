@@ -73,12 +73,12 @@ class Transaction:
         self.scope = scope
         self.is_read_only = is_read_only
         self.reads = read_sets.ReadSet()
-        self.age = now  # start of the first attempt
+        self.age = now  # Start of the first attempt
         self.began = now
         self.used = now
         self.snapshot: file_store.Snapshot | None = None
-        self.has_moment = False  # whether the client chose the moment to read
-        self.has_read = False  # whether a read has succeeded
+        self.has_moment = False  # Whether the client chose the moment to read
+        self.has_read = False  # Whether a read has succeeded
         # Whether the client has used the id, which proves that the client received it.
         self.is_claimed = True
         # Allows one request at a time, because the snapshot is a single connection.
@@ -217,7 +217,7 @@ class Transactions:
             self._storage.end_snapshot(new)
             try:
                 new = self._storage.begin_past(old.version)
-            except errors.DatastoreError:  # no history is kept
+            except errors.DatastoreError:  # No history is kept
                 self._abort_for_index(transaction)
         transaction.snapshot = new
         self._storage.end_snapshot(old)

@@ -15,7 +15,7 @@ from datastore_emulator import errors, protobufs
 
 _STRATEGIES = (_UNSPECIFIED, _SERVER_VALUE, _FAIL) = (0, 1, 3)
 _MAX_NANOS = 1_000_000_000
-_MICROSECOND = 1000  # nanoseconds
+_MICROSECOND = 1000  # Nanoseconds
 
 
 class Precondition(NamedTuple):

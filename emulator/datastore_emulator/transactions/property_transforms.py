@@ -16,10 +16,10 @@ from typing import NamedTuple
 from datastore_emulator import errors, protobufs
 from datastore_emulator.encoding import entities, keys, property_paths
 
-MAX_TRANSFORMS = 500  # maximum number for one entity in one commit
+MAX_TRANSFORMS = 500  # Maximum number for one entity in one commit
 _REQUEST_TIME = 1
 _MAX_INTEGER, _MIN_INTEGER = 2**63 - 1, -(2**63)
-_MILLISECOND = 1000  # microseconds
+_MILLISECOND = 1000  # Microseconds
 _NAN = "NaN"
 
 

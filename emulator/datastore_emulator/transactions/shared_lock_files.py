@@ -30,7 +30,7 @@ from datastore_emulator import errors
 from datastore_emulator.storage import data_file, file_permissions
 from datastore_emulator.transactions import lock_table
 
-_COUNTER = 8  # bytes
+_COUNTER = 8  # Bytes
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 _CHUNK = 1 << 20
 _MAX_BYTES = 1 << 18  # A longer file is rewritten with only the current holders.

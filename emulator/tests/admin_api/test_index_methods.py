@@ -102,7 +102,7 @@ def test_a_created_index_serves_queries_and_is_in_index_yaml(
     assert operation.response.Unpack(made)
     assert metadata(operation).index_id == made.index_id
     assert (made.state, [each.name for each in made.properties]) == (2, ["x", "y"])
-    admin.api._engine.auto_indexes = None  # strict from here on
+    admin.api._engine.auto_indexes = None  # Strict from here on
     assert service.names("T", ("x", "=", 1), order=["-y"]) == [1]
     if has_file:
         assert automatic_indexes.read_file(tmp_path / "index.yaml") == (INDEX,)
@@ -122,7 +122,7 @@ def test_a_deleted_index_serves_no_query(make_admin: Callable[..., Any]) -> None
     (index,) = listed(admin).indexes
     admin.ended(admin.call("DeleteIndex", project_id="test", index_id=index.index_id))
     assert not listed(admin).indexes
-    admin.api._engine.auto_indexes = None  # strict from here on
+    admin.api._engine.auto_indexes = None  # Strict from here on
     with assert_refused("FAILED_PRECONDITION", "no matching index"):
         service.names("T", ("x", "=", 1), order=["-y"])
     with pytest.raises(errors.NotFound):

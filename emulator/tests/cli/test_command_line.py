@@ -323,7 +323,7 @@ def test_a_host_that_others_can_reach_gives_a_warning(
     assert (
         f"anyone who can reach port {port} can read, change and delete" in said.err
     ) == is_warned
-    assert said.err.count("\n") == 2 + is_warned  # where the data is, and how to stop
+    assert said.err.count("\n") == 2 + is_warned  # Where the data is, and how to stop
 
 
 def test_a_server_loads_only_what_it_needs() -> None:

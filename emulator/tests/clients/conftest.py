@@ -60,7 +60,7 @@ def make_driver(
     with (
         testing.running_server(engine) as address,
         grpc.insecure_channel(address) as remote,
-        mock.patch.dict(ndb.Model._kind_map),  # tests must not share models
+        mock.patch.dict(ndb.Model._kind_map),  # Tests must not share models
     ):
 
         def make(namespace: str = "", database: str = "") -> driver.Driver:

@@ -125,7 +125,7 @@ class Datastore(_Work):
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dt.datetime):
-        return dt.datetime.combine(value.date(), value.time(), dt.UTC)  # drops the nanoseconds
+        return dt.datetime.combine(value.date(), value.time(), dt.UTC)  # Drops the nanoseconds
     if isinstance(value, GeoPoint):
         return driver.Point(value.latitude, value.longitude)
     if isinstance(value, datastore.Key):

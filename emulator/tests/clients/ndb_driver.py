@@ -131,7 +131,7 @@ def _to_ndb(value: Any) -> Any:
 
 def _from_ndb(value: Any) -> Any:
     if isinstance(value, dt.datetime):
-        return dt.datetime.combine(value.date(), value.time(), dt.UTC)  # drops the nanoseconds
+        return dt.datetime.combine(value.date(), value.time(), dt.UTC)  # Drops the nanoseconds
     if isinstance(value, ndb.GeoPt):
         return driver.Point(value.latitude, value.longitude)
     if isinstance(value, (ndb.Key, datastore.Key)):

@@ -23,7 +23,7 @@ from emulator.tests.clients import node_driver
 from emulator.tests.support import service_calls
 from tests.support import programs
 
-PATIENCE = 60  # seconds
+PATIENCE = 60  # Seconds
 
 
 class Started:

@@ -96,7 +96,7 @@ def test_a_read_only_transaction_cannot_write(
     assert client.get(("T", "a")) == []
 
 
-@only("node")  # the other libraries can only upsert complete keys
+@only("node")  # The other libraries can only upsert complete keys
 def test_inserts_and_updates_check_for_an_existing_entity(client: Any) -> None:
     with assert_refused("NOT_FOUND"):
         client.update(("T", "a"), v=1)

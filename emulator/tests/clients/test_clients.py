@@ -258,7 +258,7 @@ def test_pages_return_every_entity_once_while_others_change(
         seen += [row.properties["v"] for row in page.rows]
         if page.is_end:
             break
-        client.put(("T", 1000), v=-1)  # sorts before every cursor
+        client.put(("T", 1000), v=-1)  # Sorts before every cursor
         client.delete(page.paths[-1])
         page = client.query(Asked("T", order=("v",), limit=10, cursor=page.cursor))
     assert seen == list(range(25))
@@ -274,7 +274,7 @@ def test_an_offset_skips_results(client: datastore_driver.Datastore | ndb_driver
 def test_a_query_of_many_batches_is_read_whole(
     client: datastore_driver.Datastore | ndb_driver.Ndb,
 ) -> None:
-    for number in range(320):  # a batch has up to 300
+    for number in range(320):  # A batch has up to 300
         client.put(("T", number + 1), v=number)
     assert len(client.query(Asked("T")).rows) == 320
 
@@ -314,7 +314,7 @@ def test_namespaces_and_databases_are_separate(make_driver: Callable[..., Any]) 
         assert each.query(Asked("T", Where("v", "!=", number))).rows == []
 
 
-@only("node")  # the other libraries do not support transforms
+@only("node")  # The other libraries do not support transforms
 @pytest.mark.parametrize(
     ("transform", "expected"),
     [
@@ -348,7 +348,7 @@ def test_transforms_are_applied_in_order_and_to_arrays(client: Any) -> None:
     assert isinstance(found["when"], dt.datetime)
 
 
-@only("node")  # other tests cover google-cloud-datastore, and NDB has no explain
+@only("node")  # Other tests cover google-cloud-datastore, and NDB has no explain
 @pytest.mark.parametrize("is_run", [False, True])
 def test_a_query_is_explained(client: Any, is_run: Any) -> None:
     fill(client)

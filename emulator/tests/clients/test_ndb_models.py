@@ -33,7 +33,7 @@ indexes:
 @pytest.fixture(autouse=True)
 def context(engine: inprocess.Engine) -> Iterator[Any]:
     with (
-        mock.patch.dict(ndb.Model._kind_map),  # tests must not share models
+        mock.patch.dict(ndb.Model._kind_map),  # Tests must not share models
         testing.ndb_client(inprocess.Channel(engine)).context(cache_policy=False) as entered,
     ):
         yield entered

@@ -19,7 +19,7 @@ def test_an_index_yaml_names_composite_indexes_once(tmp_path: Path) -> None:
     path = tmp_path / "index.yaml"
     path.write_text(
         "indexes:\n"
-        "- kind: K\n  properties:\n  - name: a\n"  # a built-in index
+        "- kind: K\n  properties:\n  - name: a\n"  # A built-in index
         "- kind: K\n  ancestor: yes\n  properties:\n  - name: a\n    direction: desc\n"
         "- kind: K\n  ancestor: no\n  properties:\n  - name: a\n  - name: b\n    direction: asc\n"
         "- kind: K\n  properties:\n  - name: a\n  - name: b\n  - name: __key__\n"

@@ -90,7 +90,7 @@ def test_a_count_by_sqlite_equals_one_by_a_recorded_scan(  # noqa: PLR0917
         try:
             cursors = [each.cursor for each in service.batch(query).entity_results]
         except grpc.RpcError:
-            return  # no index serves the query, or it is invalid
+            return  # No index serves the query, or it is invalid
         query.start_cursor = cursors[start] if start is not None and start < len(cursors) else b""
         query.end_cursor = cursors[end] if end is not None and end < len(cursors) else b""
         query.offset = offset

@@ -119,7 +119,7 @@ def test_rows_excluded_by_a_later_inequality_are_skipped_without_reading_entitie
     found = near.names("T", ("a", ">", 3), ("b", ">=", 198))
     assert len(found) == 12
     assert cost.entities == len(found)
-    assert cost.rows <= 6 * len(found)  # far fewer than the 1,200 rows with a > 3
+    assert cost.rows <= 6 * len(found)  # Far fewer than the 1,200 rows with a > 3
 
 
 def test_an_ancestor_query_does_not_read_all_descendants(
@@ -130,7 +130,7 @@ def test_an_ancestor_query_does_not_read_all_descendants(
     under = ("__key__", "under", near.key("A", 1))
     cost.reset()
     assert near.names("T", under, order=["-a"], keys_only=True) == [8, 7, 6, 5, 4, 3, 2, 1]
-    assert cost.entities == 1  # only the entity with the array
+    assert cost.entities == 1  # Only the entity with the array
     assert near.names("T", ("__key__", "under", near.key("A", 1, "B", 1)), order=["-a"])[0] == 8
 
 

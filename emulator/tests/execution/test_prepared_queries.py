@@ -61,7 +61,7 @@ def test_the_number_of_cached_plans_is_limited(
     near: service_calls.Service, engine: inprocess.Engine
 ) -> None:
     long = [(name, "=", name * 1_400) for name in ("a", "b", "c")]
-    near.names("T", *long)  # makes the indexes
+    near.names("T", *long)  # Makes the indexes
     for number in range(600):
         near.names("T", ("a", "=", number))
     near.names("T", *long)

@@ -227,7 +227,7 @@ def test_a_cached_projection_is_not_used_for_another_query(
     service.put(service.key("T", 1), a=1, b=2)
     service.put(service.key("T", 1, namespace="x"), a=1, b=2)
     service.put(service.key("U", 1), b=1)
-    for _ in range(2):  # the second time from the cache
+    for _ in range(2):  # The second time from the cache
         assert found(projection=["a"]) == ("T", "", {"a": 1})
         assert found(projection=["a"], namespace="x") == ("T", "x", {"a": 1})
         assert found(projection=["b"], kind="U") == ("U", "", {"b": 1})
@@ -246,5 +246,5 @@ def test_the_number_of_cached_projections_is_limited(
     put_all(service, *((number, {"v": number}) for number in range(1, 13)))
     for _ in range(2):
         assert service.names(projection=["v"]) == list(range(1, 13))
-    if query_batches._projected:  # only if the engine runs in this process
+    if query_batches._projected:  # Only if the engine runs in this process
         assert len(query_batches._projected) <= 5

@@ -238,7 +238,7 @@ def reversed_pages(world: World, query: queries.Query, everything: Any, wanted: 
     if not query.orders or query.orders[-1].name != KEY or query.distinct:
         return
     if any(len(ranks) > 1 for each in world.state.values() for ranks in each.ranks.values()):
-        return  # an array has a different position in the reversed order
+        return  # An array has a different position in the reversed order
     turned = query.reversed()
     for place, result in enumerate(everything.entity_results):
         batch = world.batch(turned, start_cursor=result.cursor)

@@ -200,7 +200,7 @@ def test_a_repeated_query_costs_as_much_as_the_first(
         service.query("T", limit=1, offset=1),
     ]
     for query in queries:
-        service.results(query)  # makes the indexes
+        service.results(query)  # Makes the indexes
         service.put(service.key("T", 1), a=1)
         readings = []
         for _ in range(2):

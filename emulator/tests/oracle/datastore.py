@@ -45,7 +45,7 @@ class Told:
 
     version: int
     key: Key | None = None
-    created: Any = None  # microseconds; None for a delete
+    created: Any = None  # Microseconds; None for a delete
     updated: Any = None
     has_conflict: bool = False
     transformed: tuple[bytes, ...] = ()

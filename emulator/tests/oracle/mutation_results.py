@@ -76,7 +76,7 @@ def _number(stored: float, transform: Transform) -> float:
         total = float(stored) + float(given)
         return math.nan if math.isnan(total) else total
     if math.isnan(stored) or math.isnan(given):
-        return stored if math.isnan(stored) else given  # the bits decide whether results are equal
+        return stored if math.isnan(stored) else given  # The bits decide whether results are equal
     is_further = given > stored if transform.kind == MAXIMUM else given < stored
     return given if is_further else stored
 

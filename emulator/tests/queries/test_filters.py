@@ -147,7 +147,7 @@ def test_all_inequality_properties_come_before_other_orders(near: service_calls.
         with assert_refused("INVALID_ARGUMENT", "The first sort property must be the same"):
             near.names("T", *both, order=order)
     with assert_refused("INVALID_ARGUMENT", "The first sort property must be the same"):
-        near.names("T", ("a", ">", 5), ("a", "<", 2), order=["b"])  # no value can match
+        near.names("T", ("a", ">", 5), ("a", "<", 2), order=["b"])  # No value can match
     with assert_refused("INVALID_ARGUMENT", "at most 10 properties"):
         near.names("T", *((f"p{n}", ">", 1) for n in range(11)))
     with assert_refused("FAILED_PRECONDITION", "p9"):

@@ -103,7 +103,7 @@ def test_constants_are_inserted_into_positions_and_removed() -> None:
     suffix = b"\x31" + b"\x30" + b"\x10key"
     first, second = plan.branches
     positions = [plan.position(branch, suffix) for branch in plan.branches]
-    assert positions[1] < positions[0]  # b is descending
+    assert positions[1] < positions[0]  # B is descending
     for branch, position in zip(plan.branches, positions, strict=True):
         assert plan.suffix_from(branch, position, past=False) == suffix
         assert plan.suffix_from(branch, position, past=True) == suffix + b"\x00"

@@ -366,7 +366,7 @@ def test_an_aborted_upload_stores_nothing_and_blocks_no_one(
     body = f"{len(line) + 1:x}\r\n{line}\n\r\n" if "chunked" in announced else f"{line}\n"
     with socket.create_connection(("127.0.0.1", running.port), timeout=60) as connection:
         connection.sendall((head + body).encode())
-        service.put(service.key("T", 2), a=2)  # runs while the import waits for the rest
+        service.put(service.key("T", 2), a=2)  # Runs while the import waits for the rest
         connection.shutdown(socket.SHUT_WR)
         assert connection.recv(65536).startswith(b"HTTP/1.1 400")
     assert service.names() == [2]

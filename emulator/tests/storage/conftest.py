@@ -38,6 +38,6 @@ def opened(
     with inprocess.open_engine(tmp_path / "data", **options) as engine:
         service = Service(inprocess.Channel(engine))
         service.put(service.key("Known"), a=1)
-        service.names(order=["a"])  # makes the index
+        service.names(order=["a"])  # Makes the index
         watch.statements.clear()
         yield engine, service

@@ -144,7 +144,7 @@ def is_known(path: Path) -> bool:
 
 @settings(max_examples=5 * ROUNDS)
 @given(kept=st.floats(0, 1, exclude_max=True))
-@example(kept=0.984375)  # half of the last page
+@example(kept=0.984375)  # Half of the last page
 def test_a_truncated_file_is_refused_or_read_correctly(
     sound: Sound, tmp_path: Path, kept: float
 ) -> None:

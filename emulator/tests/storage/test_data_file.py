@@ -18,8 +18,8 @@ from emulator.tests.support import service_calls
 from emulator.tests.support.service_calls import assert_refused
 from tests.support import forked_programs
 
-STATE_TABLES = {1: "state", 2: "store", 3: "file_state"}  # of old formats
-MOMENT = {"seconds": 1_800_000_010}  # time of the last commit in the files of old formats
+STATE_TABLES = {1: "state", 2: "store", 3: "file_state"}  # Of old formats
+MOMENT = {"seconds": 1_800_000_010}  # Time of the last commit in the files of old formats
 
 # A change here makes existing files unreadable, so it requires a new format and an upgrade.
 FORMAT_4 = {

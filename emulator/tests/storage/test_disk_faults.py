@@ -51,7 +51,7 @@ def test_a_failing_write_is_unavailable_stores_nothing_and_the_next_one_works(
 ) -> None:
     _, service, folder = opened
     service.put(service.key("T", 1), a=1)
-    assert service.names(order=["a"]) == [1]  # makes the index
+    assert service.names(order=["a"]) == [1]  # Makes the index
     with no_file_may_grow_beyond((folder / "data-wal").stat().st_size):
         for _ in range(3):
             with assert_refused("UNAVAILABLE", "data file cannot be"):
@@ -257,7 +257,7 @@ def take(path: Path, table: str, column: str, value: Any) -> bool:
         try:
             with connection:
                 connection.execute(change, (value,))
-        except sqlite3.IntegrityError:  # the column is a primary key
+        except sqlite3.IntegrityError:  # The column is a primary key
             return False
         return connection.total_changes > 0
 

@@ -70,7 +70,7 @@ def write_until_killed(
     with forked_programs.start(writer, path, "w", *plans) as child:
         note(acknowledged, (child.stdout.readline() for _ in range(lines)))
         if plan is None:
-            threading.Event().wait(pause)  # kill at a random moment
+            threading.Event().wait(pause)  # Kill at a random moment
             child.send_signal(signal.SIGKILL)
         note(acknowledged, child.stdout.readlines())
     return child.wait()

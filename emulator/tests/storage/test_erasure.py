@@ -92,7 +92,7 @@ def test_a_reader_keeps_the_log_only_until_it_ends(
                 other.delete(other.key("T", "a"))
                 clock.now += file_store.LOG_SECONDS
                 assert other.get(other.key("T", "a")) is None
-                assert _holders(path)  # the snapshot still needs the text
+                assert _holders(path)  # The snapshot still needs the text
             assert client.get(client.key("T", "a"))["short"] == CANARY.decode()
         clock.now += file_store.LOG_SECONDS
         assert client.get(client.key("T", "a")) is None

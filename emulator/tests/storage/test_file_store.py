@@ -122,7 +122,7 @@ def test_an_open_engine_replans_when_another_one_drops_its_index(
     assert early.names("T", ("c", "=", 1), order=["a"]) == [1]
     index_yaml.write_text("indexes: []")
     second, _ = opened(tmp_path / "data", make_service, indexes=index_yaml)
-    with assert_refused("FAILED_PRECONDITION"):  # the same query shape with a different value
+    with assert_refused("FAILED_PRECONDITION"):  # The same query shape with a different value
         early.names("T", ("c", "=", 2), order=["a"])
     first.close()
     second.close()
@@ -329,7 +329,7 @@ def test_data_stored_by_a_forked_child_survives_its_parent_and_later_processes(
             os._exit(0)
         finally:
             os._exit(1)
-    for each in (tells, asked):  # each side reads the end of its pipe when the other side fails
+    for each in (tells, asked):  # Each side reads the end of its pipe when the other side fails
         os.close(each)
     try:
         assert os.read(told, 1) == b"."

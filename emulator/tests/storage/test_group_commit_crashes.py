@@ -46,7 +46,7 @@ class Run:
         """Read the given number of acknowledgment lines, or all remaining lines."""
         while lines is None or lines > 0:
             line = self.process.stdout.readline()
-            if not line.endswith("\n"):  # the output ended, or the kill left an incomplete line
+            if not line.endswith("\n"):  # The output ended, or the kill left an incomplete line
                 return
             name, _, rest = line.partition(" ")
             if name == "group":

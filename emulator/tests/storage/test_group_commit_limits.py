@@ -142,7 +142,7 @@ def test_the_log_is_not_emptied_in_the_middle_of_a_group(
         clock.ahead += 600
         with turn_of(engine)._taken():
             turn_of(engine)._begin()
-        assert service.names("T") == [1]  # at its end, the log is due and the turn is free
+        assert service.names("T") == [1]  # At its end, the log is due and the turn is free
         turn_of(engine).close()
         assert service.names("T") == [1]
         assert not (tmp_path / "data-wal").stat().st_size

@@ -99,7 +99,7 @@ def test_a_process_keeps_the_indexes_that_another_one_defines(tmp_path: Path) ->
         with forked_programs.start(WRITING, tmp_path / "data", "other") as child:
             assert child.stdout.readline() == "opened\n"
             child.stdout.readline()
-            with ledger_writer.open_engine(tmp_path / "data"):  # defines the indexes
+            with ledger_writer.open_engine(tmp_path / "data"):  # Defines the indexes
                 pass
             for _ in range(3):
                 worker.commit()

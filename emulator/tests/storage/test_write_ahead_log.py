@@ -14,9 +14,9 @@ from datastore_emulator.storage import maintenance, write_ahead_log
 from emulator.tests.support import service_calls
 from tests.support import forked_programs, programs
 
-LARGE = 1 << 20  # bytes; smaller than the engine's limit
+LARGE = 1 << 20  # Bytes; smaller than the engine's limit
 THREADS = 4
-ROUNDS = 60  # enough for all processes together to write several times the log's limit
+ROUNDS = 60  # Enough for all processes together to write several times the log's limit
 
 PROCESS = """
 import sys
@@ -31,7 +31,7 @@ def change(service: service_calls.Service, name: str) -> None:
         key = service.key("T", f"{name}-{n % 4}")
         began = service.begin()
         service.lookup(key, transaction=began)
-        time.sleep(0.002)  # ensures that a transaction is always in progress
+        time.sleep(0.002)  # Ensures that a transaction is always in progress
         service.commit(
             service_calls.upsert(service, key, text=service_calls.Unindexed("x" * 16_000)),
             transaction=began,
@@ -179,7 +179,7 @@ def test_a_log_that_cannot_be_emptied_is_left_until_it_has_grown_again(
 
     log = write_ahead_log.WriteAheadLog(str(path), fail)
     monkeypatch.setattr(write_ahead_log, "LARGE", 1)
-    with engine.storage.read():  # the open snapshot prevents the engine from emptying the log
+    with engine.storage.read():  # The open snapshot prevents the engine from emptying the log
         service.put(service.key("T", 1), a=1)
         log.checkpoint_if_large()
         log.checkpoint_if_large()

@@ -290,7 +290,7 @@ def test_a_forked_child_does_not_hold_its_parents_turn(path: Path) -> None:
     child = forked_programs.fork()
     if not child:
         try:
-            lock.release()  # releases nothing, because the child holds nothing
+            lock.release()  # Releases nothing, because the child holds nothing
             data_file.BUSY_SECONDS = 0.01
             with pytest.raises(errors.Unavailable):
                 lock.acquire()

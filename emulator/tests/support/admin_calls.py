@@ -9,7 +9,7 @@ from datastore_emulator.admin_api import admin_protobufs, admin_service
 from datastore_emulator.import_export import json_lines
 from emulator.tests.support import service_calls
 
-PATIENCE = 60  # seconds
+PATIENCE = 60  # Seconds
 
 
 class Admin:

@@ -28,7 +28,7 @@ from datastore_emulator.storage import group_commit
 from emulator.tests.support import fault_vfs, ledger_writer
 
 NAMES = ("a", "b", "c", "d")
-_SYNC = 0.005  # seconds
+_SYNC = 0.005  # Seconds
 
 
 def tell_of_groups(tell: Callable[[int], object]) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 
 from tests.support import optional_tools
 
-CHECKPOINT = 20  # pages of the log, instead of 1,000; the log is therefore checkpointed often
+CHECKPOINT = 20  # Pages of the log, instead of 1,000; the log is therefore checkpointed often
 _OPEN_CREATE = 0x4
 _OK = 0
 

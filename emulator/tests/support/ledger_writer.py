@@ -28,7 +28,7 @@ from datastore_emulator.storage import row_reader
 
 say = functools.partial(print, flush=True)
 
-RING = 7  # number of entities kept in a ring
+RING = 7  # Number of entities kept in a ring
 SLOTS = 5
 PROJECT = "test"
 INDEXES = """

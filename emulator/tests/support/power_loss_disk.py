@@ -48,7 +48,7 @@ class _File:
         for piece in pieces:
             if chance.random() < kept:
                 _apply(found, piece)
-        if pieces and chance.random() < 0.5:  # the last sector, written only in part
+        if pieces and chance.random() < 0.5:  # The last sector, written only in part
             torn = pieces[-1]
             cut = torn.data[: chance.randrange(len(torn.data) + 1)]
             _apply(found, fault_vfs.Operation(torn.kind, torn.name, torn.offset, cut))
@@ -84,7 +84,7 @@ class Disk:
         """Return one possible set of files after a power loss."""
         found = dict(self._certain)
         for name, file in self._pending:
-            if chance.random() < 0.5:  # this creation or deletion did not reach the disk
+            if chance.random() < 0.5:  # This creation or deletion did not reach the disk
                 continue
             found.pop(name, None)
             if file is not None:
@@ -158,7 +158,7 @@ def main() -> None:
         with inprocess.open_engine(path) as engine:
             worker = ledger_writer.Worker(inprocess.Channel(engine), "w")
             for _ in range(COMMITS):
-                line = worker.step()  # records the operations before the acknowledgment
+                line = worker.step()  # Records the operations before the acknowledgment
                 recording.append(fault_vfs.Operation("acknowledged", line))
     del shim
     Path(target).write_bytes(pickle.dumps(recording))

@@ -64,7 +64,7 @@ def outgrow(folder: Path, path: Path, acknowledged: ledger_writer.Acknowledged) 
     with ledger_writer.open_engine(path) as engine:
         writer = Writer(ledger_writer.worker(engine, "w"), acknowledged)
         assert [writer.commit() for _ in range(5)] == ["OK"] * 5
-        writer.check()  # makes the indexes, which a full disk does not allow
+        writer.check()  # Makes the indexes, which a full disk does not allow
         for _ in range(2):
             ballast = fill(folder)
             assert writer.commit_until_refused() == "RESOURCE_EXHAUSTED"
@@ -75,7 +75,7 @@ def outgrow(folder: Path, path: Path, acknowledged: ledger_writer.Acknowledged) 
             writer.check()
         assert (
             writer.commit_until_refused() == "RESOURCE_EXHAUSTED"
-        )  # the writer's own data fills the disk
+        )  # The writer's own data fills the disk
         writer.check()
 
 

@@ -266,7 +266,7 @@ def test_locks_of_an_unclaimed_transaction_expire_soon(
     clock.ahead += open_transactions.UNCLAIMED + 1
     put.join(60)
     assert service.get(key) == {"a": 2}
-    with assert_refused("ABORTED"):  # the transaction is still open and is validated as usual
+    with assert_refused("ABORTED"):  # The transaction is still open and is validated as usual
         service.commit(upsert(service, key, a=3), transaction=transaction)
 
 

@@ -199,7 +199,7 @@ def test_a_reader_waits_for_older_readers_that_queue_in_other_processes(
     met: list[str] = []
 
     def sleep(_name: str, names: set[str], _left: float) -> None:
-        (name,) = names  # only the one directly ahead
+        (name,) = names  # Only the one directly ahead
         met.append(name)
         own = queue._peers.table.holders["reader"]
         assert (own.awaited, own.queued) == ({name}, {place})

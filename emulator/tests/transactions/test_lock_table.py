@@ -62,7 +62,7 @@ def test_a_table_can_be_rebuilt_from_its_events() -> None:
         ["open", "b", 1.0, 2.0],
         ["read", "a", 3.0, ["E1", "E2"], [("I1", "I2")]],
         ["want", "a", 4.0, ["E3"]],
-        ["wait", "b", ["a"]],  # as former versions write it
+        ["wait", "b", ["a"]],  # As former versions write it
         ["open", "c", 1.0, 2.0],
         ["open", "d", 1.0, 2.0],
         ["wait", "d", ["b"], ["E1"]],

@@ -16,7 +16,7 @@ ISSUER, NONCE = "https://acme.example", "n" * 43
 EXPECTED = id_tokens.Expected(ISSUER, provider_login.CLIENT, NONCE, "an-access-token")
 KEYS = {"keys": [provider_login.jwk(RSA, "one")]}
 MINUTE = 60
-MOMENT = here()  # import time of this module; the tests may run much later
+MOMENT = here()  # Import time of this module; the tests may run much later
 NOW = int(MOMENT.timestamp())
 
 

@@ -215,7 +215,7 @@ def test_a_reset_keeps_and_requires_the_second_factor(store: connection.Store) -
     with pytest.raises(password_login.Wrong):
         account_holders.sign_in("ann", RENEWED)
     with pytest.raises(password_login.Wrong):
-        account_holders.sign_in("ann", RENEWED, _code(key))  # refused: the reset used up the code
+        account_holders.sign_in("ann", RENEWED, _code(key))  # Refused: the reset used up the code
 
 
 def test_guesses_of_the_code_for_a_reset_are_limited(store: connection.Store) -> None:

@@ -120,7 +120,7 @@ def test_settings_counters_and_the_audit_log_are_applied_once(run: Run, tmp_path
     assert (line["origins"], line["query_keys"]) == (["https://garden.example"], ["p"])
     assert line["moderation"]["policy"] == "all"
     assert line["moderation"]["bans"] == [{"author": "g:eve"}]
-    assert line["scheme"]["levels"] == 8  # the site had a thread already
+    assert line["scheme"]["levels"] == 8  # The site had a thread already
     assert {each["name"] for each in site_exports.of_kind(found, "counter")} == {"all", "some"}
     (read,) = site_exports.of_kind(found, "audit")
     assert read == entry

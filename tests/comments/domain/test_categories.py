@@ -18,7 +18,7 @@ from comments.domain import categories
         ("STRASSE", "strasse"),
         ("Straße", "strasse"),
         ("Cafe\u0301", "caf\u00e9"),
-        ("\uff33\uff50\uff4f\uff52\uff54", "sport"),  # full width
+        ("\uff33\uff50\uff4f\uff52\uff54", "sport"),  # Full width
         ("R&D, e.g. C++: '26_a-b", "r&d, e.g. c++: '26_a-b"),
         ("\u6280\u8853", "\u6280\u8853"),
         ("x\u00a0y", "x y"),

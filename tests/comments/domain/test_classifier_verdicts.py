@@ -45,7 +45,7 @@ def test_members_comments_go_only_to_classifiers_for_everybody() -> None:
 
 
 def test_only_the_rule_of_waiting_comments_names_the_awaited_classifiers() -> None:
-    assert classifier_verdicts.rule(["akismet", "webhook"]) == "opinion:akismet+webhook"  # stored
+    assert classifier_verdicts.rule(["akismet", "webhook"]) == "opinion:akismet+webhook"  # Stored
     assert classifier_verdicts.awaited("opinion:akismet+webhook") == ("akismet", "webhook")
     for other in ("", "policy:first", "rule:opinion:x", "moderator", "webhook"):
         assert classifier_verdicts.awaited(other) == ()

@@ -8,7 +8,7 @@ from comments.domain.crypto import cursors
 SECRET = "a secret of the cursors"
 LISTING = cursors.label("demo", "page", "thread", "")
 SHORT = ["AAABACADAE"]
-LONG = ["AA" + "AB" * 200]  # long enough for the library to compress it
+LONG = ["AA" + "AB" * 200]  # Long enough for the library to compress it
 
 
 @pytest.mark.parametrize("position", [SHORT, LONG, ["ranking", "AB", ""], [], ["é\0" * 50]])

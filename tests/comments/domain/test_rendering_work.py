@@ -119,7 +119,7 @@ def test_no_body_takes_more(parts: list[tuple[str, int]]) -> None:
     try:
         source = cleaning.clean_body(source)
     except errors.BadInput:
-        return  # refused before rendering
+        return  # Refused before rendering
     assert counted(source)[1] < MOST_CALLS
 
 

@@ -141,7 +141,7 @@ def test_the_server_marks_guests_members_and_staff_wherever_they_are_shown(
         account = account_holders.account(login, *grants, password="")
         member = api_tokens.Member("demo", account.id, account.epoch)
         tokens[login] = api_tokens.sign_member(member, secret=account_holders.SECRET)
-    guest = _post(client, "Ada")  # accepted, although a moderator has this name
+    guest = _post(client, "Ada")  # Accepted, although a moderator has this name
     _post(client, "Ada", guest["token"])
     posted = [_post(client, "x", tokens[login]) for login in ("bob", "ada", "elsewhere")]
     kinds = ["guest", "guest", "member", "staff", "member"]

@@ -77,7 +77,7 @@ def test_changes_put_the_thread_into_the_backlog_and_reads_do_not(
     clock.now += backlog.FOLD_AFTER
     assert due.take() == [NAME]
     later = sample_threads.START + timedelta(seconds=1)
-    sample_threads.post(site, "text", key="0123456789abcdef", now=later)  # changes nothing
+    sample_threads.post(site, "text", key="0123456789abcdef", now=later)  # Changes nothing
     listings.page(
         sample_threads.SETTINGS.scheme,
         NAME,

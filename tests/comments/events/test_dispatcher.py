@@ -30,7 +30,7 @@ def faults(interceptor: InterceptorSlot) -> Commits:
 
 def test_every_change_writes_one_event(store: connection.Store, site: records.Site) -> None:
     row = sample_threads.post(site, "old")
-    for _ in range(2):  # the second decision changes nothing, so it writes no event
+    for _ in range(2):  # The second decision changes nothing, so it writes no event
         own_comment.edit(
             row.id,
             author_id=row.author.id,
@@ -107,7 +107,7 @@ def test_an_event_is_sent_again_under_the_same_id_if_the_sender_died_before_noti
     row = sample_threads.post(site, "text")
     told: list[str] = []
     handlers = (*wiring.HANDLERS, dispatcher.Sending("mail", lambda event: told.append(event.id)))
-    faults.plan = ["", *["late"] * 100]  # the store fails after the event is counted and sent
+    faults.plan = ["", *["late"] * 100]  # The store fails after the event is counted and sent
     with pytest.raises(errors.Overloaded):
         dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=handlers)
     faults.plan = []
@@ -173,7 +173,7 @@ def test_following_events_are_written_in_the_commit_that_notes_the_first(
         dispatcher.sweep(now=NOW, handlers=handlers)
     mail = f"{row.id}.1.mail"
     assert told == [(mail, row.id, "1"), (f"{mail}.2", row.id, "2"), (f"{mail}.3", row.id, "3")]
-    assert counter_oracle.events() == []  # handlers for other kinds do not delay the delivery
+    assert counter_oracle.events() == []  # Handlers for other kinds do not delay the delivery
 
 
 def test_a_claimed_event_is_left_alone_until_the_lease_ends(
@@ -216,7 +216,7 @@ def test_another_process_takes_over_an_event_when_a_dead_ones_lease_ends(
     row = sample_threads.post(site, "text")
     told: list[str] = []
     handlers = (dispatcher.Sending("mail", lambda event: told.append(event.id), term=TERM),)
-    faults.plan = ["after", "", *["late"] * 100]  # the store fails before it records the delivery
+    faults.plan = ["after", "", *["late"] * 100]  # The store fails before it records the delivery
     with pytest.raises(errors.Overloaded):
         dispatcher.deliver([f"{row.id}.1"], now=NOW, handlers=handlers)
     faults.plan = []
@@ -333,7 +333,7 @@ def test_sending_handlers_record_many_events_in_one_commit(
     assert dispatcher.deliver(
         counter_oracle.events(), now=NOW, handlers=handlers
     ) == dispatcher.DeliveryCounts(2, 1)
-    assert faults.calls.count("Commit") == 2  # one for the failed event
+    assert faults.calls.count("Commit") == 2  # One for the failed event
     assert sorted(told) == sorted([first, last])
     assert sorted(counter_oracle.events()) == sorted([bad, f"{first}.mail", f"{last}.mail"])
 
@@ -346,7 +346,7 @@ def test_follow_ups_that_cannot_be_stored_delay_no_other_event(
     def plan(event: outbox.Event) -> list[Any]:
         rows = _first_mail(event)
         if event.id == bad:
-            rows[0].key = counter_rows.site_counter_key("demo")  # a kind of a different owner
+            rows[0].key = counter_rows.site_counter_key("demo")  # A kind of a different owner
         return rows
 
     handlers = (dispatcher.Sending("plan", plan),)

@@ -113,7 +113,7 @@ def test_an_import_of_many_authors_and_days_writes_several_events(
 
 
 @pytest.mark.slow
-@pytest.mark.embedded  # under load, another emulator's transactions run again and read again
+@pytest.mark.embedded  # Under load, another emulator's transactions run again and read again
 def test_large_events_are_read_about_once_each(
     store: connection.Store, site: records.Site, commits: Commits
 ) -> None:
@@ -122,7 +122,7 @@ def test_large_events_are_read_about_once_each(
     events = counter_oracle.events()
     commits.event_reads = 0
     assert _deliver() == dispatcher.DeliveryCounts(len(events), 0)
-    assert len(commits.writes) > len(events)  # no transaction could handle several of the events
+    assert len(commits.writes) > len(events)  # No transaction could handle several of the events
     # All events are read by the first transaction, and few more than the next one by the others.
     assert commits.event_reads <= 3 * len(events)
     _assert_counted(commits)
@@ -159,7 +159,7 @@ def test_posts_in_most_categories_of_a_site_with_most_hooks_fit_one_commit(
     for number in range(posts):
         sample_threads.post(site, f"{number}", thread=PAGE.id, categories=tuple(BEFORE))
     assert _deliver() == dispatcher.DeliveryCounts(posts, 0)
-    assert max(commits.writes) > dispatcher.MOST_ROWS  # messages and counters share this commit
+    assert max(commits.writes) > dispatcher.MOST_ROWS  # Messages and counters share this commit
     _assert_counted(commits)
 
 

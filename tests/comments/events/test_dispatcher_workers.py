@@ -106,7 +106,7 @@ def test_a_sweep_finds_the_events_of_a_dead_process(
     site: records.Site,
     clock: Clock,
 ) -> None:
-    backlog.BACKLOG.forget(store)  # simulates a process that posts and dies
+    backlog.BACKLOG.forget(store)  # Simulates a process that posts and dies
     sample_threads.grow(site, sample_threads.TREE)
     worker.step()
     assert len(counter_oracle.events()) == 8
@@ -128,7 +128,7 @@ def test_a_failing_store_stops_no_worker(
     worker.step()
     faults.plan = []
     (row,) = outbox.read(counter_oracle.events())
-    assert row.attempts == 0  # the event is not to blame for the failure
+    assert row.attempts == 0  # The event is not to blame for the failure
     clock.now += background_worker.SWEEP_EVERY
     worker.step()
     counter_oracle.assert_all_counted()
@@ -183,7 +183,7 @@ def test_only_earlier_work_wakes_up_the_worker(open_store: connection.Store) -> 
     wakes = 1
     while not taken.get(timeout=60):
         wakes += 1
-    assert wakes <= 2  # for the first entry, which has a time when it is due, and for the last one
+    assert wakes <= 2  # For the first entry, which has a time when it is due, and for the last one
     waiting.close()
     worker.join(60)
     assert not worker.is_alive()

@@ -24,7 +24,7 @@ def _write(*queues: str, event: str = EVENT) -> list[str]:
 def test_a_message_belongs_to_an_event_and_a_recipient(store: connection.Store) -> None:
     ann, bob = _write(ANN, BOB)
     assert (ann, bob) == (f"{EVENT}/mail/ann", f"{EVENT}/mail/bob")
-    _write(ANN)  # writing the message again does not duplicate it
+    _write(ANN)  # Writing the message again does not duplicate it
     assert message_queue.queues(10) == [ANN, BOB]
     assert message_queue.due(ANN, NOW, 10) == [ann]
     claimed = message_queue.claim(ann, now=NOW)
@@ -62,7 +62,7 @@ def test_one_of_many_concurrent_claims_succeeds(open_store: connection.Store) ->
 def test_a_sent_message_is_deleted(store: connection.Store) -> None:
     (ann,) = _write(ANN)
     message_queue.finish(ann)
-    message_queue.finish(ann)  # a slower sender may finish it again
+    message_queue.finish(ann)  # A slower sender may finish it again
     assert message_queue.claim(ann, now=NOW) is None
     assert message_queue.queues(10) == []
 

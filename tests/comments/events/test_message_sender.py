@@ -28,7 +28,7 @@ from tests.support.histories import counter_oracle
 from tests.support.outside import webhook_site
 from tests.support.threads import sample_threads
 
-LIMITS = safe_http.RequestLimits(connect=60.0, total=60.0)  # all receivers here answer immediately
+LIMITS = safe_http.RequestLimits(connect=60.0, total=60.0)  # All receivers here answer immediately
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_failing_hook_neither_delays_others_nor_repeats_their_messages(
     assert message_sender.serve(at) == message_sender.SendingCounts(6, 1)
     assert message_sender.serve(at) == message_sender.SendingCounts(
         0, 0
-    )  # the failing hook is paused
+    )  # The failing hook is paused
     assert len(hooked[1].ids) == 1
     hooked[1].status = 200
     at.now += outbox.FIRST_PAUSE
@@ -225,14 +225,14 @@ def test_an_internal_error_ends_neither_the_round_nor_the_message(
         assert message_sender.serve(at, among={"hook": fail}) == message_sender.SendingCounts(0, 3)
     rows = message_queue.read(webhook_site.left())
     assert sorted((row.reason, row.attempts) for row in rows) == [
-        *[("", 0)] * 3,  # the sender leaves a queue after a failed attempt
+        *[("", 0)] * 3,  # The sender leaves a queue after a failed attempt
         *[("ValueError", 1)] * 3,
     ]
     assert webhook_site.SECRET not in caplog.text
     at.now += outbox.FIRST_PAUSE
     assert message_sender.serve(at, among={}) == message_sender.SendingCounts(
         0, 0
-    )  # no channel is registered
+    )  # No channel is registered
     assert message_sender.serve(at) == message_sender.SendingCounts(6, 0)
 
 

@@ -18,7 +18,7 @@ from comments.events import safe_http
 from tests.conftest import ROOT
 from tests.support import loopback_servers
 
-SHORT = safe_http.RequestLimits(connect=0.5, total=0.5, answer=1_000)  # for a resolver that hangs
+SHORT = safe_http.RequestLimits(connect=0.5, total=0.5, answer=1_000)  # For a resolver that hangs
 CONTEXT = ssl.create_default_context()
 LONG = safe_http.RequestLimits(connect=60.0, total=60.0, answer=1_000)
 PUBLIC = "93.184.216.34"
@@ -274,7 +274,7 @@ def test_only_tests_reach_loopback_and_only_on_their_port() -> None:
             with pytest.raises(errors.UnsafeAddress):
                 other.send("GET", f"http://hooks.example:{told.port}/")
         elsewhere = loopback_servers.client(told.port, resolver=lambda _host: [PUBLIC])
-        with pytest.raises(errors.UnsafeAddress):  # plain http to the Internet
+        with pytest.raises(errors.UnsafeAddress):  # Plain http to the Internet
             elsewhere.send("GET", f"http://hooks.example:{told.port}/")
         assert len(told.heard) == 1
 

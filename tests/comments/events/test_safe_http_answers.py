@@ -141,7 +141,7 @@ def test_a_request_ends_for_any_behavior_of_the_peer(how: str, scheme: str) -> N
             answer = client.send("POST", f"{scheme}://hooks.example:{port}/", body=b"{}")
         except errors.Unreachable:
             answer = None
-    assert answer is None  # half of the announced body does not count as an answer
+    assert answer is None  # Half of the announced body does not count as an answer
 
 
 def test_the_time_limit_of_a_request_includes_name_resolution() -> None:

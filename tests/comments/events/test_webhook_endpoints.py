@@ -121,7 +121,7 @@ def test_a_new_secret_signs_beside_the_old_one_unless_that_leaked(
     _add()
     webhook_endpoints.rotate("demo", "one", SECRETS[1], keeps_old=True)
     assert webhook_endpoints.get("demo", "one").secrets == (SECRETS[1], SECRETS[0])
-    webhook_endpoints.rotate("demo", "one", SECRETS[1], keeps_old=True)  # retry after a lost answer
+    webhook_endpoints.rotate("demo", "one", SECRETS[1], keeps_old=True)  # Retry after a lost answer
     assert webhook_endpoints.get("demo", "one").secrets == (SECRETS[1], SECRETS[0])
     webhook_endpoints.rotate("demo", "one", SECRETS[2], keeps_old=True)
     assert webhook_endpoints.get("demo", "one").secrets == (SECRETS[2], SECRETS[1])
@@ -192,7 +192,7 @@ def test_a_hook_that_fails_for_long_is_disabled_with_a_reason(
         webhook_endpoints.get("demo", "one").off
         == "no successful delivery for 3 days: answered 404"
     )
-    _note(End.DELIVERED, later=webhook_endpoints.FAILING_FOR)  # a late attempt succeeds
+    _note(End.DELIVERED, later=webhook_endpoints.FAILING_FOR)  # A late attempt succeeds
     assert webhook_endpoints.get("demo", "one").off
     webhook_endpoints.switch_on("demo", "one")
     found = webhook_endpoints.get("demo", "one")

@@ -223,7 +223,7 @@ def test_usage_that_cannot_be_stored_is_kept(
         usage.settle(now=datetime.now(UTC))
         assert "could not be stored" in caplog.text
         engine.install_faults(None)
-        assert usage.flush() == 3  # the third row is the test thread's own usage
+        assert usage.flush() == 3  # The third row is the test thread's own usage
     forget(short_deadline)
     assert (used(short_deadline).posts, used(short_deadline, "other").posts) == (5, 6)
 
@@ -375,7 +375,7 @@ def test_a_site_without_a_budget_costs_nothing_and_one_with_a_budget_a_read_a_mi
 
     plain = reads()
     limit(open_store, posts=50)
-    client.get("/api/v1/sites/demo/subscription")  # reads the site again
+    client.get("/api/v1/sites/demo/subscription")  # Reads the site again
     assert [reads(), reads(), reads()] == [plain + 1, plain, plain]
 
 

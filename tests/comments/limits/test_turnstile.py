@@ -36,7 +36,7 @@ pytestmark = pytest.mark.settings(posts_per_network=20)
 HOST = "blog.example"
 GOOD = "token"
 LIMITS = safe_http.RequestLimits(connect=60.0, total=60.0, answer=turnstile.LIMITS.answer)
-SHORT = dataclasses.replace(LIMITS, connect=0.5, total=0.5)  # for servers that never answer
+SHORT = dataclasses.replace(LIMITS, connect=0.5, total=0.5)  # For servers that never answer
 BOSS = records.Actor("cli", "the command line")
 Talk = Callable[[socket.socket, threading.Event], None]
 
@@ -244,7 +244,7 @@ def test_turnstile_is_checked_outside_transactions_and_costs_no_store_calls(
     first, second = under_way
     assert set(first) <= {"Lookup"}
     assert second == []
-    assert costs[1][0] - 4 <= 2  # the post itself needs four reads and five writes
+    assert costs[1][0] - 4 <= 2  # The post itself needs four reads and five writes
     assert costs[1][1] - 5 <= 2
     assert costs[1] == costs[2]
 

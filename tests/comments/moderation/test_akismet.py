@@ -304,7 +304,7 @@ def test_no_correction_is_sent_for_a_changed_or_erased_text(
         classifier_verdicts.decode_question(each.content).correction
         for each in classifier_site.waiting()
     ]
-    assert told == ["spam"]  # queued only for the comment that is erased later
+    assert told == ["spam"]  # Queued only for the comment that is erased later
     service.ask(2)
     assert submitted(service) == []
 

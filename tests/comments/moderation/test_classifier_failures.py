@@ -54,7 +54,7 @@ def test_an_invalid_answer_changes_nothing_and_the_request_is_retried(
     service.receiver.status = 200
     service.says("approve")
     service.ask()
-    assert service.status(comment) is HELD  # no request is sent before the pause ends
+    assert service.status(comment) is HELD  # No request is sent before the pause ends
     assert service.ask(2).told == 1
     assert service.status(comment) is SHOWN
 

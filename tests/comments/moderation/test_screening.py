@@ -278,7 +278,7 @@ def test_the_cost_of_a_post_with_policy_and_rules(
         assert cost.writes <= 6
     with testing.meter(engine) as newcomer:
         sample_threads.post(site, "new", root.id, author=records.Author("new"), settings=settings)
-    assert newcomer.reads <= 5  # a first-time author has no row to read
+    assert newcomer.reads <= 5  # A first-time author has no row to read
 
 
 def test_without_a_policy_nothing_is_read_for_it(

@@ -422,10 +422,10 @@ def test_an_interrupted_upgrade_continues_and_ends(
     for number in range(5):
         post(site, "ape", thread=f"page {number}")
         age(f"page {number}")
-    assert upgrades.go_on(steps=1) == 0  # no scan has begun
+    assert upgrades.go_on(steps=1) == 0  # No scan has begun
     upgrades.begin()
     assert upgrades.go_on(steps=1) == 2
-    assert upgrades.go_on(steps=None) == 3 + 5 + 5 + 1  # threads twice, comments, the site
+    assert upgrades.go_on(steps=None) == 3 + 5 + 5 + 1  # Threads twice, comments, the site
     rows = reads.fetch(reads.Query("Thread"))
     assert all(message.properties["named_by"].string_value for message in rows)
     assert upgrades.go_on() == 0

@@ -254,7 +254,7 @@ def test_a_confirmation_costs_at_most_six_reads_and_five_writes(
     _, fields = page_buttons.buttons(asker.client.get(asker.box.link()).text)[YES]
     with testing.meter(engine) as cost:
         assert asker.client.post("/subscriptions/confirm", data=fields).status_code == 200
-    assert cost.reads <= 6  # includes the page's title and the check for a used link
+    assert cost.reads <= 6  # Includes the page's title and the check for a used link
     assert cost.writes <= 5
 
 

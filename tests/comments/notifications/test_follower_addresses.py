@@ -60,7 +60,7 @@ def test_consent_is_withdrawn_on_the_page_that_unsubscribes_and_mail_continues(
     link = follow(asker, SHOWN, 1, share="on")
     other = follow(asker, HIDDEN, 2)
     assert UNSHARE not in page_buttons.buttons(asker.client.get(other).text)
-    asker.client.get(link)  # opening the page changes nothing
+    asker.client.get(link)  # Opening the page changes nothing
     assert addresses(asker) == [SHOWN]
     assert page_buttons.press(asker.client, link, UNSHARE).status_code == 200
     assert addresses(asker) == []

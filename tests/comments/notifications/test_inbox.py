@@ -121,7 +121,7 @@ def test_a_reply_that_readers_no_longer_see_leaves_the_inbox(
     reply = say(talkative, "bob", first)
     deliver()
     decide(reply, verb)
-    assert unread() == []  # even before the event is delivered
+    assert unread() == []  # Even before the event is delivered
     deliver()
     assert list(membership.every(inbox.set_of("demo", "g:ann"), limit=9)) == []
     decide(reply, Verb.RESTORE)
@@ -212,7 +212,7 @@ def test_a_delivery_whose_answer_was_lost_does_not_return_a_reply(
     decide(reply, Verb.HIDE)
     decide(reply, Verb.RESTORE)
     deliver()
-    assert unread() == [reply.id]  # a new decision is news
+    assert unread() == [reply.id]  # A new decision is news
 
 
 def test_the_newest_replies_are_shown_and_a_compaction_drops_the_others(

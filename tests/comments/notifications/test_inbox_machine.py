@@ -47,9 +47,9 @@ class Reply:
 
     def __init__(self, row: records.Comment, answered: "Reply | None") -> None:
         self.id, self.author, self.answered = row.id, row.author.id, answered
-        self.state = "shown"  # or "hidden" or "retracted"
-        self.shown_by = ""  # the event that showed the reply last
-        self.is_in = False  # whether the inbox contains the reply, seen or not
+        self.state = "shown"  # Or "hidden" or "retracted"
+        self.shown_by = ""  # The event that showed the reply last
+        self.is_in = False  # Whether the inbox contains the reply, seen or not
 
     @property
     def reader(self) -> str:

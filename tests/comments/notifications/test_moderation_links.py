@@ -88,7 +88,7 @@ def test_a_button_decides_and_the_log_names_the_mail(
 ) -> None:
     page = client.get(f"/decisions?token={_token(held)}").text
     action, fields = page_buttons.buttons(page)[label]
-    for _ in range(2):  # a second press changes nothing
+    for _ in range(2):  # A second press changes nothing
         pressed = client.post(urljoin("/decisions", action), data=fields)
         assert pressed.status_code == 200, pressed.text
     assert _status(open_store, held) is status

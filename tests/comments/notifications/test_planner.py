@@ -126,7 +126,7 @@ def test_a_follower_who_unsubscribed_meanwhile_gets_no_mail(mailer: MailService)
     cid = mailer.subscribe("cid@example.org")
     mailer.say("late", first.id)
     mailer.now += outbox.SWEPT_AFTER
-    mailer.sweep()  # chooses the recipients
+    mailer.sweep()  # Chooses the recipients
     assert len(counter_oracle.events()) == 2
     # Ann ends one subscription, but the other one keeps the address stored.
     subscriptions.unsubscribe(ann, [subscriptions.name_of_replies("demo", "g:ann")], now=START)
@@ -269,7 +269,7 @@ def test_a_page_of_a_long_list_costs_the_same_as_of_a_short_one(
         mailer.now += outbox.SWEPT_AFTER
         mailer.sweep()
         with testing.meter(engine) as cost:
-            mailer.sweep()  # sends the first page
+            mailer.sweep()  # Sends the first page
         assert len(mailer.box.taken) % 5 == 0
         for event in outbox.read(counter_oracle.events()):
             transactions.transaction(lambda event=event: transactions.apply(outbox.drop(event)))  # type: ignore[misc]

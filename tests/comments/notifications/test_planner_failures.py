@@ -220,7 +220,7 @@ def test_a_process_killed_between_mails_loses_nobody_and_repeats_one_page_at_mos
     assert deaths == 2
     ids = [(address, made["Message-ID"]) for address, made in box.taken if "news" in str(made)]
     assert {address for address, _ in ids} == set(emails)
-    assert len(set(ids)) == len(emails)  # mail that is sent again keeps its message id
+    assert len(set(ids)) == len(emails)  # Mail that is sent again keeps its message id
     assert len(ids) - len(emails) <= deaths * PAGE
     assert max(Counter(ids).values()) <= 1 + deaths
     with inprocess.open_engine(path, indexes=INDEXES) as engine:

@@ -142,7 +142,7 @@ def test_followers_are_counted_from_events_once_per_change(
         for name in ("ann", "bob", "cid"):
             lost.lost = [True]
             reader_follows.follow(THREAD, name, now=sample_threads.START)
-        reader_follows.follow(THREAD, "ann", now=sample_threads.START)  # changes nothing
+        reader_follows.follow(THREAD, "ann", now=sample_threads.START)  # Changes nothing
         lost.lost = [True]
         reader_follows.unfollow(THREAD, "bob", now=sample_threads.START)
         reader_follows.unfollow(THREAD, "bob", now=sample_threads.START)
@@ -302,7 +302,7 @@ def test_a_failed_compaction_of_a_list_is_retried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store.deadline = 0.25
-    monkeypatch.setattr(reads, "LONGEST", 0.25)  # the scan has a separate deadline
+    monkeypatch.setattr(reads, "LONGEST", 0.25)  # The scan has a separate deadline
     reader_follows.follow(THREAD, "ann", now=sample_threads.START)
     engine.install_faults(faults.Plan.parse({"rules": [{"rpc": "Commit", "status": "ABORTED"}]}))
     assert worker.step() == scheduler.RoundSummary(0, 0, 0)
@@ -310,7 +310,7 @@ def test_a_failed_compaction_of_a_list_is_retried(
     clock.now += 2 * 5.0
     assert worker.step() == scheduler.RoundSummary(1, 0, 0)
     assert _marks() == 0
-    assert compactor.compact(SCHEME, THREAD) is not None  # the thread itself is still uncompacted
+    assert compactor.compact(SCHEME, THREAD) is not None  # The thread itself is still uncompacted
 
 
 def test_cron_compacts_lists_that_request_it(

@@ -33,7 +33,7 @@ def test_the_response_and_the_cost_are_the_same_for_every_address(
         answers.append((answer.status_code, answer.data, headers))
         costs.append((cost.reads, cost.writes, cost.deletes, cost.small))
     assert answers[0] == answers[1]
-    assert costs == [(2, 3, 0, 0)] * 2  # reads and writes two rate limits; writes an event
+    assert costs == [(2, 3, 0, 0)] * 2  # Reads and writes two rate limits; writes an event
 
 
 def test_an_address_gets_a_limited_number_of_confirmation_mails(
@@ -82,7 +82,7 @@ def test_concurrent_requests_for_an_address_are_counted(box: Box) -> None:
                 for number in range(double_opt_in.PER_ADDRESS.most)
             ]
         )
-        assert slow.ask().status_code == 202  # callers do not learn that the limit is reached
+        assert slow.ask().status_code == 202  # Callers do not learn that the limit is reached
         assert meanwhile == []
         fast.deliver()
     assert len(box.taken) == double_opt_in.PER_ADDRESS.most

@@ -18,7 +18,7 @@ from tests.support.threads import sample_threads
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 MOST = 20
-CLIENTS = 100  # for each of the two processes
+CLIENTS = 100  # For each of the two processes
 
 POSTING = """
 import dataclasses, json, sys, threading

@@ -222,7 +222,7 @@ def test_a_vote_is_two_calls_four_reads_and_at_most_three_writes(
 
     def work() -> None:
         with store.context():
-            assert cost("ann", 1) == (4, 3, 0)  # the first vote also marks the comment for counting
+            assert cost("ann", 1) == (4, 3, 0)  # The first vote also marks the comment for counting
             assert cost("bob", 1) == (4, 2, 0)
             assert cost("bob", -1) == (4, 1, 0)
             assert cost("bob", -1) == (4, 0, 0)

@@ -100,7 +100,7 @@ def test_accounts_of_one_area_count_separately(row: records.Comment) -> None:
 
 def _anonymously(row: records.Comment, first: int = 0) -> None:
     for number in range(first, first + 9):
-        with contextlib.suppress(errors.NotFound):  # raised once the comment is held
+        with contextlib.suppress(errors.NotFound):  # Raised once the comment is held
             _report(row, f"10.{number}.0.1", f"g:{number}")
 
 

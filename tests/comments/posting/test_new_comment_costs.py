@@ -34,7 +34,7 @@ TEMPTING = "A casino that matches a rule, from any sender, number {}."
 
 @pytest.mark.parametrize(
     ("place", "who", "rule", "policy", "repeated"),
-    [  # every pair of two values
+    [  # Every pair of two values
         ("root", "newcomer", False, Policy.OFF, False),
         ("root", "guest", True, Policy.FIRST, True),
         ("root", "member", False, Policy.FIRST, True),
@@ -92,7 +92,7 @@ def test_what_a_post_costs_with_everything_on(
     more = {} if parent is None else {"parent": parent["comment"]["id"]}
     given = "" if who == "member" else proof_solver.proof(client)
     text = TEMPTING if rule else TEXT
-    client.get("/api/v1/sites/demo/comments?thread=t")  # caches the site and its rules
+    client.get("/api/v1/sites/demo/comments?thread=t")  # Caches the site and its rules
     with open_store.context():
         rulebook.current(site.id)
         counts = {"root": (3, 5), "reply": (4, 5), "deepest": (5, 5)}[place]
@@ -122,7 +122,7 @@ def test_what_a_post_without_javascript_costs(
         rulebook.current(site.id)
     page = "/embed/demo?thread=t"
     form = {"name": "Ann", "body": TEXT.format(next(NUMBERS)), "key": "0" * 32}
-    client.get(page)  # caches the site
+    client.get(page)  # Caches the site
     with testing.meter(engine) as cost:
         answer = client.post(page, data=form, environ_base={"REMOTE_ADDR": "192.0.2.1"})
     assert answer.status_code == 303

@@ -31,7 +31,7 @@ def stored_kinds(store: connection.Store) -> dict[str, int]:
     return {kind: api_requests.stored(store, kind) for kind in KINDS}
 
 
-@pytest.mark.embedded  # emulators get more calls
+@pytest.mark.embedded  # Emulators get more calls
 @pytest.mark.parametrize("is_reply", [False, True])
 def test_a_guarded_post_takes_one_look_up_and_one_commit(
     door: Any, calls: Calls, *, is_reply: bool

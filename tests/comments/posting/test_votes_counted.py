@@ -119,7 +119,7 @@ def test_a_worker_counts_a_vote_whose_answer_was_lost(
 def test_another_process_counts_the_votes_of_a_dead_process(
     open_store: connection.Store, row: records.Comment, clock: Clock
 ) -> None:
-    sample_votes.vote(row, "ann")  # without an open backlog, this process forgets the vote
+    sample_votes.vote(row, "ann")  # Without an open backlog, this process forgets the vote
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
     background_worker.BackgroundWorker(open_store).step()
     assert sample_votes.stored(row.id) == (1, 0, 1)
@@ -132,7 +132,7 @@ def test_votes_are_not_due_before_their_time_for_any_process(row: records.Commen
     assert cast_vote.waiting(due) == [records.VotedComment(row.id)]
 
 
-@pytest.mark.embedded  # emulators get no aggregation query
+@pytest.mark.embedded  # Emulators get no aggregation query
 def test_a_vote_between_count_and_commit_is_in_this_count_or_the_next(
     datastore: datastores.Datastore, row: records.Comment
 ) -> None:
@@ -146,7 +146,7 @@ def test_a_vote_between_count_and_commit_is_in_this_count_or_the_next(
             plan.clear()
             helper = threading.Thread(target=vote)
             helper.start()
-            helper.join(1)  # the vote may have to wait for the count's locks
+            helper.join(1)  # The vote may have to wait for the count's locks
             helpers.append(helper)
         return answer
 

@@ -190,7 +190,7 @@ class Machine(RuleBasedStateMachine):
     @rule(pick=st.integers(0, 19))
     def switch(self, pick: int) -> None:
         if pick >= 10:
-            return  # compactions overlap only if preparing and switching are far apart
+            return  # Compactions overlap only if preparing and switching are far apart
         waiting = [each for each in self.compactions if each.folded is None]
         compaction_run = waiting[pick % len(waiting)]
         with compaction_run.process.store.context():

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.embedded
 
 _CommitRequest = rpc_types.CommitRequest.pb()
 
-MOST = 1.2  # amortized writes per change: buckets, directories, rankings, cleared rows
+MOST = 1.2  # Amortized writes per change: buckets, directories, rankings, cleared rows
 
 
 @pytest.mark.slow

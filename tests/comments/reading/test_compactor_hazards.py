@@ -108,7 +108,7 @@ def test_a_switch_is_refused_if_its_buckets_were_swept_before(
     ten_compacted: dict[str, records.Comment],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(first_page, "ROWS", 1)  # the first page reads no missing bucket
+    monkeypatch.setattr(first_page, "ROWS", 1)  # The first page reads no missing bucket
     for number in range(4):
         sample_threads.post(site, f"new {number}")
     prepared = _prepare(name)
@@ -300,7 +300,7 @@ def test_compacted_rows_are_not_read_again_while_they_are_still_flagged(
     compaction.forget()
     with testing.meter(engine) as met:
         list(thread_view.view(name).rows())
-    assert met.reads == 2 + len(folded.directory.lines)  # directory, probe, and buckets
+    assert met.reads == 2 + len(folded.directory.lines)  # Directory, probe, and buckets
 
 
 @pytest.mark.parametrize("verb", ["edit", "retract"])

@@ -126,7 +126,7 @@ with inprocess.open_engine(sys.argv[1], indexes=test_compactor_processes.INDEXES
             compactor.clear(folded)
     print("refused" if folded is None else "folded", flush=True)
 """
-AGE = 1.5  # seconds: longer than a read takes, short enough for a test
+AGE = 1.5  # Seconds: longer than a read takes, short enough for a test
 
 
 def compact_and_clear() -> None:

@@ -191,7 +191,7 @@ def test_a_process_returns_to_the_changes_it_left(site: records.Site) -> None:
     waiting.open()
     assert due_threads.due(LATER) == [
         NAME
-    ]  # compacted but uncleared, as a dead process might leave it
+    ]  # Compacted but uncleared, as a dead process might leave it
     assert mine.round([NAME]) == scheduler.RoundSummary(1, 0, 1)
     assert waiting.next_due == backlog.FOLD_AFTER
 

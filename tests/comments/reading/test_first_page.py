@@ -151,7 +151,7 @@ def test_an_outdated_first_page_is_not_shown(name: records.ThreadName, site: rec
     changed = _page(name, 12)
     assert thread_view.head(name, 12) is None
     thread_view.forget_probe()
-    assert changed != shown  # the total is different
+    assert changed != shown  # The total is different
     own_comment.retract(rows[0].id, author_id="g:1", revision=None, now=sample_threads.START)
     reader = reader_processes.ordered_thread(name)
     found = listings.page(SCHEME, name, thread_pages.PageRequest(12, None, SECRET))

@@ -295,7 +295,7 @@ def _store(engine: inprocess.Engine) -> connection.Store:
 def test_a_whole_thread_of_1500_costs_its_directory_and_buckets(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.undo()  # restore the real bucket size
+    monkeypatch.undo()  # Restore the real bucket size
     path, order = (
         large_thread.copied(tmp_path_factory, 1_500),
         conversations.walk(large_thread.thread(1_500)),

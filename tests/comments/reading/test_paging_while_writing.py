@@ -32,7 +32,7 @@ SECRET = sample_threads.SETTINGS.secret
 SCHEME = sample_threads.SETTINGS.scheme
 WRITERS = 50
 FOLDINGS = 8
-REST = 3  # a reader's pause between passes, in durations of a pass
+REST = 3  # A reader's pause between passes, in durations of a pass
 TREE = {f"{n}": {f"{n}.1": {f"{n}.1.1": {}}, f"{n}.2": {}} for n in range(1, 5)}
 Read = Callable[[thread_pages.PageRequest], presentation.ThreadPage]
 

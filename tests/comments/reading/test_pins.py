@@ -59,7 +59,7 @@ def _compact() -> None:
     folded = compactor.compact(SCHEME, NAME)
     assert folded is not None
     compactor.clear(folded)
-    view_cache.HOLDINGS.get().forget(NAME)  # as if the grace period were over
+    view_cache.HOLDINGS.get().forget(NAME)  # As if the grace period were over
 
 
 def pin(row: records.Comment, verb: Verb = Verb.PIN) -> None:
@@ -159,7 +159,7 @@ def test_a_thread_has_at_most_three_pins(rows: Rows, site: records.Site) -> None
         pin(rows["2"])
     assert (refused.value.code, refused.value.params) == ("too-many-pins", {"limit": 3})
     assert status_changes.MOST_PINS == 3
-    pin(rows["3"])  # is pinned already
+    pin(rows["3"])  # Is pinned already
     other = sample_threads.post(site, "elsewhere", thread="other")
     pin(other)
     pin(rows["1"], Verb.UNPIN)

@@ -34,7 +34,7 @@ from tests.support import datastores, prepared_stores
 from tests.support.threads import compaction, reader_processes, sample_threads, sample_votes
 
 EXAMPLES = int(os.environ.get("POSITION_EXAMPLES", "10"))
-MOST_UNFOLDED = 7  # with more uncompacted rows, the ordered query answers
+MOST_UNFOLDED = 7  # With more uncompacted rows, the ordered query answers
 SCHEME, SECRET = sample_threads.SETTINGS.scheme, sample_threads.SETTINGS.secret
 NAME = records.ThreadName("demo", "page")
 ACTOR = records.Actor("cli", "cli")

@@ -408,4 +408,4 @@ def test_a_cached_ranking_is_read_again_after_it_was_replaced(
     reads()
     assert reads() == 0
     now += view_cache.CACHE_MAX_AGE
-    assert reads() == 2  # reads the directory and the ranking
+    assert reads() == 2  # Reads the directory and the ranking

@@ -95,7 +95,7 @@ def test_the_request_alone_makes_every_process_show_the_stored_comments(
 ) -> None:
     change(rows)
     with pytest.raises(AssertionError):
-        reader_processes.assert_all_current(processes, NAME)  # the change has reached nobody
+        reader_processes.assert_all_current(processes, NAME)  # The change has reached nobody
     rebuilding.request(NAME)
     reader_processes.assert_all_current(processes, NAME)
 
@@ -200,7 +200,7 @@ def _died_at(
         reader.now += compactor.GRACE
         dying.do(lambda: compactor.clear(folded, leftovers.sweep(NAME)))
     if commit == 1:
-        reader.do(lambda: rebuilding.request(NAME))  # it died before its request was stored
+        reader.do(lambda: rebuilding.request(NAME))  # It died before its request was stored
     if change in READABLE:
         reader.assert_current(NAME)
     for _ in range(2):

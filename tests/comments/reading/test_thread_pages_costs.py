@@ -61,7 +61,7 @@ def test_a_change_costs_one_probe_and_one_read(
     name: records.ThreadName, engine: inprocess.Engine, site: records.Site
 ) -> None:
     _first_page(name)
-    listings.page(SCHEME, name, thread_pages.PageRequest(51, None, SECRET))  # caches the buckets
+    listings.page(SCHEME, name, thread_pages.PageRequest(51, None, SECRET))  # Caches the buckets
     sample_threads.post(site, "new")
     with testing.meter(engine) as cost:
         _first_page(name)
@@ -145,7 +145,7 @@ def test_a_flat_page_by_offset_costs_its_rows_the_skip_and_the_directory(
     with testing.meter(engine) as cost:
         page = listings.page(SCHEME, name, asked, order=thread_pages.ListingOrder.OLDEST)
     assert (page.first, page.last) == (101, 120)
-    assert (cost.reads, cost.empty) == (21 + 1 + 1, 2)  # one row more tells that a page follows
+    assert (cost.reads, cost.empty) == (21 + 1 + 1, 2)  # One row more tells that a page follows
 
 
 def test_the_whole_thread_costs_its_directory_and_buckets(

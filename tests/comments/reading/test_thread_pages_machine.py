@@ -33,7 +33,7 @@ from tests.support.threads import compaction, reader_processes, sample_threads
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 EXAMPLES = int(os.environ.get("READING_EXAMPLES", "12"))
-MOST_UNFOLDED = 6  # uncompacted rows that a view may read; the thread soon has more
+MOST_UNFOLDED = 6  # Uncompacted rows that a view may read; the thread soon has more
 SCHEME, SECRET = sample_threads.SETTINGS.scheme, sample_threads.SETTINGS.secret
 NAME = records.ThreadName("demo", "page")
 # A decoded response with a page.
@@ -122,7 +122,7 @@ class Machine(RuleBasedStateMachine):
         self.step += 1
         text, now = f"c{self.step}", sample_threads.START + timedelta(minutes=self.step)
         chosen = self.comments[place % len(self.comments)] if self.comments else None
-        with contextlib.suppress(errors.FlatthreadError):  # the comment is retracted or too deep
+        with contextlib.suppress(errors.FlatthreadError):  # The comment is retracted or too deep
             if verb == "post" or chosen is None:
                 parent = chosen.id if chosen is not None and place % 3 else None
                 self.comments.append(sample_threads.post(self.site, text, parent, now=now))

@@ -6,7 +6,7 @@ from comments.store import connection, ownership, reads, transactions
 from comments.store.models import schema
 from tests.support import datastores
 
-ROWS = 700  # the store sends batches of 300
+ROWS = 700  # The store sends batches of 300
 NAMES = [f"{number:03}" for number in range(ROWS)]
 
 

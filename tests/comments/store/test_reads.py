@@ -104,7 +104,7 @@ def test_a_page_misses_no_row_that_is_edited_between_two_batches_of_the_probe(
     rows after them.
     """
     rows = writer.do(lambda: ordered_query.thread(NAME))
-    assert reader.do(_whole) == writer.do(_whole)  # caches the directory
+    assert reader.do(_whole) == writer.do(_whole)  # Caches the directory
     edits = [partial(writer.do, partial(_edit, row, "edited")) for row in rows[1:3]]
     between.steps = iter([_nothing, lambda: [edit() for edit in edits]])
     shown = reader.do(_whole)

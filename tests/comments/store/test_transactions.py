@@ -55,12 +55,12 @@ def test_a_post_whose_answer_is_lost_several_times_is_stored_once(
     assert sample_threads.listed(site) == ["once"]
 
 
-@pytest.mark.embedded  # the first read begins the transaction only here
+@pytest.mark.embedded  # The first read begins the transaction only here
 def test_each_attempt_of_a_transaction_names_the_previous_one(
     store: connection.Store, site: records.Site, faults: Faults
 ) -> None:
-    rulebook.current("demo")  # caches the rules
-    sample_threads.post(site, "first")  # the first comment of a thread takes one more call
+    rulebook.current("demo")  # Caches the rules
+    sample_threads.post(site, "first")  # The first comment of a thread takes one more call
     faults.requests.clear()
     read, commit = faults.calls["Lookup"], faults.calls["Commit"]
     faults.plan |= {
@@ -262,7 +262,7 @@ def test_a_transaction_may_begin_with_a_query_or_a_write(
     assert reads.get(comment_rows.site_key("other")).width == 2
 
 
-@pytest.mark.embedded  # the first read begins the transaction only here
+@pytest.mark.embedded  # The first read begins the transaction only here
 def test_a_failing_body_releases_its_locks(
     store: connection.Store, site: records.Site, faults: Faults
 ) -> None:
@@ -280,7 +280,7 @@ def _end_at_the_deadline(store: connection.Store) -> None:
     """Run a transaction that reads a row and misses its deadline."""
 
     def body() -> None:
-        for _ in range(2):  # the emulator releases the locks of a transaction with one call sooner
+        for _ in range(2):  # The emulator releases the locks of a transaction with one call sooner
             reads.get(comment_rows.site_key("demo"))
         time.sleep(max(0.0, (connection.state.end or 0.0) - time.monotonic()))
         raise errors.Conflict("late")

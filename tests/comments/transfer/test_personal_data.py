@@ -280,6 +280,6 @@ class TestCommands:
         with open_store.context():
             account_holders.account("bob", password="")
         assert json.loads(run("export", "bob").output)["account"]["login"] == "bob"
-        assert run("erase", "bob").exit_code == 1  # refused without confirmation
+        assert run("erase", "bob").exit_code == 1  # Refused without confirmation
         assert run("erase", "bob", "--yes").exit_code == 0
         assert "There is no account" in run("export", "bob").output

@@ -48,7 +48,7 @@ SHOWING = (
 )  # fmt: skip
 
 
-AGE = 0.3  # seconds for which processes may use a cached directory
+AGE = 0.3  # Seconds for which processes may use a cached directory
 
 
 def _let_age_pass(_grace: float) -> None:

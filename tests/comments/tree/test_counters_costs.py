@@ -36,7 +36,7 @@ class Post(NamedTuple):
     calls: Sequence[str] = ("Lookup", "Commit")
 
 
-DEEPEST = sample_threads.SETTINGS.scheme.levels  # the parent is on the deepest level
+DEEPEST = sample_threads.SETTINGS.scheme.levels  # The parent is on the deepest level
 
 
 @pytest.mark.parametrize("who", [{}, {"author": records.Author("known", id="g:known")}])

@@ -44,7 +44,7 @@ def test_every_change_leaves_every_counter_equal_to_its_recount(
         "approved": 7, "listed": 8, "participants": 7, "retracted": 1
     }  # fmt: skip
     for text in ("1.1.1", "1.1.2"):
-        sample_threads.retract(grown[text])  # retracting the last reply also removes the tombstone
+        sample_threads.retract(grown[text])  # Retracting the last reply also removes the tombstone
     assert counter_oracle.of(NAME)["listed"] == 5
     counter_oracle.assert_counted()
 
@@ -145,7 +145,7 @@ def test_a_writer_with_an_outdated_number_of_shards_counts_in_the_first(
     for turn in turns:
         turn.take()
     sharding.gather(NAME)
-    known.learn(NAME, 4)  # simulates a process that missed the gathering
+    known.learn(NAME, 4)  # Simulates a process that missed the gathering
     late = sharding.TransactionShard(known, NAME)
     _append(site, parent.id, late)
     assert counter_oracle.of(NAME)["approved"] == 2
@@ -209,7 +209,7 @@ def test_without_rows_for_many_threads_counts_cost_one_read_each(
     assert cost.reads == 1 + 51
     calls.names.clear()
     assert totals.listed("demo", ids) == [1] * 50
-    assert calls.names == ["Lookup"]  # for a minute, the process knows that there are no such rows
+    assert calls.names == ["Lookup"]  # For a minute, the process knows that there are no such rows
 
 
 def test_counts_of_a_spread_thread_are_from_one_moment(
@@ -264,7 +264,7 @@ def test_a_repair_that_unlists_a_comment_counts_it(
     row.listed = True
     transactions.transaction(lambda: transactions.apply(ownership.Writes("tree", put=(row,))))
     repair.fix(sample_threads.SETTINGS.scheme, NAME)
-    assert counter_oracle.of(NAME)["listed"] == -1  # the damage itself was never counted
+    assert counter_oracle.of(NAME)["listed"] == -1  # The damage itself was never counted
 
 
 def test_only_their_owner_writes_counters(store: connection.Store, site: records.Site) -> None:

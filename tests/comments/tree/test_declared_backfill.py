@@ -133,7 +133,7 @@ def test_changes_during_the_job_are_counted_once(
     declared_oracle.assert_counted()
 
 
-@pytest.mark.embedded  # emulators get fewer commits
+@pytest.mark.embedded  # Emulators get fewer commits
 def test_a_counter_is_complete_only_after_its_last_part(
     posted: records.Site, meanwhile: Meanwhile
 ) -> None:

@@ -75,7 +75,7 @@ def test_a_site_without_counters_pays_nothing_and_each_counter_one_row(
         return meter.reads, meter.writes
 
     numbers = itertools.count()
-    cost()  # makes the rows
+    cost()  # Makes the rows
     before = cost()
     for used in range(1, 4):
         _declare(f"any-{used}", (), ("day", "thread", "author"))

@@ -51,7 +51,7 @@ def test_a_thread_without_comments_is_an_empty_page(site: records.Site) -> None:
     ("order", "expected"),
     [
         (QueryOrder.THREAD, ORDER),
-        (QueryOrder.OLDEST, ORDER),  # the tree was posted in reading order
+        (QueryOrder.OLDEST, ORDER),  # The tree was posted in reading order
         (QueryOrder.NEWEST, ORDER[::-1]),
     ],
 )

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 WRITERS = 64
 EACH = 2
-DEADLINE = 120.0  # for one post; long, because the machine also does other work
+DEADLINE = 120.0  # For one post; long, because the machine also does other work
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_64_concurrent_replies_to_different_comments_all_succeed(
                 sample_threads.post(site, f"answer {number}.{each}", parents[number])
 
     with ThreadPoolExecutor(WRITERS) as pool:
-        list(pool.map(work, range(WRITERS)))  # re-raises any writer's error
+        list(pool.map(work, range(WRITERS)))  # Re-raises any writer's error
     rows = {row.id: row for row in ordered_query.thread(name)}
     assert len(rows) == WRITERS * (1 + EACH)
     assert {rows[parent].child_count for parent in parents} == {EACH}

@@ -155,7 +155,7 @@ def test_readers_see_no_change(filed: records.Site) -> None:
     assert scheduler.look() == [OTHER]
     _change("travel")
     assert scheduler.look() == [OTHER]
-    assert _rows() == rows  # even the revisions are unchanged
+    assert _rows() == rows  # Even the revisions are unchanged
 
 
 def _rows() -> list[records.Comment]:
@@ -302,7 +302,7 @@ def test_the_events_of_two_changes_are_distinct(filed: records.Site) -> None:
     assert len(events) == len(set(events)) == 4 * 3
     rows = outbox.read(events)
     assert {row.kind for row in rows} == {"filed"}
-    assert outbox.EventKind.FILED not in outbox.OF_COMMENTS  # only the counters handle this kind
+    assert outbox.EventKind.FILED not in outbox.OF_COMMENTS  # Only the counters handle this kind
     _assert_all_right()
 
 

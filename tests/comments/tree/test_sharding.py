@@ -93,7 +93,7 @@ def test_concurrent_replies_of_one_process_share_transactions(
     def write(number: int) -> None:
         with open_store.context():
             for reply in range(REPLIES):
-                gate.wait(60)  # makes all replies concurrent
+                gate.wait(60)  # Makes all replies concurrent
                 sample_threads.post(site, f"{number}.{reply}", parents[number])
 
     with ThreadPoolExecutor(WRITERS) as pool:

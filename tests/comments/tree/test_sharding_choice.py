@@ -137,7 +137,7 @@ def test_a_thread_is_quiet_some_time_after_its_last_conflict(known: Shards, cloc
         turn.take()
         turn.take()
         clock.now += sharding.QUIET
-        assert known.quiet() == []  # a writer is still at work
+        assert known.quiet() == []  # A writer is still at work
         turn.end()
     assert known.quiet() == []
     clock.now += sharding.QUIET
@@ -155,6 +155,6 @@ def test_an_exception_ends_a_turn(known: Shards) -> None:
     with pytest.raises(ValueError, match="planned"):
         fail()
     with known.turn(NAME) as turn:
-        assert turn.take() == 0  # the first writer's shard is free again
+        assert turn.take() == 0  # The first writer's shard is free again
         turn.end()
     assert len(known) == 0

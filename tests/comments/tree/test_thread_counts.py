@@ -170,7 +170,7 @@ def test_rows_divide_as_a_website_grows_until_it_has_too_many_threads(
     assert not [name for name in names if name.startswith("threads/")]
     with testing.meter(engine) as cost:
         totals.listed("demo", PAGES)
-    assert cost.reads == 50  # the process knows that there are no such rows
+    assert cost.reads == 50  # The process knows that there are no such rows
 
 
 def test_a_website_with_too_many_threads_gets_no_rows(
@@ -195,7 +195,7 @@ def test_an_upgrade_makes_the_rows_of_older_releases(
     _deliver()
     sample_threads.post(site, "undelivered", thread=PAGES[0])
     row = _first()
-    row.listings = ""  # an older release wrote this row
+    row.listings = ""  # An older release wrote this row
     _put(row)
     assert stored_state.listings() == {}
     upgrades.begin()
@@ -279,7 +279,7 @@ def test_changes_while_rows_are_completed_are_not_lost(
             # Shorter than the two seconds after which Google's Firestore emulator gives up a lock.
             with connection.within(1.5):
                 dispatcher.deliver(events, now=NOW, handlers=wiring.HANDLERS)
-        except errors.Overloaded:  # the completion holds a lock on the row of group 0
+        except errors.Overloaded:  # The completion holds a lock on the row of group 0
             locked.append(place)
 
     for place in itertools.count(1):

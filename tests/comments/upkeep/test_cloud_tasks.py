@@ -43,7 +43,7 @@ class Peer:
         self.url = ""
         self.tasks: dict[str, dict[str, object]] = {}
         self.answers: list[int] = []
-        self.status = 0  # the status of every answer, or 0 for regular answers
+        self.status = 0  # The status of every answer, or 0 for regular answers
         self.headers: dict[str, str] = {}
         self.may_answer = threading.Event()
         self.may_answer.set()
@@ -214,7 +214,7 @@ def test_many_commits_within_a_span_are_one_task_that_runs_after_them(
     for _ in range(5):
         queue.tell("event")
         other.tell("event")
-    assert peer.answers == [200, 409]  # each instance sends one request
+    assert peer.answers == [200, 409]  # Each instance sends one request
     clock.now += 1.9
     queue.tell("event")
     assert peer.answers == [200, 409]
@@ -295,7 +295,7 @@ def test_a_hanging_task_service_delays_no_request(
         post(client, f"{number}")
     assert peer.heard.acquire(timeout=60)
     assert peer.answers == []
-    assert not peer.heard.acquire(blocking=False)  # the queue sent only one request
+    assert not peer.heard.acquire(blocking=False)  # The queue sent only one request
 
 
 def test_hanging_credentials_delay_no_request(
@@ -318,7 +318,7 @@ def test_hanging_credentials_delay_no_request(
     )
     backlog.ELSEWHERE.put(open_store, made)
     with open_store.context():
-        for number in range(3):  # each post comes after the previous pause
+        for number in range(3):  # Each post comes after the previous pause
             sample_threads.post(site, f"{number}")
     assert waited == []
     may_connect.set()

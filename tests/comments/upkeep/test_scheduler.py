@@ -118,7 +118,7 @@ def test_a_starting_process_serves_readers_before_it_looks_for_others_work(
     name: records.ThreadName,
 ) -> None:
     sample_threads.post(site, "left by another process", thread="other")
-    backlog.BACKLOG.forget(store)  # simulates the end of that process
+    backlog.BACKLOG.forget(store)  # Simulates the end of that process
     backlog.BACKLOG.put(store, backlog.Backlog(clock)).open()
     worker = background_worker.BackgroundWorker(store, first=5.0)
     sample_threads.post(site, "changed here")
@@ -194,7 +194,7 @@ def test_a_running_worker_compacts_an_edit_by_itself_and_stops(
 ) -> None:
     before = threading.active_count()
     worker = background_worker.BackgroundWorker(open_store)
-    assert threading.active_count() == before  # creating a worker starts no thread
+    assert threading.active_count() == before  # Creating a worker starts no thread
     worker.start()
     with open_store.context():
         sample_threads.post(site, "text")

@@ -50,11 +50,11 @@ class Instance(reader_processes.Reader):
         )
 
     def call(self) -> scheduler.RoundSummary:
-        for each in self.others:  # read each directory just before a new one replaces it
+        for each in self.others:  # Read each directory just before a new one replaces it
             each.now += view_cache.CACHE_MAX_AGE
             each.assert_current(NAME)
         done = self.do(lambda: self.upkeep.visit(scheduler.look(), self.wait))
-        for each in self.others:  # read with a cached directory while it may be used
+        for each in self.others:  # Read with a cached directory while it may be used
             each.assert_current(NAME)
         return done
 

@@ -96,12 +96,12 @@ def test_a_store_without_a_format_is_backed_up_once_and_gets_one(folder: Path) -
     with kept_store.open_store(folder):
         jobs = [event_rows.job_key(each.job) for each in upgrades._WALKS]
         store(ownership.Writes("upgrades", delete=(store_format.KEY, *jobs)))
-        upgrades.note_new()  # the store has sites, so this does nothing
+        upgrades.note_new()  # The store has sites, so this does nothing
         assert store_format.found() is None
         begin(folder)
         assert store_format.found() == (store_format.FORMAT, flatthread.__version__)
         assert [each.has_begun for each in upgrades.pending()] == [True] * len(jobs)
-        begin(folder)  # killed meanwhile, for example
+        begin(folder)  # Killed meanwhile, for example
         (backup,) = backups(folder)
         assert upgrades.go_on(steps=None) > 0
         assert upgrades.pending() == []

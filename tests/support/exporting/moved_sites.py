@@ -44,7 +44,7 @@ def assert_same(first: flask.Flask, second: flask.Flask, folder: Path, site: str
         assert shown[0] == shown[1]
     for app in (first, second):
         assert "0 differences" in run(app, "recount", site)
-        run(app, "repair", "--site", site)  # exits with 1 if there are problems
+        run(app, "repair", "--site", site)  # Exits with 1 if there are problems
 
 
 def page(app: flask.Flask, site: str, thread: str) -> Any:

@@ -61,7 +61,7 @@ def stored() -> dict[Scope, dict[str, int]]:
         if kind == "thread":
             scope = Scope(kind, place)
             numbers = _numbers(message)
-            numbers.pop(counting.FOLLOWERS, None)  # counted from events; see `assert_followers`
+            numbers.pop(counting.FOLLOWERS, None)  # Counted from events; see `assert_followers`
             found[scope] = counting.added(found.get(scope, {}), numbers)
     for message in reads.fetch(reads.Query("Participation")):
         thread, author = message.key.path[0].name, message.key.path[1].name

@@ -14,7 +14,7 @@ from typing import NamedTuple
 Numbers = dict[str, int]
 DONE = "done"
 MOST_PINS = 3
-HELD = "casino"  # a word that a rule holds for moderation
+HELD = "casino"  # A word that a rule holds for moderation
 VERDICTS = {
     "approve": "approved",
     "reject": "rejected",
@@ -22,7 +22,7 @@ VERDICTS = {
     "hide": "hidden",
     "hold": "pending",
 }
-BY = " by "  # separates place and author in a scope's name
+BY = " by "  # Separates place and author in a scope's name
 
 
 @dataclasses.dataclass
@@ -243,7 +243,7 @@ class Ledger:
         row = self.said[comment_id]
         if row.status == "retracted":
             return "Conflict" if row.listed else "NotFound"
-        if row.author == voter:  # a later check would tell authors about the status
+        if row.author == voter:  # A later check would tell authors about the status
             return "Forbidden"
         if row.status != "approved":
             return "NotFound"

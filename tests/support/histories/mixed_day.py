@@ -54,7 +54,7 @@ class MixedDay:
         self._threads = threads
         self._rng = random.Random(seed)
         self.people = [Person(app.test_client(), number) for number in range(people)]
-        self._known: list[tuple[str, str]] = []  # threads and ids of comments
+        self._known: list[tuple[str, str]] = []  # Threads and ids of comments
         self.done: dict[str, int] = {}
 
     def pass_by(self, steps: int) -> None:

@@ -57,7 +57,7 @@ class Step(NamedTuple):
     act: Callable[[], object]
     note: Callable[[ledger.Ledger], str] = lambda _: ledger.DONE
     is_stored: Callable[[], bool] = lambda: True
-    may_do_nothing: bool = False  # a different process may have been faster
+    may_do_nothing: bool = False  # A different process may have been faster
 
 
 class PlannedError(Exception):

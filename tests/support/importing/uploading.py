@@ -9,7 +9,7 @@ from comments.transfer.uploads.upload_store import UploadState
 from tests.support.threads.sample_exports import SECRET
 
 BOB = records.Actor("bob", "Bob")
-SIZES = [2, 1, 5, 1, 3]  # the numbers of comments in the threads of an uploaded file
+SIZES = [2, 1, 5, 1, 3]  # The numbers of comments in the threads of an uploaded file
 COUNT = sum(SIZES)
 
 

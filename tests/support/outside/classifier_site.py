@@ -26,7 +26,7 @@ from tests.support.threads import sample_threads
 BOSS = records.Actor("cli", "the command line")
 GUEST = records.Author("Ann", "https://ann.example", "ann@mailbox.example", "g:ann")
 LIMITS = safe_http.RequestLimits(connect=60.0, total=60.0, answer=classifier_requests.LIMITS.answer)
-SHORT = dataclasses.replace(LIMITS, connect=0.5, total=0.5)  # for classifiers that never answer
+SHORT = dataclasses.replace(LIMITS, connect=0.5, total=0.5)  # For classifiers that never answer
 
 
 class Service:

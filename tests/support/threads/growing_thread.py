@@ -29,7 +29,7 @@ NAME = records.ThreadName("bench", "page")
 SETTINGS = config.Settings(secret="the secret of a growing thread")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WORDS = "a comment is read far more often than it is changed and the reader wants it whole "
-RECENT = 100  # number of comments that people still edit
+RECENT = 100  # Number of comments that people still edit
 
 
 @dataclasses.dataclass(slots=True)

@@ -36,9 +36,9 @@ from tests.conftest import ROOT
 SITE = "bench"
 ADA = records.Actor("cli", "Ada")
 PAGE = records.ThreadName(SITE, "page")
-PROLIFIC = "g:prolific"  # this author wrote every third comment
+PROLIFIC = "g:prolific"  # This author wrote every third comment
 SHAPE = shapes.grown(500)
-SMALL = [None, 0, 0, 1, None]  # shape of the short discussions
+SMALL = [None, 0, 0, 1, None]  # Shape of the short discussions
 CATEGORIES = [f"category {number}" for number in range(20)]
 DAYS = 365
 BANS = 60
@@ -69,7 +69,7 @@ def _comments(template: protobufs.Entity, count: int, now: datetime) -> Iterator
     yield from _placed(loading.rows(template, page, lambda place: place % 7), PAGE, 1, half, now)
     small = conversations.thread(shapes.repeated(SMALL, half), first=half)
     for number in range(half // len(SMALL)):
-        left = half // len(SMALL) - number  # counted from the end
+        left = half // len(SMALL) - number  # Counted from the end
         short = small[number * len(SMALL) : (number + 1) * len(SMALL)]
         name = records.ThreadName(SITE, f"small {left}")
         rows = loading.rows(template, short, lambda _place: 1)
@@ -81,7 +81,7 @@ def _placed(
 ) -> Iterator[protobufs.Entity]:
     """Set the position, time, author and status of a thread's rows."""
     for step, row in enumerate(rows):
-        place = 2 * (last - step - 1) + odd  # number of later comments
+        place = 2 * (last - step - 1) + odd  # Number of later comments
         values = row.properties
         values["thread"].string_value = comment_rows.thread_key_name(name)
         values["thread_id"].string_value = name.id

@@ -22,7 +22,7 @@ from datastore_emulator import inprocess, testing
 from tests.support import programs
 from tests.support.threads.growing_thread import NAME, SETTINGS, START, Replay
 
-EVERY = 27.0  # seconds between comments
+EVERY = 27.0  # Seconds between comments
 
 
 class Spent(NamedTuple):
@@ -64,7 +64,7 @@ class _Process:
 
     def step(self) -> None:
         """Take the due step as a worker does."""
-        self._backlog.take_events()  # compaction does not depend on notifications
+        self._backlog.take_events()  # Compaction does not depend on notifications
         with self.store.context(), testing.meter(self._engine) as met:
             if self._next_look <= self._clock():
                 self._next_look = self._clock() + background_worker.LOOK_EVERY

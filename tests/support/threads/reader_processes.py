@@ -116,5 +116,5 @@ def blobs(message: Any) -> tuple[bytes, bytes]:
 def _held(blob: bytes) -> bytes:
     try:
         return zlib.decompress(blob)
-    except zlib.error:  # part of a directory, or not compressed
+    except zlib.error:  # Part of a directory, or not compressed
         return bytes(blob)

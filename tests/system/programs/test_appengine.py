@@ -28,7 +28,7 @@ from comments import app as apps
 from tests.support import forked_programs, optional_tools, programs
 
 MEMORY = 384 * 1024 * 1024
-PROJECT = "comments-of-example"  # the name in the page
+PROJECT = "comments-of-example"  # The name in the page
 PAGE = (programs.ROOT / "docs" / "app-engine.md").read_text()
 ENVIRONMENT = Path(os.environ.get("FLATTHREAD_APP_ENGINE_PYTHON") or programs.BIN.parent)
 # Disable these limits, because all of a test's posts come from one network.

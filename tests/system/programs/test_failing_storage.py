@@ -125,7 +125,7 @@ def has_ended(child: str) -> bool:
 def kill(program: programs.Program) -> None:
     """Kill all processes of a service, so that none of them closes the data file."""
     master = program.process.pid
-    os.kill(master, signal.SIGSTOP)  # it would replace its workers
+    os.kill(master, signal.SIGSTOP)  # It would replace its workers
     children = Path(f"/proc/{master}/task/{master}/children")
     for worker in children.read_text(encoding="ascii").split():
         os.kill(int(worker), signal.SIGKILL)

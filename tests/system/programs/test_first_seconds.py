@@ -8,7 +8,7 @@ import pytest
 from benchmarks import starts
 
 pytestmark = pytest.mark.slow
-STARTS = int(os.environ.get("STARTS", "1"))  # starts for each number of workers
+STARTS = int(os.environ.get("STARTS", "1"))  # Starts for each number of workers
 
 
 @pytest.mark.parametrize("workers", [2, 8])

@@ -132,7 +132,7 @@ def test_the_log_has_a_line_per_failure_and_nothing_about_the_caller(service: An
         ("GET", f"{url}subscriptions/confirm?token=canary", None, 400),
         ("GET", f"{url}embed/canary%0d%0a@mailbox.example?thread=t", None, 404),
         ("GET", f"{url}tasks/upkeep?canary", None, 403),
-        ("GET", f"{url}admin/sites/canary/queue", None, 200),  # shows the sign-in form
+        ("GET", f"{url}admin/sites/canary/queue", None, 200),  # Shows the sign-in form
         ("CANARY", f"{url}canary", None, 404),
     ]
     for method, address, body, status in asked:

@@ -12,7 +12,7 @@ import pytest
 from tests.support import programs, proxies
 
 THREAD = "/api/v1/sites/demo/comments?thread=t"
-SLOW = 24  # more clients than the service has threads
+SLOW = 24  # More clients than the service has threads
 # What a reader may send to appear as somebody else.
 FORGED = {
     "X-Forwarded-For": "203.0.113.9",

@@ -31,7 +31,7 @@ def test_the_pins_are_complete_for_every_python(version: str) -> None:
             try:
                 needed = metadata.requires(package) or []
             except metadata.PackageNotFoundError:
-                continue  # this version of Python does not need the package
+                continue  # This version of Python does not need the package
             for requirement in map(requirements.Requirement, needed):
                 if requirement.marker is None or requirement.marker.evaluate(environment):
                     assert utils.canonicalize_name(requirement.name) in pinned, package

@@ -117,7 +117,7 @@ def test_on_a_fresh_folder_the_stored_link_creates_the_owner_once(project: Path)
         token = link.partition("#")[2]
         assert accept(url, "x" * 43) == 400
         assert kept.exists()
-        assert accept(url, token) == 200  # redirects to a page that needs the new cookie
+        assert accept(url, token) == 200  # Redirects to a page that needs the new cookie
         assert not kept.exists()
         assert accept(url, token) == 400
         assert program.stop() == 0

@@ -124,7 +124,7 @@ def post_fork(server, worker):
     for each in worker.sockets:
         each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
 """
-SLOW = 24  # clients of each kind; exceeds the number of threads
+SLOW = 24  # Clients of each kind; exceeds the number of threads
 OPEN = dict.fromkeys(("POSTS_PER_NETWORK", "POSTS_PER_AUTHOR", "SAME_TEXTS", "FORM_SECONDS"), "0")
 THREAD = "/api/v1/sites/demo/comments?thread=t"
 
@@ -344,7 +344,7 @@ def test_a_crashed_worker_logs_its_stack_and_is_replaced(
         first = task.read_text().split()
         os.kill(int(first[0]), signal.SIGSEGV)
         program.wait_for("Fatal Python error: Segmentation fault")
-        program.wait_for("in run_forever")  # a line of the main thread's stack
+        program.wait_for("in run_forever")  # A line of the main thread's stack
         program.wait_for("was sent SIGSEGV")
         programs.wait_until(lambda: set(task.read_text().split()) - set(first), "another worker")
         assert programs.fetch(f"{url}/healthz")[0] == 200

@@ -45,7 +45,7 @@ GOOGLE_SLICE = (
     "tests/comments/transfer/importing/test_import_writer.py",
 )
 _SAMPLE = programs.ROOT / "tests/fixtures/imports/disqus.xml"
-_MINUTES = 15 * 60  # seconds; Google's emulator needs about two minutes on quiet cores
+_MINUTES = 15 * 60  # Seconds; Google's emulator needs about two minutes on quiet cores
 PYTEST: list[str | Path] = [programs.BIN / "python", "-m", "pytest", "-p", "no:cacheprovider", "-q"]
 
 

@@ -318,7 +318,7 @@ def test_the_shards_are_as_many_as_the_page_says() -> None:
     turns = [sharding.TransactionShard(shards, name) for _ in range(3)]
     for turn in turns:
         turn.take()
-    turns[0].take()  # after a conflict
+    turns[0].take()  # After a conflict
     assert turns[0].end() == 4 * len(turns)
     assert "four shards for each writer of the process" in TEXT
     assert f"up to {sharding.MOST}. Five\nminutes after" in TEXT

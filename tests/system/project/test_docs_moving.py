@@ -11,7 +11,7 @@ from tests.support import programs
 from tests.support.importing import sample_files
 from tests.system.project.test_docs import DOCS, clone, commands, run
 
-__all__ = ["clone"]  # a fixture
+__all__ = ["clone"]  # A fixture
 
 TUTORIALS = (DOCS / "moving-in.md").read_text()
 

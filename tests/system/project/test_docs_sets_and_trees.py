@@ -359,7 +359,7 @@ def test_the_limits_on_the_page_are_those_of_the_code() -> None:
     assert (categories.MOST, categories.DEEPEST, len(found)) == (5, 3, 64)
     text = " ".join(PAGE.split())
     assert "a page in five categories with three parts can change 64 rows" in text
-    assert round(104 / math.sqrt(4_096), 1) == 1.6  # the standard error of a HyperLogLog, in %
+    assert round(104 / math.sqrt(4_096), 1) == 1.6  # The standard error of a HyperLogLog, in %
 
 
 @pytest.mark.parametrize("module", [audiences, categories, counting])

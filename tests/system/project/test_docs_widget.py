@@ -130,7 +130,7 @@ def parts() -> set[str]:
     found = set()
     for name, text in SCRIPTS.items():
         if name == "icons.js":
-            continue  # icons are not made by dom.js, so they are not parts
+            continue  # Icons are not made by dom.js, so they are not parts
         # Classes that say what an element is doing are not parts, and ids are numbered.
         classes = re.sub(r"classList\.\w+\([^)]*\)|`[^`]*\+\+\w+\}[^`]*`", "", text)
         classes = re.sub(r"\$\{[^}]*\}", "NAME", classes)

@@ -81,7 +81,7 @@ class Reader:
             elif isinstance(node, ast.Call) and called(node) == "document":
                 yield from self._document(node)
             elif isinstance(node, ast.Raise) and node.exc is not None:
-                for name in names_of(node.exc) & KINDS.keys():  # raised without arguments
+                for name in names_of(node.exc) & KINDS.keys():  # Raised without arguments
                     yield self._raised(node, name, KINDS[name].code, frozenset())
             elif isinstance(node, ast.Dict):
                 yield from self._of_shape(node)

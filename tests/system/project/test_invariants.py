@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 ROOMS = ("comments", "emulator/datastore_emulator", "server")
-MOST = 60  # more than that, nobody remembers
+MOST = 60  # More than that, nobody remembers
 FORM = re.compile(r"Invariant: \S.*[^.:] \((test_\w+\.py)::(test_\w+)\)\.")
 
 

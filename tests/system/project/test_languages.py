@@ -151,7 +151,7 @@ def test_the_built_strings_are_those_of_the_catalogue(language: str) -> None:
     for stem in ("strings", "writing"):
         (file,) = BUILT.glob(f"{stem}-{language}-*.json")
         built |= json.loads(file.read_text("utf-8"))
-    del built["writing"]  # the digest of the later texts
+    del built["writing"]  # The digest of the later texts
     own = catalogue.of(language).entries
     expected = {name: own[name] for name in ("widget", "widget-writing", "errors", "reasons")}
     assert built == expected, "run scripts/build-widget"

@@ -59,7 +59,7 @@ TECHNICAL = {
     "public, max-age=300", "public, max-age=31536000, immutable",
     # Mail, and the name of a signature.
     "All", "Date", "From", "References", "Subject", "To", "flatthread unsubscribe 1",
-    # schema.org
+    # Schema.org
     "Comment", "Deleted", "Person",
     # Names
     "Flatthread",

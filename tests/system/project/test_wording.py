@@ -9,7 +9,7 @@ from tests.support import programs
 FORBIDDEN = re.compile(
     r"\b(whoever|of ours|told of|such as have|what waits|he|him|his|himself)\b", re.IGNORECASE
 )
-HEBREW = "|he|"  # the code of a language
+HEBREW = "|he|"  # The code of a language
 # Texts that others wrote: licenses and pinned packages.
 NOT_OURS = ("LICENSE", "requirements.txt", "requirements-dev.txt", "package-lock.json")
 # Minified files, whose names may be any letters.

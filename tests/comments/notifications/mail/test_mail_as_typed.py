@@ -17,8 +17,8 @@ from tests.support.outside.mail_service import MailService, Said
 # Each text contains joiners or variation selectors that change what a reader sees.
 TYPED = (
     "می‌روم",  # Persian
-    "USB‌ها ۲۰‌ساله",  # a Persian suffix
-    "۱۳۷۰ ه‍",  # a Persian abbreviation
+    "USB‌ها ۲۰‌ساله",  # A Persian suffix
+    "۱۳۷۰ ه‍",  # A Persian abbreviation
     "کوردیه‌ باش",  # Kurdish
     "ශ්‍රී",  # Sinhala
     "क्‍ष क्‌ष",  # Hindi
@@ -26,13 +26,13 @@ TYPED = (
     "എന്‍ വീട്",  # Malayalam
     "ᠮᠤᠷᠢᠨ᠎ᠠ ᠠ᠋",  # Mongolian
     "葛\U000e0100城 ﾃｽﾄ １２",  # Japanese
-    "👩‍👩‍👦",  # a family
-    "👩🏽‍💻 🧑🏿‍🤝‍🧑🏻",  # skin tones
-    "❤️‍🔥 ❤️ ☎︎",  # a heart
-    "1️⃣ #️⃣",  # a keycap
-    "©️ ™️ ‼️",  # signs
-    "🏳️‍🌈 🇮🇷 🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f",  # flags
-    "½ ² ™ … ﬁ Ⅷ ㍿",  # characters that NFKC changes
+    "👩‍👩‍👦",  # A family
+    "👩🏽‍💻 🧑🏿‍🤝‍🧑🏻",  # Skin tones
+    "❤️‍🔥 ❤️ ☎︎",  # A heart
+    "1️⃣ #️⃣",  # A keycap
+    "©️ ™️ ‼️",  # Signs
+    "🏳️‍🌈 🇮🇷 🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f",  # Flags
+    "½ ² ™ … ﬁ Ⅷ ㍿",  # Characters that NFKC changes
 )
 # In these places, a joiner changes nothing that a reader sees.
 HIDDEN = {

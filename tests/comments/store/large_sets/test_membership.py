@@ -174,7 +174,7 @@ def test_the_cost_of_a_mark_and_a_read(
             call()
         return cost.reads, cost.writes, cost.deletes
 
-    monkeypatch.setattr(membership, "MARKS", 1_000_000)  # no mark requests a compaction
+    monkeypatch.setattr(membership, "MARKS", 1_000_000)  # No mark requests a compaction
     assert bill(lambda: join(["ann"])) == (2, 1, 0)
     assert bill(lambda: join(["ann"])) == (2, 0, 0)
     assert bill(lambda: leave(["ann"])) == (2, 1, 0)
@@ -210,7 +210,7 @@ def test_a_list_requests_a_compaction_until_it_is_compacted(
 ) -> None:
     monkeypatch.setattr(membership, "MARKS", 1)
     assert membership.mark(NAME, "ann", belongs=True)
-    assert membership.mark(NAME, "ann", belongs=True)  # repeat the mark, as a retry does
+    assert membership.mark(NAME, "ann", belongs=True)  # Repeat the mark, as a retry does
     assert set_search.asking() == [NAME]
     assert set_compaction.compact(NAME)
     assert set_search.asking() == []

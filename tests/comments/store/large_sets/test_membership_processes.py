@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 NAME = records.SetName("a set")
 INDEXES = dying_programs.INDEXES
-THREADS, CHANGES = 25, 4  # threads per process, changes per thread
+THREADS, CHANGES = 25, 4  # Threads per process, changes per thread
 LARGE = 40_000
 
 # In this program, many threads join and leave while one thread compacts. The program prints the

@@ -156,7 +156,7 @@ def test_unchanged_segments_are_kept_and_small_ones_join_their_neighbors() -> No
     after = membership.pointer(NAME).directory.lines
     assert after[1:] == before[1:]
     assert after[0].key != before[0].key
-    staying = names[7::8]  # one or two ids from each segment
+    staying = names[7::8]  # One or two ids from each segment
     leave(*({*names} - {*staying}))
     assert set_compaction.compact(NAME)
     assert len(membership.pointer(NAME).directory.lines) <= 3
@@ -232,7 +232,7 @@ def test_an_interrupted_cleaning_is_found_through_the_remaining_mark(
         else:
             break
     engine.install_faults(None)
-    assert failing > 7  # twenty marks in batches of three, then the segments
+    assert failing > 7  # Twenty marks in batches of three, then the segments
     assert set_search.asking() == []
     assert_settled(names)
 
@@ -241,7 +241,7 @@ def test_an_interrupted_cleaning_is_found_through_the_remaining_mark(
 def test_the_cost_of_a_compaction(
     engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.undo()  # restore the real sizes of queries
+    monkeypatch.undo()  # Restore the real sizes of queries
     monkeypatch.setattr(set_compaction, "SEGMENT_BYTES", set_compaction.SEGMENT_BYTES // 8)
     names = [f"{number:05d}" for number in range(8_000)]
     set_compaction.load(NAME, names)

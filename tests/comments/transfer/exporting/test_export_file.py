@@ -183,7 +183,7 @@ def test_a_killed_export_leaves_the_older_file_or_none(
             path.write_bytes(OLD)
         ended = dying_programs.run(garden_path, [rule], export, path)
         assert ended == (-signal.SIGKILL, ""), rule
-        if rule["rpc"] == "Commit":  # the file was complete before
+        if rule["rpc"] == "Commit":  # The file was complete before
             assert site_exports.lines(path) == whole
         else:
             assert (path.read_bytes() if path.exists() else OLD) == OLD

@@ -31,7 +31,7 @@ from tests.support.importing import sample_files, stored_imports, uploading
 from tests.support.threads import sample_exports
 from tests.support.threads.sample_exports import NOW, SCHEME
 
-BATCH = 2  # comments, in the tests that kill an import
+BATCH = 2  # Comments, in the tests that kill an import
 CUTS = 60
 POINTS: list[dict[str, Any]] = [
     *(
@@ -266,7 +266,7 @@ def opened_store(engine: inprocess.Engine) -> connection.Store:
 @pytest.mark.usefixtures("_small")
 @pytest.mark.parametrize(
     "name",
-    ["disqus", f"{UNTRUSTED}flatthread"],  # all formats share the import that is killed
+    ["disqus", f"{UNTRUSTED}flatthread"],  # All formats share the import that is killed
 )
 def test_an_import_that_is_killed_at_any_of_ten_points_is_completed_by_the_next(
     empty_site: Path, tmp_path: Path, name: str

@@ -29,7 +29,7 @@ LEVELS = 8
 # Isso stores seconds as floating point numbers, which can be rounded up or down.
 PRECISION = timedelta(microseconds=1)
 _LOOSE = re.compile(r"&(?!#?\w+;)")
-_NUMBERS = re.compile(r"^[0-9]{1,9}\. ", re.MULTILINE)  # of lists
+_NUMBERS = re.compile(r"^[0-9]{1,9}\. ", re.MULTILINE)  # Of lists
 _WORDS = re.compile(r"\w+")
 
 

@@ -155,7 +155,7 @@ def stored(kinds: tuple[str, ...]) -> dict[str, bytes]:
         if "takes_part" in message.properties:
             del message.properties["comment"]
         path = str(message.key.path)
-        message.key.partition_id.Clear()  # each emulated database is another project
+        message.key.partition_id.Clear()  # Each emulated database is another project
         found[path] = message.SerializeToString(deterministic=True)
     return found
 

@@ -25,7 +25,7 @@ from tests.support.threads.sample_exports import NOW, SCHEME, plan_of, rows, thr
 pytestmark = [pytest.mark.slow, pytest.mark.embedded]
 
 INDEXES = dying_programs.INDEXES
-SIZES = [2, 1, 5, 1, 3]  # with 4 comments in a batch: commits of one, two and three threads
+SIZES = [2, 1, 5, 1, 3]  # With 4 comments in a batch: commits of one, two and three threads
 BATCH = 4
 COMMITS = 3
 
@@ -113,7 +113,7 @@ def test_the_next_import_completes_one_that_was_killed(
     ended = dying_programs.run(store_path, [{**rule, "kill": True}], imported, path)
     assert ended == (-signal.SIGKILL, "")
     stored = len(rows())
-    assert stored in {0, 4, 8, 12}  # a commit is stored as a whole or not at all
+    assert stored in {0, 4, 8, 12}  # A commit is stored as a whole or not at all
     assert imported(path) == sum(SIZES) - stored
     assert_sound(sum(SIZES))
     assert imported(path) == 0

@@ -186,7 +186,7 @@ def test_nobody_becomes_an_author_of_this_service(
     found = [row.author.id for row in rows()]
     assert all(each.startswith(author_ids.IMPORTED) for each in found)
     assert not set(found) & {*ids, "i:x"}
-    assert found[:3] == found[3:]  # one person stays one person
+    assert found[:3] == found[3:]  # One person stays one person
     assert len(set(found)) == 3
 
 
@@ -205,7 +205,7 @@ def test_an_imported_author_is_no_member_of_the_staff(
     staff = {"id": VICTIM, "name": "Owner", "staff": True}
     upload(file(samples.thread(), samples.comment("a", 0, author=staff)))
     found = around(app, "garden", PAGE, samples.id_of("a"))
-    assert found["author"] == {"name": "Owner", "website": ""}  # no kind
+    assert found["author"] == {"name": "Owner", "website": ""}  # No kind
     assert not rows()[0].author.is_staff
 
 
@@ -216,7 +216,7 @@ def test_votes_are_only_numbers(garden: records.Site) -> None:
     assert (row.up, row.down, row.score) == (5, 2, 3)
     assert sample_votes.cast() == {}
     counter_oracle.assert_counted()
-    sample_votes.vote(row, "bob", -1)  # the person of the file can still vote
+    sample_votes.vote(row, "bob", -1)  # The person of the file can still vote
     sample_votes.count_waiting()
     assert sample_votes.stored(row.id) == (5, 3, 2)
 

@@ -142,7 +142,7 @@ def declaring(name: str) -> str:
     ("name", "codec"),
     [
         ("UTF-8", "utf-8"),
-        ("utf-16", "utf-16-le"),  # without a byte order mark
+        ("utf-16", "utf-16-le"),  # Without a byte order mark
         ("utf-16le", "utf-16-le"),
         ("UTF-16BE", "utf-16-be"),
         ("ISO-8859-1", "latin-1"),

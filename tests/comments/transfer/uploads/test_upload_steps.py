@@ -39,7 +39,7 @@ def test_a_file_is_checked_then_confirmed_then_imported(
     assert (upload.state, upload.system, upload.comments) == (UploadState.CHECKED, "disqus", COUNT)
     assert upload.report[0] == f"export.xml: {COUNT} comments in 5 threads."
     assert rows() == []
-    assert not upload_steps.work("garden", SECRET, clock=clock)  # nothing before the confirmation
+    assert not upload_steps.work("garden", SECRET, clock=clock)  # Nothing before the confirmation
     confirm("garden", upload.id, clock)
     assert upload_steps.work("garden", SECRET, clock=clock)
     done = current("garden")
@@ -80,7 +80,7 @@ def test_a_file_is_kept_while_an_earlier_import_is_being_undone(
     upload = checked("garden", moved, clock)
     assert (upload.state, upload.failure) == (UploadState.CHECKED, Failure.UNDOING)
     assert (upload.problem, upload.comments) == ("", COUNT)
-    confirm("garden", upload.id, clock)  # by an old page
+    confirm("garden", upload.id, clock)  # By an old page
     upload_steps.work("garden", SECRET, clock=clock)
     assert current("garden").state is UploadState.CHECKED
     (found,) = import_journal.of("garden")
@@ -249,9 +249,9 @@ class TestKilledProcesses:
         ended = dying_programs.run(store_path, [rule], _go_on, 0, tempfile.gettempdir())
         assert ended[0] in {-signal.SIGKILL, 0}
         with datastore.connect().context():
-            for each in copies():  # a young copy may not be locked yet
+            for each in copies():  # A young copy may not be locked yet
                 os.utime(each, (0, 0))
-            _go_on(0)  # the killed process's claim ended with it
+            _go_on(0)  # The killed process's claim ended with it
             assert len(rows()) == COUNT
             assert current("garden").state is UploadState.DONE
             assert list(stored_state.rows("ImportPart")) == []

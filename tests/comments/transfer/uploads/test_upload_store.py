@@ -25,7 +25,7 @@ def parts() -> list[str]:
 
 
 @pytest.mark.slow
-@settings(max_examples=20)  # each encrypts and stores up to 400 parts
+@settings(max_examples=20)  # Each encrypts and stores up to 400 parts
 @given(size=st.integers(1, 400), part=st.integers(1, 120))
 def test_the_copy_of_a_file_has_its_bytes(
     garden: records.Site, tmp_path: Path, size: int, part: int
@@ -117,7 +117,7 @@ def test_a_new_upload_replaces_the_previous_one_and_its_parts(
     ):
         with pytest.raises(errors.Conflict):
             call()
-    upload_store.discard("garden", first)  # has no effect on the second
+    upload_store.discard("garden", first)  # Has no effect on the second
     assert current("garden").id == second
     assert audit_log.log("garden") == []
 
@@ -151,7 +151,7 @@ def test_one_process_at_a_time_claims_an_upload(garden: records.Site, clock: Clo
 def test_a_file_that_ends_every_process_is_refused(garden: records.Site, clock: Clock) -> None:
     upload_store.finish("garden", sent("garden", DATA, clock), now=clock())
     for _ in range(1 + upload_store.MOST_LOST):
-        assert upload_store.claim("garden", clock()) is not None  # this process dies
+        assert upload_store.claim("garden", clock()) is not None  # This process dies
         clock.advance(seconds=upload_store.CLAIM.total_seconds())
     assert upload_store.claim("garden", clock()) is None
     assert (current("garden").state, current("garden").failure) == (UploadState.REFUSED, "error")

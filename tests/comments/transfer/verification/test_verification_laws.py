@@ -55,7 +55,7 @@ def lines(drawn: list[Drawn]) -> list[str]:
         THREAD.replace("roses", f"page{key}").replace('id="1"', f'id="{key}"') for key in (1, 2, 3)
     ]
     for number, (above, minute, thread, state) in enumerate(drawn):
-        parent = str(above) if above >= 0 else None  # perhaps in another thread, or a cycle
+        parent = str(above) if above >= 0 else None  # Perhaps in another thread, or a cycle
         line = post(str(number), parent, minute=minute, thread=str(thread), name=f"reader {minute}")
         found.append(line.replace(f"<{state}>false", f"<{state}>true") if state else line)
     return found

@@ -51,7 +51,7 @@ def test_longer_texts_need_no_more_memory(
             assert import_verification.verify(plan).differences == ()
         return reading, found
 
-    peaks(10, 0)  # loads modules and fills caches
+    peaks(10, 0)  # Loads modules and fills caches
     short, long = peaks(100, 10_000), peaks(1_500, 20_000)
     added = COMMENTS * 1_400 * len("word ")  # 2.1 MB more text
     for less, more in zip(short, long, strict=True):

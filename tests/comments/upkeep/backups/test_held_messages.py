@@ -17,7 +17,7 @@ from tests.support.outside import mail_server, mail_service, webhook_site
 
 pytestmark = pytest.mark.embedded
 
-LIMITS = safe_http.RequestLimits(connect=60.0, total=60.0)  # all receivers here answer immediately
+LIMITS = safe_http.RequestLimits(connect=60.0, total=60.0)  # All receivers here answer immediately
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 

@@ -62,7 +62,7 @@ def test_only_the_newest_nightly_backups_are_kept(
     others = ["flatthread-20260102-030405.tar.gz", "flatthread-nightly-20260101.tar.gz", "mine"]
     for name in others:
         (service.backup_dir / name).touch()
-    ahead = "flatthread-nightly-20990101-030000.tar.gz"  # made when the clock was wrong
+    ahead = "flatthread-nightly-20990101-030000.tar.gz"  # Made when the clock was wrong
     (service.backup_dir / ahead).touch()
     three = dataclasses.replace(service, backup_keep=3)
     for day in range(5):

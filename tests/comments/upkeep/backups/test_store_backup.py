@@ -196,7 +196,7 @@ def test_a_missing_folder_is_not_created(
 def test_working_files_of_killed_processes_are_removed(
     service: config.Settings, files: embedded_engine.DataFiles, tmp_path: Path
 ) -> None:
-    ended = 2**22 + 1  # above the kernel's highest process id
+    ended = 2**22 + 1  # Above the kernel's highest process id
     left = [
         service.data_dir / f"flatthread.db.{ended}-0123abcd.copy",
         service.data_dir / f"flatthread.db.{ended}-0123abcd.copy-wal",

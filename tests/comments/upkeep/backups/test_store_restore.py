@@ -314,7 +314,7 @@ def test_a_killed_backup_leaves_no_file_or_a_complete_one(
     expected = backup_archive.unpack(tmp_path / "first", None).kinds
     complete = 0
     for place in places(int(calls)):
-        target = tmp_path / f"{place}" / "copy"  # in the same folder, it would remove what is left
+        target = tmp_path / f"{place}" / "copy"  # In the same folder, it would remove what is left
         target.parent.mkdir()
         status, _ = forked_programs.run(counted_calls, place, back_up_now, target, service)
         assert status == -signal.SIGKILL

@@ -217,7 +217,7 @@ def test_threads_stored_before_there_were_counters_get_them(
             counter_drift.delete(schema.RowKey(*path))
     sample_threads.post(
         site, "meanwhile", counted_rows["2"].id
-    )  # counted although the earlier counters are missing
+    )  # Counted although the earlier counters are missing
     counter_drift.recount_all()
     assert counter_drift.recount_all() == []
     counter_drift.deliver()
@@ -265,7 +265,7 @@ def test_a_lost_event_is_found_as_drift(
 def test_an_interrupted_recount_continues_where_it_stopped(
     counted_rows: dict[str, records.Comment], site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sample_threads.post(site, "next", thread="other/2")  # key starts with the stored position
+    sample_threads.post(site, "next", thread="other/2")  # Key starts with the stored position
     monkeypatch.setattr(recount, "NOTE_EVERY", 1)
     seen: list[str] = []
     real = recount.thread
@@ -283,7 +283,7 @@ def test_an_interrupted_recount_continues_where_it_stopped(
     counter_drift.recount_all()
     assert seen == ["other", "interrupted", "other/2", "page"]
     counter_drift.recount_all()
-    assert seen[4:] == ["other", "other/2", "page"]  # a complete recount starts from the beginning
+    assert seen[4:] == ["other", "other/2", "page"]  # A complete recount starts from the beginning
 
 
 def test_the_repair_of_many_authors_uses_transactions_of_bounded_size(

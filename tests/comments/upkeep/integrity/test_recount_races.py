@@ -68,7 +68,7 @@ def test_writes_between_comparison_and_repair_are_kept(
     author = counted_rows["2"].author
     counter_drift.delete(
         counter_rows.participation_key(counter_drift.NAME, author.id)
-    )  # makes the author appear new in the thread
+    )  # Makes the author appear new in the thread
     counter_drift.plant(reads.get(counter_rows.standing_key("demo", author.id)), approved=-2)
     counter_drift.plant(counter_drift.thread_row(), approved=5)
 
@@ -177,7 +177,7 @@ def _author(number: int) -> records.Author:
     return records.Author("somebody", id=f"g:{number}")
 
 
-@pytest.mark.embedded  # emulators get no aggregation query
+@pytest.mark.embedded  # Emulators get no aggregation query
 def test_a_vote_during_a_recount_of_votes_is_counted_once(
     counted_rows: dict[str, records.Comment], open_store: connection.Store, between: Between
 ) -> None:

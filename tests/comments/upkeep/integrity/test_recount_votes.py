@@ -36,7 +36,7 @@ def test_a_row_that_drifted_from_its_votes_is_shown_repaired_and_not_found_again
     assert counter_drift.recount_all() == []
     counter_drift.lose_vote(one.id, "bob")
     _plant_votes(two.id, score=7)
-    sample_votes.vote(other, "ann")  # an uncounted vote is not a fault
+    sample_votes.vote(other, "ann")  # An uncounted vote is not a fault
     found = [
         Difference(Scope("comment", one.id), "up", 2, 1),
         Difference(Scope("comment", one.id), "score", 1, 0),

@@ -76,7 +76,7 @@ class Machine(RuleBasedStateMachine):
         for place in (0, 1, 0, 2, 1, 0, 3, 5):
             self._post(place, is_root=place == 0)
         self._vote(0, 1)
-        for _ in range(2):  # the second directory does not list all rows as being cleared
+        for _ in range(2):  # The second directory does not list all rows as being cleared
             self.client.do(lambda: compaction.whole(NAME))
             self._vote(2, 1)
         self.client.do(lambda: compaction.whole(NAME))
@@ -133,7 +133,7 @@ class Machine(RuleBasedStateMachine):
             now = sample_threads.START + timedelta(minutes=self.step)
             own_comment.retract(chosen, author_id=author, revision=None, now=now)
 
-        if not self.is_raw:  # a copied row has the author of another comment
+        if not self.is_raw:  # A copied row has the author of another comment
             self._write(run, place)
 
     def _vote(self, place: int, value: int) -> None:
@@ -235,7 +235,7 @@ class Machine(RuleBasedStateMachine):
             repair.fix(SCHEME, NAME)
             recount.thread(NAME, tell=lambda _each: None, fixes=True)
             counter_oracle.assert_counted()
-            repair.fix(SCHEME, NAME)  # a recount of votes may change comments
+            repair.fix(SCHEME, NAME)  # A recount of votes may change comments
             assert repair.find_problems(SCHEME, NAME) == []
 
         self.client.do(run)
@@ -255,7 +255,7 @@ class Machine(RuleBasedStateMachine):
         for reader in self.readers:
             if self.is_raw:
                 with contextlib.suppress(errors.FlatthreadError):
-                    reader.shown(NAME)  # keeps its caches warm
+                    reader.shown(NAME)  # Keeps its caches warm
             else:
                 reader.assert_current(NAME)
 

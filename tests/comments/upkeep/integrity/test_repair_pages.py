@@ -38,7 +38,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning
 
 def _grow(site: records.Site) -> Grown:
     rows = sample_threads.grow(site, sample_threads.TREE)
-    compaction.whole(NAME)  # so that the last directory does not list all rows as being cleared
+    compaction.whole(NAME)  # So that the last directory does not list all rows as being cleared
     for voter, row, value in (("a", "2", 1), ("b", "2", 1), ("a", "3", 1), ("b", "3", -1)):
         sample_votes.vote(rows[row], voter, value)
     sample_votes.count_waiting()
@@ -185,11 +185,11 @@ def test_a_raw_change_of_a_comment_in_the_delta_reaches_readers_with_a_repair(
     site: records.Site, rows: Grown, processes: list[reader_processes.Reader]
 ) -> None:
     pending = sample_threads.post(site, "1.3", rows["1"].id)
-    reader_processes.assert_all_current(processes, NAME)  # so each one has the pending row
+    reader_processes.assert_all_current(processes, NAME)  # So each one has the pending row
     raw_changes.comment(pending.id, **TEXT)
     with pytest.raises(AssertionError):
         reader_processes.assert_all_current(processes, NAME)
-    assert repair.fix(SCHEME, NAME) == []  # no field contradicts another one
+    assert repair.fix(SCHEME, NAME) == []  # No field contradicts another one
     reader_processes.assert_all_current(processes, NAME)
     stored = reads.get(comment_rows.comment_key(pending.id))
     assert stored.text_revision == pending.revision

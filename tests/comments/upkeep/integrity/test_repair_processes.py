@@ -120,7 +120,7 @@ def test_a_repair_while_people_read_and_write_leaves_pages_equal_to_the_ordered_
         for person in people:
             person.join()
     assert failed == []
-    repair.fix(SCHEME, NAME)  # a reply to a comment with a wrong place has a wrong place too
+    repair.fix(SCHEME, NAME)  # A reply to a comment with a wrong place has a wrong place too
     assert repair.find_problems(SCHEME, NAME) == []
     reader_processes.Reader(datastores.Embedded(engine)).assert_current(NAME)
 

@@ -105,7 +105,7 @@ def test_a_problem_that_is_gone_at_the_next_check_is_not_reported_any_more(
 
 def test_the_reads_of_all_processes_in_an_hour_are_bounded(datastore: datastores.Datastore) -> None:
     other = reader_processes.Reader(datastore)
-    most = 45  # two threads of 21 reads each
+    most = 45  # Two threads of 21 reads each
     checked = thread_audit.run(most, now=NOW) + other.do(lambda: thread_audit.run(most, now=NOW))
     assert (checked, _state().reads) == (2, 42)
     assert thread_audit.run(most, now=NOW) == 0

@@ -148,12 +148,12 @@ def test_other_digits_and_widths(decimal: records.Site, scheme: sorthash.Scheme)
 
 def test_new_comments_and_new_threads_get_the_new_scheme(decimal: records.Site) -> None:
     posted = talk(decimal)
-    stale = decimal  # a process's copy of the site from before the move
+    stale = decimal  # A process's copy of the site from before the move
     move(sorthash.Scheme("0123456789", 2, 6))
     reply = sample_threads.post(stale, "o", posted["n"].id, now=_later(1))
     assert (reply.level, reply.slug) == (5, "1-1-1-1-1-2")
     sibling = sample_threads.post(stale, "p", posted["b"].id, now=_later(2))
-    assert sibling.slug == "1-1-7"  # numbers are never used again
+    assert sibling.slug == "1-1-7"  # Numbers are never used again
     talk(stale, "other")
     other = {row.body: row.slug for row in rows(records.ThreadName("demo", "other"))}
     assert other["n"] == "1-1-1-1-1-1"
@@ -203,7 +203,7 @@ def test_a_former_slug_leads_on_to_its_comment(decimal: records.Site) -> None:
     move(sorthash.Scheme(levels=6))
     scheme = site_settings.get("demo").scheme
     for text, (_, slug) in GOLDEN.items():
-        for known in (scheme, DECIMAL):  # a process may have an older copy of the site
+        for known in (scheme, DECIMAL):  # A process may have an older copy of the site
             assert slugs.find(known, NAME, slug, field="slug").id == posted[text].id
             assert slugs.find(known, NAME, DEEP[text], field="slug").id == posted[text].id
     with pytest.raises(errors.NotFound):
@@ -227,7 +227,7 @@ def test_a_thread_that_cannot_move_keeps_its_scheme(decimal: records.Site) -> No
     for number in range(30):
         sample_threads.post(decimal, str(number), now=_later(number))
     talk(decimal, "small")
-    done = move(sorthash.Scheme("01", 1, 3))  # a segment encodes up to 22 numbers
+    done = move(sorthash.Scheme("01", 1, 3))  # A segment encodes up to 22 numbers
     assert (done.threads, done.left) == (1, 1)
     assert done.kept == (rescheming.KeptThread("page", "scheme-too-narrow"),)
     assert_walk(DECIMAL)
@@ -353,7 +353,7 @@ def _later(minutes: int) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("is_compacted", [False, True])
-@pytest.mark.embedded  # emulators get fewer commits
+@pytest.mark.embedded  # Emulators get fewer commits
 def test_a_job_that_dies_at_any_commit_is_continued(
     datastore: datastores.Datastore,
     decimal: records.Site,

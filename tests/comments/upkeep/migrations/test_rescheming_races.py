@@ -44,9 +44,9 @@ SCHEMES = (
     DECIMAL,
 )
 NAME = records.ThreadName("demo", "page")
-COMMENTS = 140  # more than one batch of an import, and more than one bucket
-APART = 3  # commits between the deaths of a move; the next move takes those between
-POSTS = 25  # of each writer, so that a page still has all comments
+COMMENTS = 140  # More than one batch of an import, and more than one bucket
+APART = 3  # Commits between the deaths of a move; the next move takes those between
+POSTS = 25  # Of each writer, so that a page still has all comments
 
 
 TURN, SECONDS = threading.Lock(), itertools.count()
@@ -255,7 +255,7 @@ def test_an_export_is_right_while_people_write_and_movers_die(
     datastore: datastores.Datastore, garden: records.Site
 ) -> None:
     """People use the longest thread that fits on a page; all threads move."""
-    name = "wxr/themeunittestdata-33.xml"  # a race takes much longer than a move alone
+    name = "wxr/themeunittestdata-33.xml"  # A race takes much longer than a move alone
     _import(optional_tools.real_export(name), EXPORTS[name], garden)
     sizes = {each: len(recursive_walk.stored(each)) for each in repair.threads("garden")}
     # Readers ask for one page with all comments, also those that the writers add.

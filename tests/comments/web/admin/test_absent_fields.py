@@ -21,7 +21,7 @@ THREAD = records.ThreadName("demo", "page")
 @pytest.fixture
 def settled(site: records.Site, owner: Desk) -> None:
     """Give everything that the forms change a value that is not the default."""
-    del owner  # opens the store
+    del owner  # Opens the store
     now = datetime.now(UTC)
     sample_threads.post(site, "first", title="A page", url="http://localhost:8080/a")
     options: dict[str, Any] = {"votes": False, "website": False, "guests": True, "forms": True}

@@ -36,12 +36,12 @@ def test_a_ban_is_undone_from_the_log_and_its_hidden_comments_on_the_authors_pag
     _undo(desk, "ban")
     assert rulebook.read("demo").bans == ()
     assert audit_log.log("demo")[0].verb == "unban"
-    _undo(desk, "ban", status=409)  # the ban is no longer in effect
+    _undo(desk, "ban", status=409)  # The ban is no longer in effect
     _settle_events()
     assert "Restore hidden comments" in desk.page("/author?id=g%3Aeve")
     desk.settle("/bans?id=g%3Aeve", act="restore")
     assert decisions.case("demo", row.id).comment.status is Status.APPROVED
-    _undo(desk, "unban")  # restores the lifted ban with its end date
+    _undo(desk, "unban")  # Restores the lifted ban with its end date
     ban = rulebook.read("demo").ban_of("g:eve", now())
     assert ban is not None
     assert ban.until is not None
@@ -67,7 +67,7 @@ def test_a_closed_thread_is_reopened_from_the_log(desk: Desk, site: records.Site
     found = next(iter(stored_state.rows("Thread")))
     assert found.properties["state"].string_value == "open"
     assert found.properties["policy"].string_value == ""
-    _undo(desk, "set-thread")  # the undo is itself an entry
+    _undo(desk, "set-thread")  # The undo is itself an entry
     assert next(iter(stored_state.rows("Thread"))).properties["policy"].string_value == "all"
     # The page cannot find an entry about a different site's thread.
     blog = site_settings.add(

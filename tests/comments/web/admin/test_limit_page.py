@@ -120,7 +120,7 @@ def test_imports_are_shown_with_their_progress(
     file = imported_file.ImportedFile("disqus", "a<b>.xml", "digest", 1_000)
     journal = running_import.RunningImport("demo", file, now(), now)
     journal.begin()
-    journal.advance(100)  # too soon after the start to be written
+    journal.advance(100)  # Too soon after the start to be written
     assert "Running, 0%: 0 of 1,000 comments processed</td>" in owner.page("/imports")
     monkeypatch.setattr(running_import, "PAUSE", 0.0)
     with monkeypatch.context() as later:

@@ -169,7 +169,7 @@ def test_an_authenticator_is_set_up_by_its_code_and_required_afterwards(
     assert add(current=PASSWORD, code=code).status_code == 303
     assert "requires a code" in client.get("/admin/account").text
 
-    for wrong in ("", code):  # the code from the setup is used up
+    for wrong in ("", code):  # The code from the setup is used up
         refused = send(browser(app), "/admin/sign-in", login="ann", password=PASSWORD, code=wrong)
         assert refused.status_code == 403
     sign_in(browser(app), code=totp.code(key, step + 1))

@@ -256,7 +256,7 @@ def test_a_provider_that_is_not_offered_is_not_found(
     assert traveller.send(DESK, provider="acme").status_code == 404
     assert traveller.send(DESK, provider="nothing").status_code == 404
     assert "Acme" not in app.test_client().get("/admin/sign-in").text
-    assert "Acme" in traveller.client.get("/admin/account").text  # the owner can unlink it here
+    assert "Acme" in traveller.client.get("/admin/account").text  # The owner can unlink it here
     providers.offer("acme", (), at_desk=True)
     assert "Acme" in app.test_client().get("/admin/sign-in").text
 

@@ -173,4 +173,4 @@ def _assert_bounded(what: str, costs: list[testing.Reading], most: int, slack: i
     print(f"{what}: {figures}")  # noqa: T201 - shown with -s
     assert abs(large.reads - small.reads) <= slack
     assert large.reads <= most
-    assert large.small <= 6 * most  # counts the searched comments of each status
+    assert large.small <= 6 * most  # Counts the searched comments of each status

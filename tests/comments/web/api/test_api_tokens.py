@@ -57,7 +57,7 @@ def test_another_header_is_not_a_token(header: str) -> None:
 
 def test_every_damaged_token_is_refused() -> None:
     token = api_tokens.sign(GUEST, secret=SECRET)
-    for place in range(len(token) - 1):  # the last character has unused bits
+    for place in range(len(token) - 1):  # The last character has unused bits
         swapped = "A" if token[place] != "A" else "B"
         with pytest.raises(problems.Unauthenticated):
             read(token[:place] + swapped + token[place + 1 :])

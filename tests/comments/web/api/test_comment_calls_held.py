@@ -112,7 +112,7 @@ def test_an_approved_comment_appears_in_its_place(
         decisions.decide("demo", made["comment"]["id"], Verb.APPROVE, ADA, now=sample_threads.START)
     assert listed(client) == ["<p>Canary</p>\n", "<p>later</p>\n"]
     (mine,) = answer(client.get(HELD, headers=bearer(made)))["comments"]
-    assert mine["status"] == "approved"  # shadow-banned comments show the same status
+    assert mine["status"] == "approved"  # Shadow-banned comments show the same status
 
 
 def test_an_edit_that_adds_a_link_is_held_and_its_author_is_informed(

@@ -76,7 +76,7 @@ def test_a_first_time_voter_needs_one_look_up_to_find_the_site(
     answer(_put(client, below))
     first, *others = calls.names
     assert first == "Lookup"
-    assert others.count("Commit") == 1  # of the vote; reading opens no transaction
+    assert others.count("Commit") == 1  # Of the vote; reading opens no transaction
 
 
 def test_guests_vote_as_the_author_of_their_posts(
@@ -185,7 +185,7 @@ def test_a_script_with_a_new_guest_for_each_vote_gets_few_votes(
             "X-Real-IP": f"10.0.1.{number}",
             "X-Appengine-User-IP": f"10.0.2.{number}",
         }
-        address = f"2001:db8::{number}"  # one Internet customer has all these addresses
+        address = f"2001:db8::{number}"  # One Internet customer has all these addresses
         response = _put(own, posted, address=address, **forged)
         if response.status_code != 200:
             assert refused(response, 429) == "too-many-votes"
@@ -307,7 +307,7 @@ def test_an_author_whose_naming_comment_is_retracted_is_named_by_another(
     first = post(client, name="Ann")
     headers = bearer(first)
     with open_store.context():
-        sample_votes.count_all()  # otherwise both events could name the author in any order
+        sample_votes.count_all()  # Otherwise both events could name the author in any order
     sent = {"name": "Ann later", "body": "x"}
     second = answer(client.post(THREAD, json=sent, headers=headers))
     with open_store.context():

@@ -138,7 +138,7 @@ def test_a_network_and_a_reader_can_follow_a_limited_number_of_threads(
         assert client.put(path, headers=guest("ann")).status_code == 200
     full = client.put(paths[2], headers=guest("ann"))
     assert refused(full, 409) == "too-many-followed"
-    assert client.put(paths[0], headers=guest("ann")).status_code == 200  # already followed
+    assert client.put(paths[0], headers=guest("ann")).status_code == 200  # Already followed
     client.delete(paths[1], headers=guest("ann"))
     assert client.put(paths[2], headers=guest("ann")).status_code == 200
     late = client.put(paths[0], headers=guest("bob"))
@@ -240,4 +240,4 @@ def test_the_number_of_a_large_sets_readers_costs_few_reads(
     assert thread_followers.count(NAME) == (500, 300)
     with testing.meter(engine) as cost:
         thread_followers.count(NAME)
-    assert cost.reads <= 3  # the set, twice, and the segment with the first reader
+    assert cost.reads <= 3  # The set, twice, and the segment with the first reader

@@ -152,7 +152,7 @@ def test_a_reload_shows_votes_that_are_not_counted_yet(voters: Voters) -> None:
     voters.vote(0, first, -1)
     voters.vote(1, second, 1)
     assert voters.check(0) == voters.check(1) == {first: -2, second: 1}
-    voters.vote(0, first, 0)  # withdrawn, but the counted vote is still in the score
+    voters.vote(0, first, 0)  # Withdrawn, but the counted vote is still in the score
     assert voters.check(0) == {first: -1, second: 1}
     voters.vote(0, first, 1)
     assert voters.check(0) == {second: 1}
@@ -226,7 +226,7 @@ def test_votes_that_are_counted_cost_no_reads(
     process.client.get(VOTES, headers=voters.tokens[0])
     with testing.meter(engine) as cost:
         assert process.client.get(VOTES, headers=voters.tokens[0]).status_code == 200
-    assert cost.reads == 1  # the vote on the first comment
+    assert cost.reads == 1  # The vote on the first comment
     with process.store.context():
         assert not votes.waiting(records.ThreadName("demo", "t"))
         assert len(list(reads.fetch(reads.Query("Vote", keys_only=True)))) == 3

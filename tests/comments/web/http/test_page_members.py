@@ -28,7 +28,7 @@ ADA = records.Actor("cli", "Ada")
 NOW = sample_threads.START
 LOCKED = {"state": ThreadState.CLOSED}
 OPENED = {"state": ThreadState.OPEN}
-RAW = f"{SITE}?thread=raw"  # a thread that was never compacted
+RAW = f"{SITE}?thread=raw"  # A thread that was never compacted
 
 
 def _get(process: Process, path: str = PAGE) -> Any:
@@ -157,7 +157,7 @@ def test_a_page_says_what_a_post_would_meet(quick: Process, several: Rows, path:
         (lambda: _policy(quick, close_after=0), "open", "open"),
     ):
         change()
-        for _ in range(2):  # from Flask, then from the cache
+        for _ in range(2):  # From Flask, then from the cache
             assert _state(quick, path) == shown
         assert _post(quick, path) == code
 

@@ -85,7 +85,7 @@ def test_a_cached_response_equals_flasks(quick: Process, plain: Process, several
         assert ours == theirs, (step, method, url, sent)
         tags = [*tags[-8:], dict(ours[1]).get("ETag", '"none"')]
     assert written == 10
-    assert plain.asked - quick.asked > 60  # the cache answered enough requests
+    assert plain.asked - quick.asked > 60  # The cache answered enough requests
 
 
 CODINGS = ("", "gzip", "gzip;q=0.5, identity", "identity;q=0, *", "*;q=0", "br, gzip;q=0")
@@ -129,7 +129,7 @@ def test_any_request_gets_flasks_response(
     """The examples share one store, so the responses must be equal in any state of the store."""
     asked = list(questions(several))
     last = plain.client.get(PAGE).headers["ETag"]
-    tags = dict.fromkeys(asked, last)  # each URL's last ETag
+    tags = dict.fromkeys(asked, last)  # Each URL's last ETag
     for place, method, fields, then in steps:
         url = asked[place % len(asked)]
         sent = {name: value.replace("{0}", tags[url]) for name, value in fields.items()}
@@ -159,7 +159,7 @@ def test_every_response_makes_its_own_probe(
     with testing.meter(engine) as cost:
         for _ in range(3):
             quick.client.get(PAGE)
-    assert (quick.asked, cost.reads) == (1, 3)  # each probe that finds a row bills a read
+    assert (quick.asked, cost.reads) == (1, 3)  # Each probe that finds a row bills a read
 
 
 def test_a_write_of_another_process_is_in_the_next_response(
@@ -184,7 +184,7 @@ def test_a_directory_that_is_too_old_is_read_again_even_without_changes(
     quick.now += view_cache.CACHE_MAX_AGE
     with testing.meter(engine) as cost:
         quick.client.get(PAGE)
-    assert cost.reads == 1  # reads the directory again
+    assert cost.reads == 1  # Reads the directory again
 
 
 def test_a_change_of_the_sites_settings_invalidates_cached_responses(
@@ -204,7 +204,7 @@ def test_pages_of_an_expiring_ranking_are_not_cached(quick: Process, several: Ro
     best = f"{PAGE}&order=best&limit=2"
     for _ in range(3):
         first = quick.client.get(best)
-    assert quick.asked == 1  # the first page's ranking does not expire
+    assert quick.asked == 1  # The first page's ranking does not expire
     for _ in range(3):
         quick.client.get(f"{best}&cursor={first.get_json()['cursor']}")
     assert quick.asked == 1 + 3

@@ -86,7 +86,7 @@ def test_within_the_freshness_a_process_makes_no_store_calls(
     assert cost() == (0, 0, 0)
     reader.now += 1
     found = 1 if uncompacted else 0
-    assert cost()[:2] == (found, 1 - found)  # only the first of two requests probes
+    assert cost()[:2] == (found, 1 - found)  # Only the first of two requests probes
 
 
 @pytest.mark.parametrize("url", PAGES)
@@ -144,7 +144,7 @@ def test_an_old_probe_is_never_combined_with_a_newer_directory(
     reader: cache_twins.Process, writer: cache_twins.Process
 ) -> None:
     page(reader)
-    reader.now += view_cache.CACHE_MAX_AGE - 1  # one second before the directory is read again
+    reader.now += view_cache.CACHE_MAX_AGE - 1  # One second before the directory is read again
     gone = post(reader, "is taken back")
     assert "is taken back" in page(reader)
     one, mine = api_requests.ONE + gone["comment"]["id"], api_requests.bearer(gone)
@@ -195,7 +195,7 @@ def test_a_probe_in_progress_during_a_commit_of_this_process_is_not_reused(
     app = apps.create_app(settings, store)
     assert app.test_client().get(PAGE).status_code == 200
     with store.context():
-        compaction.forget()  # makes the next page probe
+        compaction.forget()  # Makes the next page probe
     held.append("armed")
     slow = threading.Thread(target=lambda: app.test_client().get(PAGE))
     slow.start()

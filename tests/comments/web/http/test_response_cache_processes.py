@@ -69,7 +69,7 @@ def test_a_page_shows_every_acknowledged_change_of_two_processes(tmp_path: Path)
             prepared_stores.demo()
         app = apps.create_app(sample_threads.SETTINGS, store)
         near = page_writer.PageWriter(app.test_client(), store, "near")
-        near.step(0)  # posts, and compacts the thread, so that pages depend on a probe
+        near.step(0)  # Posts, and compacts the thread, so that pages depend on a probe
         with (
             subprocess.Popen(
                 [sys.executable, "-m", page_writer.__name__, path, "far"],

@@ -68,7 +68,7 @@ def test_every_response_during_writes_is_a_real_state_named_by_its_etag(
         seen = [places[body] for _, _, body in reader.got]  # Each body is a state that existed.
         assert seen == sorted(seen)  # No response is older than its predecessor.
         for (before, tag, body), place in zip(reader.got, seen, strict=True):
-            assert place >= before - 1  # it includes the last commit before its request
+            assert place >= before - 1  # It includes the last commit before its request
             assert bodies.setdefault(tag, body) == body
     assert len(set(bodies.values())) > 5
 

@@ -37,7 +37,7 @@ def answers(client: FlaskClient, store: connection.Store) -> dict[str, TestRespo
         "openapi": client.get("/api/v1/openapi.json"),
         "healthz": client.get("/healthz"),
     }
-    store._run_query = None  # simulates a broken store
+    store._run_query = None  # Simulates a broken store
     found["500"] = client.get(THREAD)
     return found
 

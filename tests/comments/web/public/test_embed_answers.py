@@ -239,7 +239,7 @@ def test_a_page_costs_the_same_as_the_json_page(
             assert client.get(f"{path}?thread=page{query}").status_code == 200
         return met.reads, met.writes, met.small
 
-    cost(PATHS[0])  # caches the site
+    cost(PATHS[0])  # Caches the site
     for number in range(3):
         with open_store.context():
             for each in range(number):
@@ -259,7 +259,7 @@ def test_a_page_below_a_comment_costs_the_same_as_its_replies(
     open_store: connection.Store,
     compacted_page: dict[str, records.Comment],
 ) -> None:
-    client.get("/embed/demo?thread=page")  # caches the site
+    client.get("/embed/demo?thread=page")  # Caches the site
     costs = []
     for path in (
         f"/api/v1/comments/{compacted_page['1'].id}/replies?",
@@ -269,7 +269,7 @@ def test_a_page_below_a_comment_costs_the_same_as_its_replies(
         with testing.meter(engine) as cost:
             assert client.get(path).status_code == 200
         costs.append(cost.reads)
-    assert costs == [2, 2]  # the comment, and the directory with all rows in its tail
+    assert costs == [2, 2]  # The comment, and the directory with all rows in its tail
 
 
 def test_a_compacted_thread_shows_its_title_and_changes_it_at_the_next_compaction(

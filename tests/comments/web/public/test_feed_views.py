@@ -117,13 +117,13 @@ def test_a_retracted_comment_disappears(
         compact()
     assert texts(read(client, path)) == NEWEST
     with open_store.context():
-        for body in ("1.1", "3"):  # one becomes a tombstone, one disappears
+        for body in ("1.1", "3"):  # One becomes a tombstone, one disappears
             retract(grown[body])
     left = [text for text in NEWEST if text not in {"1.1", "3"}]
     assert texts(read(client, path)) == left
     with open_store.context():
         compact()
-    forget(open_store)  # the clearing did not wait for this process's directory
+    forget(open_store)  # The clearing did not wait for this process's directory
     assert texts(read(client, path)) == left
 
 
@@ -362,7 +362,7 @@ def test_a_small_threads_feed_costs_its_directory_and_bucket(
             sample_threads.post(site, f"{number} {'x' * size}", author=author)
         compact()
         assert len(thread_view.view(sample_threads.name_of(site)).directory.lines) == lines
-    client.get(SITE)  # caches the site and the thread
+    client.get(SITE)  # Caches the site and the thread
     forget(open_store)
     # A longer thread needs the directory, the newest rows and the row after them.
     assert cost(client, engine, THREAD) == (reads, 0, 0)

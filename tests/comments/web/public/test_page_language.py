@@ -184,4 +184,4 @@ def test_a_page_has_only_texts_of_its_language(
     while found != (found := re.sub(r"\[[^][]*\]", "", found)):
         pass
     found = found.replace("author of", "")
-    assert re.findall(r"[^\W\d_]{2,}", found) == []  # single letters are initials
+    assert re.findall(r"[^\W\d_]{2,}", found) == []  # Single letters are initials

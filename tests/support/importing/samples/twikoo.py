@@ -8,7 +8,7 @@ from comments.domain.records import Status
 from tests.support.importing.sample_files import Expected, ExpectedThread, Sample, at
 
 ROSES, TULIPS = "garden.example/roses", "garden.example/tulips"
-_FIRST = 1646388000000  # milliseconds; 10:00 on March 4, 2022
+_FIRST = 1646388000000  # Milliseconds; 10:00 on March 4, 2022
 
 
 def _file(*comments: dict[str, Any]) -> bytes:

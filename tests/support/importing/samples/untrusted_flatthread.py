@@ -20,5 +20,5 @@ SANE = dataclasses.replace(
     ),
 )
 CROOKED = flatthread.CROOKED
-_NOT_READ = {"an origin", "a counter"}  # settings and counters
+_NOT_READ = {"an origin", "a counter"}  # Settings and counters
 REFUSED = {fault: each for fault, each in flatthread.REFUSED.items() if fault not in _NOT_READ}

@@ -130,7 +130,7 @@ def test_a_refused_file_is_shown_with_its_place(
     page = owner.page("/imports")
     assert "was not imported" in page
     assert re.search(r"old &lt;blog&gt;\.xml:\d+: not a valid date", page)
-    assert "Upload and check" in page  # the next file can follow at once
+    assert "Upload and check" in page  # The next file can follow at once
 
 
 def test_checking_again_uses_the_new_mapping(owner: Desk, site: records.Site, file: bytes) -> None:
