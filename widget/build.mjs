@@ -3,8 +3,7 @@
 //
 // A bundle is built from the folder of its name in `source/`, and imports the modules of earlier
 // bundles from those bundles. Each module therefore exists once in a page, and readers load no file
-// with shared code. The earlier bundle exports those modules' names with the module's name as prefix
-// (`words_t`).
+// with shared code. The earlier bundle exports the names of those modules under short aliases.
 //
 // The entry names the other files by the digests of their contents, except that the strings of a
 // language name the file of its later texts. Nothing else may refer to a later bundle or to strings,
@@ -104,22 +103,23 @@ async function bundle(options) {
   return text;
 }
 
-/** Return {file: names} for the names that later bundles import from modules of earlier bundles. */
+/** Return {file: {name: alias}} for what later bundles import from modules of earlier bundles. */
 function sharedNames() {
   const shared = {};
-  for (const at of fs.readdirSync(SOURCE, { recursive: true })) {
+  let count = 0;
+  for (const at of fs.readdirSync(SOURCE, { recursive: true }).sort()) {
     const file = path.join(SOURCE, at);
     if (!(bundleOf(file) in BUNDLES) || !file.endsWith(".js")) continue;
     const text = fs.readFileSync(file, "utf8");
     for (const [, clause, target] of text.matchAll(/^import ([^"]*) from "(.*\.js)";/gm)) {
       const module = path.resolve(path.dirname(file), target);
       if (bundleOf(module) === bundleOf(file)) continue;
-      const names = (shared[module] ??= new Set());
+      const aliases = (shared[module] ??= {});
       const space = clause.match(/^\* as (\w+)/)?.[1];
-      const found = space
+      const names = space
         ? text.matchAll(RegExp(`(?<![\\w/])${space}\\.(\\w+)`, "g"))
         : clause.matchAll(/(\w+)(?: as \w+)?\s*[,}]/g);
-      for (const [, name] of found) names.add(name);
+      for (const [, name] of names) aliases[name] ??= `_${(count++).toString(36)}`;
     }
   }
   return shared;
@@ -130,10 +130,9 @@ async function buildBundles() {
   const shared = sharedNames();
   const digests = {};
   const files = {};
-  /** Write an export of a module's shared names; list(name, prefixed) is an item. */
-  const exporting = (module, from, list) => {
-    const prefix = path.basename(module, ".js");
-    const items = [...shared[module]].sort().map((name) => list(name, `${prefix}_${name}`));
+  /** Write an export of a module's shared names; item(name, alias) is a part of its list. */
+  const exportOf = (module, from, item) => {
+    const items = Object.entries(shared[module]).map(([name, alias]) => item(name, alias));
     return `export { ${items.join(", ")} } from ${JSON.stringify(from)};`;
   };
   /** A plugin: the modules of earlier bundles are in those bundles' files. */
@@ -147,17 +146,14 @@ async function buildBundles() {
       });
       build.onLoad({ filter: /./, namespace: "earlier" }, ({ path: module }) => {
         const from = `./${files[bundleOf(module)]}`;
-        return { contents: exporting(module, from, (name, prefixed) => `${prefixed} as ${name}`) };
+        return { contents: exportOf(module, from, (name, alias) => `${alias} as ${name}`) };
       });
     },
   };
-  const modules = Object.keys(shared).sort((a, b) =>
-    path.basename(a) < path.basename(b) ? -1 : 1,
-  );
   for (const [name, stem] of Object.entries(BUNDLES)) {
-    const exports = modules
+    const exports = Object.keys(shared)
       .filter((module) => bundleOf(module) === name)
-      .map((module) => exporting(module, module, (each, prefixed) => `${each} as ${prefixed}`));
+      .map((module) => exportOf(module, module, (each, alias) => `${each} as ${alias}`));
     const contents = [`export * from "./${name}/${name}.js";`, ...exports].join("\n");
     const text = await bundle({
       stdin: { contents, resolveDir: SOURCE },

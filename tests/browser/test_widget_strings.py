@@ -15,9 +15,9 @@ from tests.browser.conftest import OpenTab, Say, Website, built
 pytestmark = [pytest.mark.browser, pytest.mark.settings(mail=True)]
 
 FILL = """async ([reader, language, entries, values]) => {
-  const { prepare, words_texts } = await import(reader);
+  const { prepare, texts } = await import(reader);
   prepare(language, entries, null);
-  const { t } = words_texts(entries);
+  const { t } = texts(entries);
   return Object.fromEntries(Object.keys(entries).map((name) => [name, t(name, values)]));
 }"""
 # Return every visible text and label in the widget.

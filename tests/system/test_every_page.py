@@ -40,9 +40,9 @@ NAMES = (
 # Parameters from which links are made. They get every payload, and the others one each.
 OF_LINKS = {"url", "page", "thread", "from", "next", "token"}
 OURS = (
-    "icon.svg", "embed.css", "admin.css", "demo.css", "flatthread.js", "desk.js", "starting.js",
-    "ticket.js",
-    "uploading.js", "events.js",
+    "icon.svg", "embed.css", "admin.css", "demo.css", "flatthread.js", "console.js",
+    "check-pages.js", "link-key.js",
+    "upload.js", "events.js",
 )  # fmt: skip
 READING = [row for row in ROWS if row.method == "GET"]
 LEADING = ("href", "src", "action", "formaction", "content", "data")

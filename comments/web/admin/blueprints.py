@@ -1,7 +1,7 @@
 """The admin pages of a site, for owners and moderators, under `/admin/sites/{site}`.
 
 Each module in `pages` contains one page or a group of related pages. The server renders the pages.
-`desk.js` in `widget/pages` adds keyboard shortcuts and shows outcomes in place; every action is
+`console.js` in `widget/pages` adds keyboard shortcuts and shows outcomes in place; every action is
 also available as a form.
 
 Every view first calls `site_visit.enter`, which checks the account's role on the site. Ids in a

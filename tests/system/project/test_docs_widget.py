@@ -54,10 +54,10 @@ def kebab(name: str) -> str:
 def attributes() -> set[str]:
     """Return the names of the attributes that the element may have."""
     place = SCRIPTS["place.js"]
-    taken = re.search(r"const \{([^}]*)\} = said;", place)
+    taken = re.search(r"const \{([^}]*)\} = attributes;", place)
     assert taken is not None
     names = set(re.findall(r"(\w+)(?: = [^,]*)?(?:,|$)", taken[1].strip()))
-    names |= set(re.findall(r"\bsaid\.(\w+)", place))
+    names |= set(re.findall(r"\battributes\.(\w+)", place))
     return names | {
         name for text in SCRIPTS.values() for name in re.findall(r"\bhost\.dataset\.(\w+)", text)
     }

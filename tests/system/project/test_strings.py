@@ -24,8 +24,8 @@ WIDGET = COMMENTS.parent / "widget"
 TEMPLATES = ("admin", "public")
 # Modules below these folders of widget, each with the catalogue surface of its functions.
 SCRIPTS: Mapping[str, Mapping[str, str]] = {
-    "pages": {"desk-texts.js": "admin"},
-    "source": {"words.js": "widget", "writing.js": "widget-writing"},
+    "pages": {"console-texts.js": "admin"},
+    "source": {"words.js": "widget", "writertexts.js": "widget-writing"},
 }
 # Folders and files in comments.
 PYTHON = (
@@ -37,7 +37,7 @@ PYTHON = (
 )
 # The first parts of keys that are built at run time, with the possible second parts.
 DYNAMIC = {
-    "reasons.": "a condition of a rule, a policy, or reports (reasons.py, ruling.js)",
+    "reasons.": "a condition of a rule, a policy, or reports (reasons.py, decisionbox.js)",
     "errors.": "an error's code, and perhaps the field (error_texts.py)",
     "widget.failed": "what the entry says if the strings are missing (widget/build.mjs)",
     "widget-writing.error-": "an error's code or status (problems.js)",

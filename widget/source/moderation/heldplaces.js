@@ -12,7 +12,7 @@
  * @param {Listing} listing
  * @param {CommentData} comment
  */
-export function nextOf(listing, { id, parent, created }) {
+export function elementAfter(listing, { id, parent, created }) {
   if (parent !== null) {
     const above = listing.get(parent);
     if (!above || above.isAside) return undefined;
@@ -20,8 +20,8 @@ export function nextOf(listing, { id, parent, created }) {
   }
   const roots = [...listing.element.children]
     .map((item) => listing.get(/** @type {HTMLElement} */ (item).dataset.id))
-    .filter((each) => each && each.level === 0 && each.id !== id);
-  const times = roots.map((each) => each?.data.created ?? "");
+    .filter((comment) => comment && comment.level === 0 && comment.id !== id);
+  const times = roots.map((comment) => comment?.data.created ?? "");
   const isUp = times.every((time, at) => at === 0 || times[at - 1] <= time);
   const isDown = times.every((time, at) => at === 0 || times[at - 1] >= time);
   if (!isUp && !isDown) return undefined;

@@ -10,20 +10,20 @@
 import { part } from "../shared/api.js";
 import * as clock from "../shared/clock.js";
 import * as codes from "../writer/identity/codewindow.js";
-import { Decisions } from "./deciding.js";
+import { Decisions } from "./decisions.js";
 import { button, el } from "../shared/dom.js";
-import { dressing } from "../writer/base/dress.js";
+import { styleAdder } from "../writer/base/styles.js";
 import css from "./moderating.css";
 import * as moderator from "./moderator.js";
 import { language, t as widgetText } from "../shared/words.js";
-import { t } from "../writer/base/writing.js";
+import { t } from "../writer/base/writertexts.js";
 
 /** @typedef {import("../reader/comments/comment.js").Comment} Comment */
 
 /** Error codes that end a session although its token may be valid. */
 const ENDS = ["moderation-off", "origin-not-allowed"];
 
-const dress = dressing(css);
+const addStyles = styleAdder(css);
 
 export class Moderation {
   #guest;
@@ -33,7 +33,7 @@ export class Moderation {
   /** @type {Moderator | null} */
   #session = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
-  #clock;
+  #expiry;
   #bar = el("div", { class: "ft-moderating", role: "group", tabindex: "-1" });
   #panel = el("div", { class: "ft-sign-in" });
 
@@ -48,8 +48,8 @@ export class Moderation {
     this.#thread = thread;
     this.#decisions = new Decisions(guest, place, thread, {
       token: () => this.#session?.token ?? "",
-      refused: (error) => this.#refused(error),
-      changed: () => this.#tell(),
+      refused: (error) => this.#endIfRefused(error),
+      changed: () => this.#showState(),
     });
     this.#bar.setAttribute("aria-label", t("moderation"));
   }
@@ -60,7 +60,7 @@ export class Moderation {
 
   /** Continue the session that this tab keeps, if there is one. */
   async resume() {
-    const session = moderator.kept(this.#place.site);
+    const session = moderator.storedSession(this.#place.site);
     if (session && !this.isOn) await this.#start(session);
   }
 
@@ -81,8 +81,8 @@ export class Moderation {
       return;
     }
     const { verifier, challenge } = await codes.secrets();
-    const opener = this.#focused;
-    dress(this.#root);
+    const opener = this.#focusedElement;
+    addStyles(this.#root);
     const address = new URL(`../moderate/sites/${part(site)}`, import.meta.url);
     box.append(this.#panel);
     codes.ask(this.#panel, address, challenge, {
@@ -132,30 +132,30 @@ export class Moderation {
     return /** @type {HTMLElement} */ (this.#thread.pages.listing.element.parentElement);
   }
 
-  get #focused() {
+  get #focusedElement() {
     const { activeElement } = /** @type {ShadowRoot} */ (this.#root.getRootNode());
     return /** @type {HTMLElement | null} */ (activeElement);
   }
 
   /** @param {Moderator} session */
   async #start(session) {
-    dress(this.#root);
-    const left = Date.parse(session.expires) - clock.now();
+    addStyles(this.#root);
+    const timeLeft = Date.parse(session.expires) - clock.now();
     this.#thread.pages.listing.aside.before(this.#bar);
-    if (left <= 0) {
+    if (timeLeft <= 0) {
       this.#end(t("moderation-expired"));
       return;
     }
     this.#session = session;
-    moderator.keep(this.#place.site, session);
+    moderator.storeSession(this.#place.site, session);
     this.#guest.staff = {
       name: session.name,
       post: (values, key) => moderator.post(this.#place, values, { key, token: session.token }),
-      refused: (error) => this.#refused(error),
+      refused: (error) => this.#endIfRefused(error),
     };
-    this.#clock = setTimeout(() => this.#end(t("moderation-expired")), left);
+    this.#expiry = setTimeout(() => this.#end(t("moderation-expired")), timeLeft);
     this.#reform();
-    this.#tell();
+    this.#showState();
     await this.#load();
   }
 
@@ -163,12 +163,12 @@ export class Moderation {
     try {
       await this.#decisions.load();
     } catch (error) {
-      if (!this.#refused(error)) this.#tell(error.message);
+      if (!this.#endIfRefused(error)) this.#showState(error.message);
     }
   }
 
   /** Show in the bar who moderates until when and how many comments are held, or show a problem. */
-  #tell(problem = "") {
+  #showState(problem = "") {
     if (this.#session === null) return;
     const { name, expires } = this.#session;
     const format = new Intl.DateTimeFormat(language, { timeStyle: "short" });
@@ -190,7 +190,7 @@ export class Moderation {
   }
 
   /** If the server refuses the session, end it and return true. */
-  #refused({ status, code, message }) {
+  #endIfRefused({ status, code, message }) {
     if (status !== 401 && !ENDS.includes(code)) return false;
     if (this.isOn) this.#end(status === 401 ? t("moderation-refused") : message);
     return true;
@@ -204,8 +204,8 @@ export class Moderation {
   }
 
   #leave() {
-    clearTimeout(this.#clock);
-    moderator.forget(this.#place.site);
+    clearTimeout(this.#expiry);
+    moderator.dropSession(this.#place.site);
     this.#session = this.#guest.staff = null;
     this.#decisions.clear();
     this.#reform();
@@ -213,7 +213,7 @@ export class Moderation {
 
   /** Switch the forms and menus between moderator and reader. Keep all drafts. */
   #reform() {
-    const isTyping = this.#focused?.matches(".ft-top *") ?? false;
+    const isTyping = this.#focusedElement?.matches(".ft-top *") ?? false;
     const { listing, thread } = this.#thread.pages;
     for (const comment of listing) {
       if (!comment.composer?.element.isConnected) continue;

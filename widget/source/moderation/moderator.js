@@ -7,11 +7,19 @@
 
 import { call, part } from "../shared/api.js";
 import * as memory from "../shared/memory.js";
-import { bare } from "../writer/base/writingcalls.js";
+import { bare } from "../writer/base/calls.js";
 
 /** @typedef {"approve" | "reject" | "spam" | "hide" | "restore" | "pin" | "unpin"} Verb */
 
-/** @typedef {{ comment: CommentData, status: string, rule: string, reason: string, reasons: { code: string, params: Record<string, string | number> }[] }} Ruled */
+/**
+ * @typedef {{
+ *   comment: CommentData,
+ *   status: string,
+ *   rule: string,
+ *   reason: string,
+ *   reasons: { code: string, params: Record<string, string | number> }[],
+ * }} ModeratedComment A comment with what holds it, or with what was decided about it.
+ */
 
 const TOKEN = /^m\.[\w.-]+$/;
 
@@ -20,19 +28,19 @@ const TOKEN = /^m\.[\w.-]+$/;
  *
  * @returns {Moderator | null}
  */
-export function kept(site) {
-  const found = memory.loadVisit(seat(site));
-  return TOKEN.test(found?.token) && Date.parse(found.expires) ? found : null;
+export function storedSession(site) {
+  const session = memory.loadVisit(storageKey(site));
+  return TOKEN.test(session?.token) && Date.parse(session.expires) ? session : null;
 }
 
 /** Keep a session for this tab, and remember that somebody moderates the site in this browser. */
-export function keep(site, session) {
-  memory.save(seat(site), true);
-  memory.saveVisit(seat(site), session);
+export function storeSession(site, session) {
+  memory.save(storageKey(site), true);
+  memory.saveVisit(storageKey(site), session);
 }
 
-export function forget(site) {
-  memory.saveVisit(seat(site), null);
+export function dropSession(site) {
+  memory.saveVisit(storageKey(site), null);
 }
 
 /**
@@ -42,11 +50,11 @@ export function forget(site) {
  */
 export function begin(site, verifier, code) {
   const body = { __proto__: null, verifier, code };
-  return call("POST", `${base(site)}/session`, { __proto__: null, body });
+  return call("POST", `${pathOf(site)}/session`, { __proto__: null, body });
 }
 
 export function end(site, token) {
-  return call("DELETE", `${base(site)}/session`, { __proto__: null, token });
+  return call("DELETE", `${pathOf(site)}/session`, { __proto__: null, token });
 }
 
 /**
@@ -54,17 +62,17 @@ export function end(site, token) {
  *
  * @param {Place} place
  * @param {string} token
- * @returns {Promise<{ comments: Ruled[], more: boolean }>}
+ * @returns {Promise<{ comments: ModeratedComment[], more: boolean }>}
  */
-export function held({ site, query }, token) {
-  return call("GET", `${base(site)}/comments`, { __proto__: null, query, token });
+export function heldComments({ site, query }, token) {
+  return call("GET", `${pathOf(site)}/comments`, { __proto__: null, query, token });
 }
 
 /**
  * @param {Pick<CommentData, "id" | "revision">} comment as the moderator saw it
  * @param {Verb} verb
  * @param {string} token
- * @returns {Promise<Ruled>}
+ * @returns {Promise<ModeratedComment>}
  */
 export function decide({ id, revision }, verb, token) {
   return call("POST", `comments/${part(id)}/decision`, {
@@ -97,7 +105,7 @@ export function unban(id, token) {
  * @returns {Promise<{ comment: UncountedComment }>}
  */
 export function post({ site, query, title, url, categories }, values, { key, token }) {
-  return call("POST", `${base(site)}/comments`, {
+  return call("POST", `${pathOf(site)}/comments`, {
     __proto__: null,
     query,
     body: { __proto__: null, ...values, title, url, categories: bare(categories) },
@@ -106,11 +114,11 @@ export function post({ site, query, title, url, categories }, values, { key, tok
   });
 }
 
-function base(site) {
+function pathOf(site) {
   return `sites/${part(site)}/moderation`;
 }
 
 // thread.js resumes a session if this key has a value.
-function seat(site) {
+function storageKey(site) {
   return `moderator:${site}`;
 }

@@ -7,15 +7,15 @@
  * docs/embedding.md lists the attributes. Pages that change their content call `refresh`.
  */
 
-import { site } from "./script.js";
+import { siteId } from "./script.js";
 
 const MOST = 100; // the server's limit for one request
 
 /** Fill all elements with `data-flatthread-count` below `root`. */
 export async function refresh(root = document) {
   /** @type {NodeListOf<HTMLElement>} */
-  const found = root.querySelectorAll("[data-flatthread-count]");
-  const nodes = [...found].filter((node) => thread(node) || page(node));
+  const elements = root.querySelectorAll("[data-flatthread-count]");
+  const nodes = [...elements].filter((node) => thread(node) || page(node));
   for (let from = 0; from < nodes.length; from += MOST) await fill(nodes.slice(from, from + MOST));
 }
 
@@ -27,15 +27,15 @@ async function fill(nodes) {
     threads: bare(nodes.filter((node) => !isPage(node)).map(thread)),
     pages: bare(nodes.filter(isPage).map(page)),
   };
-  const path = `../api/v1/sites/${encodeURIComponent(site() ?? "")}/counts`;
-  const asked = fetch(new URL(path, import.meta.url), {
+  const path = `../api/v1/sites/${encodeURIComponent(siteId() ?? "")}/counts`;
+  const request = fetch(new URL(path, import.meta.url), {
     __proto__: null,
     method: "POST",
     credentials: "omit",
     headers: new Headers([["Content-Type", "application/json"]]),
     body: JSON.stringify(body),
   });
-  const answer = await asked.catch(() => null);
+  const answer = await request.catch(() => null);
   if (answer?.status === 413 && nodes.length > 1) {
     const half = nodes.length >> 1; // find the name that is too long, and count the others
     await Promise.all([fill(nodes.slice(0, half)), fill(nodes.slice(half))]);

@@ -118,17 +118,21 @@ async function show(host, options, view) {
   const first = request.firstPage(place);
   const chosen = languages.choose(options.lang ?? host.dataset.lang, first);
   const texts = chosen.then(async (language) => {
-    const strings = await files.strings(language);
+    const strings = await files.loadStrings(language);
     view.failure = { ...strings.widget, language };
     return strings;
   });
   view.told = texts.catch(() => {});
-  const [reader, language, strings] = await Promise.all([files.script("widget"), chosen, texts]);
+  const [reader, language, strings] = await Promise.all([
+    files.loadScript("widget"),
+    chosen,
+    texts,
+  ]);
   if (view.isClosed) return;
   reader.prepare(language, strings.widget, {
     __proto__: null,
-    script: files.script,
-    writing: () => files.writing(language),
+    script: files.loadScript,
+    writing: () => files.loadWriting(language),
   });
   await reader.show(host, place, {
     __proto__: null,
@@ -144,7 +148,7 @@ async function show(host, options, view) {
  */
 async function recover(host, options, view) {
   const late = new Promise((done) => setTimeout(done, PATIENCE));
-  const [fresh] = await Promise.all([newest(), Promise.race([view.told, late])]);
+  const [fresh] = await Promise.all([loadNewest(), Promise.race([view.told, late])]);
   if (view.isClosed) return;
   if (fresh) {
     successor = fresh;
@@ -157,7 +161,7 @@ async function recover(host, options, view) {
 }
 
 /** Return the entry of a newer release, or null. */
-async function newest() {
+async function loadNewest() {
   const url = new URL(import.meta.url);
   url.searchParams.set("at", String(Date.now()));
   const fresh = await import(url.href).catch(() => null);

@@ -7,7 +7,7 @@
  */
 
 import { TIMEOUT } from "../shared/request.js";
-import { own } from "./script.js";
+import { ownElement } from "./script.js";
 
 /** @type {Record<string, Promise<any>>} */
 const loading = Object.create(null);
@@ -20,23 +20,23 @@ export const LANGUAGES = Object.keys(DIGESTS.strings);
  *
  * @param {string} name
  */
-export function script(name) {
-  return once(name, () => load(address(name, "js", DIGESTS[name]), DIGESTS[name]));
+export function loadScript(name) {
+  return once(name, () => load(addressOf(name, "js", DIGESTS[name]), DIGESTS[name]));
 }
 
 /** Load the strings of a language for the reader bundle. */
-export function strings(language) {
-  return texts(`strings-${language}`, DIGESTS.strings[language]);
+export function loadStrings(language) {
+  return loadTexts(`strings-${language}`, DIGESTS.strings[language]);
 }
 
 /** Load the strings of a language for the writer bundle. The strings for readers name this file. */
-export async function writing(language) {
-  return texts(`writing-${language}`, (await strings(language)).writing);
+export async function loadWriting(language) {
+  return loadTexts(`writing-${language}`, (await loadStrings(language)).writing);
 }
 
-function texts(stem, digest) {
+function loadTexts(stem, digest) {
   return once(stem, async () => {
-    const answer = await fetch(address(stem, "json", digest), {
+    const answer = await fetch(addressOf(stem, "json", digest), {
       __proto__: null,
       credentials: "omit",
       integrity: `sha256-${digest}`,
@@ -54,7 +54,7 @@ function once(name, begin) {
 }
 
 // widget/build.mjs computes the same names.
-function address(stem, suffix, digest) {
+function addressOf(stem, suffix, digest) {
   const part = digest.slice(0, 12).replace(/\W/g, "_");
   return new URL(`${stem}-${part}.${suffix}`, import.meta.url).href;
 }
@@ -63,20 +63,20 @@ function address(stem, suffix, digest) {
 async function load(url, digest) {
   const link = document.createElement("link");
   // Without support for preloading, the module is imported without a check.
-  if (link.relList.supports("modulepreload")) await preloaded(link, url, digest);
+  if (link.relList.supports("modulepreload")) await preload(link, url, digest);
   return import(url);
 }
 
-function preloaded(link, url, digest) {
+function preload(link, url, digest) {
   return new Promise((done, fail) => {
-    const late = setTimeout(fail, TIMEOUT, new Error(url));
+    const timer = setTimeout(fail, TIMEOUT, new Error(url));
     link.rel = "modulepreload";
     link.crossOrigin = "";
     link.integrity = `sha256-${digest}`;
     link.href = url;
     // A policy with a nonce allows elements with the nonce of the page's script.
-    link.nonce = own()?.nonce ?? "";
-    link.onload = () => done(clearTimeout(late));
+    link.nonce = ownElement()?.nonce ?? "";
+    link.onload = () => done(clearTimeout(timer));
     link.onerror = () => fail(new Error(url));
     document.head.append(link);
   }).finally(() => link.remove());

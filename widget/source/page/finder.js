@@ -14,7 +14,7 @@ const ELEMENTS = "#flatthread"; // a page may contain several, although ids shou
 const NEAR = "100% 0px"; // starts one viewport early, so that readers rarely see it load
 
 /** @type {Set<HTMLElement>} */
-const found = new Set(); // elements on the page that start automatically
+const managed = new Set(); // elements on the page that start automatically
 /** @type {Set<HTMLElement>} */
 const waiting = new Set(); // elements that are not near the viewport yet
 /** @type {WeakSet<HTMLElement>} */
@@ -43,7 +43,7 @@ const near = new IntersectionObserver(
 export function watch(actions) {
   start = actions.start;
   const look = () => {
-    for (const host of found) {
+    for (const host of managed) {
       if (host.isConnected) continue;
       forget(host);
       actions.stop(host);
@@ -67,11 +67,11 @@ export function release(host) {
 
 // An element with a shadow root belongs to a caller of `mount`, or to another copy of this file.
 function isNew(host) {
-  return !found.has(host) && (!host.shadowRoot || known.has(host));
+  return !managed.has(host) && (!host.shadowRoot || known.has(host));
 }
 
 function add(host) {
-  found.add(host);
+  managed.add(host);
   known.add(host);
   reserve(host);
   if (host.dataset.load === "now" || wantedComment()) begin(host);
@@ -88,7 +88,7 @@ function begin(host) {
 }
 
 function forget(host) {
-  found.delete(host);
+  managed.delete(host);
   waiting.delete(host);
   near.unobserve(host);
 }

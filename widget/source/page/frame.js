@@ -23,16 +23,16 @@ export function clear(host) {
 
 /** Say that the widget's own files could not be loaded, with a button to try again. */
 export function apologize(host, texts, again) {
-  const said = document.createElement("p");
+  const message = document.createElement("p");
   const button = document.createElement("button");
-  said.setAttribute("role", "alert");
-  said.lang = texts.language;
-  said.dir = "auto";
+  message.setAttribute("role", "alert");
+  message.lang = texts.language;
+  message.dir = "auto";
   button.type = "button";
   button.textContent = texts.again;
   button.addEventListener("click", again);
-  said.append(`${texts.failed} `, button);
-  fill(host, failed, said);
+  message.append(`${texts.failed} `, button);
+  fill(host, failed, message);
 }
 
 /** Focus the heading of the thread, or the button that tries again. */

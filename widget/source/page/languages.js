@@ -16,20 +16,20 @@ let chosen = null;
  * @param {Promise<Response>} first
  */
 export function choose(lang, first) {
-  return (chosen ??= find(lang, first));
+  return (chosen ??= findLanguage(lang, first));
 }
 
-async function find(lang, first) {
+async function findLanguage(lang, first) {
   return (
-    supported(lang) ??
-    supported(document.documentElement.lang) ??
-    supported(await ofSite(first)) ??
-    navigator.languages.map(supported).find((language) => language) ??
+    supportedLanguage(lang) ??
+    supportedLanguage(document.documentElement.lang) ??
+    supportedLanguage(await siteLanguage(first)) ??
+    navigator.languages.map(supportedLanguage).find((language) => language) ??
     "en"
   );
 }
 
-async function ofSite(first) {
+async function siteLanguage(first) {
   try {
     const { options } = await (await first).clone().json();
     return options.language;
@@ -39,12 +39,12 @@ async function ofSite(first) {
 }
 
 /** Return the language of a tag, such as "de" for "de-AT", if it has strings. */
-function supported(tag = "") {
+function supportedLanguage(tag = "") {
   const parts = tag.split("-");
   for (let length = parts.length; length > 0; length--) {
     const wanted = parts.slice(0, length).join("-").toLowerCase();
-    const found = LANGUAGES.find((language) => language.toLowerCase() === wanted);
-    if (found) return found;
+    const match = LANGUAGES.find((language) => language.toLowerCase() === wanted);
+    if (match) return match;
   }
   return undefined;
 }

@@ -11,28 +11,28 @@ const ORDERS = ["thread", "recent", "best", "oldest", "newest"];
  */
 export function placeOf(host, options) {
   /** @type {Record<string, string | undefined>} */
-  const said = { __proto__: null, ...host.dataset, ...options };
-  const { site = script.site() ?? "", thread, page, categories = "", account = "" } = said;
+  const attributes = { __proto__: null, ...host.dataset, ...options };
+  const { site = script.siteId() ?? "", thread, page, categories = "", account = "" } = attributes;
   // An element named "title" on the page can shadow document.title.
   const title = typeof document.title === "string" ? document.title : "";
   /** @type {HTMLLinkElement | null} */
   const canonical = document.querySelector('link[rel~="canonical"][href]');
-  const named = page ?? canonical?.href;
+  const address = page ?? canonical?.href;
   // Servers refuse long requests, and a long parameter cannot be part of a thread's id. The server
   // ignores parameters that do not identify a page, and refuses U+FFFD in the others, so a cut
   // parameter never names a different page.
-  const url = (named ?? location.href)
+  const url = (address ?? location.href)
     .split("#")[0]
     .replace(/([?&][^&]{1200})[^&]{1800,}/g, "$1\ufffd");
   return {
     site,
     spot: `${site}:${thread ?? url}`,
     query: thread ? { thread } : { page: url },
-    order: [remembered(), said.order].find((order) => ORDERS.includes(order)) ?? "",
+    order: [storedOrder(), attributes.order].find((order) => ORDERS.includes(order)) ?? "",
     title: title.replace(/\s+/g, " ").slice(0, 300),
     // The query may identify the reader, so send it only if the page's URL names the thread. Then
     // the server drops all parameters that do not identify a page.
-    url: thread && !named ? url.split("?")[0] : url,
+    url: thread && !address ? url.split("?")[0] : url,
     categories: categories.split(",").filter((name) => name.trim()),
     account,
   };
@@ -40,11 +40,11 @@ export function placeOf(host, options) {
 
 /** Tell whether the page embeds the widget in this element, and does not call `mount` itself. */
 export function isEmbedded(host) {
-  return host.dataset.site !== undefined || script.own() !== undefined;
+  return host.dataset.site !== undefined || script.ownElement() !== undefined;
 }
 
 /** Return the order that the reader chose, which memory.js stores as `order`. */
-function remembered() {
+function storedOrder() {
   try {
     return JSON.parse(localStorage.getItem("flatthread:order") ?? "null");
   } catch {

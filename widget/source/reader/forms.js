@@ -51,14 +51,14 @@ export class Forms {
 
   /** Make the form for the top of the thread. */
   main() {
-    const made = stub(t("write"), t("write-here"));
-    this.#stub = made;
+    const unusedForm = stub(t("write"), t("write-here"));
+    this.#stub = unusedForm;
     this.#composer = null;
-    const begin = () => this.#begin(made);
-    made.form.addEventListener("focusin", begin);
-    made.form.addEventListener("pointerenter", () => lazy.writer().catch(() => {}));
+    const begin = () => this.#begin(unusedForm);
+    unusedForm.form.addEventListener("focusin", begin);
+    unusedForm.form.addEventListener("pointerenter", () => lazy.writer().catch(() => {}));
     if (memory.load(`draft:${this.#place.spot}`)) begin();
-    return made.form;
+    return unusedForm.form;
   }
 
   /** Focus the form at the top. */
@@ -95,7 +95,7 @@ export class Forms {
    * @param {Comment} comment
    */
   async reply(comment) {
-    (await this.#ready())?.reply(comment);
+    (await this.#loadForms())?.reply(comment);
   }
 
   /**
@@ -105,24 +105,26 @@ export class Forms {
    */
   async reopen(comment) {
     if (!memory.load(`draft:${this.#place.spot}:${comment.id}`)) return;
-    (await this.#ready())?.reopen(comment);
+    (await this.#loadForms())?.reopen(comment);
   }
 
   /** Make the form at the top complete; return its composer, or null if the code does not load. */
-  async #begin(made) {
-    if (made === this.#stub && this.#composer) return this.#composer;
-    const forms = await this.#ready();
-    if (made !== this.#stub) return null;
-    for (const old of made.form.querySelectorAll(".ft-again")) old.parentElement.remove();
+  async #begin(unusedForm) {
+    if (unusedForm === this.#stub && this.#composer) return this.#composer;
+    const forms = await this.#loadForms();
+    if (unusedForm !== this.#stub) return null;
+    for (const old of unusedForm.form.querySelectorAll(".ft-again")) old.parentElement.remove();
     if (forms === null) {
-      const again = button("ft-again", t("again"), () => this.#begin(made));
-      made.form.append(el("p", { class: "ft-error", role: "alert" }, `${unreachable()} `, again));
+      const again = button("ft-again", t("again"), () => this.#begin(unusedForm));
+      unusedForm.form.append(
+        el("p", { class: "ft-error", role: "alert" }, `${unreachable()} `, again),
+      );
       return null;
     }
-    return (this.#composer ??= forms.main(made));
+    return (this.#composer ??= forms.main(unusedForm));
   }
 
-  async #ready() {
+  async #loadForms() {
     const writer = await this.#thread.writer();
     if (writer === null) return null;
     return (this.#forms ??= new writer.PostForms(this.#guest, this.#place, this.#thread));

@@ -20,8 +20,8 @@ export class Guest {
 
   constructor(site) {
     this.#site = site;
-    const kept = memory.load(this.#seat);
-    this.#member = isCurrent(kept) ? kept : null;
+    const stored = memory.load(this.#memberKey);
+    this.#member = isCurrent(stored) ? stored : null;
   }
 
   /**
@@ -31,8 +31,8 @@ export class Guest {
    */
   enter(member, { stays = false } = {}) {
     this.#member = { __proto__: null, ...member, stays };
-    if (stays) memory.save(this.#seat, this.#member);
-    else memory.drop(this.#seat);
+    if (stays) memory.save(this.#memberKey, this.#member);
+    else memory.drop(this.#memberKey);
   }
 
   /** Whether the reader signed in with the widget and can therefore sign out. */
@@ -42,7 +42,7 @@ export class Guest {
 
   signOut() {
     this.#member = null;
-    memory.drop(this.#seat);
+    memory.drop(this.#memberKey);
   }
 
   /** The name of the moderator or of the account, or null for a guest. */
@@ -67,8 +67,8 @@ export class Guest {
    */
   get token() {
     if (this.#member) return this.#member.token;
-    const kept = memory.load(this.tokenKey);
-    return isCurrent(kept) ? kept.token : null;
+    const stored = memory.load(this.tokenKey);
+    return isCurrent(stored) ? stored.token : null;
   }
 
   /**
@@ -84,7 +84,7 @@ export class Guest {
   }
 
   /** Store a token from a vote or a post. */
-  meet(token, expires) {
+  keepToken(token, expires) {
     if (this.#member) {
       this.enter({ ...this.#member, token, expires }, this.#member);
       return;
@@ -92,7 +92,7 @@ export class Guest {
     memory.save(this.tokenKey, { __proto__: null, token, expires });
   }
 
-  get #seat() {
+  get #memberKey() {
     return `member:${this.#site}`;
   }
 
@@ -108,8 +108,8 @@ export class Guest {
 
   /** Return the stored data of the own comments that can still be changed, by id. */
   mine() {
-    const kept = Object.entries(memory.load(this.ownKey) ?? {});
-    const current = kept.filter(([, entry]) => isCurrent(entry));
+    const stored = Object.entries(memory.load(this.ownKey) ?? {});
+    const current = stored.filter(([, entry]) => isCurrent(entry));
     return Object.assign(Object.create(null), Object.fromEntries(current));
   }
 }

@@ -12,9 +12,9 @@ export const ORDERS = ["best", "recent", "thread"];
 export class Header {
   #thread;
   #order = "thread";
-  #sorting = el("div", { class: "ft-tool" });
-  #reader = el("div", { class: "ft-tool" });
-  #following = el("div", { class: "ft-tool" });
+  #sortBox = el("div", { class: "ft-tool" });
+  #readerBox = el("div", { class: "ft-tool" });
+  #followBox = el("div", { class: "ft-tool" });
   #waiting = el("span", { class: "ft-waiting" });
   title = el("h2", { class: "ft-title", tabindex: "-1" });
   /** Forms that belong to the header open here. */
@@ -35,7 +35,7 @@ export class Header {
       "header",
       { class: "ft-header" },
       el("div", { class: "ft-heading" }, this.title, this.#waiting),
-      el("div", { class: "ft-tools" }, this.#sorting, this.#following, this.#reader),
+      el("div", { class: "ft-tools" }, this.#sortBox, this.#followBox, this.#readerBox),
       this.panel,
     );
   }
@@ -44,23 +44,23 @@ export class Header {
   count(total, waiting) {
     this.title.textContent = t("title", { count: total });
     this.#waiting.textContent = waiting > 0 ? t("own-waiting", { count: waiting }) : "";
-    this.#sorting.hidden = total < 2;
-    this.#following.hidden = total < 1; // the server does not know an empty thread
+    this.#sortBox.hidden = total < 2;
+    this.#followBox.hidden = total < 1; // the server does not know an empty thread
   }
 
   /** Offer the orders; `order` is the current one. */
   offerOrders(order) {
-    if (order === this.#order && this.#sorting.hasChildNodes()) return; // it may have the focus
+    if (order === this.#order && this.#sortBox.hasChildNodes()) return; // it may have the focus
     this.#order = order;
     const name = ORDERS.includes(order) ? t(`order-${order}`) : "";
     const content = [el("span", { class: "ft-order" }, name), icon("open")];
     const label = t("sorted-by", { order: name });
-    this.#sorting.replaceChildren(
+    this.#sortBox.replaceChildren(
       menuButton("ft-sort", content, label, this.#thread.writer, () =>
-        ORDERS.map((each) => ({
-          label: t(`order-${each}`),
-          checked: each === this.#order,
-          act: () => this.#thread.sort(each),
+        ORDERS.map((choice) => ({
+          label: t(`order-${choice}`),
+          checked: choice === this.#order,
+          act: () => this.#thread.sort(choice),
         })),
       ),
     );
@@ -68,10 +68,10 @@ export class Header {
 
   /** Offer to follow the thread, if the service sends mail. */
   offerMail(isOffered) {
-    this.#following.replaceChildren(...(isOffered ? [this.#follow()] : []));
+    this.#followBox.replaceChildren(...(isOffered ? [this.#followButton()] : []));
   }
 
-  #follow() {
+  #followButton() {
     const label = el("span", { class: "ft-follow-label" }, t("follow"));
     const follow = button("ft-follow", icon("bell"), this.#thread.follow);
     follow.append(label);
@@ -85,7 +85,7 @@ export class Header {
   welcome(name, mayEnter) {
     if (!name) {
       const enter = button("ft-enter", t("sign-in"), this.#thread.signIn);
-      this.#reader.replaceChildren(...(mayEnter ? [enter] : []));
+      this.#readerBox.replaceChildren(...(mayEnter ? [enter] : []));
       return;
     }
     const content = [
@@ -94,7 +94,7 @@ export class Header {
       el("span", { class: "ft-hidden" }, t("reader-menu", { name })),
       icon("open"),
     ];
-    this.#reader.replaceChildren(
+    this.#readerBox.replaceChildren(
       menuButton("ft-reader", content, null, this.#thread.writer, this.#thread.readerItems),
     );
   }

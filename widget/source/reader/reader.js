@@ -8,6 +8,8 @@ import * as surroundings from "./surroundings.js";
 import { Thread } from "./thread.js";
 import { direction, language, t, use } from "../shared/words.js";
 
+export { texts } from "../shared/words.js"; // a test fills all texts with it
+
 // Every style-src policy allows constructed style sheets, because they are not inline styles.
 const style = new CSSStyleSheet();
 style.replaceSync(css);
@@ -56,10 +58,10 @@ export async function show(host, place, { first, view, again }) {
   if (failure) {
     tell("error", { code: failure.code ?? "", status: failure.status ?? 0 });
     lazy.writer().then(
-      (writer) => writer.hint(failure, place),
+      (writer) => writer.logHint(failure, place),
       () => {},
     );
-    surroundings.follow(host, root.lastElementChild, thread.signal);
+    surroundings.watchPage(host, root.lastElementChild, thread.signal);
     addEventListener("online", again, { once: true, signal: thread.signal });
     return;
   }

@@ -4,7 +4,7 @@
  */
 
 /** Keep the classes of `element` in step with the page around `host` until `signal` is aborted. */
-export function follow(host, element, signal) {
+export function watchPage(host, element, signal) {
   const update = () => {
     element.classList.toggle("ft-on-dark", isLight(element));
     element.classList.toggle("ft-plain", hasDefaultFont(element, host));

@@ -40,11 +40,11 @@ export class Thread {
   #mutes;
   /** @type {import("../writer/actions/actions.js").Actions | null} */
   #actions = null;
-  /** @type {InstanceType<import("../shared/lazy.js").Writer["Ballots"]> | null} */
-  #sending = null;
+  /** @type {InstanceType<import("../shared/lazy.js").Writer["VoteSender"]> | null} */
+  #sender = null;
   #folding;
   /** @type {number | undefined} */
-  #seen;
+  #lastVisit;
   /** @type {SiteOptions} from the last page */
   #options = /** @type {any} */ (null);
   #state = "open";
@@ -54,7 +54,7 @@ export class Thread {
   #top = el("div", { class: "ft-top" });
   #status = el("p", { class: "ft-status", role: "status" });
   /** @type {ReturnType<typeof setTimeout> | undefined} */
-  #fading;
+  #toastTimer;
 
   /**
    * @param {Place} place
@@ -67,26 +67,27 @@ export class Thread {
     this.#first = first;
     this.#guest = new Guest(place.site);
     this.#mutes = new Mutes(place.site);
-    this.#votes = new Votes(async (id, value) => (await this.#ballots()).send(id, value));
+    this.#votes = new Votes(async (id, value) => (await this.#voteSender()).send(id, value));
     this.#forms = new Forms(this.#guest, place, {
       options: () => this.#options,
       pages: () => this.#pages,
       tell,
-      welcome: () => this.#welcome(),
+      welcome: () => this.#greet(),
       entered: (member) => this.#entered(member),
       refused: (state) => this.#refused(state),
-      writer: () => this.#writer(),
+      writer: () => this.#writerOrNull(),
     });
     this.#header = new Header({
       sort: (order) => this.#sort(order),
-      follow: async () => (await this.#writer())?.follow(this.#header.panel, this.#place),
-      signIn: async () => this.#act(await this.#writer())?.signIn(),
-      writer: () => this.#writer(),
-      readerItems: (writer) => this.#act(writer).readerItems(),
+      follow: async () =>
+        (await this.#writerOrNull())?.openSubscribeForm(this.#header.panel, this.#place),
+      signIn: async () => this.#actionsOf(await this.#writerOrNull())?.signIn(),
+      writer: () => this.#writerOrNull(),
+      readerItems: (writer) => this.#actionsOf(writer).readerItems(),
     });
     this.element = el("section", { class: "ft-thread", "aria-label": t("comments") });
     this.#pages = new Pages(place, this.#guest, this.#stop.signal, {
-      make: (data) => this.#make(data),
+      make: (data) => this.#makeComment(data),
       card: (data) => card(data, this.#prose(data.html), () => this.#pages.goTo(data.id)),
       context: () => this.#context,
       shown: (comment) => this.#forms.reopen(comment),
@@ -97,7 +98,7 @@ export class Thread {
       count: (total, waiting) => this.#header.count(total, waiting),
       counted: (total) => this.#tell("count", { total }),
       reveal: (comment) => this.#folding.reveal(comment),
-      load: () => this.#load(),
+      load: () => this.#loadWriter(),
       say: (text) => this.#say(text),
     });
     this.#folding = new Folding(this.#listing, this.element);
@@ -113,9 +114,9 @@ export class Thread {
   /** Load the first page, or the page with the comment that the URL names. */
   async open() {
     const wanted = wantedComment();
-    const first = api.answer(this.#first);
+    const first = api.contentOf(this.#first);
     if (this.#place.account) {
-      const entered = this.#pages.attempt("sign-in", () => this.#enter());
+      const entered = this.#pages.attempt("sign-in", () => this.#signInByToken());
       await Promise.race([entered, first.catch(() => {})]); // comments never wait for a sign-in
     }
     await (wanted ? this.#pages.openAround(wanted, first) : this.#pages.openFirst(first));
@@ -127,8 +128,8 @@ export class Thread {
       this.#offerModeration();
     };
     addEventListener("hashchange", follow, { signal });
-    const ageing = setInterval(() => times.refresh(this.element), MINUTE);
-    signal.addEventListener("abort", () => clearInterval(ageing));
+    const timer = setInterval(() => times.refresh(this.element), MINUTE);
+    signal.addEventListener("abort", () => clearInterval(timer));
     if (this.#options.live > 0) new Live(() => this.#poll(), this.#options.live, signal);
   }
 
@@ -138,7 +139,7 @@ export class Thread {
     // The next calls read styles and sizes, which browsers compute much faster without the comments.
     const parts = [...this.element.childNodes];
     this.element.replaceChildren();
-    surroundings.follow(root.host, this.element, this.#stop.signal);
+    surroundings.watchPage(root.host, this.element, this.#stop.signal);
     this.#folding.apply();
     this.element.append(...parts);
     this.#arrange();
@@ -173,7 +174,7 @@ export class Thread {
     const isWanted = location.hash === "#moderate";
     const session = memory.loadVisit(key);
     if (!this.#options.moderation || !(isWanted || session || memory.load(key))) return;
-    const moderate = async (box) => this.#act(await this.#writer())?.moderate(box);
+    const moderate = async (box) => this.#actionsOf(await this.#writerOrNull())?.moderate(box);
     let foot = this.element.querySelector(".ft-end");
     if (!foot) {
       foot = el("div", { class: "ft-end" });
@@ -193,7 +194,11 @@ export class Thread {
     this.element.addEventListener("click", async (event) => {
       const target = /** @type {HTMLElement} */ (event.target);
       if (!target.matches?.(".ft-gutter")) return;
-      const above = (await this.#writer())?.commentOfLine(this.#listing, target, event.clientX);
+      const above = (await this.#writerOrNull())?.commentOfLine(
+        this.#listing,
+        target,
+        event.clientX,
+      );
       if (above && !above.isRemoved) this.#folding.toggle(above);
     });
   }
@@ -201,13 +206,13 @@ export class Thread {
   /** @param {CommentPage} page */
   #heard(page) {
     this.#options = page.options;
-    this.#seen ??= visit(this.#place.spot, Date.parse(page.changed) || clock.now());
+    this.#lastVisit ??= visit(this.#place.spot, Date.parse(page.changed) || clock.now());
     const state = isRegistered(page.options) ? (page.thread?.state ?? "open") : "elsewhere";
     const isOther = state !== this.#state;
     this.#state = state;
     if (isOther && state === "elsewhere") {
-      const tell = ({ hint }) => hint({ code: "origin-not-allowed" }, this.#place);
-      this.#load().then(tell, () => {}); // the form says it too
+      const tell = ({ logHint }) => logHint({ code: "origin-not-allowed" }, this.#place);
+      this.#loadWriter().then(tell, () => {}); // the form says it too
     }
     this.#header.offerOrders(page.order ?? this.#place.order ?? this.#options.order);
     this.#header.offerMail(this.#options.mail);
@@ -226,14 +231,14 @@ export class Thread {
 
   /** Load the reader's votes. If that fails, no button is pressed, and voting still works. */
   async #loadVotes() {
-    if (this.#guest.token) this.#votes.replace(...(await (await this.#ballots()).load()));
+    if (this.#guest.token) this.#votes.replace(...(await (await this.#voteSender()).load()));
     else this.#votes.replace(new Map(), new Map());
   }
 
   /** Return the object that sends votes, which the writer bundle contains. */
-  async #ballots() {
-    const { Ballots } = await lazy.writer();
-    return (this.#sending ??= new Ballots(this.#guest, this.#place));
+  async #voteSender() {
+    const { VoteSender } = await lazy.writer();
+    return (this.#sender ??= new VoteSender(this.#guest, this.#place));
   }
 
   #sort(order) {
@@ -242,10 +247,10 @@ export class Thread {
   }
 
   /** Sign in with the site's token. */
-  async #enter() {
-    const { enter } = await lazy.writer();
+  async #signInByToken() {
+    const { signInByToken } = await lazy.writer();
     const { site, account } = this.#place;
-    const member = await enter(site, account).catch(({ message: why }) => {
+    const member = await signInByToken(site, account).catch(({ message: why }) => {
       throw new Error(t("not-signed-in", { why }));
     });
     this.#guest.enter(member);
@@ -258,7 +263,7 @@ export class Thread {
     this.#changeReader();
   }
 
-  #welcome() {
+  #greet() {
     this.#header.welcome(this.#guest.name ?? this.#guest.profile.name, this.#options.sign_in);
   }
 
@@ -277,7 +282,7 @@ export class Thread {
   /** Show the form at the top, or say why there is none. */
   #reform({ refocus = true } = {}) {
     const { name } = this.#guest;
-    this.#welcome();
+    this.#greet();
     if (this.#state !== "open") {
       const text = t(`state-${this.#state}`);
       this.#top.querySelector(".ft-notice")?.remove();
@@ -301,12 +306,12 @@ export class Thread {
   }
 
   /** @param {CommentData} data */
-  #make(data) {
+  #makeComment(data) {
     const actions = {
       reply: (comment) => this.#forms.reply(comment),
-      share: async (comment) => this.#act(await this.#writer())?.share(comment),
+      share: async (comment) => this.#actionsOf(await this.#writerOrNull())?.share(comment),
       toggle: (comment) => this.#folding.toggle(comment),
-      unmute: async (comment) => this.#act(await this.#writer())?.mute(comment, false),
+      unmute: async (comment) => this.#actionsOf(await this.#writerOrNull())?.mute(comment, false),
       goTo: (id) => this.#pages.goTo(id),
     };
     return new Comment(data, actions, this.#context);
@@ -320,18 +325,18 @@ export class Thread {
         this.#options.votes
           ? this.#votes.elements(comment, this.#guest.own(comment.id) === null)
           : [],
-      writer: () => this.#writer(),
-      items: (writer, comment) => this.#act(writer).items(comment),
+      writer: () => this.#writerOrNull(),
+      items: (writer, comment) => this.#actionsOf(writer).items(comment),
       isMuted: ({ id, data }) => this.#guest.own(id) === null && this.#mutes.has(data.author),
       isNew: ({ id, data }) =>
-        Date.parse(data.created) > (this.#seen || Infinity) && this.#guest.own(id) === null,
+        Date.parse(data.created) > (this.#lastVisit || Infinity) && this.#guest.own(id) === null,
       mayReply: () => this.#state === "open" && (this.#options.guests || this.#guest.name !== null),
       body: (html) => this.#prose(html),
     };
   }
 
   /** Return the reader's actions, or null if the writer bundle did not load. */
-  #act(writer) {
+  #actionsOf(writer) {
     if (writer === null) return null;
     return (this.#actions ??= new writer.Actions(this.#guest, this.#mutes, this.#place, {
       options: () => this.#options,
@@ -349,16 +354,16 @@ export class Thread {
   }
 
   /** Load the writer bundle, and add its styles. */
-  async #load() {
+  async #loadWriter() {
     const writer = await lazy.writer();
-    writer.dress(this.element);
+    writer.addStyles(this.element);
     return writer;
   }
 
   /** Load the writer bundle. If that fails, say so and return null. */
-  async #writer() {
+  async #writerOrNull() {
     try {
-      return await this.#load();
+      return await this.#loadWriter();
     } catch (error) {
       this.#say(error.message, { isVisible: true });
       return null;
@@ -377,11 +382,11 @@ export class Thread {
 
   /** Announce a message to screen readers. With `isVisible`, also show it for a few seconds. */
   #say(text, { isVisible = false } = {}) {
-    clearTimeout(this.#fading);
+    clearTimeout(this.#toastTimer);
     this.#status.textContent = text;
     this.#status.classList.toggle("ft-toast", isVisible);
     if (!isVisible) return;
-    this.#fading = setTimeout(() => this.#status.classList.remove("ft-toast"), 4000);
+    this.#toastTimer = setTimeout(() => this.#status.classList.remove("ft-toast"), 4000);
   }
 }
 

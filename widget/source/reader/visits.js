@@ -15,8 +15,8 @@ export class Mutes {
 
   /** @returns {string[]} */
   get all() {
-    const kept = memory.load(this.key);
-    return Array.isArray(kept) ? kept : [];
+    const stored = memory.load(this.key);
+    return Array.isArray(stored) ? stored : [];
   }
 
   has(author) {
@@ -31,8 +31,8 @@ export function nameOf(author) {
 
 /** Return when the thread was last seen (milliseconds, 0 for never), and remember this visit. */
 export function visit(spot, now) {
-  const kept = memory.load("seen");
-  const seen = Array.isArray(kept) ? kept : [];
+  const stored = memory.load("seen");
+  const seen = Array.isArray(stored) ? stored : [];
   const last = seen.find(([name]) => name === spot)?.[1] ?? 0;
   memory.save("seen", [...seen.filter(([name]) => name !== spot).slice(1 - MOST), [spot, now]]);
   return Number(last) || 0;

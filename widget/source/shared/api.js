@@ -57,7 +57,7 @@ export async function call(method, path, { query = {}, body, token, headers = {}
   const sent = new Headers(Object.entries(headers));
   if (token) sent.set("Authorization", `Bearer ${token}`);
   if (body) sent.set("Content-Type", "application/json");
-  return answer(
+  return contentOf(
     fetch(addressOf(path, query), {
       ...init(method),
       __proto__: null,
@@ -70,20 +70,20 @@ export async function call(method, path, { query = {}, body, token, headers = {}
 /**
  * Return the content of a response.
  *
- * @param {Promise<Response>} asked
+ * @param {Promise<Response>} request
  */
-export async function answer(asked) {
-  const response = await asked.catch(() => {
+export async function contentOf(request) {
+  const response = await request.catch(() => {
     throw new Problem(0, unreachable());
   });
   clock.set(response.headers);
   const content = await response.json().catch(() => null);
-  if (!response.ok) throw await problem(response, content);
+  if (!response.ok) throw await problemOf(response, content);
   if (content === null) throw new Problem(0, unreachable());
   return content;
 }
 
-async function problem(response, content) {
+async function problemOf(response, content) {
   const { code, field } = content ?? {};
   const writer = await lazy.writer().catch(() => null);
   const message = writer?.explain(response, content) ?? unreachable();

@@ -29,7 +29,7 @@ function makePolicy() {
  * @param {string[]} origins
  */
 export function nodes(html, origins) {
-  const fragment = parsed(html);
+  const fragment = parse(html);
   const links = /** @type {NodeListOf<HTMLAnchorElement>} */ (
     fragment.querySelectorAll("[data-ft-image]")
   );
@@ -55,7 +55,7 @@ export function nodes(html, origins) {
 }
 
 /** Return the nodes of sanitized HTML. */
-function parsed(html) {
+function parse(html) {
   const template = document.createElement("template");
   if (policy) template.innerHTML = policy.createHTML(html);
   else if (template.setHTML) template.setHTML(html);

@@ -47,8 +47,8 @@ export function firstPage({ site, query, order }) {
   const around = wantedComment();
   // The server has only one order around a comment.
   const chosen = around ? { around } : order && { order };
-  const asked = { __proto__: null, ...query, limit: PAGE, ...chosen };
-  const url = addressOf(`sites/${encodeURIComponent(site)}/comments`, asked);
+  const parameters = { __proto__: null, ...query, limit: PAGE, ...chosen };
+  const url = addressOf(`sites/${encodeURIComponent(site)}/comments`, parameters);
   const answer = fetch(url, init("GET"));
   answer.catch(() => {}); // the reader bundle reports it
   return answer;

@@ -182,7 +182,7 @@ def test_a_hashed_file_is_kept_for_a_year(client: FlaskClient, name: str) -> Non
     [
         ("flatthread.js", "public, max-age=300"),
         ("count.js", "public, max-age=300"),
-        ("desk.js", "no-cache"),
+        ("console.js", "no-cache"),
         ("embed.css", "no-cache"),
         ("widget-000000000000.js", "no-store"),
     ],

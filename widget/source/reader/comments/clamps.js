@@ -55,10 +55,10 @@ function clamp(body) {
     },
     { "aria-expanded": "false", "aria-label": label },
   );
-  const reached = (event) => {
+  const onReach = (event) => {
     show();
     event.target.scrollIntoView({ block: "nearest" });
   };
-  body.addEventListener("focusin", reached, { once: true });
+  body.addEventListener("focusin", onReach, { once: true });
   body.after(more);
 }

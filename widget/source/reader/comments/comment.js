@@ -41,7 +41,7 @@ export class Comment {
   /** @type {HTMLButtonElement | null} */
   #toggle = null;
   /** @type {HTMLElement | null} */
-  #onward = null;
+  #onwardButton = null;
   /** @type {HTMLElement | null} */
   #more = null;
   /** @type {CommentData} */
@@ -164,9 +164,9 @@ export class Comment {
 
   /** Show a button that leads on to the replies, or none. */
   offer(onward) {
-    this.#onward?.remove();
-    this.#onward = onward || null;
-    if (this.#onward) this.slot.before(this.#onward);
+    this.#onwardButton?.remove();
+    this.#onwardButton = onward || null;
+    if (this.#onwardButton) this.slot.before(this.#onwardButton);
   }
 
   #showTombstone() {
@@ -179,10 +179,10 @@ export class Comment {
   #showMuted() {
     this.close();
     this.#toggle = this.replyButton = this.body = null;
-    const said = t("muted", { name: this.name });
-    this.element.setAttribute("aria-label", said);
+    const text = t("muted", { name: this.name });
+    this.element.setAttribute("aria-label", text);
     const show = button("ft-unmute", t("unmute"), () => this.#actions.unmute(this));
-    this.main.replaceChildren(el("p", { class: "ft-tombstone" }, said, " ", show), this.slot);
+    this.main.replaceChildren(el("p", { class: "ft-tombstone" }, text, " ", show), this.slot);
   }
 
   #showContent(context) {
@@ -239,7 +239,7 @@ export class Comment {
         : el("span", { class: "ft-author" }, name),
       kindMark(author),
       pinned ? el("span", { class: "ft-badge ft-pinned" }, icon("pin"), t("pinned")) : null,
-      this.#answered(toName),
+      this.#repliedTo(toName),
       el("a", { class: "ft-time", href: addressOf(id) }, times.time(created)),
       edited ? el("span", { class: "ft-edited" }, t("edited")) : null,
       context.isNew(this) ? el("span", { class: "ft-badge ft-new" }, t("new")) : null,
@@ -249,7 +249,7 @@ export class Comment {
   }
 
   /** Name the author being replied to at the deepest level, where the nesting does not show it. */
-  #answered(toName) {
+  #repliedTo(toName) {
     const { parent, reply_to: to } = this.data;
     if (!to || to === parent) return null;
     const onclick = (event) => {

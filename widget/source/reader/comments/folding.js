@@ -101,12 +101,12 @@ export class Folding {
   #showAll(comment) {
     this.#alone = null;
     this.apply();
-    this.#listing.point(this.#visible(comment));
+    this.#listing.point(this.#nearestVisible(comment));
   }
 
-  #visible(comment) {
-    let found = comment;
-    while (found?.element.hidden) found = this.#listing.get(found.data.parent);
-    return found ?? comment;
+  #nearestVisible(comment) {
+    let ancestor = comment;
+    while (ancestor?.element.hidden) ancestor = this.#listing.get(ancestor.data.parent);
+    return ancestor ?? comment;
   }
 }

@@ -97,13 +97,13 @@ export class Listing {
   /** Return the comments below a comment. */
   below(comment) {
     /** @type {Comment[]} */
-    const found = [];
+    const comments = [];
     let next = this.after(comment);
     while (next && next.level > comment.level) {
-      found.push(next);
+      comments.push(next);
       next = this.after(next);
     }
-    return found;
+    return comments;
   }
 
   /** Return the comment below another one in the list. */

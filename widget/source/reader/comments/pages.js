@@ -19,20 +19,20 @@ export class Pages {
   /** @type {string | null} */
   #cursor = null;
   /** @type {UncountedComment[]} */
-  #own = [];
+  #ownPending = [];
   #total = 0;
   /** @type {number | null} */
-  #told = null; // the total that the last event told the page
+  #lastTotal = null; // the total that the last event told the page
   /** @type {Position} */
   #start = null; // position of the page that was loaded first: null, or {around}
   /** @type {string | undefined} */
   #order; // of the loaded pages
   #chosen = ""; // the order to ask for
   #latest = 0; // time of the last change that is shown
-  #polled = 0; // time of the last change that a poll has announced
-  #whole = el("div", { class: "ft-whole" });
-  #pinned = el("div", { class: "ft-pins" });
-  #none = el("p", { class: "ft-none" }, t("no-comments"));
+  #announced = 0; // time of the last change that a poll has announced
+  #wholeBox = el("div", { class: "ft-whole" });
+  #pins = el("div", { class: "ft-pins" });
+  #emptyNote = el("p", { class: "ft-none" }, t("no-comments"));
   #foot = el("div", { class: "ft-foot" });
   listing = new Listing();
   /** Above the list: failures, and new comments. */
@@ -80,23 +80,23 @@ export class Pages {
     return [
       this.bar,
       this.listing.aside,
-      this.#pinned,
-      this.#whole,
+      this.#pins,
+      this.#wholeBox,
       back,
       this.listing.element,
-      this.#none,
+      this.#emptyNote,
       this.#foot,
     ];
   }
 
-  async openFirst(asked = this.#list(null)) {
-    this.#replace(await asked, null);
+  async openFirst(request = this.#list(null)) {
+    this.#replace(await request, null);
   }
 
   /** Load the page that contains a comment; the first page if the comment is not in the thread. */
-  async openAround(id, asked = api.list(this.#place, { around: id })) {
+  async openAround(id, request = api.list(this.#place, { around: id })) {
     try {
-      const page = await asked;
+      const page = await request;
       this.#replace(page, { around: id });
       this.listing.former.set(id, page.around);
       this.#offerWhole();
@@ -143,7 +143,7 @@ export class Pages {
    * @param {string} [changed]
    */
   countMore(change, changed) {
-    this.#hear({ changed, total: this.#total + change });
+    this.#update({ changed, total: this.#total + change });
     this.thread.changed();
   }
 
@@ -153,7 +153,7 @@ export class Pages {
    * @param {CommentData[]} [pinned]
    */
   pin(pinned = []) {
-    this.#pinned.replaceChildren(...pinned.map((data) => this.thread.card(data)));
+    this.#pins.replaceChildren(...pinned.map((data) => this.thread.card(data)));
   }
 
   /**
@@ -167,14 +167,14 @@ export class Pages {
     await this.thread.loadVotes();
     const isNew = Date.parse(page.changed) >= this.#latest;
     if (!isNew || start !== this.#start || this.#signal.aborted) return;
-    writer.weave(this.listing, page.comments, {
+    writer.mergePage(this.listing, page.comments, {
       make: this.thread.make,
       context: this.thread.context(),
       stays: (comment) => comment.isPending || this.#guest.own(comment.id) !== null,
       isStart: start === null,
       isEnd: page.cursor === null,
     });
-    this.#hear(page);
+    this.#update(page);
     this.#offerRest(page.cursor);
     this.thread.changed();
   }
@@ -184,10 +184,10 @@ export class Pages {
     const start = this.#start;
     const page = await this.#list(start);
     const changed = Date.parse(page.changed);
-    if (!(changed > Math.max(this.#latest, this.#polled))) return false;
+    if (!(changed > Math.max(this.#latest, this.#announced))) return false;
     const { announce } = await this.thread.load();
     if (start !== this.#start || this.#signal.aborted) return false;
-    this.#polled = changed;
+    this.#announced = changed;
     this.thread.heard(page);
     announce(this, page.comments, page.total - this.#total);
     return true;
@@ -217,14 +217,14 @@ export class Pages {
     this.#start = start;
     this.#order = page.order ?? this.#order;
     this.listing.clear();
-    this.#own = [];
+    this.#ownPending = [];
     this.bar.querySelector(".ft-show-new")?.remove();
     this.thread.heard(page);
     this.pin(page.pinned);
     this.#append(page);
     this.thread.replaced();
     this.loadOwn();
-    this.#whole.replaceChildren();
+    this.#wholeBox.replaceChildren();
   }
 
   /** @param {CommentPage} page */
@@ -235,7 +235,7 @@ export class Pages {
       this.listing.append(comment);
       this.thread.shown(comment);
     }
-    this.#hear(page);
+    this.#update(page);
     this.#insertOwn();
     this.#showMore();
     this.thread.changed();
@@ -253,10 +253,10 @@ export class Pages {
   async #showHeld() {
     const { token } = this.#guest;
     if (!token) return;
-    const { held, note } = await this.thread.load();
-    const { comments } = await held(this.#place, token);
-    for (const data of comments) note(this.#guest, data);
-    this.#own = comments;
+    const { ownHeldComments, noteEditTime } = await this.thread.load();
+    const { comments } = await ownHeldComments(this.#place, token);
+    for (const data of comments) noteEditTime(this.#guest, data);
+    this.#ownPending = comments;
     this.#insertOwn();
     this.thread.changed();
   }
@@ -265,18 +265,18 @@ export class Pages {
   #insertOwn() {
     const isWhole = this.#cursor === null && this.listing.size >= this.#total;
     const isDue = (data) => data.status === "pending" || isWhole;
-    for (const data of this.#own.filter(isDue)) {
+    for (const data of this.#ownPending.filter(isDue)) {
       if (this.listing.get(data.id)) continue;
       this.listing.insert(this.thread.make({ replies: 0, ...data }));
     }
-    this.#own = this.#own.filter((data) => !isDue(data));
-    this.#count(this.#total);
+    this.#ownPending = this.#ownPending.filter((data) => !isDue(data));
+    this.#showCount(this.#total);
   }
 
   /** Offer the first page, unless the page around a comment contains all comments. */
   #offerWhole() {
     if (this.listing.size >= this.#total) return;
-    this.#whole.replaceChildren(button("ft-show-whole", t("whole"), () => this.#showWhole()));
+    this.#wholeBox.replaceChildren(button("ft-show-whole", t("whole"), () => this.#showWhole()));
   }
 
   /** Offer more pages if all comments were visible until now. */
@@ -290,17 +290,19 @@ export class Pages {
   }
 
   /** Update the data about the whole thread from a page. */
-  #hear({ changed, total }) {
+  #update({ changed, total }) {
     this.#latest = Math.max(this.#latest, Date.parse(changed) || 0);
-    this.#count(total);
+    this.#showCount(total);
   }
 
-  #count(total) {
-    if (total !== this.#told) this.thread.counted(total);
-    this.#told = this.#total = total;
-    const waiting = [...this.listing].filter((each) => each.isPending && !each.isHeld).length;
+  #showCount(total) {
+    if (total !== this.#lastTotal) this.thread.counted(total);
+    this.#lastTotal = this.#total = total;
+    const waiting = [...this.listing].filter(
+      (comment) => comment.isPending && !comment.isHeld,
+    ).length;
     this.thread.count(total, waiting);
-    this.#none.hidden = this.listing.size > 0;
+    this.#emptyNote.hidden = this.listing.size > 0;
   }
 
   #showMore() {

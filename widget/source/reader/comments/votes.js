@@ -3,7 +3,7 @@
  *
  * The server sends the same page to all readers and counts a vote some seconds later. The visible
  * score is therefore the page's score plus the reader's own later change. A button shows a vote at
- * once, while the module that sends it (ballots.js) may still be loading.
+ * once, while the module that sends it (votesender.js) may still be loading.
  */
 
 import { button, el, isBusy, setBusy } from "../../shared/dom.js";
@@ -44,11 +44,11 @@ export class Votes {
     const error = el("p", { class: "ft-error", role: "alert" });
     const buttons = new Map();
     const refresh = () => {
-      const shown = comment.data.score + this.#of(id) - (this.#counted.get(id) ?? 0);
+      const shown = comment.data.score + this.#voteOf(id) - (this.#counted.get(id) ?? 0);
       score.textContent = number(shown);
       group.setAttribute("aria-label", t("score", { score: shown }));
       for (const [value, control] of buttons) {
-        control.setAttribute("aria-pressed", String(this.#of(id) === value));
+        control.setAttribute("aria-pressed", String(this.#voteOf(id) === value));
       }
     };
     if (mayVote) {
@@ -69,7 +69,7 @@ export class Votes {
     return [group, error];
   }
 
-  #of(id) {
+  #voteOf(id) {
     return this.#mine.get(id) ?? 0;
   }
 
@@ -77,7 +77,7 @@ export class Votes {
   async #press(id, pressed, { group, error, refresh }) {
     if (isBusy(group)) return;
     setBusy(group, true);
-    const before = this.#of(id);
+    const before = this.#voteOf(id);
     const value = before === pressed ? 0 : pressed;
     error.textContent = "";
     this.#mine.set(id, value);

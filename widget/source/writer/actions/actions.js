@@ -5,13 +5,13 @@ import { addressOf } from "../../reader/comments/comment.js";
 import { el } from "../../shared/dom.js";
 import { duration } from "../base/durations.js";
 import { Erasure } from "./erasure.js";
-import { offerEntrance } from "../identity/extras.js";
-import * as keeping from "../base/keeping.js";
+import { offerEntrance } from "../identity/optionalparts.js";
+import * as ownstore from "../base/ownstore.js";
 import * as memory from "../../shared/memory.js";
 import { mute, unmute } from "./muting.js";
 import { Report } from "./report.js";
 import { t as widgetText } from "../../shared/words.js";
-import { loadLater, t } from "../base/writing.js";
+import { loadLater, t } from "../base/writertexts.js";
 
 /** @typedef {import("../../reader/comments/comment.js").Comment} Comment */
 /** @typedef {import("../base/menu.js").Item} Item */
@@ -102,10 +102,12 @@ export class Actions {
           : [{ label: t("report"), act: () => this.#report(comment) }]),
       ];
     }
-    const left = keeping.editableFor(this.#guest, comment.id);
+    const timeLeft = ownstore.editableFor(this.#guest, comment.id);
     const edit = {
       label:
-        left === Infinity ? t("edit") : t("edit-for", { time: duration(left / 1000, "short") }),
+        timeLeft === Infinity
+          ? t("edit")
+          : t("edit-for", { time: duration(timeLeft / 1000, "short") }),
       act: () => this.#changes.open(comment),
     };
     const remove = {
@@ -113,7 +115,7 @@ export class Actions {
       class: "ft-danger",
       act: () => this.#changes.ask(comment),
     };
-    return [...moderating, ...(left > 0 ? [edit] : []), remove, folding];
+    return [...moderating, ...(timeLeft > 0 ? [edit] : []), remove, folding];
   }
 
   /**
@@ -190,11 +192,11 @@ export class Actions {
   }
 
   #erase() {
-    const done = async () => {
+    const onErased = async () => {
       this.#thread.say(t("erased"));
       await this.#thread.pages.reload();
       this.#thread.reform(false);
     };
-    new Erasure(this.#guest, this.#place, done).ask(this.#thread.panel);
+    new Erasure(this.#guest, this.#place, onErased).ask(this.#thread.panel);
   }
 }

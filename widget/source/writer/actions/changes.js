@@ -8,14 +8,14 @@ import { Composer } from "../forms/composer.js";
 import { button, el, isBusy, isTyping } from "../../shared/dom.js";
 import { Draft } from "../base/drafts.js";
 import { duration } from "../base/durations.js";
-import * as keeping from "../base/keeping.js";
-import { bury } from "../comments/own.js";
+import * as ownstore from "../base/ownstore.js";
+import { removeDeleted } from "../comments/owncomments.js";
 import { preview } from "../forms/preview.js";
 import { stub } from "../../reader/stub.js";
 import { t as widgetText } from "../../shared/words.js";
-import { working } from "../base/working.js";
-import { t } from "../base/writing.js";
-import * as calls from "../base/writingcalls.js";
+import { showBusy } from "../base/busy.js";
+import { t } from "../base/writertexts.js";
+import * as calls from "../base/calls.js";
 
 /** @typedef {import("../../reader/comments/comment.js").Comment} Comment */
 
@@ -37,10 +37,10 @@ export class Changes {
 
   /** Open the form that edits a comment's text. */
   open(comment) {
-    const left = el("p", { class: "ft-answering" });
+    const timeLeft = el("p", { class: "ft-answering" });
     const composer = new Composer({
       stub: stub(t("edit-yours"), ""),
-      aside: [left],
+      aside: [timeLeft],
       submit: t("save"),
       fields: ["body"],
       values: { body: this.#guest.own(comment.id)?.body },
@@ -52,20 +52,22 @@ export class Changes {
     });
     comment.element.classList.add("ft-editing");
     comment.slot.replaceChildren(composer.element);
-    this.#countDown(comment, left);
+    this.#countDown(comment, timeLeft);
     composer.focus();
   }
 
   /** Show the time left to edit, until the form closes. */
-  #countDown(comment, place) {
+  #countDown(comment, host) {
     const show = () => {
-      const left = keeping.editableFor(this.#guest, comment.id);
-      if (left === Infinity) return;
-      place.textContent =
-        left > 0 ? t("edit-left", { time: duration(left / 1000, "short") }) : t("edit-over");
+      const timeLeft = ownstore.editableFor(this.#guest, comment.id);
+      if (timeLeft === Infinity) return;
+      host.textContent =
+        timeLeft > 0
+          ? t("edit-left", { time: duration(timeLeft / 1000, "short") })
+          : t("edit-over");
     };
     show();
-    const ticking = setInterval(() => (place.isConnected ? show() : clearInterval(ticking)), 1000);
+    const ticking = setInterval(() => (host.isConnected ? show() : clearInterval(ticking)), 1000);
   }
 
   /** Ask before deleting a comment. */
@@ -82,7 +84,7 @@ export class Changes {
   async #save(comment, body) {
     try {
       const { comment: data } = await calls.edit(comment.data, body, this.#token(comment));
-      keeping.rewrite(this.#guest, comment.id, body);
+      ownstore.rewrite(this.#guest, comment.id, body);
       if (comment.slot.querySelector(".ft-sending")) comment.close(); // else the reader is typing
       this.#show(comment, data);
       this.#thread.pages.listing.point(comment);
@@ -100,17 +102,17 @@ export class Changes {
     error.message = t("overtaken");
   }
 
-  async #remove(comment, control, place) {
+  async #remove(comment, control, host) {
     if (isBusy(control)) return;
-    const finish = working(control, t("deleting"));
-    place.textContent = "";
+    const finish = showBusy(control, t("deleting"));
+    host.textContent = "";
     try {
       await calls.retract(comment.id, this.#token(comment));
-      keeping.forget(this.#guest, comment.id);
+      ownstore.forget(this.#guest, comment.id);
       this.#show(comment, { status: "removed", author: null, html: "" });
-      this.#bury(comment);
+      this.#removeFromList(comment);
     } catch (error) {
-      place.textContent = error.message;
+      host.textContent = error.message;
     } finally {
       finish();
     }
@@ -119,14 +121,14 @@ export class Changes {
   /** Show a comment's new data. Correct the total, which does not include pending comments. */
   #show(comment, data) {
     const { pages } = this.#thread;
-    const waited = comment.isPending;
+    const wasPending = comment.isPending;
     comment.show({ ...comment.data, ...data }, pages.thread.context());
-    pages.countMore(Number(waited) - Number(comment.isPending));
+    pages.countMore(Number(wasPending) - Number(comment.isPending));
   }
 
-  #bury(comment) {
+  #removeFromList(comment) {
     const { pages, title } = this.#thread;
-    pages.countMore(-bury(pages.listing, comment));
+    pages.countMore(-removeDeleted(pages.listing, comment));
     if (!isTyping()) (comment.element.isConnected ? comment.element : title).focus();
     this.#thread.say(t("deleted"));
   }

@@ -2,9 +2,9 @@
 
 import { call, part } from "../../shared/api.js";
 import { button, el, isBusy } from "../../shared/dom.js";
-import * as keeping from "../base/keeping.js";
-import { working } from "../base/working.js";
-import { t } from "../base/writing.js";
+import * as ownstore from "../base/ownstore.js";
+import { showBusy } from "../base/busy.js";
+import { t } from "../base/writertexts.js";
 
 export class Erasure {
   #guest;
@@ -24,7 +24,7 @@ export class Erasure {
     const close = () => panel.replaceChildren();
     const yes = button("ft-remove-yes", t("erase-yes"), async () => {
       if (isBusy(yes)) return;
-      const finish = working(yes, t("deleting"));
+      const finish = showBusy(yes, t("deleting"));
       error.textContent = "";
       try {
         await this.#erase();
@@ -60,6 +60,6 @@ export class Erasure {
     for (let isDone = false; !isDone;) {
       isDone = (await call("DELETE", path, { __proto__: null, token })).done;
     }
-    keeping.erase(this.#guest);
+    ownstore.erase(this.#guest);
   }
 }

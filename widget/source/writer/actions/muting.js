@@ -16,6 +16,6 @@ export function mute(mutes, author) {
 export function unmute(mutes, author) {
   memory.save(
     mutes.key,
-    mutes.all.filter((each) => each !== nameOf(author)),
+    mutes.all.filter((name) => name !== nameOf(author)),
   );
 }

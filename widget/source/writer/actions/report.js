@@ -3,8 +3,8 @@
 import { call, part } from "../../shared/api.js";
 import { button, el, isBusy, isTyping } from "../../shared/dom.js";
 import { Proofs } from "../identity/proof.js";
-import { working } from "../base/working.js";
-import { t } from "../base/writing.js";
+import { showBusy } from "../base/busy.js";
+import { t } from "../base/writertexts.js";
 
 const REASONS = ["spam", "abuse", "off-topic", "other"];
 let count = 0; // makes the names of radio groups unique in their shadow root
@@ -38,7 +38,7 @@ export class Report {
         return;
       }
       error.textContent = "";
-      const finish = working(send, t("sending"));
+      const finish = showBusy(send, t("sending"));
       try {
         await this.#send(comment.id, reason);
         comment.slot.replaceChildren(el("p", { class: "ft-hint" }, t("reported")));

@@ -55,7 +55,7 @@ export class Draft {
   }
 
   /** Drop an attempt that the server refused. Nothing was stored, so the next attempt is new. */
-  refused(values) {
+  dropAttempt(values) {
     this.#attempt = null;
     this.#keep(values);
   }
@@ -72,7 +72,7 @@ export class Draft {
   }
 
   /** Drop the draft of a sent text, unless another tab has changed the draft since then. */
-  sent(values) {
+  dropSent(values) {
     if (this.values?.body === values.body) this.drop();
     this.#attempt = null;
   }

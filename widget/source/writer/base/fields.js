@@ -1,8 +1,8 @@
 /** Small forms: fields, a button that calls the server, and errors. */
 
 import { button, el, isBusy } from "../../shared/dom.js";
-import { working } from "./working.js";
-import { t } from "./writing.js";
+import { showBusy } from "./busy.js";
+import { t } from "./writertexts.js";
 
 let count = 0; // makes element ids unique in their shadow root
 
@@ -30,7 +30,7 @@ export function show(box, label, parts, act, cancel) {
       missing.focus();
       return;
     }
-    const finish = working(submit, t("sending"));
+    const finish = showBusy(submit, t("sending"));
     try {
       await act();
     } catch (problem) {

@@ -96,7 +96,7 @@ export function toggleMenu(box, opener, items, at) {
     event.stopPropagation(); // pages bind shortcuts to keys
     const all = entries();
     const at = all.indexOf(event.target);
-    const move = MOVES[event.key] ?? byLetter(all, event);
+    const move = MOVES[event.key] ?? moveByLetter(all, event);
     if (event.key === "Escape") close({ refocus: true });
     else if (!move) return;
     else all[move(at, all.length)]?.focus();
@@ -122,7 +122,7 @@ function keepInView(list) {
 }
 
 /** Return a move to the next item that begins with the typed letter, or null. */
-function byLetter(all, { key, ctrlKey, metaKey, altKey }) {
+function moveByLetter(all, { key, ctrlKey, metaKey, altKey }) {
   if (key.length !== 1 || key === " " || ctrlKey || metaKey || altKey) return null;
   const begins = (item) => item.textContent.toLowerCase().startsWith(key.toLowerCase());
   return (at, size) => {

@@ -10,7 +10,7 @@
 import { duration } from "./durations.js";
 import { unreachable } from "../../shared/offline.js";
 import { texts } from "../../shared/words.js";
-import { ofErrors, ofWriting } from "./writing.js";
+import { errorTexts, writingTexts } from "./writertexts.js";
 
 /**
  * @param {Response} response
@@ -24,20 +24,20 @@ import { ofErrors, ofWriting } from "./writing.js";
 export function explain({ status, headers }, content) {
   const { code, field = "", detail = unreachable(), params } = content ?? {};
   const seconds = Number(params?.seconds ?? headers.get("Retry-After"));
-  const label = filled(ofWriting, `field-${field}`, {}) ?? field;
+  const label = filledText(writingTexts, `field-${field}`, {}) ?? field;
   const values = { ...params, field: label, wait: seconds ? duration(seconds, "long") : undefined };
-  const said =
-    filled(ofWriting, `error-${code}`, values) ??
-    filled(ofErrors, `${code}.${field}`, values) ??
-    filled(ofErrors, `${code}`, values) ??
-    filled(ofWriting, `error-${status}`, values) ??
+  const message =
+    filledText(writingTexts, `error-${code}`, values) ??
+    filledText(errorTexts, `${code}.${field}`, values) ??
+    filledText(errorTexts, `${code}`, values) ??
+    filledText(writingTexts, `error-${status}`, values) ??
     detail;
-  return said.charAt(0).toUpperCase() + said.slice(1);
+  return message.charAt(0).toUpperCase() + message.slice(1);
 }
 
 /** Fill a text. Return null if it does not exist or a placeholder has no value. */
-function filled(entries, name, values) {
+function filledText(entries, name, values) {
   if (!Object.hasOwn(entries, name)) return null;
-  const said = texts(entries).parts(name, values);
-  return said.includes(undefined) ? null : said.join("");
+  const message = texts(entries).parts(name, values);
+  return message.includes(undefined) ? null : message.join("");
 }

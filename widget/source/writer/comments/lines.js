@@ -20,7 +20,7 @@ export function commentOfLine(listing, gutter, x) {
   const at = Math.floor(((isLtr ? x - left : right - x) / width) * shown);
   const level = comment.level - shown + Math.min(at, shown - 1);
   /** @type {Comment | undefined} */
-  let found = comment;
-  while (found && found.level > level) found = listing.get(found.data.parent);
-  return found;
+  let ancestor = comment;
+  while (ancestor && ancestor.level > level) ancestor = listing.get(ancestor.data.parent);
+  return ancestor;
 }

@@ -7,11 +7,11 @@
  */
 
 import { button, el, isBusy, webUrl } from "../../shared/dom.js";
-import { formatted, FORMATS } from "./formatting.js";
+import { formattedText, FORMATS } from "./formatting.js";
 import { icon } from "../../shared/icons.js";
 import { t as widgetText } from "../../shared/words.js";
-import { working } from "../base/working.js";
-import { t } from "../base/writing.js";
+import { showBusy } from "../base/busy.js";
+import { t } from "../base/writertexts.js";
 
 let count = 0; // makes element ids unique in their shadow root
 
@@ -26,10 +26,10 @@ export class Composer {
   #inputs = {};
   #errors = {};
   #submit;
-  #glance;
+  #previewBox;
   #subject;
   #tabs;
-  #about;
+  #nameFields;
   #identity;
 
   /**
@@ -58,13 +58,13 @@ export class Composer {
     this.#draft = draft;
     this.#send = send;
     this.#preview = preview;
-    this.#glance = el("div", {
+    this.#previewBox = el("div", {
       class: "ft-preview ft-prose",
       role: "region",
       dir: "auto",
       hidden: true,
     });
-    this.#glance.setAttribute("aria-label", t("preview-of"));
+    this.#previewBox.setAttribute("aria-label", t("preview-of"));
     this.#submit = el("button", { type: "submit", class: "ft-submit" }, submit);
     // A honeypot: people do not see this field, so only bots fill it in.
     this.#subject = el("input", { ...KINDS.subject, name: "subject", class: "ft-subject" });
@@ -72,7 +72,9 @@ export class Composer {
     this.#errors.body = el("p", { class: "ft-error", id: `${body.id}-error`, role: "alert" });
     this.#errors.form = el("p", { class: "ft-error", role: "alert" });
     const about = fields.slice(1).map((field) => this.#field(field, values));
-    this.#about = about.length ? el("div", { class: "ft-about" }, ...about, this.#subject) : null;
+    this.#nameFields = about.length
+      ? el("div", { class: "ft-about" }, ...about, this.#subject)
+      : null;
     this.#tabs = [
       button("ft-tab", t("write-tab"), () => this.#showText(), { "aria-pressed": "true" }),
       button("ft-tab ft-show-preview", t("preview"), () => this.#showPreview(), {
@@ -89,13 +91,13 @@ export class Composer {
     );
     form.prepend(...aside);
     box.prepend(el("div", { class: "ft-bar-text" }, ...this.#tabs, this.#toolbar()));
-    box.append(this.#glance);
+    box.append(this.#previewBox);
     form.append(
       this.#errors.body,
       el(
         "div",
         { class: "ft-more-form" },
-        ...[this.#about, this.#errors.form, controls].filter(isNode),
+        ...[this.#nameFields, this.#errors.form, controls].filter(isNode),
       ),
     );
     form.classList.add("ft-open");
@@ -121,8 +123,8 @@ export class Composer {
   /** Show the field for the name, which is text at first for a returning guest. */
   rename() {
     this.#identity.replaceChildren();
-    if (!this.#about) return;
-    this.#about.hidden = false;
+    if (!this.#nameFields) return;
+    this.#nameFields.hidden = false;
     this.#inputs.name?.focus();
   }
 
@@ -180,11 +182,11 @@ export class Composer {
   /** Say who is writing. A guest with a name can change it. */
   #identify(account, values) {
     const name = account ?? (values.name && !this.#draft.values ? values.name : null);
-    if (this.#about) this.#about.hidden = name !== null;
-    if (name === null || (account === null && !this.#about)) return;
-    const said = el("span", {}, t("commenting-as", { name }));
+    if (this.#nameFields) this.#nameFields.hidden = name !== null;
+    if (name === null || (account === null && !this.#nameFields)) return;
+    const text = el("span", {}, t("commenting-as", { name }));
     const change = button("ft-change-name", widgetText("change-name"), () => this.rename());
-    this.#identity.replaceChildren(said, ...(account === null ? [" ", change] : []));
+    this.#identity.replaceChildren(text, ...(account === null ? [" ", change] : []));
   }
 
   #listen(cancel) {
@@ -217,7 +219,7 @@ export class Composer {
     const { body } = this.#inputs;
     this.#showText();
     body.focus();
-    const { start, end, text, select } = formatted(name, body.value, [
+    const { start, end, text, select } = formattedText(name, body.value, [
       body.selectionStart ?? 0,
       body.selectionEnd ?? 0,
     ]);
@@ -248,18 +250,18 @@ export class Composer {
     this.#clearErrors();
     const values = this.#checked();
     if (values === null) return;
-    const finish = working(this.#submit, t("sending"));
+    const finish = showBusy(this.#submit, t("sending"));
     this.#form.classList.add("ft-sending");
     try {
       await this.#send(values, this.#subject.value);
-      this.#draft.sent(values);
+      this.#draft.dropSent(values);
       const { body } = this.#inputs;
       if (body.value === values.body) body.value = "";
       this.#showText();
       this.#grow();
-      if (this.#about) this.#identify(null, values);
+      if (this.#nameFields) this.#identify(null, values);
     } catch (error) {
-      if (error.isFinal) this.#draft.refused(this.#values);
+      if (error.isFinal) this.#draft.dropAttempt(this.#values);
       else error.message += ` ${t("text-kept")}`;
       this.#showError(error);
     } finally {
@@ -296,7 +298,7 @@ export class Composer {
   }
 
   #showText() {
-    this.#glance.hidden = true;
+    this.#previewBox.hidden = true;
     this.#inputs.body.hidden = false;
     this.#press(0);
   }
@@ -310,12 +312,12 @@ export class Composer {
       body.focus();
       return;
     }
-    const finish = working(this.#tabs[1], t("loading"));
+    const finish = showBusy(this.#tabs[1], t("loading"));
     try {
       const nodes = await this.#preview(shown);
       if (body.value !== shown) return;
-      this.#glance.replaceChildren(nodes);
-      this.#glance.hidden = false;
+      this.#previewBox.replaceChildren(nodes);
+      this.#previewBox.hidden = false;
       body.hidden = true;
       this.#press(1);
     } catch (error) {
@@ -339,8 +341,8 @@ export class Composer {
     const input = Object.hasOwn(this.#inputs, field) ? this.#inputs[field] : null;
     this.#errors[input ? field : "form"].textContent = message;
     if (!input) return;
-    if (this.#about?.contains(input)) {
-      this.#about.hidden = false;
+    if (this.#nameFields?.contains(input)) {
+      this.#nameFields.hidden = false;
       this.#identity.replaceChildren();
     }
     input.setAttribute("aria-invalid", "true");

@@ -22,7 +22,7 @@ export const FORMATS = {
  * @param {[number, number]} selection
  * @returns {{ start: number, end: number, text: string, select: [number, number] }}
  */
-export function formatted(name, value, [from, to]) {
+export function formattedText(name, value, [from, to]) {
   const { around, line, block } = FORMATS[name];
   const chosen = value.slice(from, to);
   if (line) return inLines(line, value, from, to);
@@ -51,7 +51,7 @@ function inLines(mark, value, from, to) {
 }
 
 /** Return text as a Markdown quote. */
-export function quoted(text) {
+export function quotation(text) {
   const lines = text.trim().split("\n");
   return `${lines.map((line) => `> ${line}`.trimEnd()).join("\n")}\n\n`;
 }

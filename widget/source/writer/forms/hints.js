@@ -2,7 +2,7 @@
  * Hints in the browser's console for the owner of a website whose comments are not set up correctly.
  */
 
-import { t } from "../base/writing.js";
+import { t } from "../base/writertexts.js";
 
 const COMMAND = "flatthread site";
 
@@ -12,24 +12,24 @@ const COMMAND = "flatthread site";
  * @param {{ code?: string, status?: number, message?: string }} error
  * @param {Place} place
  */
-export function hint({ code, status, message }, { site }) {
+export function logHint({ code, status, message }, { site }) {
   const server = new URL(import.meta.url).origin;
   const { origin } = location;
   const attribute = "data-site";
   if (code === "no-site") {
-    tell(t("hint-no-site", { attribute, document: "docs/embedding.md" }));
+    log(t("hint-no-site", { attribute, document: "docs/embedding.md" }));
   } else if (code === "site-not-found") {
     const command = [COMMAND, "add", site, "--origin", origin].join(" ");
-    tell(t("hint-site", { server, site, attribute, command }));
+    log(t("hint-site", { server, site, attribute, command }));
   } else if (code === "origin-not-allowed" || (status === 0 && navigator.onLine)) {
     // Browsers do not tell a page whether a call failed or was refused.
     const command = [COMMAND, "set", site, "--add-origin", origin].join(" ");
-    tell(t("hint-origin", { server, site, origin, command }));
+    log(t("hint-origin", { server, site, origin, command }));
   } else if (/^(http-|other-host$)/.test(code ?? "")) {
-    tell(`${server}: ${message}`); // the server refused the request before it reached the service
+    log(`${server}: ${message}`); // the server refused the request before it reached the service
   }
 }
 
-function tell(text) {
+function log(text) {
   console.warn(`Flatthread: ${text}`);
 }

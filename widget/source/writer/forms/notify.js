@@ -7,8 +7,8 @@
 
 import { Problem } from "../../shared/api.js";
 import { el } from "../../shared/dom.js";
-import { t } from "../base/writing.js";
-import { subscription } from "../base/writingcalls.js";
+import { t } from "../base/writertexts.js";
+import { subscription } from "../base/calls.js";
 
 let count = 0; // makes element ids unique in their shadow root
 
@@ -20,7 +20,7 @@ export async function offer(form, place) {
 
 class Notify {
   #place;
-  #choices = { __proto__: null, replies: box(), thread: box() };
+  #choices = { __proto__: null, replies: checkbox(), thread: checkbox() };
   #email;
   #address;
 
@@ -70,16 +70,16 @@ class Notify {
 
   /** Subscribe the address after the comment was posted, and show the result in `host`. */
   async ask(wanted, token, host) {
-    const told = el("p", { class: "ft-hint ft-note", role: "status" });
-    host.append(told);
+    const status = el("p", { class: "ft-hint ft-note", role: "status" });
+    host.append(status);
     try {
       await subscription("PUT", this.#place, wanted, token);
       // The next comment must not subscribe again.
       for (const input of this.#boxes) input.checked = false;
       this.#toggle();
-      told.textContent = t("mail-asked", { email: wanted.email });
+      status.textContent = t("mail-asked", { email: wanted.email });
     } catch (error) {
-      told.textContent = t("mail-failed", { why: error.message });
+      status.textContent = t("mail-failed", { why: error.message });
     }
   }
 
@@ -92,6 +92,6 @@ class Notify {
   }
 }
 
-function box() {
+function checkbox() {
   return el("input", { type: "checkbox", class: "ft-box" });
 }

@@ -6,19 +6,19 @@
 import { Composer } from "./composer.js";
 import { button, el } from "../../shared/dom.js";
 import { Draft } from "../base/drafts.js";
-import { addPart } from "../identity/extras.js";
-import { quoted } from "./formatting.js";
-import { hint } from "./hints.js";
-import * as keeping from "../base/keeping.js";
+import { addPart } from "../identity/optionalparts.js";
+import { quotation } from "./formatting.js";
+import { logHint } from "./hints.js";
+import * as ownstore from "../base/ownstore.js";
 import { offer as offerMail } from "./notify.js";
-import { welcome } from "../comments/own.js";
+import { showPosted } from "../comments/owncomments.js";
 import { Proofs } from "../identity/proof.js";
 import { offer as offerSignIn } from "../identity/signin.js";
 import { preview } from "./preview.js";
 import { stub } from "../../reader/stub.js";
 import { t as widgetText } from "../../shared/words.js";
-import { t } from "../base/writing.js";
-import * as calls from "../base/writingcalls.js";
+import { t } from "../base/writertexts.js";
+import * as calls from "../base/calls.js";
 
 /** @typedef {import("../../reader/comments/comment.js").Comment} Comment */
 
@@ -47,9 +47,9 @@ export class PostForms {
   }
 
   /** Complete the form at the top of the thread. */
-  main(made) {
-    return this.#make({
-      stub: made,
+  main(unusedForm) {
+    return this.#makeForm({
+      stub: unusedForm,
       submit: t("post"),
       parent: null,
       draft: new Draft(this.#place.spot),
@@ -84,9 +84,9 @@ export class PostForms {
   #openReply(comment) {
     const quote = button("ft-quote", t("quote"), () => {
       const { body } = comment;
-      if (body) composer.insert(quoted(chosenIn(body) || body.innerText));
+      if (body) composer.insert(quotation(selectionIn(body) || body.innerText));
     });
-    const composer = this.#make({
+    const composer = this.#makeForm({
       stub: stub(widgetText("reply-to", { name: comment.name }), t("reply-here")),
       submit: t("post-reply"),
       parent: comment.id,
@@ -101,7 +101,7 @@ export class PostForms {
   }
 
   /** @param {{ parent: string | null, draft: Draft } & Record<string, any>} options */
-  #make({ parent, draft, ...shown }) {
+  #makeForm({ parent, draft, ...shown }) {
     /** @type {Awaited<ReturnType<import("./notify.js").offer>> | undefined} */
     let notify;
     /** @type {Proofs | null} */
@@ -119,11 +119,11 @@ export class PostForms {
       send: async (values, subject) =>
         staff
           ? this.#postAsStaff({ values, subject, parent }, draft, staff)
-          : this.#post({ values, subject, parent }, draft, notify, proving()),
+          : this.#post({ values, subject, parent }, draft, notify, proofsForReader()),
       preview: (body) => preview(this.#place.site, body, images),
     });
     const form = composer.element;
-    const used = () => {
+    const onFirstUse = () => {
       if (staff) return;
       addPart(form, t("no-mail"), async () => {
         notify = await offerMail(form, this.#place);
@@ -133,20 +133,20 @@ export class PostForms {
         offerSignIn(form, this.#place.site, this.#thread.entered),
       );
     };
-    const proving = () =>
+    const proofsForReader = () =>
       this.#guest.name === null // members need no proof
         ? (proofs ??= new Proofs(this.#place.site, form))
         : null;
-    let isTold = false;
+    let isWarned = false;
     // Other errors may be over when the reader posts.
-    const foretell = (error) => {
-      if (isTold || error.code !== "origin-not-allowed") return;
-      isTold = true;
+    const warnEarly = (error) => {
+      if (isWarned || error.code !== "origin-not-allowed") return;
+      isWarned = true;
       composer.warn(error);
-      hint(error, this.#place);
+      logHint(error, this.#place);
     };
-    const begin = () => proving()?.prepare().catch(foretell);
-    form.addEventListener("focusin", used, { __proto__: null, once: true });
+    const begin = () => proofsForReader()?.prepare().catch(warnEarly);
+    form.addEventListener("focusin", onFirstUse, { __proto__: null, once: true });
     form.addEventListener("focusin", begin);
     form.addEventListener("input", begin);
     if (form.matches(":focus-within")) {
@@ -158,20 +158,20 @@ export class PostForms {
   async #post({ values, subject, parent }, draft, notify, proofs) {
     const wanted = notify?.wanted;
     const { name } = this.#guest;
-    const said = name === null ? values : { ...values, name };
-    const body = { ...said, ...(parent && { parent }), ...(subject && { subject }) };
+    const content = name === null ? values : { ...values, name };
+    const body = { ...content, ...(parent && { parent }), ...(subject && { subject }) };
     const send = (attempt) => {
       const post = (proved) => calls.post(this.#place, { ...body, ...proved }, attempt);
       return proofs ? proofs.send(post) : post();
     };
     const answer = await this.#send(send, draft, values).catch((error) => {
-      this.#meet(error);
-      hint(error, this.#place);
+      this.#noteRefusal(error);
+      logHint(error, this.#place);
       throw error;
     });
-    keeping.keep(this.#guest, answer.comment.id, values, answer.token, answer.expires);
-    keeping.note(this.#guest, answer.comment);
-    const comment = this.#posted(answer.comment, parent);
+    ownstore.keep(this.#guest, answer.comment.id, values, answer.token, answer.expires);
+    ownstore.noteEditTime(this.#guest, answer.comment);
+    const comment = this.#showPosted(answer.comment, parent);
     if (wanted) notify.ask(wanted, answer.token, comment.slot);
   }
 
@@ -181,12 +181,12 @@ export class PostForms {
    * @param {UncountedComment} data
    * @param {string | null} parent
    */
-  #posted(data, parent) {
+  #showPosted(data, parent) {
     const pages = this.#thread.pages();
     const above = pages.listing.get(parent);
     if (above?.slot.querySelector(".ft-sending")) above.close(); // unless the reader types on
     const comment = pages.thread.make({ replies: 0, ...data });
-    welcome(pages, comment);
+    showPosted(pages, comment);
     this.#thread.tell("posted", { id: data.id, status: data.status });
     pages.say(comment.isPending ? widgetText("pending") : widgetText("posted"));
     this.#thread.welcome();
@@ -195,7 +195,7 @@ export class PostForms {
   }
 
   /** Tell the thread if it takes no more comments from this reader. */
-  #meet({ code = "" }) {
+  #noteRefusal({ code = "" }) {
     if (Object.hasOwn(REFUSALS, code)) this.#thread.refused(REFUSALS[code]);
   }
 
@@ -204,9 +204,9 @@ export class PostForms {
     const sent = { ...values, name, ...(parent && { parent }), ...(subject && { subject }) };
     try {
       const { comment } = await staff.post(sent, draft.attempt(values, null).key);
-      this.#posted(comment, parent);
+      this.#showPosted(comment, parent);
     } catch (error) {
-      if (!staff.refused(error)) this.#meet(error);
+      if (!staff.refused(error)) this.#noteRefusal(error);
       throw error;
     }
   }
@@ -223,15 +223,15 @@ export class PostForms {
       return await send(attempt);
     } catch (error) {
       if (error.status !== 401 || !attempt.token) throw error;
-      keeping.leave(this.#guest);
-      draft.refused(values);
+      ownstore.dropToken(this.#guest);
+      draft.dropAttempt(values);
       return send(draft.attempt(values, null));
     }
   }
 }
 
 /** Return the text that the reader has selected in an element, or "". */
-function chosenIn(element) {
+function selectionIn(element) {
   const root = element.getRootNode();
   // Chromium selects across shadow roots only through the root's own method.
   const selection = root.getSelection?.() ?? document.getSelection();

@@ -1,7 +1,7 @@
 /** The preview of a comment: its text as the server would render it. */
 
 import * as prose from "../../shared/prose.js";
-import * as calls from "../base/writingcalls.js";
+import * as calls from "../base/calls.js";
 
 /**
  * @param {string} site

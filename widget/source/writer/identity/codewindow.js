@@ -11,7 +11,7 @@
 
 import { el } from "../../shared/dom.js";
 import { field, show } from "../base/fields.js";
-import { t } from "../base/writing.js";
+import { t } from "../base/writertexts.js";
 
 const CODE = /^[a-z2-7]{4} [a-z2-7]{4}$/;
 const SIZE = "popup,width=480,height=640";
@@ -43,15 +43,20 @@ export function ask(box, address, challenge, { submit, blocked, link, more = [],
   address.searchParams.set("origin", location.origin);
   address.searchParams.set("challenge", challenge);
   const opened = window.open(address, "", SIZE);
-  const told = el("p", { class: "ft-hint", role: "status" }, opened ? t("window-hint") : blocked);
-  const way = { href: address.href, target: "_blank", rel: "noopener", class: "ft-sign-in-link" };
-  const by = opened ? [] : [el("a", way, link)];
+  const hint = el("p", { class: "ft-hint", role: "status" }, opened ? t("window-hint") : blocked);
+  const attributes = {
+    href: address.href,
+    target: "_blank",
+    rel: "noopener",
+    class: "ft-sign-in-link",
+  };
+  const links = opened ? [] : [el("a", attributes, link)];
   const code = field(t("code"), { autocomplete: "one-time-code", maxlength: "40" });
   const act = async () => {
     await use(code.input.value);
     stop.abort();
   };
-  const run = show(box, submit, [told, ...by, code, ...more], act, cancel);
+  const run = show(box, submit, [hint, ...links, code, ...more], act, cancel);
   if (!opened) return;
   listen(opened, address.origin, box, (given) => {
     code.input.value = given;
@@ -60,20 +65,20 @@ export function ask(box, address, challenge, { submit, blocked, link, more = [],
 }
 
 /** Wait for a code from a window while the window's button is on the page. */
-function listen(opened, origin, box, tell) {
+function listen(opened, origin, box, useCode) {
   stop.abort();
   stop = new AbortController();
   const own = stop;
-  const hear = ({ source, origin: from, data }) => {
+  const onMessage = ({ source, origin: from, data }) => {
     if (!box.isConnected) own.abort();
     if (own.signal.aborted || source !== opened || from !== origin) return;
     const code = codeOf(data);
     if (code === null) return;
     own.abort();
     opened.close();
-    tell(code);
+    useCode(code);
   };
-  addEventListener("message", hear, { signal: own.signal });
+  addEventListener("message", onMessage, { signal: own.signal });
 }
 
 function codeOf(data) {

@@ -12,7 +12,7 @@
 import { Problem } from "../../shared/api.js";
 import { Tokens } from "./turnstile.js";
 import { t } from "../../shared/words.js";
-import * as calls from "../base/writingcalls.js";
+import * as calls from "../base/calls.js";
 
 const SLICE = 8; // milliseconds
 const FRESH = 45 * 60_000; // milliseconds; the server accepts a challenge for an hour
@@ -52,7 +52,7 @@ export class Proofs {
   prepare() {
     if (this.#next !== null) return this.#next;
     this.#since = Date.now();
-    this.#next = this.#find();
+    this.#next = this.#make();
     this.#next.catch(() => {}); // take() reports the error
     return this.#next;
   }
@@ -75,10 +75,10 @@ export class Proofs {
     return { __proto__: null, ...(proof && { proof }), ...(turnstile && { turnstile }) };
   }
 
-  async #find() {
-    const asked = await calls.challenge(this.#site, this.#purpose);
-    const [found, tokens] = await Promise.all([find(asked), this.#tokensOf(asked.turnstile)]);
-    return { ...found, tokens };
+  async #make() {
+    const task = await calls.challenge(this.#site, this.#purpose);
+    const [solution, tokens] = await Promise.all([makeProof(task), this.#tokensOf(task.turnstile)]);
+    return { ...solution, tokens };
   }
 
   async #tokensOf(key) {
@@ -97,13 +97,13 @@ export class Proofs {
   }
 }
 
-async function find(asked) {
-  const ready = Date.now() + asked.wait * 1000;
-  if (!asked.maxnumber) return { proof: "", ready };
-  const { algorithm, challenge, salt, signature } = asked;
-  const number = await solve(asked);
-  const found = { __proto__: null, algorithm, challenge, number, salt, signature };
-  return { proof: btoa(JSON.stringify(found)), ready };
+async function makeProof(task) {
+  const ready = Date.now() + task.wait * 1000;
+  if (!task.maxnumber) return { proof: "", ready };
+  const { algorithm, challenge, salt, signature } = task;
+  const number = await solve(task);
+  const solution = { __proto__: null, algorithm, challenge, number, salt, signature };
+  return { proof: btoa(JSON.stringify(solution)), ready };
 }
 
 /** Find the number for which `salt` and the number together have the hash `challenge`. */
@@ -121,7 +121,7 @@ export async function solve({ challenge, salt, maxnumber }) {
       if (number % 64 === 0 && performance.now() > end) break;
     }
     if (number <= maxnumber) number++;
-    await breath();
+    await yieldToBrowser();
   }
   throw new Problem(0, t("unreachable"));
 }
@@ -131,7 +131,7 @@ function pause(milliseconds) {
 }
 
 // Wait with a message, because browsers delay timers in hidden tabs.
-function breath() {
+function yieldToBrowser() {
   return new Promise((/** @type {(_?: void) => void} */ done) => {
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = () => {
@@ -174,16 +174,17 @@ function compress(state, view, from) {
   for (let i = 16; i < 64; i++) {
     const x = W[i - 15];
     const y = W[i - 2];
-    const low = turn(x, 7) ^ turn(x, 18) ^ (x >>> 3);
-    const high = turn(y, 17) ^ turn(y, 19) ^ (y >>> 10);
+    const low = rotate(x, 7) ^ rotate(x, 18) ^ (x >>> 3);
+    const high = rotate(y, 17) ^ rotate(y, 19) ^ (y >>> 10);
     W[i] = W[i - 16] + low + W[i - 7] + high;
   }
   let [a, b, c, d, e, f, g, h] = state;
   for (let i = 0; i < 64; i++) {
     const chosen = (e & f) ^ (~e & g);
-    const more = (h + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + chosen + CUBES[i] + W[i]) | 0;
+    const more =
+      (h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + chosen + CUBES[i] + W[i]) | 0;
     const most = (a & b) ^ (a & c) ^ (b & c);
-    const less = ((turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + most) | 0;
+    const less = ((rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + most) | 0;
     h = g;
     g = f;
     f = e;
@@ -198,6 +199,6 @@ function compress(state, view, from) {
   });
 }
 
-function turn(word, bits) {
+function rotate(word, bits) {
   return (word >>> bits) | (word << (32 - bits));
 }

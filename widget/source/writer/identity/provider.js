@@ -8,30 +8,30 @@ import { ask, isPossible, secrets } from "./codewindow.js";
 import { button } from "../../shared/dom.js";
 import { field } from "../base/fields.js";
 import { language } from "../../shared/words.js";
-import { t } from "../base/writing.js";
-import { signInByProvider } from "../base/writingcalls.js";
+import { t } from "../base/writertexts.js";
+import { signInByProvider } from "../base/calls.js";
 
 /**
  * Add the button to `box`. `place` is {form, site, url, providers}. `entered` is called with
  * {token, expires, name, account}.
  */
-export async function offer(box, place, entered) {
+export async function offer(box, place, onSignIn) {
   if (!isPossible()) return;
   // Made in advance: browsers block a window that does not open immediately after the click.
   let next = await secrets();
-  const either = new Intl.ListFormat(language, { type: "disjunction" });
+  const format = new Intl.ListFormat(language, { type: "disjunction" });
   const titles = place.providers.map(({ title }) => title);
   const begin = () => {
-    const mine = next;
-    secrets().then((made) => (next = made));
-    open(box, place, mine, entered);
+    const current = next;
+    secrets().then((secret) => (next = secret));
+    open(box, place, current, onSignIn);
   };
   box.append(
-    button("ft-sign-in-open", t("continue-with", { providers: either.format(titles) }), begin),
+    button("ft-sign-in-open", t("continue-with", { providers: format.format(titles) }), begin),
   );
 }
 
-function open(box, { form, site, url }, { verifier, challenge }, entered) {
+function open(box, { form, site, url }, { verifier, challenge }, onSignIn) {
   const name = field(t("provider-name"), {
     autocomplete: "nickname",
     maxlength: "80",
@@ -46,7 +46,7 @@ function open(box, { form, site, url }, { verifier, challenge }, entered) {
     more: [name],
     use: async (code) => {
       const sent = { __proto__: null, verifier, code, name: name.input.value };
-      entered(await signInByProvider(site, sent));
+      onSignIn(await signInByProvider(site, sent));
     },
   });
 }

@@ -10,24 +10,26 @@ import { button, el } from "../../shared/dom.js";
 import { field, show } from "../base/fields.js";
 import { Proofs } from "./proof.js";
 import * as provider from "./provider.js";
-import { working } from "../base/working.js";
-import { t } from "../base/writing.js";
-import * as calls from "../base/writingcalls.js";
+import { showBusy } from "../base/busy.js";
+import { t } from "../base/writertexts.js";
+import * as calls from "../base/calls.js";
 
 /**
  * Add buttons above a form, if there is a way to sign in. Return whether there is one. `entered` is
  * called with {token, expires, name, account}. The thread has the buttons only once.
  */
-export async function offer(form, site, entered) {
+export async function offer(form, site, onSignIn) {
   if (hasButtons(form.getRootNode())) return true;
   const { mail, providers, url } = await calls.signInOptions(site);
   const box = el("div", { class: "ft-sign-in", role: "group", "aria-label": t("sign-in") });
   if (providers.length > 0) {
-    await provider.offer(box, { form, site, url, providers }, entered);
+    await provider.offer(box, { form, site, url, providers }, onSignIn);
   }
   if (mail)
     box.append(
-      button("ft-sign-in-open", t("sign-in-by-mail"), () => ask(box, form, site, entered)),
+      button("ft-sign-in-open", t("sign-in-by-mail"), () =>
+        askForAddress(box, form, site, onSignIn),
+      ),
     );
   const root = form.getRootNode();
   if (box.hasChildNodes() && form.isConnected && !hasButtons(root)) form.before(box);
@@ -39,7 +41,7 @@ function hasButtons(root) {
   return root.querySelector(".ft-sign-in") !== null;
 }
 
-function ask(box, form, site, entered) {
+function askForAddress(box, form, site, onSignIn) {
   const email = field(t("mail-address"), {
     type: "email",
     autocomplete: "email",
@@ -48,29 +50,29 @@ function ask(box, form, site, entered) {
   const hint = el("p", { class: "ft-hint" }, t("sign-in-hint"));
   show(box, t("send-link"), [email, hint], async () => {
     const address = email.input.value;
-    const { key } = await send(site, address);
-    type(box, form, { site, key, address }, entered);
+    const { key } = await requestMail(site, address);
+    askForCode(box, form, { site, key, address }, onSignIn);
   });
 }
 
 /** Request the mail. Send a proof of work if the server asks for one, which it does under load. */
-async function send(site, address) {
+async function requestMail(site, address) {
   try {
-    return await calls.mailCode(site, address);
+    return await calls.requestMailCode(site, address);
   } catch (error) {
     if (error.code !== "proof-required") throw error;
     const proofs = new Proofs(site, null, "sign-in");
-    return proofs.send((proof) => calls.mailCode(site, address, proof));
+    return proofs.send((proof) => calls.requestMailCode(site, address, proof));
   }
 }
 
-function type(box, form, { site, key, address }, entered) {
-  const told = el("p", { class: "ft-hint", role: "status" }, t("link-sent", { email: address }));
+function askForCode(box, form, { site, key, address }, onSignIn) {
+  const hint = el("p", { class: "ft-hint", role: "status" }, t("link-sent", { email: address }));
   const code = field(t("code"), { autocomplete: "one-time-code", maxlength: "40" });
   const name = field(t("display-name"), { autocomplete: "nickname", maxlength: "80", dir: "auto" });
   name.input.value = form.querySelector("input[name=name]")?.value ?? "";
-  show(box, t("sign-in"), [told, code, name], async () => {
+  show(box, t("sign-in"), [hint, code, name], async () => {
     const sent = { __proto__: null, key, code: code.input.value, name: name.input.value };
-    entered(await calls.signInByCode(site, sent));
+    onSignIn(await calls.signInByCode(site, sent));
   });
 }

@@ -8,7 +8,7 @@
 
 import { Problem } from "../../shared/api.js";
 import { el } from "../../shared/dom.js";
-import { t } from "../base/writing.js";
+import { t } from "../base/writertexts.js";
 
 const SCRIPT = "https://challenges.cloudflare.com/turnstile/v0/api.js?render=explicit";
 const ACTION = "comment";
@@ -27,7 +27,7 @@ export class Tokens {
   #host;
   /** @type {Promise<{ turnstile: Turnstile, id: string }> | null} */
   #widget = null;
-  #next = pending();
+  #next = newPending();
 
   constructor(key, form) {
     const name = `ft-turnstile-${++count}`;
@@ -41,8 +41,8 @@ export class Tokens {
   /** Return an unused token. */
   async take() {
     const { turnstile, id } = await this.#ready();
-    const token = await Promise.race([this.#next.given, late()]);
-    this.#next = pending();
+    const token = await Promise.race([this.#next.given, timeout()]);
+    this.#next = newPending();
     turnstile.reset(id);
     return token;
   }
@@ -56,21 +56,21 @@ export class Tokens {
   async #render() {
     const turnstile = await load();
     this.#form.getRootNode().host?.append(this.#host);
-    this.#next = pending();
+    this.#next = newPending();
     const id = turnstile.render(this.#host, {
       sitekey: this.#key,
       action: ACTION,
       callback: (token) => this.#next.give(token),
       // Turnstile retries automatically. The reader can also post again.
       "error-callback": () => this.#fail(),
-      "expired-callback": () => (this.#next = pending()),
+      "expired-callback": () => (this.#next = newPending()),
     });
     return { turnstile, id };
   }
 
   #fail() {
     const { fail } = this.#next;
-    this.#next = pending();
+    this.#next = newPending();
     fail(new Problem(0, t("turnstile-failed")));
   }
 }
@@ -84,14 +84,14 @@ export class Tokens {
  *   fail: (why: Error) => void,
  * }} Pending
  */
-function pending() {
+function newPending() {
   const next = /** @type {Pending} */ ({});
   next.given = new Promise((give, fail) => Object.assign(next, { give, fail }));
   next.given.catch(() => {}); // take() reports the error
   return next;
 }
 
-function late() {
+function timeout() {
   return new Promise((_, fail) =>
     setTimeout(fail, PATIENCE, new Problem(0, t("turnstile-failed"))),
   );
@@ -102,7 +102,7 @@ function load() {
     const arrived = () => done(/** @type {Turnstile} */ (window.turnstile));
     if (window.turnstile) return arrived();
     const script = document.createElement("script");
-    script.src = addressed(SCRIPT);
+    script.src = scriptUrl(SCRIPT);
     script.async = true;
     script.onload = arrived;
     script.onerror = () => {
@@ -114,7 +114,7 @@ function load() {
   return loading;
 }
 
-function addressed(url) {
+function scriptUrl(url) {
   policy ??= makePolicy();
   return policy.createScriptURL(url);
 }

@@ -1,6 +1,6 @@
 """The imports of a site: a form to upload a file, the upload's report, and the journal of imports.
 
-A script (`widget/pages/console/uploading.js`) sends the file in parts to `upload_calls`. The rest
+A script (`widget/pages/console/upload.js`) sends the file in parts to `upload_calls`. The rest
 of the page needs no script.
 """
 

@@ -6,14 +6,14 @@
  */
 
 import * as api from "../shared/api.js";
-import { nextOf } from "./heldplaces.js";
+import { elementAfter } from "./heldplaces.js";
 import * as moderator from "./moderator.js";
-import { Ruling } from "./ruling.js";
-import { t } from "../writer/base/writing.js";
-import { read } from "../writer/base/writingcalls.js";
+import { DecisionBox } from "./decisionbox.js";
+import { t } from "../writer/base/writertexts.js";
+import { read } from "../writer/base/calls.js";
 
 /** @typedef {import("../reader/comments/comment.js").Comment} Comment */
-/** @typedef {import("./moderator.js").Ruled} Ruled */
+/** @typedef {import("./moderator.js").ModeratedComment} ModeratedComment */
 /** @typedef {import("./moderator.js").Verb} Verb */
 
 /** Verbs that undo a decision; "restore" undoes all others. @type {Partial<Record<Verb, Verb>>} */
@@ -24,12 +24,12 @@ export class Decisions {
   #place;
   #thread;
   #session;
-  /** @type {Map<string, Ruled>} the held comments of the thread */
+  /** @type {Map<string, ModeratedComment>} the held comments of the thread */
   #held = new Map();
   /** @type {Map<string, CommentData>} what readers see in the places of some held comments */
   #tombstones = new Map();
-  /** @type {Map<Comment, Ruling>} */
-  #rulings = new Map();
+  /** @type {Map<Comment, DecisionBox>} */
+  #boxes = new Map();
   /** @type {Set<string>} ids of comments about which a decision is being sent */
   #busy = new Set();
   /** Whether there are held comments that the server did not list. */
@@ -63,11 +63,11 @@ export class Decisions {
   /** Load the held comments and show them. */
   async load() {
     const token = this.#session.token();
-    const { comments, more } = await moderator.held(this.#place, token);
+    const { comments, more } = await moderator.heldComments(this.#place, token);
     if (token !== this.#session.token()) return; // the session has ended in the meantime
-    const found = new Map(comments.map((each) => [each.comment.id, each]));
-    for (const id of this.#held.keys()) if (!found.has(id)) this.#forget(this.#listing.get(id));
-    this.#held = found;
+    const loaded = new Map(comments.map((each) => [each.comment.id, each]));
+    for (const id of this.#held.keys()) if (!loaded.has(id)) this.#forget(this.#listing.get(id));
+    this.#held = loaded;
     this.hasMore = more;
     this.place();
     this.#session.changed();
@@ -76,7 +76,7 @@ export class Decisions {
   /** Show the held comments at their places, after any change of the list. */
   place() {
     const before = this.#listing.size;
-    for (const ruled of this.#held.values()) this.#show(ruled);
+    for (const moderated of this.#held.values()) this.#showHeld(moderated);
     if (this.#listing.size > before) this.#thread.pages.countMore(0);
   }
 
@@ -84,7 +84,7 @@ export class Decisions {
   clear() {
     this.#held.clear();
     for (const comment of [...this.#listing]) this.#forget(comment);
-    this.#rulings.clear();
+    this.#boxes.clear();
     this.#thread.pages.countMore(0);
   }
 
@@ -119,7 +119,7 @@ export class Decisions {
    * @param {Comment} [from]
    */
   goOn(from) {
-    const waiting = [...this.#rulings.values()]
+    const waiting = [...this.#boxes.values()]
       .map(({ element }) => element)
       .filter((each) => each.isConnected && each.matches(".ft-held"))
       .sort((one, other) => (isBefore(one, other) ? -1 : 1));
@@ -134,27 +134,27 @@ export class Decisions {
     return this.#thread.pages.listing;
   }
 
-  /** @param {Ruled} ruled */
-  #show(ruled) {
-    const { comment: data } = ruled;
-    const comment = this.#found(data);
+  /** @param {ModeratedComment} moderated */
+  #showHeld(moderated) {
+    const { comment: data } = moderated;
+    const comment = this.#findOrAdd(data);
     if (comment.isHeld && comment.isPending && comment.data.revision === data.revision) return;
     if (comment.isRemoved) this.#tombstones.set(data.id, comment.data);
     comment.isHeld = true;
     this.#draw(comment, data);
-    this.#hold(comment, ruled);
+    this.#showChoices(comment, moderated);
   }
 
   /** Show the buttons to decide. They replace the menu of a comment by somebody else. */
-  #hold(comment, ruled) {
+  #showChoices(comment, moderated) {
     comment.element.classList.toggle("ft-reviewed", this.#guest.own(comment.id) === null);
-    this.#rulingOf(comment).hold(ruled, this.choices(comment));
+    this.#boxOf(comment).hold(moderated, this.choices(comment));
   }
 
   /** Return the comment of the list. If it is missing, add it at its place or above the list. */
-  #found(data) {
+  #findOrAdd(data) {
     const known = this.#listing.get(data.id);
-    const next = nextOf(this.#listing, data);
+    const next = elementAfter(this.#listing, data);
     const isMisplaced = known?.isHeld && known.isAside && next !== undefined;
     if (known && !isMisplaced) return known;
     if (known?.element.matches(":focus-within")) return known;
@@ -174,10 +174,10 @@ export class Decisions {
     if (comment.isAside) comment.indent(0);
   }
 
-  #rulingOf(comment) {
-    const ruling = this.#rulings.get(comment) ?? new Ruling(comment);
-    this.#rulings.set(comment, ruling);
-    return ruling;
+  #boxOf(comment) {
+    const box = this.#boxes.get(comment) ?? new DecisionBox(comment);
+    this.#boxes.set(comment, box);
+    return box;
   }
 
   /** Return to the readers' view of a comment. */
@@ -186,8 +186,8 @@ export class Decisions {
     const isOwn = this.#guest.own(comment.id) !== null;
     const isGone = comment.isHeld ? !isOwn : comment.isRemoved && comment.data.replies === 0;
     const tombstone = this.#tombstones.get(comment.id);
-    this.#rulings.get(comment)?.remove();
-    this.#rulings.delete(comment);
+    this.#boxes.get(comment)?.remove();
+    this.#boxes.delete(comment);
     this.#tombstones.delete(comment.id);
     comment.element.classList.remove("ft-decided", "ft-reviewed");
     comment.isHeld = false;
@@ -200,11 +200,11 @@ export class Decisions {
     const { name, isHeld } = comment;
     return this.#send(comment, async (token) => {
       this.#apply(comment, await moderator.decide(comment.data, verb, token));
-      const ruling = this.#said(comment, t(`did-${verb}`, { name }), async (token) => {
+      const box = this.#sayDecision(comment, t(`did-${verb}`, { name }), async (token) => {
         const undo = UNDO[verb] ?? "restore";
         this.#apply(comment, await moderator.decide(comment.data, undo, token));
       });
-      if (!isHeld || !this.goOn(comment)) ruling.focusUndo();
+      if (!isHeld || !this.goOn(comment)) box.focusUndo();
     });
   }
 
@@ -214,32 +214,32 @@ export class Decisions {
       await moderator.ban(comment.id, token);
       const text = t("did-ban", { name: comment.name });
       const undo = (token) => moderator.unban(comment.id, token);
-      this.#said(comment, text, undo).focusUndo();
+      this.#sayDecision(comment, text, undo).focusUndo();
     });
   }
 
   /** Say what was decided, with a button that calls `undo(token)`. */
-  #said(comment, text, undo) {
-    const ruling = this.#rulingOf(comment);
-    ruling.say(text, () =>
+  #sayDecision(comment, text, undo) {
+    const box = this.#boxOf(comment);
+    box.say(text, () =>
       this.#send(comment, async (token) => {
         await undo(token);
-        this.#undone(comment, ruling);
+        this.#sayUndone(comment, box);
       }),
     );
     this.#thread.say(text);
-    return ruling;
+    return box;
   }
 
-  #undone(comment, ruling) {
+  #sayUndone(comment, box) {
     this.#thread.say(t("undone"));
-    ruling.unsay();
+    box.unsay();
     if (comment.isHeld) {
-      ruling.element.focus();
+      box.element.focus();
       return;
     }
-    ruling.remove();
-    this.#rulings.delete(comment);
+    box.remove();
+    this.#boxes.delete(comment);
     comment.element.focus();
   }
 
@@ -250,19 +250,19 @@ export class Decisions {
     try {
       await action(this.#session.token());
     } catch (error) {
-      if (!this.#session.refused(error)) await this.#failed(comment, error);
+      if (!this.#session.refused(error)) await this.#showFailure(comment, error);
     } finally {
       this.#busy.delete(comment.id);
     }
   }
 
   /** Say that a decision failed. If the comment has changed in the meantime, show its new state. */
-  async #failed(comment, error) {
+  async #showFailure(comment, error) {
     const isOvertaken = error.status === 412 || error.status === 404;
     if (isOvertaken) await this.#catchUp(comment).catch(() => {});
-    const said = isOvertaken ? t("moderate-overtaken") : error.message;
-    if (comment.element.isConnected) this.#rulingOf(comment).fail(said);
-    else this.#thread.say(said, { isVisible: true });
+    const text = isOvertaken ? t("moderate-overtaken") : error.message;
+    if (comment.element.isConnected) this.#boxOf(comment).fail(text);
+    else this.#thread.say(text, { isVisible: true });
   }
 
   async #catchUp(comment) {
@@ -274,22 +274,22 @@ export class Decisions {
    * Show what a decision made of a comment, and count it among the visible ones or not.
    *
    * @param {Comment} comment
-   * @param {Ruled} ruled
+   * @param {ModeratedComment} moderated
    */
-  #apply(comment, ruled) {
-    const { comment: data } = ruled;
+  #apply(comment, moderated) {
+    const { comment: data } = moderated;
     const before = comment.data;
     const change = Number(data.status === "approved") - Number(before.status === "approved");
-    const ruling = this.#rulingOf(comment);
+    const box = this.#boxOf(comment);
     comment.isHeld = data.status === "pending";
     this.#draw(comment, data);
     comment.element.classList.toggle("ft-decided", comment.isRemoved);
     if (comment.isHeld) {
-      this.#held.set(comment.id, ruled);
-      this.#hold(comment, ruled);
+      this.#held.set(comment.id, moderated);
+      this.#showChoices(comment, moderated);
     } else {
       this.#held.delete(comment.id);
-      ruling.release();
+      box.release();
       comment.element.classList.remove("ft-reviewed");
     }
     this.#listing.countReplies(comment, change);

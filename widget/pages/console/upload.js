@@ -5,7 +5,7 @@
  * a few times. The script never reads the file's text.
  */
 
-import { t } from "./parts/desk-texts.js";
+import { t } from "./parts/console-texts.js";
 
 const TRIES = 4;
 const PAUSE = 1000; // Milliseconds between two tries, and between two questions about the progress.
@@ -132,7 +132,7 @@ async function followUndo() {
     await pause(UNDO_PAUSE);
     const inputs = [...document.querySelectorAll("input")];
     const isUsed = document.activeElement !== document.body;
-    if (!isUsed && inputs.every((each) => each.value === each.defaultValue)) location.reload();
+    if (!isUsed && inputs.every((input) => input.value === input.defaultValue)) location.reload();
   }
 }
 

@@ -5,12 +5,12 @@
  * that are loaded must contain those that were sent before. A first vote may need a proof of work.
  */
 
-import * as keeping from "../base/keeping.js";
+import * as ownstore from "../base/ownstore.js";
 import { Proofs, isStale } from "../identity/proof.js";
 import { randomKey } from "../base/random.js";
-import * as calls from "../base/writingcalls.js";
+import * as calls from "../base/calls.js";
 
-export class Ballots {
+export class VoteSender {
   #guest;
   #place;
   #attempts = new Map();
@@ -45,12 +45,12 @@ export class Ballots {
    * @returns {Promise<T>}
    */
   #queue(call) {
-    const done = this.#turn.then(call);
-    this.#turn = done.then(
+    const result = this.#turn.then(call);
+    this.#turn = result.then(
       () => {},
       () => {},
     );
-    return done;
+    return result;
   }
 
   /** @returns {Promise<[Map<string, number>, Map<string, number>]>} */
@@ -60,7 +60,7 @@ export class Ballots {
     const counted = new Map();
     const token = this.#guest.token;
     for (let cursor = token && ""; cursor !== null;) {
-      const page = await calls.ownVotes(this.#place, token, cursor);
+      const page = await calls.ownVotesPage(this.#place, token, cursor);
       for (const [id, value] of Object.entries(page.votes)) {
         mine.set(id, value);
         counted.set(id, value);
@@ -75,12 +75,12 @@ export class Ballots {
   async #send(id, value) {
     try {
       const { token, expires } = await this.#call(id, value);
-      this.#guest.meet(token, expires);
+      this.#guest.keepToken(token, expires);
       this.#attempts.delete(id);
     } catch (problem) {
       if (problem.status !== 401 || !this.#guest.token || this.#guest.name !== null) throw problem;
       // The server no longer accepts the token. A vote without a token returns a new one.
-      keeping.leave(this.#guest);
+      ownstore.dropToken(this.#guest);
       await this.#send(id, value);
     }
   }

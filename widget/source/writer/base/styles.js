@@ -8,7 +8,7 @@ import css from "./writer.css";
  * @param {string} css
  * @returns {(element: HTMLElement) => void}
  */
-export function dressing(css) {
+export function styleAdder(css) {
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(css);
   return (element) => {
@@ -18,4 +18,4 @@ export function dressing(css) {
 }
 
 /** Add the styles for forms and questions to the root of an element. */
-export const dress = dressing(css);
+export const addStyles = styleAdder(css);

@@ -1,8 +1,8 @@
 /** The form below the header that subscribes an address to the thread's new comments. */
 
 import { button, el, isBusy, setBusy } from "../../shared/dom.js";
-import { t } from "../base/writing.js";
-import { subscription } from "../base/writingcalls.js";
+import { t } from "../base/writertexts.js";
+import { subscription } from "../base/calls.js";
 
 let count = 0; // makes element ids unique in their shadow root
 
@@ -12,7 +12,7 @@ let count = 0; // makes element ids unique in their shadow root
  * @param {HTMLElement} panel
  * @param {Place} place
  */
-export function follow(panel, place) {
+export function openSubscribeForm(panel, place) {
   const root = /** @type {ShadowRoot} */ (panel.getRootNode());
   const opener = /** @type {HTMLElement | null} */ (root.activeElement);
   const id = `ft-follow-${++count}`;
@@ -51,8 +51,10 @@ export function follow(panel, place) {
     const wanted = { __proto__: null, email: email.value, replies: false, thread: true };
     try {
       await subscription("PUT", place, wanted);
-      const told = t("mail-asked", { email: email.value });
-      panel.replaceChildren(el("p", { class: "ft-hint", role: "status", tabindex: "-1" }, told));
+      const confirmation = t("mail-asked", { email: email.value });
+      panel.replaceChildren(
+        el("p", { class: "ft-hint", role: "status", tabindex: "-1" }, confirmation),
+      );
       /** @type {HTMLElement} */ (panel.firstElementChild).focus();
     } catch (problem) {
       error.textContent = problem.message;

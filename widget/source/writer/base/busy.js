@@ -8,7 +8,7 @@ import { setBusy } from "../../shared/dom.js";
  * @param {HTMLElement} control
  * @param {string} text
  */
-export function working(control, text) {
+export function showBusy(control, text) {
   const label = control.textContent;
   setBusy(control, true);
   control.textContent = text;

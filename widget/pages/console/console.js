@@ -7,7 +7,7 @@
  * about the rows that they saw. The script never handles comment texts and never writes HTML.
  */
 
-import { t } from "./parts/desk-texts.js";
+import { t } from "./parts/console-texts.js";
 import { load, save } from "../../source/shared/memory.js";
 
 const VERBS = { a: "approve", r: "reject", s: "spam", h: "hide", w: "hold" };
@@ -18,7 +18,7 @@ const dialog = /** @type {HTMLDialogElement} */ (document.querySelector("#keys")
 const undoable = [];
 /** @type {HTMLElement | null} */
 let current = null;
-let line = Promise.resolve();
+let queue = Promise.resolve();
 
 /** @returns {HTMLElement[]} */
 function rows() {
@@ -53,14 +53,16 @@ function move(step) {
 }
 
 /** Move the focus from rows that are being decided to the next undecided row. */
-function leave(decided) {
+function moveOn(decided) {
   const all = rows();
   const place = Math.max(...decided.map((row) => all.indexOf(row)));
-  const open = (row) => !("settled" in row.dataset) && !decided.includes(row);
-  focus(all.slice(place + 1).find(open) ?? all.slice(0, place).reverse().find(open) ?? all[place]);
+  const isOpen = (row) => !("settled" in row.dataset) && !decided.includes(row);
+  focus(
+    all.slice(place + 1).find(isOpen) ?? all.slice(0, place).reverse().find(isOpen) ?? all[place],
+  );
 }
 
-function chosen() {
+function chosenRows() {
   const picked = rows().filter((row) => box(row).checked);
   return picked.length > 0 || !current ? picked : [current];
 }
@@ -105,11 +107,11 @@ function show(row, outcome, verb) {
 
 /** Remove a comment from the undo key's list, because the comment's own button undid its change. */
 function forget(id) {
-  for (const each of undoable) each.rows = each.rows.filter((row) => row !== rowOf(id));
+  for (const change of undoable) change.rows = change.rows.filter((row) => row !== rowOf(id));
 }
 
-function tell(report) {
-  const done = report.outcomes.filter((each) => each.is_done).length;
+function sayReport(report) {
+  const done = report.outcomes.filter((change) => change.is_done).length;
   const count = rows().filter((row) => !("settled" in row.dataset)).length;
   const [only] = report.outcomes;
   const author = only.author || t("script-comment");
@@ -161,12 +163,12 @@ function decide(verb, decided, { stay = null } = {}) {
   }
   const settles = verb !== "pin" && verb !== "unpin";
   if (stay) focus(stay);
-  else if (settles) leave(decided);
+  else if (settles) moveOn(decided);
   for (const row of decided) row.setAttribute("aria-busy", "true");
-  line = line.then(() => act(verb, decided));
+  queue = queue.then(() => sendAndShow(verb, decided));
 }
 
-async function act(verb, decided, { keeps = true } = {}) {
+async function sendAndShow(verb, decided, { keeps = true } = {}) {
   try {
     const report = await send(verb, decided);
     const back = { verb: "", rows: /** @type {HTMLElement[]} */ ([]) };
@@ -178,7 +180,7 @@ async function act(verb, decided, { keeps = true } = {}) {
       back.verb ||= outcome.undo;
     }
     if (keeps && back.verb) undoable.push(back);
-    tell(report);
+    sayReport(report);
   } catch (error) {
     say(error instanceof Refused ? error.message : t("script-no-answer"));
   } finally {
@@ -188,7 +190,7 @@ async function act(verb, decided, { keeps = true } = {}) {
 
 /** Undo the last decision, after all earlier requests have been answered. */
 function undo() {
-  line = line.then(async () => {
+  queue = queue.then(async () => {
     let last = undoable.pop();
     while (last && last.rows.length === 0) last = undoable.pop();
     if (!last) {
@@ -196,12 +198,12 @@ function undo() {
       return;
     }
     focus(last.rows[0]);
-    await act(last.verb, last.rows, { keeps: false });
+    await sendAndShow(last.verb, last.rows, { keeps: false });
   });
 }
 
 function pin() {
-  const [row] = chosen();
+  const [row] = chosenRows();
   /** @type {HTMLButtonElement | null} */
   const button = row?.querySelector(
     '.ft-acts button[value^="pin:"], .ft-acts button[value^="unpin:"]',
@@ -240,7 +242,7 @@ function press(event) {
   if (!verb && !(event.key in KEYS)) return;
   event.preventDefault();
   if (!verb) KEYS[event.key]();
-  else if (!event.repeat) decide(verb, chosen());
+  else if (!event.repeat) decide(verb, chosenRows());
 }
 
 function submit(event) {

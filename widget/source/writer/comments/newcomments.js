@@ -27,15 +27,15 @@ export function announce(pages, page, total) {
     let own = count;
     for (const [other, below] of counts) if (other.data.parent === comment.id) own -= below;
     const label = own > 0 ? t("new-replies", { count: own }) : "";
-    offer(comment.main, "ft-news", label, () => follow(pages, comment), comment.slot);
+    offerButton(comment.main, "ft-news", label, () => showInPlace(pages, comment), comment.slot);
   }
   const label = total > 0 ? t("new-comments", { count: total }) : "";
-  offer(pages.bar, "ft-show-new", label, () => show(pages), pages.bar.firstChild);
+  offerButton(pages.bar, "ft-show-new", label, () => showAll(pages), pages.bar.firstChild);
   if (label) pages.say(label);
 }
 
 /** Show a button for an action in `host`, before `next`. With an empty label, remove the button. */
-function offer(host, name, label, act, next) {
+function offerButton(host, name, label, act, next) {
   const known = host.querySelector(`.${name}`);
   if (label && known) known.textContent = label;
   else known?.remove();
@@ -49,8 +49,8 @@ function offer(host, name, label, act, next) {
 }
 
 /** Show the comments that a poll has found, and go to the first one. */
-async function show(pages) {
-  if (pages.isOpenEnded) await follow(pages);
+async function showAll(pages) {
+  if (pages.isOpenEnded) await showInPlace(pages);
   // In this order, the newest discussions are at the end, on a page that is not loaded.
   else if (await pages.sort("recent")) pages.point([...pages.listing.inOrder()][0]);
 }
@@ -61,7 +61,7 @@ async function show(pages) {
  * @param {Pages} pages
  * @param {Comment} [above]
  */
-function follow(pages, above) {
+function showInPlace(pages, above) {
   const { listing } = pages;
   const before = new Set(listing);
   return pages.attempt("page", async () => {

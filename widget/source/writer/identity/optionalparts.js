@@ -3,7 +3,7 @@
 import { button, el } from "../../shared/dom.js";
 import { offer as offerSignIn } from "./signin.js";
 import { t as widgetText } from "../../shared/words.js";
-import { t } from "../base/writing.js";
+import { t } from "../base/writertexts.js";
 
 /**
  * Add a part with `add()`. If that fails, show `sentence` in `host`, with a button to try again.
@@ -27,10 +27,10 @@ export async function addPart(host, sentence, add) {
 }
 
 /** Offer the ways to sign in if guests cannot comment, or say that there is none. */
-export function offerEntrance(anchor, site, entered) {
+export function offerEntrance(anchor, site, onSignIn) {
   const sentence = t("no-sign-in");
   return addPart(anchor, sentence, async () => {
-    if (await offerSignIn(anchor, site, entered)) return;
+    if (await offerSignIn(anchor, site, onSignIn)) return;
     anchor.append(el("p", { class: "ft-hint", role: "status" }, sentence));
   });
 }

@@ -14,8 +14,13 @@ export function keep(guest, id, values, token, expires) {
     memory.save("me", { __proto__: null, name: values.name, website: values.website });
   }
   if (!token) return;
-  guest.meet(token, expires);
-  write(guest, id, { __proto__: null, token: isGuest ? token : null, expires, body: values.body });
+  guest.keepToken(token, expires);
+  writeEntry(guest, id, {
+    __proto__: null,
+    token: isGuest ? token : null,
+    expires,
+    body: values.body,
+  });
 }
 
 /** Store the edited Markdown of an own comment. */
@@ -23,7 +28,7 @@ export function rewrite(guest, id, body) {
   const kept = guest.own(id);
   if (!kept) return;
   const token = guest.name === null ? kept.token : null;
-  write(guest, id, { __proto__: null, ...kept, token, body });
+  writeEntry(guest, id, { __proto__: null, ...kept, token, body });
 }
 
 /**
@@ -32,10 +37,10 @@ export function rewrite(guest, id, body) {
  * @param {Guest} guest
  * @param {UncountedComment} comment
  */
-export function note(guest, { id, editable_until: until }) {
+export function noteEditTime(guest, { id, editable_until: until }) {
   const mine = guest.mine();
   if (until === undefined || !Object.hasOwn(mine, id)) return;
-  write(guest, id, { __proto__: null, ...mine[id], until });
+  writeEntry(guest, id, { __proto__: null, ...mine[id], until });
 }
 
 /** Return how long an own comment can still be edited, in milliseconds. */
@@ -51,7 +56,7 @@ export function forget(guest, id) {
 }
 
 /** Drop a guest's token that the server no longer accepts. */
-export function leave(guest) {
+export function dropToken(guest) {
   if (guest.name === null) memory.drop(guest.tokenKey);
 }
 
@@ -63,7 +68,7 @@ export function erase(guest) {
   memory.drop("me");
 }
 
-function write(guest, id, entry) {
+function writeEntry(guest, id, entry) {
   const mine = guest.mine();
   mine[id] = entry;
   memory.save(guest.ownKey, mine);

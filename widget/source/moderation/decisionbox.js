@@ -8,18 +8,18 @@
 import { button, el } from "../shared/dom.js";
 import { icon } from "../shared/icons.js";
 import { t as ofWidget, language, texts } from "../shared/words.js";
-import { ofReasons, t } from "../writer/base/writing.js";
+import { reasonTexts, t } from "../writer/base/writertexts.js";
 
 /** @typedef {import("../reader/comments/comment.js").Comment} Comment */
 
 /** What holds comments, besides rules and spam checks (classifiers, Turnstile, plain forms). */
 const KINDS = ["moderator", "policy", "reports"];
 
-export class Ruling {
+export class DecisionBox {
   #comment;
-  #why = el("div", { class: "ft-why" });
+  #reason = el("div", { class: "ft-why" });
   #choices = el("div", { class: "ft-buttons" });
-  #said = el("p", { class: "ft-said" });
+  #outcome = el("p", { class: "ft-said" });
   #error = el("p", { class: "ft-error", role: "alert" });
 
   /** @param {Comment} comment */
@@ -28,8 +28,8 @@ export class Ruling {
     this.element = el(
       "div",
       { class: "ft-ruling", role: "group", tabindex: "-1" },
-      this.#said,
-      this.#why,
+      this.#outcome,
+      this.#reason,
       this.#choices,
       this.#error,
     );
@@ -39,13 +39,13 @@ export class Ruling {
   /**
    * Show why the comment is held, and the buttons to decide.
    *
-   * @param {import("./moderator.js").Ruled} ruled
+   * @param {import("./moderator.js").ModeratedComment} moderated
    * @param {import("../writer/base/menu.js").Item[]} choices
    */
-  hold(ruled, choices) {
+  hold(moderated, choices) {
     this.element.setAttribute("aria-label", t("held-comment", { name: this.#comment.name }));
     this.element.classList.add("ft-held");
-    this.#why.replaceChildren(icon("lock"), el("span", {}, because(ruled)));
+    this.#reason.replaceChildren(icon("lock"), el("span", {}, reasonText(moderated)));
     const [first, ...rest] = choices.map(({ label, act, class: kind }, at) =>
       button(at === 0 ? "ft-submit" : `ft-choose ${kind ?? ""}`.trim(), label, act),
     );
@@ -56,20 +56,20 @@ export class Ruling {
   release() {
     this.element.setAttribute("aria-label", t("decision"));
     this.element.classList.remove("ft-held");
-    this.#why.replaceChildren();
+    this.#reason.replaceChildren();
     this.#choices.replaceChildren();
   }
 
   /** Say what was decided; with `undo`, offer to undo it. */
   say(text, undo) {
     this.#error.textContent = "";
-    this.#said.replaceChildren(text, " ", button("ft-undo", t("undo"), undo));
+    this.#outcome.replaceChildren(text, " ", button("ft-undo", t("undo"), undo));
   }
 
   /** Remove the last decision, which was undone. */
   unsay() {
     this.#error.textContent = "";
-    this.#said.replaceChildren();
+    this.#outcome.replaceChildren();
   }
 
   fail(text) {
@@ -78,7 +78,7 @@ export class Ruling {
 
   /** Focus the button that undoes the decision. */
   focusUndo() {
-    this.#said.querySelector("button")?.focus();
+    this.#outcome.querySelector("button")?.focus();
   }
 
   remove() {
@@ -90,18 +90,19 @@ export class Ruling {
  * Say by which rule and for what reason a comment is held. Reasons without a code, and codes that
  * this release does not know, are shown as the server's sentence.
  */
-function because({ rule, reason: sentence, reasons }) {
-  const by = heldBy(rule);
-  const isKnown = reasons.length > 0 && reasons.every(({ code }) => Object.hasOwn(ofReasons, code));
+function reasonText({ rule, reason: sentence, reasons }) {
+  const by = holderText(rule);
+  const isKnown =
+    reasons.length > 0 && reasons.every(({ code }) => Object.hasOwn(reasonTexts, code));
   const clauses = isKnown
-    ? reasons.map(({ code, params }) => texts(ofReasons).parts(code, params).join(""))
+    ? reasons.map(({ code, params }) => texts(reasonTexts).parts(code, params).join(""))
     : [sentence];
   const reason = new Intl.ListFormat(language).format(clauses);
   return reason ? t("held-because", { by, reason }) : by;
 }
 
 /** Name what held a comment. An undone decision may leave a comment without a rule. */
-function heldBy(rule) {
+function holderText(rule) {
   const [kind, detail = ""] = rule.split(":");
   if (!kind) return ofWidget("waiting");
   if (kind === "rule") return t("held-rule", { rule: detail });

@@ -13,7 +13,7 @@ import { t } from "../../shared/words.js";
  * @param {import("../../reader/comments/pages.js").Pages} pages
  * @param {Comment} comment
  */
-export function welcome(pages, comment) {
+export function showPosted(pages, comment) {
   const { listing } = pages;
   const isNew = listing.take(comment);
   const above = listing.parentOf(comment);
@@ -24,7 +24,7 @@ export function welcome(pages, comment) {
     : listing.element.childElementCount > 0;
   comment.isAside = isElsewhere || !above;
   const go = button("ft-go", t("view-in-thread"), () => pages.goTo(comment.id));
-  mark(comment, isElsewhere && !comment.isPending ? go : null);
+  markPosted(comment, isElsewhere && !comment.isPending ? go : null);
   if (isNew) listing.countReplies(comment, 1);
   if (isNew && !comment.isPending) pages.countMore(1, comment.data.created);
   else pages.countMore(0);
@@ -32,7 +32,7 @@ export function welcome(pages, comment) {
 }
 
 /** Mark a comment that the reader just posted, and show a button that goes to its place. */
-function mark({ element, main, slot, isPending }, go) {
+function markPosted({ element, main, slot, isPending }, go) {
   element.classList.add("ft-own");
   for (const old of main.querySelectorAll(".ft-note-own")) old.remove();
   const text = isPending ? t("pending") : t("posted");
@@ -46,15 +46,15 @@ function mark({ element, main, slot, isPending }, go) {
  * @param {Listing} listing
  * @param {Comment} comment
  */
-export function bury(listing, comment) {
-  let gone = 0;
+export function removeDeleted(listing, comment) {
+  let removed = 0;
   /** @type {Comment | undefined} */
   let rest = comment;
-  for (; rest?.isRemoved && rest.data.replies === 0; gone += 1) {
+  for (; rest?.isRemoved && rest.data.replies === 0; removed += 1) {
     const above = listing.get(rest.data.parent);
     listing.countReplies(rest, -1);
     listing.drop(rest);
     rest = above;
   }
-  return gone;
+  return removed;
 }

@@ -10,32 +10,32 @@
  * `stays(comment)` tells whether to keep a comment that is not on the page, such as a pending one.
  * `isStart` and `isEnd` mean that the page is the first or the last page of the thread.
  */
-export function weave(listing, page, { make, context, stays, isStart, isEnd }) {
+export function mergePage(listing, page, { make, context, stays, isStart, isEnd }) {
   const ids = new Set(page.map(({ id }) => id));
   // A comment that is shown near the form stays there until the next full load.
-  const isOn = ({ dataset }) => ids.has(dataset.id) && !listing.get(dataset.id)?.isAside;
+  const isOnPage = ({ dataset }) => ids.has(dataset.id) && !listing.get(dataset.id)?.isAside;
   const items = [...listing.element.children];
-  const from = isStart ? 0 : Math.max(items.findIndex(isOn), 0);
-  const to = isEnd ? items.length : Math.max(items.findLastIndex(isOn), 0);
+  const from = isStart ? 0 : Math.max(items.findIndex(isOnPage), 0);
+  const to = isEnd ? items.length : Math.max(items.findLastIndex(isOnPage), 0);
   const before = items[from - 1];
   for (const item of items.slice(from, to)) {
     const comment = listing.get(item.dataset.id);
-    if (!isOn(item) && !stays(comment)) listing.drop(comment);
+    if (!isOnPage(item) && !stays(comment)) listing.drop(comment);
   }
   let next = before ? before.nextElementSibling : listing.element.firstElementChild;
   for (const data of page) {
     const known = listing.get(data.id);
-    if (known) renew(known, data, context);
+    if (known) redrawChanged(known, data, context);
     if (known?.isAside) continue;
     // A kept comment that is not on the page stays after the same comment as before.
-    while (known && next && !isOn(next)) next = next.nextElementSibling;
+    while (known && next && !isOnPage(next)) next = next.nextElementSibling;
     if (known && next === known.element) next = next.nextElementSibling;
     else listing.put(known ?? make(data), next);
   }
 }
 
 /** Redraw a changed comment unless the reader is editing it. */
-function renew(comment, data, context) {
+function redrawChanged(comment, data, context) {
   if (comment.isBeingEdited) return;
   if (comment.data.revision === data.revision) {
     comment.data.replies = data.replies;

@@ -4,13 +4,13 @@ import { texts } from "../../shared/words.js";
 
 /** The texts of errors, by code. */
 /** @type {import("../../shared/words.js").Entries} */
-export let ofErrors = {};
+export let errorTexts = {};
 /** @type {import("../../shared/words.js").Entries} */
-export let ofWriting = {};
+export let writingTexts = {};
 /** The texts of the reasons for which comments are held, by code. */
 /** @type {import("../../shared/words.js").Entries} */
-export let ofReasons = {};
-let own = texts(ofWriting);
+export let reasonTexts = {};
+let own = texts(writingTexts);
 
 /** Loads a bundle that needs this one. @type {(name: string) => Promise<any>} */
 export let loadLater;
@@ -18,9 +18,9 @@ export let loadLater;
 /** Set the texts, and the loader of further bundles, before any module that loads later is used. */
 export function use({ errors, reasons, "widget-writing": writing }, load) {
   loadLater = load;
-  ofErrors = errors;
-  ofReasons = reasons;
-  ofWriting = writing;
+  errorTexts = errors;
+  reasonTexts = reasons;
+  writingTexts = writing;
   own = texts(writing);
 }
 

@@ -6,7 +6,7 @@
  * offered, and when a page was opened at another address, so that this address can be added.
  */
 
-import { t } from "./parts/desk-texts.js";
+import { t } from "./parts/console-texts.js";
 import { load, save } from "../../source/shared/memory.js";
 
 const PAUSE = 3000; // milliseconds
@@ -65,9 +65,9 @@ function keepSystem() {
   /** @type {NodeListOf<HTMLInputElement>} */
   const systems = document.querySelectorAll("[name=system]");
   const known = load("desk-system");
-  for (const each of systems) {
-    if (each.value === known) each.checked = true;
-    each.addEventListener("change", () => save("desk-system", each.value));
+  for (const system of systems) {
+    if (system.value === known) system.checked = true;
+    system.addEventListener("change", () => save("desk-system", system.value));
   }
 }
 

@@ -10,7 +10,7 @@ const fields = document.querySelectorAll("input[name=token]");
 for (const field of fields) {
   field.value = token || field.value;
   const isHidden = Boolean(field.value) && (Boolean(token) || !("refused" in field.dataset));
-  for (const each of [field, ...(field.labels ?? [])]) each.hidden = isHidden;
+  for (const element of [field, ...(field.labels ?? [])]) element.hidden = isHidden;
 }
 if (token) {
   history.replaceState(null, "", location.pathname + location.search);

@@ -36,7 +36,7 @@ export function post({ site, query, title, url, categories }, values, { key, tok
  * @param {string} token
  * @returns {Promise<Member>}
  */
-export function enter(site, token) {
+export function signInByToken(site, token) {
   return call("POST", `sites/${part(site)}/session`, {
     __proto__: null,
     body: { __proto__: null, token },
@@ -103,7 +103,7 @@ export function withdraw(id, token) {
  *   cursor: string | null,
  * }>}
  */
-export function ownVotes({ site, query }, token, cursor) {
+export function ownVotesPage({ site, query }, token, cursor) {
   return call("GET", `sites/${part(site)}/votes`, {
     __proto__: null,
     query: cursor ? { ...query, cursor } : query,
@@ -118,7 +118,7 @@ export function ownVotes({ site, query }, token, cursor) {
  * @param {string} token
  * @returns {Promise<{ comments: UncountedComment[] }>}
  */
-export function held({ site, query }, token) {
+export function ownHeldComments({ site, query }, token) {
   return call("GET", `sites/${part(site)}/held`, { __proto__: null, query, token });
 }
 
@@ -148,7 +148,7 @@ export function signInOptions(site) {
 }
 
 /** Request an e-mail with a link to a code; return {key, expires}. */
-export function mailCode(site, email, proof = {}) {
+export function requestMailCode(site, email, proof = {}) {
   return call("POST", `sites/${part(site)}/sign-in`, {
     __proto__: null,
     body: { __proto__: null, email, ...proof },

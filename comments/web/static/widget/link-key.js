@@ -1,0 +1,1 @@
+var o=location.hash.slice(1),t=document.querySelectorAll("input[name=token]");for(let e of t){e.value=o||e.value;let n=!!e.value&&(!!o||!("refused"in e.dataset));for(let l of[e,...e.labels??[]])l.hidden=n}o&&history.replaceState(null,"",location.pathname+location.search);

@@ -1,1 +1,0 @@
-var o=location.hash.slice(1),l=document.querySelectorAll("input[name=token]");for(let e of l){e.value=o||e.value;let n=!!e.value&&(!!o||!("refused"in e.dataset));for(let a of[e,...e.labels??[]])a.hidden=n}o&&history.replaceState(null,"",location.pathname+location.search);
