@@ -2,7 +2,9 @@
 
     FlatthreadError            for operators and developers: a message
     |- BadImport               a line of an import file
+    |  `- UnknownFormat        a file that no import format recognizes
     |- ImportRefused           an import, or its undo, that the stored imports do not allow
+    |  `- UndoRunning          an import while an earlier one is being undone
     |- BackupFailed            a backup that cannot be made or restored
     |- ExportFailed            an export whose file cannot be written
     |- UnownedWrite            a write that bypasses the owner of a kind: a bug in this program
