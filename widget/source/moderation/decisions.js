@@ -41,7 +41,7 @@ export class Decisions {
    *
    * @param {import("../reader/guest.js").Guest} guest
    * @param {Place} place
-   * @param {import("../writer/actions/actions.js").Owner} thread
+   * @param {import("../reader/thread.js").Thread} thread
    * @param {{
    *   token: () => string,
    *   refused: (error: any) => boolean,
@@ -159,7 +159,7 @@ export class Decisions {
     if (known && !isMisplaced) return known;
     if (known?.element.matches(":focus-within")) return known;
     if (known) this.#listing.drop(known);
-    const comment = this.#thread.pages.thread.make({ replies: 0, ...data });
+    const comment = this.#thread.make({ replies: 0, ...data });
     this.#listing.put(comment, next ?? null);
     comment.isAside = next === undefined;
     if (comment.isAside) this.#listing.aside.append(comment.element);
@@ -170,7 +170,7 @@ export class Decisions {
   #draw(comment, data) {
     // A newer score may contain the moderator's own vote, which is added to the score of the page.
     const score = comment.data.score ?? data.score;
-    comment.show({ ...comment.data, ...data, score }, this.#thread.pages.thread.context());
+    comment.show({ ...comment.data, ...data, score });
     if (comment.isAside) comment.indent(0);
   }
 
@@ -227,12 +227,12 @@ export class Decisions {
         this.#sayUndone(comment, box);
       }),
     );
-    this.#thread.say(text);
+    this.#thread.events.send("say", text);
     return box;
   }
 
   #sayUndone(comment, box) {
-    this.#thread.say(t("undone"));
+    this.#thread.events.send("say", t("undone"));
     box.unsay();
     if (comment.isHeld) {
       box.element.focus();
@@ -262,7 +262,7 @@ export class Decisions {
     if (isOvertaken) await this.#catchUp(comment).catch(() => {});
     const text = isOvertaken ? t("moderate-overtaken") : error.message;
     if (comment.element.isConnected) this.#boxOf(comment).fail(text);
-    else this.#thread.say(text, { isVisible: true });
+    else this.#thread.events.send("say", text, { isVisible: true });
   }
 
   async #catchUp(comment) {

@@ -40,7 +40,7 @@ export class Moderation {
   /**
    * @param {import("../reader/guest.js").Guest} guest
    * @param {Place} place
-   * @param {import("../writer/actions/actions.js").Owner} thread
+   * @param {import("../reader/thread.js").Thread} thread
    */
   constructor(guest, place, thread) {
     this.#guest = guest;
@@ -77,7 +77,7 @@ export class Moderation {
       return;
     }
     if (!codes.isPossible()) {
-      this.#thread.say(t("moderate-https"), { isVisible: true });
+      this.#thread.events.send("say", t("moderate-https"), { isVisible: true });
       return;
     }
     const { verifier, challenge } = await codes.secrets();
@@ -108,8 +108,8 @@ export class Moderation {
     const token = this.#session?.token;
     this.#leave();
     this.#bar.remove();
-    this.#thread.title.focus();
-    this.#thread.say(t("moderation-stopped"), { isVisible: true });
+    this.#thread.header.title.focus();
+    this.#thread.events.send("say", t("moderation-stopped"), { isVisible: true });
     // If this fails, the session on the server expires later.
     await moderator.end(this.#place.site, token).catch(() => {});
   }
@@ -214,13 +214,13 @@ export class Moderation {
   /** Switch the forms and menus between moderator and reader. Keep all drafts. */
   #reform() {
     const isTyping = this.#focusedElement?.matches(".ft-top *") ?? false;
-    const { listing, thread } = this.#thread.pages;
-    for (const comment of listing) {
+    const { events, pages } = this.#thread;
+    for (const comment of pages.listing) {
       if (!comment.composer?.element.isConnected) continue;
       comment.close();
-      thread.shown(comment); // opens the form again if it has a draft
+      events.send("shown", comment); // opens the form again if it has a draft
     }
-    this.#thread.reform(isTyping);
-    this.#thread.redraw();
+    events.send("reform", { refocus: isTyping });
+    events.send("redraw");
   }
 }

@@ -18,7 +18,7 @@ const managed = new Set(); // elements on the page that start automatically
 /** @type {Set<HTMLElement>} */
 const waiting = new Set(); // elements that are not near the viewport yet
 /** @type {WeakSet<HTMLElement>} */
-const known = new WeakSet(); // all elements that were ever in `found`
+const known = new WeakSet(); // all elements that were ever in `managed`
 /** @type {(host: HTMLElement) => void} */
 let start;
 

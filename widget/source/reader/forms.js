@@ -12,21 +12,6 @@ import { t } from "../shared/words.js";
 
 /** @typedef {import("./comments/comment.js").Comment} Comment */
 
-/**
- * @typedef {{
- *   options: () => SiteOptions,
- *   pages: () => import("./comments/pages.js").Pages,
- *   tell: (name: string, detail: object) => void,
- *   welcome: () => void,
- *   entered: (member: Member) => void,
- *   refused: (state: string) => void,
- *   writer: () => Promise<import("../shared/lazy.js").Writer | null>,
- * }} Owner The thread: options() returns the site's options, tell(name, detail) sends an event to the
- *   page, welcome() shows the reader's name, and writer() loads the modules for writing, or returns
- *   null. The forms call entered(member) when the reader has signed in, and refused(state) when the
- *   server refuses a post.
- */
-
 export class Forms {
   #guest;
   #place;
@@ -41,12 +26,17 @@ export class Forms {
   /**
    * @param {import("./guest.js").Guest} guest
    * @param {Place} place
-   * @param {Owner} thread
+   * @param {import("./thread.js").Thread} thread
    */
   constructor(guest, place, thread) {
     this.#guest = guest;
     this.#place = place;
     this.#thread = thread;
+    thread.events.listen({
+      reply: (comment) => this.#reply(comment),
+      shown: (comment) => this.#reopen(comment),
+      rename: () => this.#rename(),
+    });
   }
 
   /** Make the form for the top of the thread. */
@@ -67,7 +57,7 @@ export class Forms {
   }
 
   /** Let a guest change the name, in the form at the top. */
-  async rename() {
+  async #rename() {
     if (this.#stub) (await this.#begin(this.#stub))?.rename();
   }
 
@@ -78,7 +68,9 @@ export class Forms {
       const writer = await this.#thread.writer();
       if (!writer) return;
       open.remove();
-      writer.offerEntrance(anchor, this.#place.site, this.#thread.entered);
+      writer.offerEntrance(anchor, this.#place.site, (member) =>
+        this.#thread.events.send("entered", member),
+      );
     });
     return el(
       "div",
@@ -94,7 +86,7 @@ export class Forms {
    *
    * @param {Comment} comment
    */
-  async reply(comment) {
+  async #reply(comment) {
     (await this.#loadForms())?.reply(comment);
   }
 
@@ -103,7 +95,7 @@ export class Forms {
    *
    * @param {Comment} comment
    */
-  async reopen(comment) {
+  async #reopen(comment) {
     if (!memory.load(`draft:${this.#place.spot}:${comment.id}`)) return;
     (await this.#loadForms())?.reopen(comment);
   }

@@ -20,15 +20,7 @@ export class Header {
   /** Forms that belong to the header open here. */
   panel = el("div", { class: "ft-panel" });
 
-  /**
-   * @param {{
-   *   sort: (order: string) => unknown,
-   *   follow: () => unknown,
-   *   signIn: () => unknown,
-   *   readerItems: (writer: import("../shared/lazy.js").Writer) => import("../writer/base/menu.js").Item[],
-   *   writer: () => Promise<import("../shared/lazy.js").Writer | null>,
-   * }} thread
-   */
+  /** @param {import("./thread.js").Thread} thread */
   constructor(thread) {
     this.#thread = thread;
     this.element = el(
@@ -38,10 +30,11 @@ export class Header {
       el("div", { class: "ft-tools" }, this.#sortBox, this.#followBox, this.#readerBox),
       this.panel,
     );
+    thread.events.listen({ counted: (total, waiting) => this.#count(total, waiting) });
   }
 
   /** Show the number of comments, and of the reader's own comments that await approval. */
-  count(total, waiting) {
+  #count(total, waiting) {
     this.title.textContent = t("title", { count: total });
     this.#waiting.textContent = waiting > 0 ? t("own-waiting", { count: waiting }) : "";
     this.#sortBox.hidden = total < 2;
@@ -56,11 +49,11 @@ export class Header {
     const content = [el("span", { class: "ft-order" }, name), icon("open")];
     const label = t("sorted-by", { order: name });
     this.#sortBox.replaceChildren(
-      menuButton("ft-sort", content, label, this.#thread.writer, () =>
+      menuButton("ft-sort", content, label, this.#thread, () =>
         ORDERS.map((choice) => ({
           label: t(`order-${choice}`),
           checked: choice === this.#order,
-          act: () => this.#thread.sort(choice),
+          act: () => this.#thread.events.send("sort", choice),
         })),
       ),
     );
@@ -73,7 +66,7 @@ export class Header {
 
   #followButton() {
     const label = el("span", { class: "ft-follow-label" }, t("follow"));
-    const follow = button("ft-follow", icon("bell"), this.#thread.follow);
+    const follow = button("ft-follow", icon("bell"), () => this.#thread.events.send("follow"));
     follow.append(label);
     return follow;
   }
@@ -84,7 +77,7 @@ export class Header {
    */
   welcome(name, mayEnter) {
     if (!name) {
-      const enter = button("ft-enter", t("sign-in"), this.#thread.signIn);
+      const enter = button("ft-enter", t("sign-in"), () => this.#thread.events.send("signIn"));
       this.#readerBox.replaceChildren(...(mayEnter ? [enter] : []));
       return;
     }
@@ -95,7 +88,9 @@ export class Header {
       icon("open"),
     ];
     this.#readerBox.replaceChildren(
-      menuButton("ft-reader", content, null, this.#thread.writer, this.#thread.readerItems),
+      menuButton("ft-reader", content, null, this.#thread, (writer) =>
+        this.#thread.actionsOf(writer).readerItems(),
+      ),
     );
   }
 }

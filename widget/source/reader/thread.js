@@ -9,16 +9,16 @@ import * as clock from "../shared/clock.js";
 import { Clamps } from "./comments/clamps.js";
 import { Comment } from "./comments/comment.js";
 import { button, el } from "../shared/dom.js";
+import { Events } from "./events.js";
 import { Folding } from "./comments/folding.js";
 import { Forms } from "./forms.js";
 import { Guest } from "./guest.js";
 import { Header } from "./header.js";
 import { icon } from "../shared/icons.js";
 import * as lazy from "../shared/lazy.js";
-import { Live } from "./live.js";
+import { Live } from "./comments/live.js";
 import * as memory from "../shared/memory.js";
 import { Pages } from "./comments/pages.js";
-import { card } from "./comments/pins.js";
 import * as prose from "../shared/prose.js";
 import { wantedComment } from "../shared/request.js";
 import * as surroundings from "./surroundings.js";
@@ -32,10 +32,8 @@ const MINUTE = 60_000; // milliseconds
 export class Thread {
   #place;
   #first;
-  #tell;
   #guest;
   #votes;
-  #pages;
   #forms;
   #mutes;
   /** @type {import("../writer/actions/actions.js").Actions | null} */
@@ -46,11 +44,12 @@ export class Thread {
   /** @type {number | undefined} */
   #lastVisit;
   /** @type {SiteOptions} from the last page */
-  #options = /** @type {any} */ (null);
+  options = /** @type {any} */ (null);
   #state = "open";
   #stop = new AbortController();
   #clamps = new Clamps(this.#stop.signal);
-  #header;
+  /** What happens in the thread, and what its parts ask for. */
+  events = new Events();
   #top = el("div", { class: "ft-top" });
   #status = el("p", { class: "ft-status", role: "status" });
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -62,53 +61,23 @@ export class Thread {
    * @param {(name: string, detail: object) => void} tell sends an event to the page
    */
   constructor(place, first, tell) {
-    this.#tell = tell;
     this.#place = place;
     this.#first = first;
     this.#guest = new Guest(place.site);
     this.#mutes = new Mutes(place.site);
     this.#votes = new Votes(async (id, value) => (await this.#voteSender()).send(id, value));
-    this.#forms = new Forms(this.#guest, place, {
-      options: () => this.#options,
-      pages: () => this.#pages,
-      tell,
-      welcome: () => this.#greet(),
-      entered: (member) => this.#entered(member),
-      refused: (state) => this.#refused(state),
-      writer: () => this.#writerOrNull(),
-    });
-    this.#header = new Header({
-      sort: (order) => this.#sort(order),
-      follow: async () =>
-        (await this.#writerOrNull())?.openSubscribeForm(this.#header.panel, this.#place),
-      signIn: async () => this.#actionsOf(await this.#writerOrNull())?.signIn(),
-      writer: () => this.#writerOrNull(),
-      readerItems: (writer) => this.#actionsOf(writer).readerItems(),
-    });
+    this.#forms = new Forms(this.#guest, place, this);
+    this.header = new Header(this);
     this.element = el("section", { class: "ft-thread", "aria-label": t("comments") });
-    this.#pages = new Pages(place, this.#guest, this.#stop.signal, {
-      make: (data) => this.#makeComment(data),
-      card: (data) => card(data, this.#prose(data.html), () => this.#pages.goTo(data.id)),
-      context: () => this.#context,
-      shown: (comment) => this.#forms.reopen(comment),
-      replaced: () => this.#folding.reset(),
-      loadVotes: () => this.#loadVotes(),
-      changed: () => this.#arrange(),
-      heard: (page) => this.#heard(page),
-      count: (total, waiting) => this.#header.count(total, waiting),
-      counted: (total) => this.#tell("count", { total }),
-      reveal: (comment) => this.#folding.reveal(comment),
-      load: () => this.#loadWriter(),
-      say: (text) => this.#say(text),
-    });
-    this.#folding = new Folding(this.#listing, this.element);
+    this.pages = new Pages(place, this.#guest, this.#stop.signal, this);
+    this.#folding = new Folding(this.#listing, this.element, this.events);
     this.element.append(
-      this.#header.element,
+      this.header.element,
       this.#top,
-      ...this.#pages.elements(this.#folding.back),
+      ...this.pages.elements(this.#folding.back),
       this.#status,
     );
-    this.#listen();
+    this.#listen(tell);
   }
 
   /** Load the first page, or the page with the comment that the URL names. */
@@ -116,21 +85,21 @@ export class Thread {
     const wanted = wantedComment();
     const first = api.contentOf(this.#first);
     if (this.#place.account) {
-      const entered = this.#pages.attempt("sign-in", () => this.#signInByToken());
+      const entered = this.pages.attempt("sign-in", () => this.#signInByToken());
       await Promise.race([entered, first.catch(() => {})]); // comments never wait for a sign-in
     }
-    await (wanted ? this.#pages.openAround(wanted, first) : this.#pages.openFirst(first));
+    await (wanted ? this.pages.openAround(wanted, first) : this.pages.openFirst(first));
     this.#reform({ refocus: false });
     const { signal } = this.#stop;
     if (signal.aborted) return;
     const follow = () => {
-      this.#pages.goTo(wantedComment());
+      this.pages.goTo(wantedComment());
       this.#offerModeration();
     };
     addEventListener("hashchange", follow, { signal });
     const timer = setInterval(() => times.refresh(this.element), MINUTE);
     signal.addEventListener("abort", () => clearInterval(timer));
-    if (this.#options.live > 0) new Live(() => this.#poll(), this.#options.live, signal);
+    if (this.options.live > 0) new Live(() => this.#poll(), this.options.live, signal);
   }
 
   /** Arrange parts whose layout depends on sizes, and scroll to the comment that the URL names. */
@@ -143,7 +112,7 @@ export class Thread {
     this.#folding.apply();
     this.element.append(...parts);
     this.#arrange();
-    this.#pages.point(this.#listing.get(wantedComment()));
+    this.pages.point(this.#listing.get(wantedComment()));
     this.#offerModeration();
   }
 
@@ -158,8 +127,8 @@ export class Thread {
 
   async #poll() {
     let isChanged = false;
-    await this.#pages.attempt("poll", async () => {
-      isChanged = await this.#pages.poll();
+    await this.pages.attempt("poll", async () => {
+      isChanged = await this.pages.poll();
     });
     return isChanged;
   }
@@ -173,8 +142,8 @@ export class Thread {
     const key = `moderator:${this.#place.site}`;
     const isWanted = location.hash === "#moderate";
     const session = memory.loadVisit(key);
-    if (!this.#options.moderation || !(isWanted || session || memory.load(key))) return;
-    const moderate = async (box) => this.#actionsOf(await this.#writerOrNull())?.moderate(box);
+    if (!this.options.moderation || !(isWanted || session || memory.load(key))) return;
+    const moderate = async (box) => (await this.#loadActions())?.moderate(box);
     let foot = this.element.querySelector(".ft-end");
     if (!foot) {
       foot = el("div", { class: "ft-end" });
@@ -186,38 +155,67 @@ export class Thread {
   }
 
   get #listing() {
-    return this.#pages.listing;
+    return this.pages.listing;
   }
 
-  /** Make a click on a line beside a comment collapse the comment that the line belongs to. */
-  #listen() {
+  /** @param {(name: string, detail: object) => void} tell sends an event to the page */
+  #listen(tell) {
+    this.events.listen({
+      loaded: (page) => this.#update(page),
+      changed: () => this.#arrange(),
+      total: (total) => tell("count", { total }),
+      posted: ({ id, status }) => {
+        tell("posted", { id, status });
+        this.#greet();
+      },
+      entered: (member) => {
+        this.#guest.enter(member, { stays: true });
+        this.#changeReader(); // keeps the typed text
+      },
+      signOut: () => {
+        this.#guest.signOut();
+        this.#changeReader();
+      },
+      refused: (state) => {
+        this.#state = state;
+        this.#reform({ refocus: false });
+      },
+      share: async (comment) => (await this.#loadActions())?.share(comment),
+      unmute: async (comment) => (await this.#loadActions())?.mute(comment, false),
+      signIn: async () => (await this.#loadActions())?.signIn(),
+      follow: async () => (await this.writer())?.openSubscribeForm(this.header.panel, this.#place),
+      sort: (order) => {
+        memory.save("order", order);
+        this.pages.sort(order);
+      },
+      redraw: () => this.#redraw(),
+      reform: (options) => this.#reform(options),
+      say: (text, options) => this.#say(text, options),
+    });
+    // A click on a line beside a comment collapses the comment that the line belongs to.
     this.element.addEventListener("click", async (event) => {
       const target = /** @type {HTMLElement} */ (event.target);
       if (!target.matches?.(".ft-gutter")) return;
-      const above = (await this.#writerOrNull())?.commentOfLine(
-        this.#listing,
-        target,
-        event.clientX,
-      );
-      if (above && !above.isRemoved) this.#folding.toggle(above);
+      const above = (await this.writer())?.commentOfLine(this.#listing, target, event.clientX);
+      if (above && !above.isRemoved) this.events.send("toggle", above);
     });
   }
 
   /** @param {CommentPage} page */
-  #heard(page) {
-    this.#options = page.options;
+  #update(page) {
+    this.options = page.options;
     this.#lastVisit ??= visit(this.#place.spot, Date.parse(page.changed) || clock.now());
     const state = isRegistered(page.options) ? (page.thread?.state ?? "open") : "elsewhere";
     const isOther = state !== this.#state;
     this.#state = state;
     if (isOther && state === "elsewhere") {
       const tell = ({ logHint }) => logHint({ code: "origin-not-allowed" }, this.#place);
-      this.#loadWriter().then(tell, () => {}); // the form says it too
+      this.loadWriter().then(tell, () => {}); // the form says it too
     }
-    this.#header.offerOrders(page.order ?? this.#place.order ?? this.#options.order);
-    this.#header.offerMail(this.#options.mail);
+    this.header.offerOrders(page.order ?? this.#place.order ?? this.options.order);
+    this.header.offerMail(this.options.mail);
     if (isOther && this.#top.hasChildNodes()) this.#reform({ refocus: false });
-    const { theme } = this.#options;
+    const { theme } = this.options;
     if (!this.#place.theme && theme !== "auto") this.element.dataset.theme = theme;
   }
 
@@ -230,7 +228,7 @@ export class Thread {
   }
 
   /** Load the reader's votes. If that fails, no button is pressed, and voting still works. */
-  async #loadVotes() {
+  async loadVotes() {
     if (this.#guest.token) this.#votes.replace(...(await (await this.#voteSender()).load()));
     else this.#votes.replace(new Map(), new Map());
   }
@@ -239,11 +237,6 @@ export class Thread {
   async #voteSender() {
     const { VoteSender } = await lazy.writer();
     return (this.#sender ??= new VoteSender(this.#guest, this.#place));
-  }
-
-  #sort(order) {
-    memory.save("order", order);
-    return this.#pages.sort(order);
   }
 
   /** Sign in with the site's token. */
@@ -257,26 +250,15 @@ export class Thread {
     if (this.#top.hasChildNodes()) this.#changeReader({ refocus: false });
   }
 
-  /** Show the forms for a reader who signed in with the widget, and keep the typed text. */
-  #entered(member) {
-    this.#guest.enter(member, { stays: true });
-    this.#changeReader();
-  }
-
   #greet() {
-    this.#header.welcome(this.#guest.name ?? this.#guest.profile.name, this.#options.sign_in);
-  }
-
-  #signOut() {
-    this.#guest.signOut();
-    this.#changeReader();
+    this.header.welcome(this.#guest.name ?? this.#guest.profile.name, this.options.sign_in);
   }
 
   /** @param {{ refocus?: boolean }} [options] */
   #changeReader(options) {
     this.#reform(options);
     this.#redraw();
-    this.#pages.loadOwn();
+    this.pages.loadOwn();
   }
 
   /** Show the form at the top, or say why there is none. */
@@ -291,7 +273,7 @@ export class Thread {
       this.#top.prepend(el("p", { class: "ft-notice" }, icon("lock"), text));
       return;
     }
-    if (name === null && !this.#options.guests) {
+    if (name === null && !this.options.guests) {
       this.#top.replaceChildren(this.#forms.entrance());
       return;
     }
@@ -301,83 +283,73 @@ export class Thread {
   }
 
   #redraw() {
-    for (const comment of this.#listing) comment.show(comment.data, this.#context);
+    for (const comment of this.#listing) comment.show(comment.data);
     this.#arrange();
   }
 
   /** @param {CommentData} data */
-  #makeComment(data) {
-    const actions = {
-      reply: (comment) => this.#forms.reply(comment),
-      share: async (comment) => this.#actionsOf(await this.#writerOrNull())?.share(comment),
-      toggle: (comment) => this.#folding.toggle(comment),
-      unmute: async (comment) => this.#actionsOf(await this.#writerOrNull())?.mute(comment, false),
-      goTo: (id) => this.#pages.goTo(id),
-    };
-    return new Comment(data, actions, this.#context);
+  make(data) {
+    return new Comment(data, this);
   }
 
-  /** @returns {import("./comments/comment.js").Context} */
-  get #context() {
-    return {
-      nameOf: (id) => this.#listing.get(id)?.name ?? null,
-      votes: (comment) =>
-        this.#options.votes
-          ? this.#votes.elements(comment, this.#guest.own(comment.id) === null)
-          : [],
-      writer: () => this.#writerOrNull(),
-      items: (writer, comment) => this.#actionsOf(writer).items(comment),
-      isMuted: ({ id, data }) => this.#guest.own(id) === null && this.#mutes.has(data.author),
-      isNew: ({ id, data }) =>
-        Date.parse(data.created) > (this.#lastVisit || Infinity) && this.#guest.own(id) === null,
-      mayReply: () => this.#state === "open" && (this.#options.guests || this.#guest.name !== null),
-      body: (html) => this.#prose(html),
-    };
+  /** Return the name of a comment's author, or null if the comment is not in the list. */
+  nameOf(id) {
+    return this.#listing.get(id)?.name ?? null;
+  }
+
+  votesOf(comment) {
+    return this.options.votes ? this.#votes.elements(comment, !this.#isOwn(comment)) : [];
+  }
+
+  isMuted(comment) {
+    return !this.#isOwn(comment) && this.#mutes.has(comment.data.author);
+  }
+
+  /** Tell whether a comment is newer than the reader's last visit. */
+  isNew(comment) {
+    return (
+      Date.parse(comment.data.created) > (this.#lastVisit || Infinity) && !this.#isOwn(comment)
+    );
+  }
+
+  get mayReply() {
+    return this.#state === "open" && (this.options.guests || this.#guest.name !== null);
+  }
+
+  #isOwn({ id }) {
+    return this.#guest.own(id) !== null;
+  }
+
+  /** @param {import("../shared/lazy.js").Writer} writer */
+  actionsOf(writer) {
+    return (this.#actions ??= new writer.Actions(this.#guest, this.#mutes, this.#place, this));
   }
 
   /** Return the reader's actions, or null if the writer bundle did not load. */
-  #actionsOf(writer) {
-    if (writer === null) return null;
-    return (this.#actions ??= new writer.Actions(this.#guest, this.#mutes, this.#place, {
-      options: () => this.#options,
-      toggle: (comment) => this.#folding.toggle(comment),
-      redraw: () => this.#redraw(),
-      rename: () => this.#forms.rename(),
-      entered: (member) => this.#entered(member),
-      signOut: () => this.#signOut(),
-      panel: this.#header.panel,
-      title: this.#header.title,
-      pages: this.#pages,
-      reform: (refocus) => this.#reform({ refocus }),
-      say: (text, options) => this.#say(text, options),
-    }));
+  async #loadActions() {
+    const writer = await this.writer();
+    return writer && this.actionsOf(writer);
   }
 
   /** Load the writer bundle, and add its styles. */
-  async #loadWriter() {
+  async loadWriter() {
     const writer = await lazy.writer();
     writer.addStyles(this.element);
     return writer;
   }
 
   /** Load the writer bundle. If that fails, say so and return null. */
-  async #writerOrNull() {
+  async writer() {
     try {
-      return await this.#loadWriter();
+      return await this.loadWriter();
     } catch (error) {
       this.#say(error.message, { isVisible: true });
       return null;
     }
   }
 
-  #prose(html) {
-    return prose.nodes(html, this.#options.images);
-  }
-
-  /** React to a refused post: if the thread was closed in the meantime, remove the form. */
-  #refused(state) {
-    this.#state = state;
-    this.#reform({ refocus: false });
+  prose(html) {
+    return prose.nodes(html, this.options.images);
   }
 
   /** Announce a message to screen readers. With `isVisible`, also show it for a few seconds. */

@@ -4,18 +4,18 @@ import { el } from "./dom.js";
 import * as lazy from "./lazy.js";
 
 /**
- * Return a box with the button, in which the menu opens. `load()` returns the writer bundle or null;
+ * Return a box with the button, in which the menu opens. `thread.writer()` loads the writer bundle;
  * `items(writer)` is called whenever the menu opens.
  *
  * @param {string} className of the button
  * @param {(Node | string)[]} content of the button
  * @param {string | null} label of the button, if its content does not say enough
- * @param {() => Promise<import("./lazy.js").Writer | null>} load
+ * @param {{ writer: () => Promise<import("./lazy.js").Writer | null> }} thread
  * @param {(writer: import("./lazy.js").Writer) => import("../writer/base/menu.js").Item[]} items
  */
-export function menuButton(className, content, label, load, items) {
+export function menuButton(className, content, label, thread, items) {
   const toggle = async (at) => {
-    const writer = await load();
+    const writer = await thread.writer();
     writer?.toggleMenu(box, opener, items(writer), at);
   };
   const opener = el(

@@ -13,31 +13,8 @@ import { menuButton } from "../../shared/menubutton.js";
 import * as times from "../../shared/times.js";
 import { parts, t } from "../../shared/words.js";
 
-/**
- * @typedef {{
- *   nameOf: (id: string) => string | null,
- *   votes: (comment: Comment) => HTMLElement[],
- *   writer: () => Promise<import("../../shared/lazy.js").Writer | null>,
- *   items: (writer: import("../../shared/lazy.js").Writer, comment: Comment) => import("../../writer/base/menu.js").Item[],
- *   isMuted: (comment: Comment) => boolean,
- *   isNew: (comment: Comment) => boolean,
- *   mayReply: () => boolean,
- *   body: (html: string) => DocumentFragment,
- * }} Context What a comment shows that depends on other comments, the reader or the site.
- */
-
-/**
- * @typedef {{
- *   reply: (comment: Comment) => unknown,
- *   share: (comment: Comment) => unknown,
- *   toggle: (comment: Comment) => unknown,
- *   unmute: (comment: Comment) => unknown,
- *   goTo: (id: string) => unknown,
- * }} Actions
- */
-
 export class Comment {
-  #actions;
+  #thread;
   /** @type {HTMLButtonElement | null} */
   #toggle = null;
   /** @type {HTMLElement | null} */
@@ -59,11 +36,10 @@ export class Comment {
 
   /**
    * @param {CommentData} data
-   * @param {Actions} actions
-   * @param {Context} context
+   * @param {import("../thread.js").Thread} thread
    */
-  constructor(data, actions, context) {
-    this.#actions = actions;
+  constructor(data, thread) {
+    this.#thread = thread;
     this.data = data;
     this.gutter = el("div", { class: "ft-gutter", "aria-hidden": "true" });
     this.main = el("div", { class: "ft-item" });
@@ -74,7 +50,7 @@ export class Comment {
       this.gutter,
       this.main,
     );
-    this.show(data, context);
+    this.show(data);
   }
 
   get id() {
@@ -110,9 +86,8 @@ export class Comment {
    * Redraw the comment from `data`. An open form or menu stays open.
    *
    * @param {CommentData} data
-   * @param {Context} context
    */
-  show(data, context) {
+  show(data) {
     this.data = data;
     const used = /** @type {HTMLElement | null} */ (this.main.querySelector(":focus"));
     this.indent(data.level);
@@ -120,8 +95,8 @@ export class Comment {
     this.element.classList.toggle("ft-removed", this.isRemoved);
     this.element.classList.toggle("ft-is-pending", this.isPending);
     if (this.isRemoved) this.#showTombstone();
-    else if (context.isMuted(this)) this.#showMuted();
-    else this.#showContent(context);
+    else if (this.#thread.isMuted(this)) this.#showMuted();
+    else this.#showContent();
     used?.focus({ preventScroll: true }); // moved forms and menus lose the focus
     this.countReplies();
   }
@@ -181,13 +156,13 @@ export class Comment {
     this.#toggle = this.replyButton = this.body = null;
     const text = t("muted", { name: this.name });
     this.element.setAttribute("aria-label", text);
-    const show = button("ft-unmute", t("unmute"), () => this.#actions.unmute(this));
+    const show = button("ft-unmute", t("unmute"), () => this.#send("unmute"));
     this.main.replaceChildren(el("p", { class: "ft-tombstone" }, text, " ", show), this.slot);
   }
 
-  #showContent(context) {
+  #showContent() {
     const to = this.data.reply_to ?? this.data.parent;
-    const toName = to === null ? null : context.nameOf(to);
+    const toName = to === null ? null : this.#thread.nameOf(to);
     this.element.setAttribute(
       "aria-label",
       to === null
@@ -195,39 +170,39 @@ export class Comment {
         : t("reply-by", { name: this.name, to: toName ?? t("another-comment") }),
     );
     this.body = el("div", { class: "ft-body ft-prose", dir: "auto" });
-    this.body.append(context.body(this.data.html));
-    this.#toggle = button("ft-toggle", "", () => this.#actions.toggle(this));
-    this.replyButton = context.mayReply()
-      ? button("ft-reply", t("reply"), () => this.#actions.reply(this), {
+    this.body.append(this.#thread.prose(this.data.html));
+    this.#toggle = button("ft-toggle", "", () => this.#send("toggle"));
+    this.replyButton = this.#thread.mayReply
+      ? button("ft-reply", t("reply"), () => this.#send("reply"), {
           "aria-label": t("reply-to", { name: this.name }),
         })
       : null;
     this.main.replaceChildren(
       avatar(this.name),
-      this.#head(toName, context),
-      el("div", { class: "ft-content" }, this.body, this.#actionRow(context), this.slot),
+      this.#head(toName),
+      el("div", { class: "ft-content" }, this.body, this.#actionRow(), this.slot),
     );
   }
 
-  #actionRow(context) {
+  #actionRow() {
     const label = t("more-actions", { name: this.name });
-    this.#more ??= menuButton("ft-more-actions", [icon("more")], label, context.writer, (writer) =>
-      context.items(writer, this),
+    this.#more ??= menuButton("ft-more-actions", [icon("more")], label, this.#thread, (writer) =>
+      this.#thread.actionsOf(writer).items(this),
     );
     if (this.isPending) return el("div", { class: "ft-actions" }, this.#more);
     return el(
       "div",
       { class: "ft-actions" },
-      ...context.votes(this),
+      ...this.#thread.votesOf(this),
       this.replyButton,
-      button("ft-share", t("share"), () => this.#actions.share(this), {
+      button("ft-share", t("share"), () => this.#send("share"), {
         "aria-label": t("share-link", { name: this.name }),
       }),
       this.#more,
     );
   }
 
-  #head(toName, context) {
+  #head(toName) {
     const { author, id, created, edited, pinned } = this.data;
     const website = webUrl(author?.website);
     const name = el("bdi", {}, this.name);
@@ -242,10 +217,15 @@ export class Comment {
       this.#repliedTo(toName),
       el("a", { class: "ft-time", href: addressOf(id) }, times.time(created)),
       edited ? el("span", { class: "ft-edited" }, t("edited")) : null,
-      context.isNew(this) ? el("span", { class: "ft-badge ft-new" }, t("new")) : null,
+      this.#thread.isNew(this) ? el("span", { class: "ft-badge ft-new" }, t("new")) : null,
       this.isPending ? el("span", { class: "ft-badge ft-pending" }, t("waiting")) : null,
       this.#toggle,
     );
+  }
+
+  /** @param {"reply" | "share" | "toggle" | "unmute"} name */
+  #send(name) {
+    this.#thread.events.send(name, this);
   }
 
   /** Name the author being replied to at the deepest level, where the nesting does not show it. */
@@ -254,7 +234,7 @@ export class Comment {
     if (!to || to === parent) return null;
     const onclick = (event) => {
       event.preventDefault();
-      this.#actions.goTo(to);
+      this.#thread.events.send("goTo", to);
     };
     const name = el("bdi", {}, toName ?? t("another-comment"));
     return el(

@@ -30,14 +30,20 @@ export class Folding {
    *
    * @param {import("./listing.js").Listing} listing
    * @param {HTMLElement} host
+   * @param {import("../events.js").Events} events
    */
-  constructor(listing, host) {
+  constructor(listing, host, events) {
     this.#listing = listing;
     this.#host = host;
+    events.listen({
+      toggle: (comment) => this.#toggle(comment),
+      reveal: (comment) => this.#reveal(comment),
+      replaced: () => (this.#alone = null),
+    });
   }
 
   /** Collapse or expand a comment. */
-  toggle(comment) {
+  #toggle(comment) {
     if (this.#collapsed.has(comment.id)) this.#collapsed.delete(comment.id);
     else this.#collapsed.add(comment.id);
     memory.saveVisit(KEY, [...this.#collapsed].slice(-MOST));
@@ -46,17 +52,13 @@ export class Folding {
   }
 
   /** Make a comment visible: expand what hides it. */
-  reveal(comment) {
+  #reveal(comment) {
     for (let above = comment; above; above = this.#listing.get(above.data.parent)) {
       this.#collapsed.delete(above.id);
     }
     if (this.#alone !== null) this.#alone = null;
     this.apply();
     if (comment.element.hidden) this.#showAlone(this.#listing.get(comment.data.parent) ?? comment);
-  }
-
-  reset() {
-    this.#alone = null;
   }
 
   /** Hide and indent the comments, after any change of the list. */

@@ -8,6 +8,7 @@
 import * as api from "../../shared/api.js";
 import { button, el, isBusy, isTyping, setBusy } from "../../shared/dom.js";
 import { Listing } from "./listing.js";
+import { card } from "./pins.js";
 import { t } from "../../shared/words.js";
 
 /** @typedef {import("./comment.js").Comment} Comment */
@@ -16,6 +17,7 @@ export class Pages {
   #place;
   #guest;
   #signal;
+  #thread;
   /** @type {string | null} */
   #cursor = null;
   /** @type {UncountedComment[]} */
@@ -39,39 +41,20 @@ export class Pages {
   bar = el("div", { class: "ft-bar" });
 
   /**
-   * `signal` is aborted when the thread is closed. The thread's make(data) returns a comment,
-   * card(data) a pinned comment, context() the context in which comments are drawn, and load() the
-   * writer bundle. This class calls shown(comment) for each comment on a page, loadVotes() and
-   * replaced() when it has replaced all comments, changed() after any change of the list,
-   * heard(page) for each page, count(total, waiting) to show the total, counted(total) when the
-   * total has changed, reveal(comment) to expand what hides a comment, and say(text) for a status
-   * message.
+   * `signal` is aborted when the thread is closed.
    *
    * @param {Place} place
    * @param {import("../guest.js").Guest} guest
    * @param {AbortSignal} signal
-   * @param {{
-   *   make: (data: CommentData) => Comment,
-   *   card: (data: CommentData) => Node,
-   *   context: () => import("./comment.js").Context,
-   *   shown: (comment: Comment) => void,
-   *   replaced: () => void,
-   *   loadVotes: () => Promise<void>,
-   *   changed: () => void,
-   *   heard: (page: CommentPage) => void,
-   *   count: (total: number, waiting: number) => void,
-   *   counted: (total: number) => void,
-   *   reveal: (comment: Comment) => void,
-   *   load: () => Promise<import("../../shared/lazy.js").Writer>,
-   *   say: (text: string) => void,
-   * }} thread
+   * @param {import("../thread.js").Thread} thread
    */
   constructor(place, guest, signal, thread) {
     this.#place = place;
     this.#guest = guest;
     this.#signal = signal;
-    /** The thread; see the constructor's parameter. */
-    this.thread = thread;
+    this.#thread = thread;
+    this.events = thread.events;
+    this.events.listen({ goTo: (id) => this.goTo(id) });
     this.#chosen = place.order;
   }
 
@@ -132,7 +115,7 @@ export class Pages {
   /** @param {Comment | undefined} comment */
   point(comment) {
     if (!comment) return;
-    this.thread.reveal(comment);
+    this.events.send("reveal", comment);
     this.listing.point(comment);
   }
 
@@ -144,7 +127,7 @@ export class Pages {
    */
   countMore(change, changed) {
     this.#update({ changed, total: this.#total + change });
-    this.thread.changed();
+    this.events.send("changed");
   }
 
   /**
@@ -153,7 +136,9 @@ export class Pages {
    * @param {CommentData[]} [pinned]
    */
   pin(pinned = []) {
-    this.#pins.replaceChildren(...pinned.map((data) => this.thread.card(data)));
+    this.#pins.replaceChildren(
+      ...pinned.map((data) => card(data, this.#thread.prose(data.html), () => this.goTo(data.id))),
+    );
   }
 
   /**
@@ -162,21 +147,20 @@ export class Pages {
    */
   async catchUp() {
     const start = this.#start;
-    const [page, writer] = await Promise.all([this.#list(start), this.thread.load()]);
+    const [page, writer] = await Promise.all([this.#list(start), this.#thread.loadWriter()]);
     // The page's scores may contain own votes that an earlier page's scores did not.
-    await this.thread.loadVotes();
+    await this.#thread.loadVotes();
     const isNew = Date.parse(page.changed) >= this.#latest;
     if (!isNew || start !== this.#start || this.#signal.aborted) return;
     writer.mergePage(this.listing, page.comments, {
-      make: this.thread.make,
-      context: this.thread.context(),
+      make: (data) => this.#thread.make(data),
       stays: (comment) => comment.isPending || this.#guest.own(comment.id) !== null,
       isStart: start === null,
       isEnd: page.cursor === null,
     });
     this.#update(page);
     this.#offerRest(page.cursor);
-    this.thread.changed();
+    this.events.send("changed");
   }
 
   /** Check for new comments, and offer to show them. Return whether there are any. */
@@ -185,10 +169,10 @@ export class Pages {
     const page = await this.#list(start);
     const changed = Date.parse(page.changed);
     if (!(changed > Math.max(this.#latest, this.#announced))) return false;
-    const { announce } = await this.thread.load();
+    const { announce } = await this.#thread.loadWriter();
     if (start !== this.#start || this.#signal.aborted) return false;
     this.#announced = changed;
-    this.thread.heard(page);
+    this.events.send("loaded", page);
     announce(this, page.comments, page.total - this.#total);
     return true;
   }
@@ -196,11 +180,6 @@ export class Pages {
   /** Whether new discussions appear among the loaded comments, instead of on a later page. */
   get isOpenEnded() {
     return this.#start === null && (this.#cursor === null || this.#order !== "thread");
-  }
-
-  /** Announce a message to screen readers. */
-  say(text) {
-    this.thread.say(text);
   }
 
   /** @param {Position} start */
@@ -219,10 +198,10 @@ export class Pages {
     this.listing.clear();
     this.#ownPending = [];
     this.bar.querySelector(".ft-show-new")?.remove();
-    this.thread.heard(page);
+    this.events.send("loaded", page);
     this.pin(page.pinned);
     this.#append(page);
-    this.thread.replaced();
+    this.events.send("replaced");
     this.loadOwn();
     this.#wholeBox.replaceChildren();
   }
@@ -231,20 +210,20 @@ export class Pages {
   #append(page) {
     this.#cursor = page.cursor;
     for (const data of page.comments) {
-      const comment = this.thread.make(data);
+      const comment = this.#thread.make(data);
       this.listing.append(comment);
-      this.thread.shown(comment);
+      this.events.send("shown", comment);
     }
     this.#update(page);
     this.#insertOwn();
     this.#showMore();
-    this.thread.changed();
+    this.events.send("changed");
   }
 
   /** Load the reader's votes and pending comments. A reader whose token is refused has none. */
   loadOwn() {
     return this.attempt("own", async () => {
-      await Promise.all([this.thread.loadVotes(), this.#showHeld()]).catch((error) => {
+      await Promise.all([this.#thread.loadVotes(), this.#showHeld()]).catch((error) => {
         if (!error.isFinal) throw new Error(t("own-missing"));
       });
     });
@@ -253,12 +232,12 @@ export class Pages {
   async #showHeld() {
     const { token } = this.#guest;
     if (!token) return;
-    const { ownHeldComments, noteEditTime } = await this.thread.load();
+    const { ownHeldComments, noteEditTime } = await this.#thread.loadWriter();
     const { comments } = await ownHeldComments(this.#place, token);
     for (const data of comments) noteEditTime(this.#guest, data);
     this.#ownPending = comments;
     this.#insertOwn();
-    this.thread.changed();
+    this.events.send("changed");
   }
 
   /** Insert own pending comments, and after the last page the others, which pages may contain. */
@@ -267,7 +246,7 @@ export class Pages {
     const isDue = (data) => data.status === "pending" || isWhole;
     for (const data of this.#ownPending.filter(isDue)) {
       if (this.listing.get(data.id)) continue;
-      this.listing.insert(this.thread.make({ replies: 0, ...data }));
+      this.listing.insert(this.#thread.make({ replies: 0, ...data }));
     }
     this.#ownPending = this.#ownPending.filter((data) => !isDue(data));
     this.#showCount(this.#total);
@@ -296,12 +275,12 @@ export class Pages {
   }
 
   #showCount(total) {
-    if (total !== this.#lastTotal) this.thread.counted(total);
+    if (total !== this.#lastTotal) this.events.send("total", total);
     this.#lastTotal = this.#total = total;
     const waiting = [...this.listing].filter(
       (comment) => comment.isPending && !comment.isHeld,
     ).length;
-    this.thread.count(total, waiting);
+    this.events.send("counted", total, waiting);
     this.#emptyNote.hidden = this.listing.size > 0;
   }
 
@@ -315,7 +294,7 @@ export class Pages {
     if (isBusy(control)) return;
     setBusy(control, true);
     control.textContent = t("loading");
-    this.thread.say(t("loading"));
+    this.events.send("say", t("loading"));
     const before = this.listing.last;
     for (const old of this.#foot.querySelectorAll(".ft-error")) old.remove();
     try {
@@ -324,13 +303,13 @@ export class Pages {
         cursor: this.#cursor,
       });
       this.#append(page);
-      this.thread.say(t("loaded", { count: page.comments.length }));
+      this.events.send("say", t("loaded", { count: page.comments.length }));
       const next = /** @type {HTMLElement | null | undefined} */ (before?.nextElementSibling);
       if (!isTyping()) next?.focus({ preventScroll: true });
     } catch (error) {
       // The thread has another tree now, so no cursor leads on from the comments that are shown.
       if (error.status === 410) return this.sort(this.#order);
-      this.thread.say("");
+      this.events.send("say", "");
       this.#foot.append(el("p", { class: "ft-error", role: "alert" }, error.message));
     }
     control.textContent = t("more");
@@ -339,7 +318,7 @@ export class Pages {
 
   async #showWhole() {
     history.replaceState(history.state, "", location.href.split("#")[0]);
-    if (await this.reload()) this.thread.say(t("whole-shown"));
+    if (await this.reload()) this.events.send("say", t("whole-shown"));
   }
 
   /**

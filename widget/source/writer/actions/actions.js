@@ -16,22 +16,6 @@ import { loadLater, t } from "../base/writertexts.js";
 /** @typedef {import("../../reader/comments/comment.js").Comment} Comment */
 /** @typedef {import("../base/menu.js").Item} Item */
 
-/**
- * @typedef {{
- *   toggle: (comment: Comment) => void,
- *   redraw: () => void,
- *   rename: () => void,
- *   entered: (member: Member) => void,
- *   signOut: () => void,
- *   panel: HTMLElement,
- *   title: HTMLElement,
- *   say: (text: string, options?: { isVisible: boolean }) => void,
- *   pages: import("../../reader/comments/pages.js").Pages,
- *   options: () => SiteOptions,
- *   reform: (refocus: boolean) => void,
- * }} Owner The thread.
- */
-
 export class Actions {
   #guest;
   /** @type {import("../../moderation/moderation.js").Moderation | null} */
@@ -39,24 +23,21 @@ export class Actions {
   #mutes;
   #place;
   #thread;
+  #events;
   #changes;
 
   /**
-   * The thread's toggle(comment) hides or shows replies, redraw() shows all comments again,
-   * reform(refocus) makes the form at the top again, and say(text, {isVisible}) announces a result.
-   * This class calls entered(member) when the reader has signed in. `panel` is the place for forms
-   * that belong to the header.
-   *
    * @param {import("../../reader/guest.js").Guest} guest
    * @param {import("../../reader/visits.js").Mutes} mutes
    * @param {Place} place
-   * @param {Owner} thread
+   * @param {import("../../reader/thread.js").Thread} thread
    */
   constructor(guest, mutes, place, thread) {
     this.#guest = guest;
     this.#mutes = mutes;
     this.#place = place;
     this.#thread = thread;
+    this.#events = thread.events;
     this.#changes = new Changes(guest, place, thread);
   }
 
@@ -70,7 +51,7 @@ export class Actions {
       const { Moderation } = await loadLater("moderating");
       this.#moderation ??= new Moderation(this.#guest, this.#place, this.#thread);
     } catch {
-      this.#thread.say(widgetText("unreachable"), { isVisible: true });
+      this.#events.send("say", widgetText("unreachable"), { isVisible: true });
     }
     await (box ? this.#moderation?.begin(box) : this.#moderation?.resume());
   }
@@ -89,7 +70,7 @@ export class Actions {
   items(comment) {
     const folding = {
       label: comment.isCollapsed ? t("expand") : t("collapse"),
-      act: () => this.#thread.toggle(comment),
+      act: () => this.#events.send("toggle", comment),
     };
     const moderating = this.#moderation?.choices(comment) ?? [];
     if (this.#guest.own(comment.id) === null) {
@@ -127,33 +108,36 @@ export class Actions {
     const guest = this.#guest;
     const unmuteAll = () => {
       memory.drop(this.#mutes.key);
-      this.#thread.redraw();
+      this.#events.send("redraw");
     };
     return [
       !!this.#moderation?.isOn && {
         label: t("moderate-stop"),
         act: () => this.#moderation?.stop(),
       },
-      guest.name === null && { label: widgetText("change-name"), act: this.#thread.rename },
+      guest.name === null && {
+        label: widgetText("change-name"),
+        act: () => this.#events.send("rename"),
+      },
       guest.name === null &&
-        this.#thread.options().sign_in && {
+        this.#thread.options.sign_in && {
           label: widgetText("sign-in"),
           act: () => this.signIn(),
         },
       this.#mutes.all.length > 0 && { label: t("unmute-all"), act: unmuteAll },
       guest.token !== null && { label: t("erase-me"), act: () => this.#erase() },
-      guest.maySignOut && { label: t("sign-out"), act: this.#thread.signOut },
+      guest.maySignOut && { label: t("sign-out"), act: () => this.#events.send("signOut") },
     ].filter((item) => item !== false);
   }
 
   /** Show the ways to sign in, below the header. */
   async signIn() {
-    const { panel, entered } = this.#thread;
+    const { panel } = this.#thread.header;
     const anchor = el("div", {});
     panel.replaceChildren(anchor);
     await offerEntrance(anchor, this.#place.site, (member) => {
       panel.replaceChildren();
-      entered(member);
+      this.#events.send("entered", member);
     });
     // The form may have shown them already.
     const shown = /** @type {ShadowRoot} */ (panel.getRootNode());
@@ -164,7 +148,7 @@ export class Actions {
   mute(comment, isMuted) {
     if (isMuted) mute(this.#mutes, comment.data.author);
     else unmute(this.#mutes, comment.data.author);
-    this.#thread.redraw();
+    this.#events.send("redraw");
     comment.element.focus();
   }
 
@@ -176,27 +160,27 @@ export class Actions {
       if (isPhone && navigator.share) await navigator.share({ url, title: document.title });
       else {
         await navigator.clipboard.writeText(url);
-        this.#thread.say(t("link-copied"), { isVisible: true });
+        this.#events.send("say", t("link-copied"), { isVisible: true });
       }
     } catch (error) {
       if (error.name === "AbortError") return; // the reader closed the dialog
       // Pages on plain http and some policies forbid the clipboard; the address bar still works.
       history.replaceState(history.state, "", url);
-      this.#thread.say(t("link-in-address"), { isVisible: true });
+      this.#events.send("say", t("link-in-address"), { isVisible: true });
     }
   }
 
   #report(comment) {
     const report = new Report(this.#guest, this.#place.site);
-    report.ask(comment, (text) => this.#thread.say(text));
+    report.ask(comment, (text) => this.#events.send("say", text));
   }
 
   #erase() {
     const onErased = async () => {
-      this.#thread.say(t("erased"));
+      this.#events.send("say", t("erased"));
       await this.#thread.pages.reload();
-      this.#thread.reform(false);
+      this.#events.send("reform", { refocus: false });
     };
-    new Erasure(this.#guest, this.#place, onErased).ask(this.#thread.panel);
+    new Erasure(this.#guest, this.#place, onErased).ask(this.#thread.header.panel);
   }
 }

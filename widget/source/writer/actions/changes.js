@@ -27,7 +27,7 @@ export class Changes {
   /**
    * @param {import("../../reader/guest.js").Guest} guest
    * @param {Place} place
-   * @param {import("./actions.js").Owner} thread
+   * @param {import("../../reader/thread.js").Thread} thread
    */
   constructor(guest, place, thread) {
     this.#guest = guest;
@@ -46,7 +46,7 @@ export class Changes {
       values: { body: this.#guest.own(comment.id)?.body },
       draft: new Draft(`${this.#place.spot}:${comment.id}:edit`),
       send: ({ body }) => this.#save(comment, body),
-      preview: (body) => preview(this.#place.site, body, this.#thread.options().images),
+      preview: (body) => preview(this.#place.site, body, this.#thread.options.images),
       account: null,
       cancel: () => comment.leave(),
     });
@@ -88,7 +88,7 @@ export class Changes {
       if (comment.slot.querySelector(".ft-sending")) comment.close(); // else the reader is typing
       this.#show(comment, data);
       this.#thread.pages.listing.point(comment);
-      this.#thread.say(comment.isPending ? widgetText("pending") : t("saved"));
+      this.#thread.events.send("say", comment.isPending ? widgetText("pending") : t("saved"));
     } catch (error) {
       if (error.status === 412) await this.#catchUp(comment, error);
       throw error;
@@ -122,15 +122,15 @@ export class Changes {
   #show(comment, data) {
     const { pages } = this.#thread;
     const wasPending = comment.isPending;
-    comment.show({ ...comment.data, ...data }, pages.thread.context());
+    comment.show({ ...comment.data, ...data });
     pages.countMore(Number(wasPending) - Number(comment.isPending));
   }
 
   #removeFromList(comment) {
-    const { pages, title } = this.#thread;
+    const { pages, header } = this.#thread;
     pages.countMore(-removeDeleted(pages.listing, comment));
-    if (!isTyping()) (comment.element.isConnected ? comment.element : title).focus();
-    this.#thread.say(t("deleted"));
+    if (!isTyping()) (comment.element.isConnected ? comment.element : header.title).focus();
+    this.#thread.events.send("say", t("deleted"));
   }
 
   #token(comment) {

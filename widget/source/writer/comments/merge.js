@@ -6,11 +6,11 @@
 
 /**
  * Show the comments of a page in the page's order: add new comments, remove missing ones, and
- * redraw changed ones. `make(data)` returns a comment, and comments are drawn with `context`.
- * `stays(comment)` tells whether to keep a comment that is not on the page, such as a pending one.
+ * redraw changed ones. `make(data)` returns a comment. `stays(comment)` tells whether to keep a
+ * comment that is not on the page, such as a pending one.
  * `isStart` and `isEnd` mean that the page is the first or the last page of the thread.
  */
-export function mergePage(listing, page, { make, context, stays, isStart, isEnd }) {
+export function mergePage(listing, page, { make, stays, isStart, isEnd }) {
   const ids = new Set(page.map(({ id }) => id));
   // A comment that is shown near the form stays there until the next full load.
   const isOnPage = ({ dataset }) => ids.has(dataset.id) && !listing.get(dataset.id)?.isAside;
@@ -25,7 +25,7 @@ export function mergePage(listing, page, { make, context, stays, isStart, isEnd 
   let next = before ? before.nextElementSibling : listing.element.firstElementChild;
   for (const data of page) {
     const known = listing.get(data.id);
-    if (known) redrawChanged(known, data, context);
+    if (known) redrawChanged(known, data);
     if (known?.isAside) continue;
     // A kept comment that is not on the page stays after the same comment as before.
     while (known && next && !isOnPage(next)) next = next.nextElementSibling;
@@ -35,10 +35,10 @@ export function mergePage(listing, page, { make, context, stays, isStart, isEnd 
 }
 
 /** Redraw a changed comment unless the reader is editing it. */
-function redrawChanged(comment, data, context) {
+function redrawChanged(comment, data) {
   if (comment.isBeingEdited) return;
   if (comment.data.revision === data.revision) {
     comment.data.replies = data.replies;
     comment.countReplies();
-  } else comment.show(data, context);
+  } else comment.show(data);
 }

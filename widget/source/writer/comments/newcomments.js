@@ -31,7 +31,7 @@ export function announce(pages, page, total) {
   }
   const label = total > 0 ? t("new-comments", { count: total }) : "";
   offerButton(pages.bar, "ft-show-new", label, () => showAll(pages), pages.bar.firstChild);
-  if (label) pages.say(label);
+  if (label) pages.events.send("say", label);
 }
 
 /** Show a button for an action in `host`, before `next`. With an empty label, remove the button. */

@@ -34,16 +34,18 @@ export class PostForms {
   #guest;
   #place;
   #thread;
+  #events;
 
   /**
    * @param {import("../../reader/guest.js").Guest} guest
    * @param {Place} place
-   * @param {import("../../reader/forms.js").Owner} thread
+   * @param {import("../../reader/thread.js").Thread} thread
    */
   constructor(guest, place, thread) {
     this.#guest = guest;
     this.#place = place;
     this.#thread = thread;
+    this.#events = thread.events;
   }
 
   /** Complete the form at the top of the thread. */
@@ -106,7 +108,7 @@ export class PostForms {
     let notify;
     /** @type {Proofs | null} */
     let proofs = null;
-    const { images, website } = this.#thread.options();
+    const { images, website } = this.#thread.options;
     const { staff } = this.#guest;
     const isGuest = this.#guest.name === null;
     const composer = new Composer({
@@ -130,7 +132,7 @@ export class PostForms {
       });
       if (parent !== null || !isGuest) return;
       addPart(form, t("no-sign-in"), () =>
-        offerSignIn(form, this.#place.site, this.#thread.entered),
+        offerSignIn(form, this.#place.site, (member) => this.#events.send("entered", member)),
       );
     };
     const proofsForReader = () =>
@@ -182,21 +184,20 @@ export class PostForms {
    * @param {string | null} parent
    */
   #showPosted(data, parent) {
-    const pages = this.#thread.pages();
+    const pages = this.#thread.pages;
     const above = pages.listing.get(parent);
     if (above?.slot.querySelector(".ft-sending")) above.close(); // unless the reader types on
-    const comment = pages.thread.make({ replies: 0, ...data });
+    const comment = this.#thread.make({ replies: 0, ...data });
     showPosted(pages, comment);
-    this.#thread.tell("posted", { id: data.id, status: data.status });
-    pages.say(comment.isPending ? widgetText("pending") : widgetText("posted"));
-    this.#thread.welcome();
+    this.#events.send("posted", data);
+    this.#events.send("say", comment.isPending ? widgetText("pending") : widgetText("posted"));
     pages.catchUp().catch(() => {}); // the reader's own comment is visible
     return comment;
   }
 
   /** Tell the thread if it takes no more comments from this reader. */
   #noteRefusal({ code = "" }) {
-    if (Object.hasOwn(REFUSALS, code)) this.#thread.refused(REFUSALS[code]);
+    if (Object.hasOwn(REFUSALS, code)) this.#events.send("refused", REFUSALS[code]);
   }
 
   async #postAsStaff({ values, subject, parent }, draft, staff) {

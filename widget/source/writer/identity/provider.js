@@ -12,7 +12,7 @@ import { t } from "../base/writertexts.js";
 import { signInByProvider } from "../base/calls.js";
 
 /**
- * Add the button to `box`. `place` is {form, site, url, providers}. `entered` is called with
+ * Add the button to `box`. `place` is {form, site, url, providers}. `onSignIn` is called with
  * {token, expires, name, account}.
  */
 export async function offer(box, place, onSignIn) {

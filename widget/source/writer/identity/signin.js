@@ -15,7 +15,7 @@ import { t } from "../base/writertexts.js";
 import * as calls from "../base/calls.js";
 
 /**
- * Add buttons above a form, if there is a way to sign in. Return whether there is one. `entered` is
+ * Add buttons above a form, if there is a way to sign in. Return whether there is one. `onSignIn` is
  * called with {token, expires, name, account}. The thread has the buttons only once.
  */
 export async function offer(form, site, onSignIn) {
