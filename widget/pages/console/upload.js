@@ -45,14 +45,14 @@ function watch(form) {
   const file = /** @type {HTMLInputElement} */ (form.querySelector("[type=file]"));
   const button = /** @type {HTMLButtonElement} */ (form.querySelector("button"));
   const bar = /** @type {HTMLProgressElement} */ (form.querySelector("progress"));
-  const said = /** @type {HTMLElement} */ (form.querySelector("#sent"));
+  const sentence = /** @type {HTMLElement} */ (form.querySelector("#sent"));
   const token = /** @type {HTMLInputElement} */ (form.querySelector("[name=form]")).value;
   const calls = form.dataset.calls;
 
   function say(text, isProblem = false) {
-    said.textContent = text;
-    said.hidden = false;
-    said.classList.toggle("ft-problem", isProblem);
+    sentence.textContent = text;
+    sentence.hidden = false;
+    sentence.classList.toggle("ft-problem", isProblem);
     if (isProblem) live.textContent = text;
   }
 
@@ -106,7 +106,7 @@ function watch(form) {
 /** Show the progress, and reload the page when the state of the upload changes. */
 async function follow(upload) {
   const bar = /** @type {HTMLProgressElement} */ (upload.querySelector("progress"));
-  const said = upload.querySelector("[data-said]");
+  const sentence = upload.querySelector("[data-said]");
   for (;;) {
     await pause(PAUSE);
     let status;
@@ -117,10 +117,10 @@ async function follow(upload) {
       continue;
     }
     if (status.state !== upload.dataset.state) break;
-    if (said && status.total > 0) {
+    if (sentence && status.total > 0) {
       bar.value = status.seen;
       const done = t("script-upload-progress", { seen: status.seen, total: status.total });
-      said.textContent = status.left ? `${done}, ${status.left}` : done;
+      sentence.textContent = status.left ? `${done}, ${status.left}` : done;
     }
   }
   location.reload();

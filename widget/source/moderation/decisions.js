@@ -65,7 +65,7 @@ export class Decisions {
     const token = this.#session.token();
     const { comments, more } = await moderator.heldComments(this.#place, token);
     if (token !== this.#session.token()) return; // the session has ended in the meantime
-    const loaded = new Map(comments.map((each) => [each.comment.id, each]));
+    const loaded = new Map(comments.map((moderated) => [moderated.comment.id, moderated]));
     for (const id of this.#held.keys()) if (!loaded.has(id)) this.#forget(this.#listing.get(id));
     this.#held = loaded;
     this.hasMore = more;
@@ -121,9 +121,9 @@ export class Decisions {
   goOn(from) {
     const waiting = [...this.#boxes.values()]
       .map(({ element }) => element)
-      .filter((each) => each.isConnected && each.matches(".ft-held"))
+      .filter((element) => element.isConnected && element.matches(".ft-held"))
       .sort((one, other) => (isBefore(one, other) ? -1 : 1));
-    const next = waiting.find((each) => from && isBefore(from.element, each)) ?? waiting[0];
+    const next = waiting.find((element) => from && isBefore(from.element, element)) ?? waiting[0];
     if (!next) return false;
     this.#thread.pages.point(this.#listing.get(next.parentElement?.dataset.id));
     next.focus({ preventScroll: true });

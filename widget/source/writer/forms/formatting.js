@@ -45,7 +45,7 @@ export function formattedText(name, value, [from, to]) {
 function inLines(mark, value, from, to) {
   const start = value.lastIndexOf("\n", from - 1) + 1;
   const lines = value.slice(start, to).split("\n");
-  const text = lines.map((each) => `${mark}${each}`).join("\n");
+  const text = lines.map((line) => `${mark}${line}`).join("\n");
   const end = start + text.length;
   return { start, end: to, text, select: /** @type {[number, number]} */ ([end, end]) };
 }

@@ -58,8 +58,8 @@ export function ask(box, address, challenge, { submit, blocked, link, more = [],
   };
   const run = show(box, submit, [hint, ...links, code, ...more], act, cancel);
   if (!opened) return;
-  listen(opened, address.origin, box, (given) => {
-    code.input.value = given;
+  listen(opened, address.origin, box, (received) => {
+    code.input.value = received;
     run();
   });
 }
